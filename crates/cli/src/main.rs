@@ -1,0 +1,2 @@
+//! The `clickbox` program.
+fn main() {}

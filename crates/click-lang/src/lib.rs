@@ -1,0 +1,5 @@
+//! click-lang
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;

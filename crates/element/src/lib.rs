@@ -1,0 +1,5 @@
+//! element
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;

@@ -1,0 +1,5 @@
+//! elements
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;

@@ -1,0 +1,4 @@
+//! packet
+#![no_std]
+
+extern crate alloc;

@@ -1,0 +1,5 @@
+//! router
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
