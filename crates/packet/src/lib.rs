@@ -1,4 +1,25 @@
-//! packet
+//! Packets: buffers from fixed pools, batches of them, annotations, time and header views.
+//!
+//! Invariants:
+//! - a packet's bytes are always initialised memory of its own slot or of one that it keeps alive;
+//! - bytes are written only by a packet that nobody shares them with;
+//! - no method panics, whatever lengths and offsets it is given;
+//! - after a pool has grown to what its user needs, nothing here allocates.
+//!
+//! Absent: input and output, clocks, elements, threads (a pool and its packets stay on one).
 #![no_std]
 
 extern crate alloc;
+
+pub mod annotation;
+mod batch;
+mod packet;
+mod pool;
+mod prefetch;
+mod time;
+
+pub use batch::{BATCH, Batch};
+pub use packet::{Packet, PacketType};
+pub use pool::{CAPACITY, HEADROOM, MAX_CAPACITY, Pool};
+pub use prefetch::prefetch;
+pub use time::{SECOND, Timestamp};

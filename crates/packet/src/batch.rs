@@ -1,0 +1,179 @@
+//! A batch: the packets that one call handles.
+
+use alloc::vec::Vec;
+
+use crate::Packet;
+
+/// The most packets in a batch.
+pub const BATCH: usize = 256;
+
+/// Packets in order, at most [`BATCH`] where the framework makes them; the unit in which elements are called.
+#[derive(Default)]
+pub struct Batch {
+    packets: Vec<Packet>,
+}
+
+impl Batch {
+    /// An empty batch, without memory of its own until the first packet.
+    pub const fn new() -> Batch {
+        Batch { packets: Vec::new() }
+    }
+
+    /// An empty batch with room for [`BATCH`] packets.
+    pub fn with_room() -> Batch {
+        Batch { packets: Vec::with_capacity(BATCH) }
+    }
+
+    /// A batch of one.
+    pub fn of(packet: Packet) -> Batch {
+        let mut batch = Batch::with_room();
+        batch.push(packet);
+        batch
+    }
+
+    /// Packets.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Whether a framework batch would take no more.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.packets.len() >= BATCH
+    }
+
+    /// Adds a packet at the end.
+    #[inline]
+    pub fn push(&mut self, packet: Packet) {
+        self.packets.push(packet);
+    }
+
+    /// Takes the last packet.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Packet> {
+        self.packets.pop()
+    }
+
+    /// The packets.
+    #[inline]
+    pub fn iter(&self) -> core::slice::Iter<'_, Packet> {
+        self.packets.iter()
+    }
+
+    /// The packets, to be changed.
+    #[inline]
+    pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, Packet> {
+        self.packets.iter_mut()
+    }
+
+    /// The packets as a slice.
+    #[inline]
+    pub fn as_slice(&self) -> &[Packet] {
+        &self.packets
+    }
+
+    /// The packets as a slice, to be changed.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [Packet] {
+        &mut self.packets
+    }
+
+    /// Takes all packets, in order; the batch keeps its memory.
+    #[inline]
+    pub fn drain(&mut self) -> alloc::vec::Drain<'_, Packet> {
+        self.packets.drain(..)
+    }
+
+    /// Takes the first `count` packets.
+    pub fn drain_front(&mut self, count: usize) -> alloc::vec::Drain<'_, Packet> {
+        let count = count.min(self.packets.len());
+        self.packets.drain(..count)
+    }
+
+    /// Moves all packets of `other` to the end of this one.
+    #[inline]
+    pub fn append(&mut self, other: &mut Batch) {
+        self.packets.append(&mut other.packets);
+    }
+
+    /// Keeps the first `count` packets and drops the others.
+    pub fn truncate(&mut self, count: usize) {
+        self.packets.truncate(count);
+    }
+
+    /// Drops all packets.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.packets.clear();
+    }
+
+    /// Hands each packet to `keep` and keeps, in order and in place, those that come back.
+    #[inline]
+    pub fn filter_map(&mut self, mut keep: impl FnMut(Packet) -> Option<Packet>) {
+        let count = self.packets.len();
+        let packets = self.packets.as_mut_ptr();
+        let mut kept = 0;
+        // SAFETY: the length is zero meanwhile, so a panic in `keep` leaks packets and nothing is dropped twice. Each
+        // place below `count` is read once; `kept` never passes the place that was read last.
+        unsafe {
+            self.packets.set_len(0);
+            for index in 0..count {
+                if let Some(packet) = keep(packets.add(index).read()) {
+                    packets.add(kept).write(packet);
+                    kept += 1;
+                }
+            }
+            self.packets.set_len(kept);
+        }
+    }
+
+    /// Adds `count` copies of `template` as long as its pool lasts; returns how many. Small ones get bytes of their own.
+    pub fn push_copies(&mut self, template: &Packet, count: usize) -> usize {
+        /// Up to this length a copy costs less than sharing and copying at the first write.
+        const SMALL: usize = 192;
+        self.packets.reserve(count);
+        let small = template.len() <= SMALL;
+        for made in 0..count {
+            match if small { template.copy() } else { template.duplicate() } {
+                Some(packet) => self.packets.push(packet),
+                None => return made,
+            }
+        }
+        count
+    }
+}
+
+impl FromIterator<Packet> for Batch {
+    fn from_iter<I: IntoIterator<Item = Packet>>(packets: I) -> Batch {
+        Batch { packets: packets.into_iter().collect() }
+    }
+}
+
+impl IntoIterator for Batch {
+    type Item = Packet;
+    type IntoIter = alloc::vec::IntoIter<Packet>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.packets.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Batch {
+    type Item = &'a Packet;
+    type IntoIter = core::slice::Iter<'a, Packet>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.packets.iter()
+    }
+}
+
+impl core::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Batch({} packets)", self.len())
+    }
+}

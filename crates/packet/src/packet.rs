@@ -1,0 +1,648 @@
+//! A packet: bytes with room on both sides, header offsets and annotations.
+
+use core::fmt;
+use core::net::Ipv4Addr;
+use core::ptr::NonNull;
+
+use crate::Timestamp;
+use crate::annotation::{self, Place};
+use crate::pool::{MAX_CAPACITY, NONE, Shared, Slot};
+
+/// How a frame was addressed, as the link layer saw it; the values are Click's and Linux's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PacketType {
+    /// To this host.
+    #[default]
+    Host = 0,
+    /// To everybody.
+    Broadcast = 1,
+    /// To a group.
+    Multicast = 2,
+    /// To another host, seen promiscuously.
+    OtherHost = 3,
+    /// Sent by this host.
+    Outgoing = 4,
+    /// A loopback broadcast.
+    Loopback = 5,
+    /// From the fast route.
+    FastRoute = 6,
+}
+
+impl PacketType {
+    /// By number; an unknown one is `Host`.
+    pub fn from_number(number: u8) -> PacketType {
+        use PacketType::*;
+        [Host, Broadcast, Multicast, OtherHost, Outgoing, Loopback, FastRoute]
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// A handle to one packet; dropping it gives the buffer back to its pool.
+///
+/// `duplicate` shares the bytes, and whoever writes first gets a copy of its own: `data` never changes under a holder.
+/// No method panics, whatever the offsets and lengths; those out of range are clipped, or refused by `None`.
+pub struct Packet {
+    slot: NonNull<Slot>,
+}
+
+impl Packet {
+    /// # Safety
+    /// `slot` is alive and the caller passes on the use that its handle counts for.
+    #[inline]
+    pub(crate) unsafe fn from_slot(slot: NonNull<Slot>) -> Packet {
+        Packet { slot }
+    }
+
+    #[inline(always)]
+    fn slot(&self) -> &Slot {
+        // SAFETY: the handle counts as a user, so the slot lives; its header is changed through `&mut self` only, but
+        // for `users`, which is read through the raw pointer.
+        unsafe { self.slot.as_ref() }
+    }
+
+    #[inline(always)]
+    fn slot_mut(&mut self) -> &mut Slot {
+        // SAFETY: as for `slot`, and the handle is borrowed uniquely; duplicates have headers of their own.
+        unsafe { self.slot.as_mut() }
+    }
+
+    /// Bytes of data.
+    #[inline]
+    pub fn len(&self) -> usize {
+        (self.slot().end - self.slot().start) as usize
+    }
+
+    /// Whether there is no data.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.slot().end == self.slot().start
+    }
+
+    /// The data.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        self.bytes(self.slot().start)
+    }
+
+    /// The initialised bytes from offset `from` of the buffer to the end of the data.
+    #[inline]
+    fn bytes(&self, from: u32) -> &[u8] {
+        let slot = self.slot();
+        let from = from.min(slot.end);
+        // SAFETY: `from <= end <= capacity` of the buffer at `base`, whose bytes are initialised (buffers start zeroed)
+        // and are written only by a handle that has no co-user.
+        unsafe { core::slice::from_raw_parts(slot.base.add(from as usize), (slot.end - from) as usize) }
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self, from: u32) -> &mut [u8] {
+        self.make_unique();
+        let slot = self.slot_mut();
+        let from = from.min(slot.end);
+        // SAFETY: as for `bytes`; `make_unique` left this handle the only user of the buffer.
+        unsafe { core::slice::from_raw_parts_mut(slot.base.add(from as usize), (slot.end - from) as usize) }
+    }
+
+    /// The data, to be written; copies them first if they are shared.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        self.bytes_mut(self.slot().start)
+    }
+
+    /// Room in front of the data.
+    #[inline]
+    pub fn headroom(&self) -> usize {
+        self.slot().start as usize
+    }
+
+    /// Room behind the data.
+    #[inline]
+    pub fn tailroom(&self) -> usize {
+        (self.slot().capacity - self.slot().end) as usize
+    }
+
+    /// Whether another packet holds the same bytes.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        // SAFETY: this handle is a user of the owner, directly or through its own slot, so the owner lives.
+        unsafe { (*self.slot().owner).users != 1 }
+    }
+
+    /// Another packet with the same bytes, offsets and annotations; `None` when the pool is exhausted.
+    #[inline]
+    pub fn duplicate(&self) -> Option<Packet> {
+        // SAFETY: the pool lives while the packet does. The new slot is reset and unused; it becomes a user of the owner.
+        unsafe {
+            let slot = (*self.slot().pool).take(0)?;
+            let copy = slot.as_ptr();
+            self.copy_header_to(copy);
+            let owner = self.slot().owner;
+            (*copy).base = self.slot().base;
+            (*copy).capacity = self.slot().capacity;
+            (*copy).owner = owner;
+            (*owner).users += 1;
+            Some(Packet { slot })
+        }
+    }
+
+    /// Another packet with a copy of the bytes; `None` when the pool is exhausted.
+    #[inline]
+    pub fn copy(&self) -> Option<Packet> {
+        // SAFETY: the pool lives while the packet does; the new slot is reset, unused and large enough.
+        unsafe {
+            let slot = (*self.slot().pool).take(self.slot().end as usize)?;
+            self.copy_header_to(slot.as_ptr());
+            core::ptr::copy_nonoverlapping(self.slot().base, (*slot.as_ptr()).base, self.slot().end as usize);
+            Some(Packet { slot })
+        }
+    }
+
+    /// Copies what describes the packet, but not where its bytes are.
+    ///
+    /// # Safety
+    /// `to` is a live slot of no other user.
+    #[inline]
+    unsafe fn copy_header_to(&self, to: *mut Slot) {
+        let from = self.slot();
+        // SAFETY: by the contract above.
+        unsafe {
+            (*to).start = from.start;
+            (*to).end = from.end;
+            (*to).mac = from.mac;
+            (*to).network = from.network;
+            (*to).transport = from.transport;
+            (*to).device = from.device;
+            (*to).kind = from.kind;
+            (*to).timestamp = from.timestamp;
+            (*to).annotations = from.annotations;
+        }
+    }
+
+    /// Makes this packet the only holder of its bytes.
+    #[inline]
+    pub fn make_unique(&mut self) {
+        if self.is_shared() {
+            self.reserve(0, 0);
+        }
+    }
+
+    /// Moves the packet into a buffer of its own with `front` bytes more in front and `back` bytes more behind.
+    #[cold]
+    #[inline(never)]
+    fn reserve(&mut self, front: usize, back: usize) {
+        let (end, base) = (self.slot().end as usize, self.slot().base);
+        let old_slot = self.slot.as_ptr();
+        let owner = self.slot().owner;
+        // SAFETY: `old_slot` and `owner` live while this handle uses them. A slot whose bytes are elsewhere has nobody
+        // in its own buffer (bytes never move out of a buffer without their handle), so it may take them in.
+        // Otherwise a new slot takes over, and the handle's use of the old one ends.
+        unsafe {
+            if owner != old_slot && front == 0 && end + back <= (*old_slot).own_capacity as usize {
+                let own = old_slot.cast::<u8>().add(size_of::<Slot>());
+                core::ptr::copy_nonoverlapping(base, own, end);
+                (*old_slot).base = own;
+                (*old_slot).capacity = (*old_slot).own_capacity;
+                (*old_slot).owner = old_slot;
+                Shared::release(owner);
+                return;
+            }
+            let slot = (*(*old_slot).pool).take_unlimited(front + end + back);
+            let new = slot.as_ptr();
+            self.copy_header_to(new);
+            core::ptr::copy_nonoverlapping(base, (*new).base.add(front), end);
+            let shift = front as u32;
+            (*new).start += shift;
+            (*new).end += shift;
+            for offset in [&mut (*new).mac, &mut (*new).network, &mut (*new).transport] {
+                if *offset != NONE {
+                    *offset += shift;
+                }
+            }
+            self.slot = slot;
+            if owner != old_slot {
+                Shared::release(owner);
+            }
+            Shared::release(old_slot);
+        }
+    }
+
+    /// Removes up to `count` bytes from the front; returns how many.
+    #[inline]
+    pub fn strip(&mut self, count: usize) -> usize {
+        let count = count.min(self.len());
+        self.slot_mut().start += count as u32;
+        count
+    }
+
+    /// Removes up to `count` bytes from the back; returns how many.
+    #[inline]
+    pub fn truncate_by(&mut self, count: usize) -> usize {
+        let count = count.min(self.len());
+        self.slot_mut().end -= count as u32;
+        count
+    }
+
+    /// Keeps the first `length` bytes.
+    #[inline]
+    pub fn truncate(&mut self, length: usize) {
+        self.truncate_by(self.len().saturating_sub(length));
+    }
+
+    /// Puts `count` bytes in front: those stripped before, or stale ones. Refuses (`None`) beyond the largest packet.
+    #[inline]
+    pub fn prepend(&mut self, count: usize) -> Option<&mut [u8]> {
+        if count > self.headroom() {
+            self.check_growth(count)?;
+            // Room for a few more headers, so that a stack of encapsulations moves the packet once.
+            self.reserve(count.next_multiple_of(64), 0);
+        } else {
+            self.make_unique();
+        }
+        self.slot_mut().start -= count as u32;
+        self.data_mut().get_mut(..count)
+    }
+
+    /// Shows `count` bytes of the headroom again, without writing; refuses (`false`) if there are fewer.
+    #[inline]
+    pub fn unstrip(&mut self, count: usize) -> bool {
+        if count > self.headroom() {
+            return false;
+        }
+        self.slot_mut().start -= count as u32;
+        true
+    }
+
+    /// Puts `count` zero bytes behind. Refuses (`None`) beyond the largest packet.
+    pub fn append(&mut self, count: usize) -> Option<&mut [u8]> {
+        if count > self.tailroom() || self.is_shared() {
+            self.check_growth(count)?;
+            self.reserve(0, count);
+        }
+        let length = self.len();
+        self.slot_mut().end += count as u32;
+        let added = self.data_mut().get_mut(length..)?;
+        added.fill(0);
+        Some(added)
+    }
+
+    /// Moves the data so that `front` bytes of headroom stand before them, with the same offsets relative to them.
+    pub fn set_headroom(&mut self, front: usize) -> Option<()> {
+        let now = self.headroom();
+        if front > now {
+            self.check_growth(front - now)?;
+            self.reserve(front - now, 0);
+        } else if front < now {
+            self.make_unique();
+            let (end, shift) = (self.slot().end, (now - front) as u32);
+            let slot = self.slot_mut();
+            // SAFETY: `start..end` and `start - shift..` lie in the buffer, of which `make_unique` left no other user.
+            unsafe {
+                let data = slot.base.add(slot.start as usize);
+                core::ptr::copy(data, data.sub(shift as usize), (end - slot.start) as usize);
+            }
+            slot.start -= shift;
+            slot.end -= shift;
+            for offset in [&mut slot.mac, &mut slot.network, &mut slot.transport] {
+                *offset = if *offset == NONE { NONE } else { offset.checked_sub(shift).unwrap_or(NONE) };
+            }
+        }
+        Some(())
+    }
+
+    fn check_growth(&self, count: usize) -> Option<()> {
+        (count <= MAX_CAPACITY - self.len().min(MAX_CAPACITY)
+            && self.slot().end as usize + count <= 2 * MAX_CAPACITY)
+            .then_some(())
+    }
+
+    /// Forgets stripped bytes, offsets and annotations, as a packet fresh from a source has none.
+    pub fn clear_annotations(&mut self) {
+        let slot = self.slot_mut();
+        slot.annotations = [0; annotation::SIZE];
+        (slot.mac, slot.network, slot.transport) = (NONE, NONE, NONE);
+        (slot.device, slot.kind, slot.timestamp) = (0, 0, Timestamp::ZERO);
+    }
+
+    /// Takes over offsets' worth of meaning from `other`: annotations, time, device and packet type, but no offsets.
+    pub fn copy_annotations(&mut self, other: &Packet) {
+        let from = other.slot();
+        let (annotations, timestamp, device, kind) =
+            (from.annotations, from.timestamp, from.device, from.kind);
+        let slot = self.slot_mut();
+        (slot.annotations, slot.timestamp, slot.device, slot.kind) = (annotations, timestamp, device, kind);
+    }
+}
+
+/// Header offsets. They point into the buffer, so they stay right when bytes are stripped from or put to the front;
+/// relative to the data they may be negative, and the bytes in the headroom are still there.
+impl Packet {
+    fn relative(&self, offset: u32) -> Option<isize> {
+        (offset != NONE).then(|| offset as isize - self.slot().start as isize)
+    }
+
+    fn absolute(&self, relative: isize) -> u32 {
+        let offset = self.slot().start as isize + relative;
+        if offset < 0 || offset > self.slot().end as isize { NONE } else { offset as u32 }
+    }
+
+    /// Where the link header starts, relative to the data.
+    #[inline]
+    pub fn mac_offset(&self) -> Option<isize> {
+        self.relative(self.slot().mac)
+    }
+
+    /// Where the network header starts, relative to the data.
+    #[inline]
+    pub fn network_offset(&self) -> Option<isize> {
+        self.relative(self.slot().network)
+    }
+
+    /// Where the transport header starts, relative to the data.
+    #[inline]
+    pub fn transport_offset(&self) -> Option<isize> {
+        self.relative(self.slot().transport)
+    }
+
+    /// Bytes from the link header to the end of the data; empty if it is not known.
+    #[inline]
+    pub fn mac(&self) -> &[u8] {
+        self.bytes(self.slot().mac)
+    }
+
+    /// Bytes from the network header to the end of the data; empty if it is not known.
+    #[inline]
+    pub fn network(&self) -> &[u8] {
+        self.bytes(self.slot().network)
+    }
+
+    /// Bytes from the transport header to the end of the data; empty if it is not known.
+    #[inline]
+    pub fn transport(&self) -> &[u8] {
+        self.bytes(self.slot().transport)
+    }
+
+    /// As `mac`, to be written.
+    #[inline]
+    pub fn mac_mut(&mut self) -> &mut [u8] {
+        self.bytes_mut(self.slot().mac)
+    }
+
+    /// As `network`, to be written.
+    #[inline]
+    pub fn network_mut(&mut self) -> &mut [u8] {
+        self.bytes_mut(self.slot().network)
+    }
+
+    /// As `transport`, to be written.
+    #[inline]
+    pub fn transport_mut(&mut self) -> &mut [u8] {
+        self.bytes_mut(self.slot().transport)
+    }
+
+    /// Whether a network header is known.
+    #[inline]
+    pub fn has_network(&self) -> bool {
+        self.slot().network != NONE
+    }
+
+    /// Whether a transport header is known.
+    #[inline]
+    pub fn has_transport(&self) -> bool {
+        self.slot().transport != NONE
+    }
+
+    /// Bytes between the network and the transport header; zero if either is not known.
+    #[inline]
+    pub fn network_header_length(&self) -> usize {
+        let slot = self.slot();
+        if slot.transport == NONE || slot.network == NONE {
+            0
+        } else {
+            slot.transport.saturating_sub(slot.network) as usize
+        }
+    }
+
+    /// Sets the link header, relative to the data; out of the buffer means unknown.
+    #[inline]
+    pub fn set_mac(&mut self, relative: isize) {
+        self.slot_mut().mac = self.absolute(relative);
+    }
+
+    /// Sets the network header, relative to the data, and the transport header `length` bytes behind it.
+    #[inline]
+    pub fn set_network(&mut self, relative: isize, length: usize) {
+        let network = self.absolute(relative);
+        let end = self.slot().end;
+        let slot = self.slot_mut();
+        slot.network = network;
+        slot.transport = match network.checked_add(length as u32) {
+            Some(transport) if network != NONE && transport <= end => transport,
+            _ => NONE,
+        };
+    }
+
+    /// Forgets the network and transport headers.
+    #[inline]
+    pub fn clear_network(&mut self) {
+        let slot = self.slot_mut();
+        (slot.network, slot.transport) = (NONE, NONE);
+    }
+
+    /// Forgets the link header.
+    #[inline]
+    pub fn clear_mac(&mut self) {
+        self.slot_mut().mac = NONE;
+    }
+}
+
+/// Annotations.
+impl Packet {
+    /// When the packet was captured or made; zero if nobody said.
+    #[inline]
+    pub fn timestamp(&self) -> Timestamp {
+        self.slot().timestamp
+    }
+
+    /// Sets the time.
+    #[inline]
+    pub fn set_timestamp(&mut self, timestamp: Timestamp) {
+        self.slot_mut().timestamp = timestamp;
+    }
+
+    /// How the frame was addressed.
+    #[inline]
+    pub fn packet_type(&self) -> PacketType {
+        PacketType::from_number(self.slot().kind)
+    }
+
+    /// Sets how the frame was addressed.
+    #[inline]
+    pub fn set_packet_type(&mut self, kind: PacketType) {
+        self.slot_mut().kind = kind as u8;
+    }
+
+    /// The device that it came in by: a number that the environment gives out, zero for none.
+    #[inline]
+    pub fn device(&self) -> u16 {
+        self.slot().device
+    }
+
+    /// Sets the device.
+    #[inline]
+    pub fn set_device(&mut self, device: u16) {
+        self.slot_mut().device = device;
+    }
+
+    /// All annotation bytes.
+    #[inline]
+    pub fn annotations(&self) -> &[u8; annotation::SIZE] {
+        &self.slot().annotations
+    }
+
+    /// All annotation bytes, to be written.
+    #[inline]
+    pub fn annotations_mut(&mut self) -> &mut [u8; annotation::SIZE] {
+        &mut self.slot_mut().annotations
+    }
+
+    #[inline]
+    fn annotation<const N: usize>(&self, offset: usize) -> [u8; N] {
+        self.slot().annotations.get(offset..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+    }
+
+    #[inline]
+    fn set_annotation<const N: usize>(&mut self, offset: usize, value: [u8; N]) {
+        if let Some(place) =
+            self.slot_mut().annotations.get_mut(offset..).and_then(|rest| rest.first_chunk_mut())
+        {
+            *place = value;
+        }
+    }
+
+    /// The annotation byte at `offset`; zero beyond the last.
+    #[inline]
+    pub fn annotation_u8(&self, offset: usize) -> u8 {
+        self.annotation::<1>(offset)[0]
+    }
+
+    /// Sets the annotation byte at `offset`; nothing beyond the last.
+    #[inline]
+    pub fn set_annotation_u8(&mut self, offset: usize, value: u8) {
+        self.set_annotation(offset, [value]);
+    }
+
+    /// The 16-bit annotation at `offset`, host byte order.
+    #[inline]
+    pub fn annotation_u16(&self, offset: usize) -> u16 {
+        u16::from_ne_bytes(self.annotation(offset))
+    }
+
+    /// Sets the 16-bit annotation at `offset`, host byte order.
+    #[inline]
+    pub fn set_annotation_u16(&mut self, offset: usize, value: u16) {
+        self.set_annotation(offset, value.to_ne_bytes());
+    }
+
+    /// The 32-bit annotation at `offset`, host byte order.
+    #[inline]
+    pub fn annotation_u32(&self, offset: usize) -> u32 {
+        u32::from_ne_bytes(self.annotation(offset))
+    }
+
+    /// Sets the 32-bit annotation at `offset`, host byte order.
+    #[inline]
+    pub fn set_annotation_u32(&mut self, offset: usize, value: u32) {
+        self.set_annotation(offset, value.to_ne_bytes());
+    }
+
+    /// The bytes of `place`.
+    pub fn annotation_bytes(&self, place: Place) -> &[u8] {
+        let from = usize::from(place.offset);
+        self.slot().annotations.get(from..from + usize::from(place.size)).unwrap_or(&[])
+    }
+
+    /// The colour.
+    #[inline]
+    pub fn paint(&self) -> u8 {
+        self.annotation_u8(annotation::PAINT.offset.into())
+    }
+
+    /// Sets the colour.
+    #[inline]
+    pub fn set_paint(&mut self, paint: u8) {
+        self.set_annotation_u8(annotation::PAINT.offset.into(), paint);
+    }
+
+    /// The next hop's IPv4 address, `0.0.0.0` if nobody said.
+    #[inline]
+    pub fn destination_ip(&self) -> Ipv4Addr {
+        Ipv4Addr::from(self.annotation::<4>(annotation::DST_IP.offset.into()))
+    }
+
+    /// Sets the next hop's IPv4 address.
+    #[inline]
+    pub fn set_destination_ip(&mut self, address: Ipv4Addr) {
+        self.set_annotation(annotation::DST_IP.offset.into(), address.octets());
+    }
+
+    /// The aggregate number.
+    #[inline]
+    pub fn aggregate(&self) -> u32 {
+        self.annotation_u32(annotation::AGGREGATE.offset.into())
+    }
+
+    /// Sets the aggregate number.
+    #[inline]
+    pub fn set_aggregate(&mut self, aggregate: u32) {
+        self.set_annotation_u32(annotation::AGGREGATE.offset.into(), aggregate);
+    }
+
+    /// Bytes that the packet stands for beyond its own.
+    #[inline]
+    pub fn extra_length(&self) -> u32 {
+        self.annotation_u32(annotation::EXTRA_LENGTH.offset.into())
+    }
+
+    /// Sets the bytes that the packet stands for beyond its own.
+    #[inline]
+    pub fn set_extra_length(&mut self, length: u32) {
+        self.set_annotation_u32(annotation::EXTRA_LENGTH.offset.into(), length);
+    }
+
+    /// Asks the caches for the data, which a loop reads some packets later.
+    #[inline]
+    pub fn prefetch_data(&self) {
+        // SAFETY: `start` lies within the buffer, whose bytes are initialised; a capacity is never zero.
+        crate::prefetch(unsafe { &*self.slot().base.add(self.slot().start as usize) });
+    }
+
+    /// Asks the caches for the header of the packet.
+    #[inline]
+    pub fn prefetch(&self) {
+        crate::prefetch(self.slot());
+    }
+}
+
+impl Drop for Packet {
+    #[inline]
+    fn drop(&mut self) {
+        let slot = self.slot.as_ptr();
+        // SAFETY: the handle's use of its slot ends here, and, where the bytes are elsewhere, the slot's use of the owner.
+        unsafe {
+            let owner = (*slot).owner;
+            if owner != slot {
+                Shared::release(owner);
+            }
+            Shared::release(slot);
+        }
+    }
+}
+
+impl fmt::Debug for Packet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packet({} bytes)", self.len())
+    }
+}

@@ -1,0 +1,310 @@
+//! Fixed-size packet slots, handed out and taken back without touching the allocator.
+
+use alloc::alloc::{alloc_zeroed, dealloc};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::cell::{Cell, UnsafeCell};
+use core::ptr::NonNull;
+
+use crate::Timestamp;
+use crate::annotation;
+use crate::packet::Packet;
+
+/// Bytes of headroom in front of a new packet's data.
+pub const HEADROOM: usize = 64;
+/// Bytes of buffer in a pool slot: an Ethernet frame with headroom, tags and a trailer.
+pub const CAPACITY: usize = 2112;
+/// The largest packet, headroom included. Bounds what a header that lies about its length can make us allocate.
+pub const MAX_CAPACITY: usize = 1 << 20;
+/// Slots that a pool takes from the allocator at a time.
+const CHUNK: usize = 64;
+/// No header offset.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What stands in front of a packet's bytes; the bytes of its own buffer follow it in memory.
+///
+/// `owner` is the slot whose buffer holds the bytes: this one, or, after a duplication, another. `users` counts the
+/// handle of this slot (while it lives) and every other slot whose `owner` this one is; at zero the slot is free.
+#[repr(C, align(64))]
+pub(crate) struct Slot {
+    pub(crate) base: *mut u8,
+    pub(crate) owner: *mut Slot,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) capacity: u32,
+    pub(crate) users: u32,
+    pub(crate) mac: u32,
+    pub(crate) network: u32,
+    pub(crate) transport: u32,
+    pub(crate) device: u16,
+    pub(crate) kind: u8,
+    pub(crate) from_heap: bool,
+    pub(crate) timestamp: Timestamp,
+    pub(crate) pool: *const Shared,
+    pub(crate) annotations: [u8; annotation::SIZE],
+    pub(crate) own_capacity: u32,
+}
+
+const HEADER: usize = size_of::<Slot>();
+/// An odd number of cache lines, so that the headers of neighbouring slots fall into different cache sets.
+const STRIDE: usize = HEADER + CAPACITY;
+const _: () = assert!(HEADER == 128 && (STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
+
+/// The state behind a pool's handles and its packets.
+pub(crate) struct Shared {
+    free: UnsafeCell<Vec<NonNull<Slot>>>,
+    chunks: UnsafeCell<Vec<NonNull<u8>>>,
+    slots: Cell<usize>,
+    limit: usize,
+    live: Cell<usize>,
+    handles: Cell<usize>,
+    exhausted: Cell<u64>,
+}
+
+/// A pool of packet slots: the only source of packets.
+///
+/// It grows in chunks up to its limit and then refuses. Cloning gives another handle to the same pool; the memory goes
+/// back when the last handle and the last packet are gone. A pool and its packets stay on one thread.
+pub struct Pool {
+    shared: NonNull<Shared>,
+}
+
+impl Pool {
+    /// A pool of at most `limit` packets at a time.
+    pub fn new(limit: usize) -> Pool {
+        let shared = Box::new(Shared {
+            free: UnsafeCell::new(Vec::new()),
+            chunks: UnsafeCell::new(Vec::new()),
+            slots: Cell::new(0),
+            limit,
+            live: Cell::new(0),
+            handles: Cell::new(1),
+            exhausted: Cell::new(0),
+        });
+        Pool { shared: NonNull::from(Box::leak(shared)) }
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: the state lives while a handle does: `handles` counts this one.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// A packet of `length` zero or stale bytes with the usual headroom; `None` when the pool is exhausted.
+    #[inline]
+    pub fn allocate(&self, length: usize) -> Option<Packet> {
+        self.allocate_with(HEADROOM, length)
+    }
+
+    /// A packet of `length` zero or stale bytes with at least `headroom` bytes in front of them.
+    pub fn allocate_with(&self, headroom: usize, length: usize) -> Option<Packet> {
+        let slot = self.shared().take(headroom.checked_add(length)?)?;
+        // SAFETY: `take` hands out a slot that nobody else has, reset, with room for `headroom + length` bytes.
+        unsafe {
+            (*slot.as_ptr()).start = headroom as u32;
+            (*slot.as_ptr()).end = (headroom + length) as u32;
+            Some(Packet::from_slot(slot))
+        }
+    }
+
+    /// A packet that holds a copy of `bytes`; `None` when the pool is exhausted.
+    pub fn packet(&self, bytes: &[u8]) -> Option<Packet> {
+        let mut packet = self.allocate(bytes.len())?;
+        packet.data_mut().copy_from_slice(bytes);
+        Some(packet)
+    }
+
+    /// Packets alive.
+    pub fn live(&self) -> usize {
+        self.shared().live.get()
+    }
+
+    /// The most packets that the pool gives out.
+    pub fn limit(&self) -> usize {
+        self.shared().limit
+    }
+
+    /// How often the pool had to refuse.
+    pub fn exhausted(&self) -> u64 {
+        self.shared().exhausted.get()
+    }
+}
+
+impl Clone for Pool {
+    fn clone(&self) -> Pool {
+        self.shared().handles.set(self.shared().handles.get() + 1);
+        Pool { shared: self.shared }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let shared = self.shared();
+        shared.handles.set(shared.handles.get() - 1);
+        if shared.handles.get() == 0 && shared.live.get() == 0 {
+            // SAFETY: neither a handle nor a packet is left that could reach the state.
+            unsafe { Shared::destroy(self.shared.as_ptr()) }
+        }
+    }
+}
+
+impl core::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Pool").field("live", &self.live()).field("limit", &self.limit()).finish()
+    }
+}
+
+impl Shared {
+    /// A reset slot with room for `capacity` bytes, within the limit.
+    #[inline]
+    pub(crate) fn take(&self, capacity: usize) -> Option<NonNull<Slot>> {
+        if capacity > CAPACITY {
+            return self.take_large(capacity);
+        }
+        // SAFETY: the list is used by this thread only, and nothing below borrows it again before the borrow ends.
+        let slot = match unsafe { (*self.free.get()).pop() } {
+            Some(slot) => slot,
+            None => self.grow()?,
+        };
+        self.live.set(self.live.get() + 1);
+        // SAFETY: a slot on the free list has no user and its memory belongs to the pool.
+        unsafe { self.reset(slot.as_ptr()) };
+        Some(slot)
+    }
+
+    /// As `take`, but beyond the limit the slot comes from the heap: for a packet that already counts.
+    pub(crate) fn take_unlimited(&self, capacity: usize) -> NonNull<Slot> {
+        if capacity <= CAPACITY
+            && let Some(slot) = self.take(capacity)
+        {
+            return slot;
+        }
+        self.from_heap(capacity.max(CAPACITY))
+    }
+
+    #[cold]
+    fn take_large(&self, capacity: usize) -> Option<NonNull<Slot>> {
+        if capacity > MAX_CAPACITY || self.live.get() >= self.limit {
+            self.exhausted.set(self.exhausted.get() + 1);
+            return None;
+        }
+        Some(self.from_heap(capacity))
+    }
+
+    fn layout(capacity: usize) -> Layout {
+        match Layout::from_size_align(HEADER + capacity, 64) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!("capacities stay below {MAX_CAPACITY} times two"),
+        }
+    }
+
+    fn from_heap(&self, capacity: usize) -> NonNull<Slot> {
+        let layout = Self::layout(capacity);
+        // SAFETY: the layout is not empty; the memory is zeroed, which is a valid `Slot` (pointers may be null).
+        let slot = unsafe {
+            let Some(slot) = NonNull::new(alloc_zeroed(layout).cast::<Slot>()) else {
+                alloc::alloc::handle_alloc_error(layout)
+            };
+            (*slot.as_ptr()).from_heap = true;
+            (*slot.as_ptr()).own_capacity = capacity as u32;
+            self.reset(slot.as_ptr());
+            slot
+        };
+        self.live.set(self.live.get() + 1);
+        slot
+    }
+
+    #[cold]
+    fn grow(&self) -> Option<NonNull<Slot>> {
+        let count = CHUNK.min(self.limit.saturating_sub(self.slots.get()));
+        if count == 0 {
+            self.exhausted.set(self.exhausted.get() + 1);
+            return None;
+        }
+        // SAFETY: the layout is not empty; zeroed memory is a valid `Slot`; slots lie `STRIDE` apart within the chunk.
+        // Both lists are used by this thread only, one borrow at a time.
+        unsafe {
+            let chunk = NonNull::new(alloc_zeroed(Self::chunk_layout()))?;
+            (*self.chunks.get()).push(chunk);
+            self.slots.set(self.slots.get() + count);
+            let free = &mut *self.free.get();
+            free.reserve(self.slots.get());
+            for index in (0..count).rev() {
+                let slot = chunk.add(index * STRIDE).cast::<Slot>();
+                (*slot.as_ptr()).own_capacity = CAPACITY as u32;
+                free.push(slot);
+            }
+            free.pop()
+        }
+    }
+
+    fn chunk_layout() -> Layout {
+        match Layout::from_size_align(CHUNK * STRIDE, 64) {
+            Ok(layout) => layout,
+            Err(_) => unreachable!("a chunk is far smaller than the address space"),
+        }
+    }
+
+    /// Makes `slot` an empty packet of its own buffer.
+    ///
+    /// # Safety
+    /// `slot` is one of this pool's, or fresh from the heap for it, and nobody uses it.
+    #[inline]
+    unsafe fn reset(&self, slot: *mut Slot) {
+        // SAFETY: by the contract above; the buffer starts right behind the header.
+        unsafe {
+            (*slot).base = slot.cast::<u8>().add(HEADER);
+            (*slot).owner = slot;
+            (*slot).capacity = (*slot).own_capacity;
+            (*slot).users = 1;
+            (*slot).mac = NONE;
+            (*slot).network = NONE;
+            (*slot).transport = NONE;
+            (*slot).device = 0;
+            (*slot).kind = 0;
+            (*slot).timestamp = Timestamp::ZERO;
+            (*slot).pool = self;
+            (*slot).annotations = [0; annotation::SIZE];
+        }
+    }
+
+    /// Gives up one use of `slot`.
+    ///
+    /// # Safety
+    /// The caller held that use, and does not touch the slot through it again.
+    #[inline]
+    pub(crate) unsafe fn release(slot: *mut Slot) {
+        // SAFETY: the use that the caller held kept the slot and its pool alive until here.
+        unsafe {
+            (*slot).users -= 1;
+            if (*slot).users == 0 {
+                let shared = (*slot).pool;
+                if (*slot).from_heap {
+                    dealloc(slot.cast(), Self::layout((*slot).own_capacity as usize));
+                } else {
+                    (*(*shared).free.get()).push(NonNull::new_unchecked(slot));
+                }
+                let live = (*shared).live.get() - 1;
+                (*shared).live.set(live);
+                if live == 0 && (*shared).handles.get() == 0 {
+                    Shared::destroy(shared.cast_mut());
+                }
+            }
+        }
+    }
+
+    /// Frees the pool.
+    ///
+    /// # Safety
+    /// No handle and no packet is left.
+    #[cold]
+    unsafe fn destroy(shared: *mut Shared) {
+        // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; nobody uses either.
+        unsafe {
+            let shared = Box::from_raw(shared);
+            for chunk in &*shared.chunks.get() {
+                dealloc(chunk.as_ptr(), Self::chunk_layout());
+            }
+        }
+    }
+}

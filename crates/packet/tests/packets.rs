@@ -1,0 +1,147 @@
+//! What a packet promises, against a plain vector of bytes.
+
+use packet::{Batch, MAX_CAPACITY, Packet, Pool};
+
+/// A packet beside what it must hold.
+struct Pair {
+    packet: Packet,
+    bytes: Vec<u8>,
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+}
+
+fn step(pairs: &mut Vec<Pair>, pool: &Pool, random: &mut Random) {
+    let choice = random.below(10);
+    if pairs.is_empty() || choice == 0 {
+        let bytes: Vec<u8> = (0..random.below(3000)).map(|value| value as u8).collect();
+        if let Some(packet) = pool.packet(&bytes) {
+            pairs.push(Pair { packet, bytes });
+        }
+        return;
+    }
+    let index = random.below(pairs.len());
+    let amount = random.below(200);
+    let pair = &mut pairs[index];
+    match choice {
+        1 => drop(pairs.swap_remove(index)),
+        2 => {
+            if let Some(packet) = pair.packet.duplicate() {
+                let bytes = pair.bytes.clone();
+                pairs.push(Pair { packet, bytes });
+            }
+        }
+        3 => {
+            if let Some(packet) = pair.packet.copy() {
+                let bytes = pair.bytes.clone();
+                pairs.push(Pair { packet, bytes });
+            }
+        }
+        4 => {
+            let count = pair.packet.strip(amount);
+            pair.bytes.drain(..count);
+        }
+        5 => {
+            let count = pair.packet.truncate_by(amount);
+            pair.bytes.truncate(pair.bytes.len() - count);
+        }
+        6 => {
+            pair.packet.prepend(amount).unwrap().fill(7);
+            pair.bytes.splice(..0, vec![7; amount]);
+        }
+        7 => {
+            pair.packet.append(amount).unwrap().fill(9);
+            pair.bytes.extend(vec![9; amount]);
+        }
+        8 => pair.packet.set_headroom(amount).unwrap(),
+        _ => {
+            if let (Some(byte), Some(model)) = (pair.packet.data_mut().first_mut(), pair.bytes.first_mut()) {
+                *byte = byte.wrapping_add(1);
+                *model = *byte;
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_hold_what_was_written() {
+    for seed in 1..30 {
+        let pool = Pool::new(40);
+        let (mut pairs, mut random) = (Vec::new(), Random(seed));
+        for _ in 0..2000 {
+            step(&mut pairs, &pool, &mut random);
+            for pair in &pairs {
+                assert_eq!(pair.packet.data(), pair.bytes);
+            }
+        }
+        drop(pairs);
+        assert_eq!(pool.live(), 0);
+    }
+}
+
+#[test]
+fn an_exhausted_pool_refuses_and_recovers() {
+    let pool = Pool::new(3);
+    let held: Vec<_> = (0..3).map(|_| pool.allocate(60).unwrap()).collect();
+    assert!(pool.allocate(60).is_none());
+    assert!(held[0].duplicate().is_none());
+    assert_eq!(pool.exhausted(), 2);
+    drop(held);
+    assert!(pool.allocate(60).is_some());
+}
+
+#[test]
+fn packets_outlive_the_handle_of_their_pool() {
+    let pool = Pool::new(2);
+    let first = pool.packet(b"first").unwrap();
+    let second = first.duplicate().unwrap();
+    drop(pool);
+    drop(first);
+    assert_eq!(second.data(), b"first");
+}
+
+#[test]
+fn headers_stay_where_they_are() {
+    let pool = Pool::new(4);
+    let mut packet = pool.packet(&[0; 60]).unwrap();
+    packet.set_mac(0);
+    packet.set_network(14, 20);
+    packet.strip(14);
+    assert_eq!((packet.mac_offset(), packet.network_offset()), (Some(-14), Some(0)));
+    assert_eq!((packet.mac().len(), packet.transport().len()), (60, 26));
+    packet.prepend(500).unwrap();
+    assert_eq!((packet.network_offset(), packet.network_header_length()), (Some(500), 20));
+    packet.set_network(5000, 20);
+    assert!(!packet.has_network() && packet.network().is_empty() && packet.transport().is_empty());
+}
+
+#[test]
+fn absurd_sizes_are_refused() {
+    let pool = Pool::new(4);
+    assert!(pool.allocate(usize::MAX).is_none());
+    assert!(pool.allocate(MAX_CAPACITY + 1).is_none());
+    let mut packet = pool.packet(b"x").unwrap();
+    assert!(packet.prepend(usize::MAX / 2).is_none());
+    assert!(packet.append(MAX_CAPACITY).is_none());
+    assert!(!packet.unstrip(100));
+    assert_eq!(packet.data(), b"x");
+}
+
+#[test]
+fn batches_filter_in_place() {
+    let pool = Pool::new(10);
+    let mut batch: Batch = (0..8u8).map(|value| pool.packet(&[value]).unwrap()).collect();
+    batch.filter_map(|packet| (packet.data()[0] % 2 == 1).then_some(packet));
+    assert_eq!(batch.iter().map(|packet| packet.data()[0]).collect::<Vec<_>>(), [1, 3, 5, 7]);
+    assert_eq!(pool.live(), 4);
+    let template = batch.pop().unwrap();
+    assert_eq!(batch.push_copies(&template, 20), 6);
+}
