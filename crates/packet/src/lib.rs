@@ -11,15 +11,24 @@
 
 extern crate alloc;
 
+pub mod address;
 pub mod annotation;
 mod batch;
+pub mod checksum;
 mod packet;
 mod pool;
 mod prefetch;
 mod time;
+pub mod view;
 
+pub use address::{AddressError, Ip4Prefix, Ip6Prefix, Ip6Text, MacAddr};
 pub use batch::{BATCH, Batch};
 pub use packet::{Packet, PacketType};
 pub use pool::{CAPACITY, HEADROOM, MAX_CAPACITY, Pool};
 pub use prefetch::prefetch;
 pub use time::{SECOND, Timestamp};
+pub use view::{
+    ArpView, ArpViewMut, EtherType, EthernetView, EthernetViewMut, Icmp4View, Icmp4ViewMut, Icmp6View,
+    Icmp6ViewMut, Ip4View, Ip4ViewMut, Ip6View, Ip6ViewMut, PppView, PppViewMut, PppoeView, PppoeViewMut,
+    TcpView, TcpViewMut, UdpView, UdpViewMut, VlanView, VlanViewMut, protocol,
+};

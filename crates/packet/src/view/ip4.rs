@@ -1,0 +1,392 @@
+//! IPv4 headers (RFC 791, RFC 2474 and RFC 3168 for the type-of-service byte).
+
+use super::protocol;
+use crate::checksum::{self, Sum};
+use core::fmt;
+use core::net::Ipv4Addr;
+
+/// The reserved bit of the fragment field.
+pub const RESERVED_FLAG: u16 = 0x8000;
+/// The bit that forbids fragmentation.
+pub const DONT_FRAGMENT: u16 = 0x4000;
+/// The bit that announces further fragments.
+pub const MORE_FRAGMENTS: u16 = 0x2000;
+/// The bits of the fragment offset, in units of 8 bytes.
+pub const OFFSET_BITS: u16 = 0x1fff;
+
+/// End of options.
+pub const OPTION_END: u8 = 0;
+/// One byte of padding.
+pub const OPTION_NOP: u8 = 1;
+/// Record route.
+pub const OPTION_RECORD_ROUTE: u8 = 7;
+/// Time stamp.
+pub const OPTION_TIMESTAMP: u8 = 68;
+/// Security.
+pub const OPTION_SECURITY: u8 = 130;
+/// Loose source route.
+pub const OPTION_LOOSE_ROUTE: u8 = 131;
+/// Stream identifier.
+pub const OPTION_STREAM: u8 = 136;
+/// Strict source route.
+pub const OPTION_STRICT_ROUTE: u8 = 137;
+/// Router alert.
+pub const OPTION_ROUTER_ALERT: u8 = 148;
+
+/// What is wrong with a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Fewer bytes than a header.
+    TooShort,
+    /// The version is not 4.
+    Version,
+    /// The header length is below 20 or beyond the bytes.
+    HeaderLength,
+    /// The total length is below the header length or beyond the bytes.
+    TotalLength,
+    /// The header checksum is wrong.
+    Checksum,
+}
+
+header! {
+    /// An IPv4 header and what follows it.
+    20 bytes;
+    /// Version and header length together.
+    version_length, set_version_length: u8 = 0;
+    /// The type-of-service byte: DSCP and ECN together.
+    tos, set_tos: u8 = 1;
+    /// The length of header and payload that the header claims, in bytes.
+    total_length, set_total_length: u16 = 2;
+    /// The identification by which fragments are joined.
+    identification, set_identification: u16 = 4;
+    /// Flags and fragment offset together.
+    fragment, set_fragment: u16 = 6;
+    /// How many more hops are allowed.
+    ttl, set_ttl: u8 = 8;
+    /// The protocol of the payload.
+    protocol, set_protocol: u8 = 9;
+    /// The header checksum.
+    checksum, set_checksum: u16 = 10;
+    /// Who sent the packet.
+    source, set_source: Ipv4Addr = 12;
+    /// Who receives the packet.
+    destination, set_destination: Ipv4Addr = 16;
+}
+
+impl<'a> View<'a> {
+    /// Looks at a header and checks it as `CheckIPHeader` does; bytes beyond the total length are left out of the payload.
+    pub fn check(bytes: &'a [u8], checksum: bool) -> Result<View<'a>, Fault> {
+        let view = View::new(bytes).ok_or(Fault::TooShort)?;
+        let total = usize::from(view.total_length());
+        if view.version() != 4 {
+            Err(Fault::Version)
+        } else if view.header_length() < LENGTH || view.header_length() > bytes.len() {
+            Err(Fault::HeaderLength)
+        } else if total > bytes.len() || total < view.header_length() {
+            Err(Fault::TotalLength)
+        } else if checksum && !view.checksum_is_right() {
+            Err(Fault::Checksum)
+        } else {
+            Ok(view)
+        }
+    }
+
+    /// The version, 4 in a sound header.
+    #[inline]
+    pub fn version(&self) -> u8 {
+        self.fixed[0] >> 4
+    }
+
+    /// The header length that the header claims, 0 to 60 bytes.
+    #[inline]
+    pub fn header_length(&self) -> usize {
+        usize::from(self.fixed[0] & 0xf) * 4
+    }
+
+    /// The differentiated services code point, 0 to 63.
+    #[inline]
+    pub fn dscp(&self) -> u8 {
+        self.tos() >> 2
+    }
+
+    /// The congestion notification bits, 0 to 3.
+    #[inline]
+    pub fn ecn(&self) -> u8 {
+        self.tos() & 3
+    }
+
+    /// Whether fragmentation is forbidden.
+    #[inline]
+    pub fn dont_fragment(&self) -> bool {
+        self.fragment() & DONT_FRAGMENT != 0
+    }
+
+    /// Whether further fragments follow.
+    #[inline]
+    pub fn more_fragments(&self) -> bool {
+        self.fragment() & MORE_FRAGMENTS != 0
+    }
+
+    /// Where this fragment's payload begins in the whole, in bytes.
+    #[inline]
+    pub fn fragment_offset(&self) -> usize {
+        usize::from(self.fragment() & OFFSET_BITS) * 8
+    }
+
+    /// Whether the packet is a piece of a larger one.
+    #[inline]
+    pub fn is_fragment(&self) -> bool {
+        self.fragment() & (MORE_FRAGMENTS | OFFSET_BITS) != 0
+    }
+
+    /// Whether the transport header begins in this packet.
+    #[inline]
+    pub fn is_first_fragment(&self) -> bool {
+        self.fragment() & OFFSET_BITS == 0
+    }
+
+    /// The checksum that the header should have.
+    #[inline]
+    pub fn computed_checksum(&self) -> u16 {
+        let (before, after) = (&self.fixed[..10], &self.fixed[12..]);
+        Sum::ZERO.bytes(before).bytes(after).bytes(self.options()).finish()
+    }
+
+    /// Whether the checksum is right, over as much of the header as there is.
+    #[inline]
+    pub fn checksum_is_right(&self) -> bool {
+        Sum::ZERO.bytes(self.fixed).bytes(self.options()).finish() == 0
+    }
+
+    /// The options that are there, padding included.
+    #[inline]
+    pub fn options(&self) -> &'a [u8] {
+        let length = self.header_length().saturating_sub(LENGTH).min(self.rest.len());
+        &self.rest[..length]
+    }
+
+    /// The options one by one, up to the end or the first that is malformed.
+    #[inline]
+    pub fn options_iter(&self) -> Options<'a> {
+        Options { bytes: self.options() }
+    }
+
+    /// What follows the header, cut to the total length where that is sound, and to the bytes that exist.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        let options = self.options().len();
+        let end = usize::from(self.total_length()).saturating_sub(LENGTH).clamp(options, self.rest.len());
+        &self.rest[options..end]
+    }
+
+    /// The last destination of a source route if there is one, else the destination: what the pseudo header of a
+    /// transport checksum names (RFC 1122, 4.1.3.4).
+    pub fn final_destination(&self) -> Ipv4Addr {
+        self.options_iter()
+            .filter(|o| matches!(o.kind, OPTION_LOOSE_ROUTE | OPTION_STRICT_ROUTE) && o.data.len() >= 5)
+            .find_map(|o| o.data.last_chunk::<4>())
+            .map_or_else(|| self.destination(), |last| Ipv4Addr::from(*last))
+    }
+
+    /// The pseudo header's sum for a transport checksum over `length` bytes.
+    #[inline]
+    pub fn pseudo_header(&self, length: u16) -> Sum {
+        let destination =
+            if self.header_length() > LENGTH { self.final_destination() } else { self.destination() };
+        Sum::ZERO.pseudo4(self.source(), destination, self.protocol(), length)
+    }
+}
+
+impl ViewMut<'_> {
+    /// Sets version 4 and the header length in bytes, a multiple of four up to 60.
+    #[inline]
+    pub fn set_header_length(&mut self, length: usize) {
+        self.set_version_length(0x40 | (length / 4).min(15) as u8);
+    }
+
+    /// Sets the differentiated services code point; only the low 6 bits are used. The checksum is not touched.
+    #[inline]
+    pub fn set_dscp(&mut self, value: u8) {
+        self.set_tos(self.view().tos() & 3 | value << 2);
+    }
+
+    /// Sets the congestion notification bits; only the low 2 bits are used. The checksum is not touched.
+    #[inline]
+    pub fn set_ecn(&mut self, value: u8) {
+        self.set_tos(self.view().tos() & !3 | value & 3);
+    }
+
+    /// Computes and stores the checksum.
+    #[inline]
+    pub fn fill_checksum(&mut self) {
+        self.set_checksum(self.view().computed_checksum());
+    }
+
+    /// Takes one from the hop count and updates the checksum. A count of zero wraps: look first.
+    #[inline]
+    pub fn decrement_ttl(&mut self) {
+        let old = u16::from_be_bytes([self.fixed[8], self.fixed[9]]);
+        let new = old.wrapping_sub(0x100);
+        self.set_checksum(checksum::update(self.view().checksum(), old, new));
+        self.fixed[8] = (new >> 8) as u8;
+    }
+
+    /// The options that are there, padding included.
+    #[inline]
+    pub fn options_mut(&mut self) -> &mut [u8] {
+        let length = self.view().options().len();
+        &mut self.rest[..length]
+    }
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderOption<'a> {
+    /// The kind, as a whole byte: copied flag, class and number.
+    pub kind: u8,
+    /// What follows kind and length.
+    pub data: &'a [u8],
+}
+
+/// Iterates over the options of a header. Padding is skipped.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = HeaderOption<'a>;
+
+    fn next(&mut self) -> Option<HeaderOption<'a>> {
+        loop {
+            match *self.bytes {
+                [OPTION_NOP, ref rest @ ..] => self.bytes = rest,
+                [kind, length, ..] if kind != OPTION_END => {
+                    let data = self.bytes.get(2..usize::from(length))?;
+                    self.bytes = &self.bytes[usize::from(length)..];
+                    return Some(HeaderOption { kind, data });
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl fmt::Display for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} > {} ", self.source(), self.destination())?;
+        match self.protocol() {
+            protocol::ICMP => f.write_str("icmp")?,
+            protocol::TCP => f.write_str("tcp")?,
+            protocol::UDP => f.write_str("udp")?,
+            other => write!(f, "protocol {other}")?,
+        }
+        write!(f, " ttl {} length {}", self.ttl(), self.total_length())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::TooShort => "shorter than an IP header",
+            Fault::Version => "bad IP version",
+            Fault::HeaderLength => "bad IP header length",
+            Fault::TotalLength => "bad IP length",
+            Fault::Checksum => "bad IP checksum",
+        })
+    }
+}
+
+impl core::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+
+    fn packet() -> [u8; 28] {
+        let mut bytes = [0; 28];
+        let mut view = ViewMut::new(&mut bytes).unwrap();
+        view.set_header_length(20);
+        view.set_total_length(26);
+        view.set_ttl(64);
+        view.set_protocol(protocol::UDP);
+        view.set_source(Ipv4Addr::new(10, 0, 0, 1));
+        view.set_destination(Ipv4Addr::new(10, 0, 0, 2));
+        view.fill_checksum();
+        bytes
+    }
+
+    #[test]
+    fn reads_and_writes() {
+        let mut bytes = packet();
+        let view = View::check(&bytes, true).unwrap();
+        assert_eq!(view.to_string(), "10.0.0.1 > 10.0.0.2 udp ttl 64 length 26");
+        assert_eq!((view.payload().len(), view.options().len()), (6, 0));
+        assert_eq!(view.computed_checksum(), view.checksum());
+        let mut view = ViewMut::new(&mut bytes).unwrap();
+        view.decrement_ttl();
+        assert!(view.view().checksum_is_right());
+        view.set_dscp(46);
+        view.set_ecn(3);
+        view.set_fragment(MORE_FRAGMENTS | 3);
+        let view = View::new(&bytes).unwrap();
+        assert_eq!((view.ttl(), view.tos(), view.dscp(), view.ecn()), (63, 0xbb, 46, 3));
+        assert!(
+            view.is_fragment() && !view.is_first_fragment() && view.more_fragments() && !view.dont_fragment()
+        );
+        assert_eq!(view.fragment_offset(), 24);
+    }
+
+    #[test]
+    fn faults() {
+        let check = |at: usize, value: u8| {
+            let mut bytes = packet();
+            bytes[at] = value;
+            View::check(&bytes, true).map(|_| ())
+        };
+        assert_eq!(View::check(&packet()[..19], true).map(|_| ()), Err(Fault::TooShort));
+        assert_eq!(check(0, 0x65), Err(Fault::Version));
+        assert_eq!(check(0, 0x44), Err(Fault::HeaderLength));
+        assert_eq!(check(0, 0x48), Err(Fault::HeaderLength));
+        assert_eq!(check(3, 19), Err(Fault::TotalLength));
+        assert_eq!(check(3, 29), Err(Fault::TotalLength));
+        assert_eq!(check(8, 1), Err(Fault::Checksum));
+    }
+
+    #[test]
+    fn options_stop_at_the_end_or_a_fault() {
+        let list = |options: &[u8]| {
+            let mut bytes = packet().to_vec();
+            bytes.splice(20.., options.iter().copied());
+            bytes[0] = 0x4f;
+            let view = View::new(&bytes).unwrap();
+            (
+                view.options_iter().map(|o| (o.kind, o.data.len())).collect::<Vec<_>>(),
+                view.final_destination(),
+            )
+        };
+        let plain = Ipv4Addr::new(10, 0, 0, 2);
+        assert_eq!(list(&[1, 148, 4, 0, 0, 1, 7, 3, 4, 0, 148, 4]), ([(148, 2), (7, 1)].to_vec(), plain));
+        assert_eq!(list(&[131, 7, 4, 1, 2, 3, 4]), ([(131, 5)].to_vec(), Ipv4Addr::new(1, 2, 3, 4)));
+        for bad in [&[148][..], &[148, 1], &[148, 0], &[148, 9, 1], &[]] {
+            assert_eq!(list(bad), (Vec::new(), plain), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic() {
+        for first in 0..=255 {
+            for length in 20..80 {
+                let mut bytes = [first; 80];
+                let mut view = ViewMut::new(&mut bytes[..length]).unwrap();
+                view.fill_checksum();
+                view.decrement_ttl();
+                let _ = view.options_mut().len();
+                let view = view.view();
+                let _ = (view.options_iter().count(), view.payload().len(), view.pseudo_header(0).finish());
+            }
+        }
+    }
+}
