@@ -1,1 +1,15 @@
-//! Tables of flows.
+//! Tables of flows: hash tables that grow a little at a time, timeouts, and the choice of free ports.
+
+mod expiry;
+mod hash;
+mod index;
+mod ports;
+mod slab;
+mod table;
+
+pub use expiry::Timeouts;
+pub use hash::{Key, Seed};
+pub use index::Index;
+pub use ports::{Choice, NumberSet, Range, TakenNumbers};
+pub use slab::Slab;
+pub use table::{ABSENT, Table};

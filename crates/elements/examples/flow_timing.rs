@@ -1,0 +1,156 @@
+//! Prints nanoseconds per operation of the flow tables at several sizes.
+//!
+//! `cargo run --release -p elements --example flow_timing`
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use elements::flow::{Choice, NumberSet, Range, Seed, Table, TakenNumbers, Timeouts};
+
+/// Lookups timed in one go.
+const LOOKUPS: usize = 1 << 18;
+
+/// Runs of which the fastest counts.
+const RUNS: usize = 7;
+
+/// A flow as a rewriter keeps it: with its key it fills a cache line.
+#[derive(Clone, Copy)]
+struct Flow {
+    deadline: u64,
+    packets: u64,
+    reply: [u64; 3],
+}
+
+fn main() {
+    println!(
+        "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>12}",
+        "flows", "get", "batch", "+update", "insert", "remove", "worst insert"
+    );
+    for count in [1, 1_000, 60_000, 1_000_000, 4_000_000] {
+        table(count);
+    }
+    timeouts();
+    ports();
+}
+
+fn table(count: usize) {
+    let mut random = Random(count as u64 | 1);
+    let keys: Vec<u128> =
+        (0..count).map(|_| u128::from(random.next()) << 40 | 17 << 32 | 0x0a00_0001).collect();
+    let mut table = Table::new(Seed::new(random.next(), random.next()));
+    let mut worst = 0.0_f64;
+    let start = Instant::now();
+    for &key in &keys {
+        let before = Instant::now();
+        let _ = table.insert(key, Flow { deadline: 0, packets: 0, reply: [0; 3] });
+        worst = worst.max(before.elapsed().as_secs_f64());
+    }
+    let insert = start.elapsed().as_secs_f64() * 1e9 / count as f64;
+
+    let asked: Vec<u128> = (0..LOOKUPS).map(|_| keys[random.below(count)]).collect();
+    let mut handles = vec![0; LOOKUPS];
+    let get = fastest(LOOKUPS, || {
+        asked.iter().map(|&key| table.get(key).map_or(0, |flow| flow.packets)).sum::<u64>()
+    });
+    let batch = fastest(LOOKUPS, || {
+        for (keys, handles) in asked.chunks(256).zip(handles.chunks_mut(256)) {
+            table.find_batch(keys, handles);
+        }
+        0
+    });
+    let update = fastest(LOOKUPS, || {
+        let mut sum = 0;
+        for (keys, handles) in asked.chunks(256).zip(handles.chunks_mut(256)) {
+            table.find_batch(keys, handles);
+            for &handle in &*handles {
+                if let Some(flow) = table.value_mut(handle) {
+                    flow.packets += 1;
+                    flow.deadline += 10;
+                    sum += flow.reply[2];
+                }
+            }
+        }
+        sum
+    });
+    let start = Instant::now();
+    for &key in &keys {
+        black_box(table.remove(key));
+    }
+    let remove = start.elapsed().as_secs_f64() * 1e9 / count as f64;
+    let worst = worst * 1e6;
+    println!("{count:>9} {get:>9.1} {batch:>9.1} {update:>9.1} {insert:>9.1} {remove:>9.1} {worst:>9.1} us");
+}
+
+fn timeouts() {
+    for count in [1_000, 1_000_000u32] {
+        let mut random = Random(5);
+        let mut timeouts = Timeouts::new();
+        let deadlines: Vec<u64> = (0..count).map(|at| u64::from(at) + random.below(1_000) as u64).collect();
+        let start = Instant::now();
+        deadlines.iter().zip(0..).for_each(|(&deadline, handle)| timeouts.set(handle, deadline));
+        let set = start.elapsed().as_secs_f64() * 1e9 / f64::from(count);
+        let start = Instant::now();
+        while let Some(handle) = timeouts.pop_expired(u64::MAX, |handle| deadlines[handle as usize]) {
+            black_box(handle);
+        }
+        let pop = start.elapsed().as_secs_f64() * 1e9 / f64::from(count);
+        println!("{count} timeouts: set {set:.1} ns, expire {pop:.1} ns");
+    }
+}
+
+fn ports() {
+    let range = Range { base: 1_024, top: 64_511, sequential: false, same_first: false };
+    let mut choice = Choice::new(range);
+    let mut known = TakenNumbers::new();
+    let mut taken = NumberSet::new(65_536);
+    let mut random = Random(3);
+    for share in [50, 90, 99, 100] {
+        let start = Instant::now();
+        let mut chosen = 0;
+        while chosen + 1_024 < 65_536 * share / 100 && chosen < 64_512 {
+            chosen += 1;
+            let number = choice.choose(
+                1,
+                0,
+                &mut known,
+                |top| random.below(top as usize + 1) as u32,
+                |n| taken.contains(n),
+            );
+            if let Some(number) = number {
+                taken.add(number);
+            }
+        }
+        let each = start.elapsed().as_secs_f64() * 1e9 / chosen as f64;
+        println!("ports up to {share} % taken: {each:.1} ns a choice");
+        (1_024..65_536).for_each(|number| {
+            taken.remove(number);
+            known.release(1, number);
+        });
+    }
+}
+
+/// Nanoseconds per operation of the fastest run.
+fn fastest(operations: usize, mut run: impl FnMut() -> u64) -> f64 {
+    let times = (0..RUNS).map(|_| {
+        let start = Instant::now();
+        black_box(run());
+        start.elapsed().as_secs_f64()
+    });
+    times.fold(f64::INFINITY, f64::min) * 1e9 / operations as f64
+}
+
+/// Marsaglia's xorshift.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() >> 32) as usize % limit
+    }
+}
