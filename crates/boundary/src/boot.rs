@@ -1,0 +1,315 @@
+//! What a box learns from its host before its first instruction.
+//!
+//! The host writes it into the boot page. It begins with a magic number and the protocol's version in
+//! fixed places for all versions, so that an image and a host that don't fit can say so.
+
+use crate::codec::{DecodeError, Decoder, Encoder};
+use crate::layout::control;
+use crate::limits::{MAX_PORTS, MAX_REGIONS};
+use crate::memory::SharedMemory;
+use crate::ring::Slots;
+use crate::version::PROTOCOL;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// "Clickbox" as a little-endian number.
+const MAGIC: u64 = u64::from_le_bytes(*b"Clickbox");
+
+/// Why a boot page can't be written or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootError {
+    /// The page doesn't begin as a boot page does.
+    NoBootInfo,
+    /// The other side speaks another version of the protocol.
+    Version {
+        /// What the page says.
+        found: u32,
+    },
+    /// A field makes no sense.
+    Field(DecodeError),
+    /// The info doesn't fit into its page.
+    TooLong(usize),
+}
+
+impl From<DecodeError> for BootError {
+    fn from(error: DecodeError) -> Self {
+        Self::Field(error)
+    }
+}
+
+impl fmt::Display for BootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoBootInfo => write!(f, "there is no boot info"),
+            Self::Version { found } => {
+                write!(
+                    f,
+                    "the boot info has version {found} of the protocol, this image knows version {PROTOCOL}"
+                )
+            }
+            Self::Field(error) => write!(f, "the boot info is damaged: {error}"),
+            Self::TooLong(bytes) => write!(f, "a boot info of {bytes} bytes is too long for its page"),
+        }
+    }
+}
+
+impl core::error::Error for BootError {}
+
+/// What carries a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Platform {
+    /// A virtual machine: it leaves by writing to a port.
+    Machine = 0,
+    /// A process: it leaves by a system call.
+    Process = 1,
+    /// A thread of the host's process, for development.
+    Thread = 2,
+}
+
+/// What the processor can do, as a set of bits: `cpuid` is not asked inside a box, as it may cost an exit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuFeatures(pub u64);
+
+impl CpuFeatures {
+    /// 256-bit integer vectors.
+    pub const AVX2: Self = Self(1);
+    /// AES rounds.
+    pub const AES: Self = Self(1 << 1);
+    /// Carry-less multiplication.
+    pub const PCLMULQDQ: Self = Self(1 << 2);
+    /// `rdrand`.
+    pub const RDRAND: Self = Self(1 << 3);
+    /// The first and second set of bit manipulation instructions.
+    pub const BMI: Self = Self(1 << 4);
+    /// 512-bit vectors (foundation, byte and word, vector length).
+    pub const AVX512: Self = Self(1 << 5);
+    /// A time stamp counter of constant rate.
+    pub const CONSTANT_TSC: Self = Self(1 << 6);
+
+    /// Whether all of `other` are there.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What a range of a box's addresses is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MemoryKind {
+    /// The image's variables.
+    Data = 1,
+    /// Free memory for the heap.
+    Heap = 2,
+    /// The stack. A page that is not mapped lies below it.
+    Stack = 3,
+    /// The area shared with the host.
+    Area = 4,
+    /// A packet pool shared with other boxes of the same owner.
+    Pool = 5,
+}
+
+impl MemoryKind {
+    fn from_bits(bits: u32) -> Result<Self, DecodeError> {
+        [Self::Data, Self::Heap, Self::Stack, Self::Area, Self::Pool]
+            .into_iter()
+            .find(|kind| *kind as u32 == bits)
+            .ok_or(DecodeError::Value(bits.into()))
+    }
+}
+
+/// A range of a box's addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryRegion {
+    /// What it is for.
+    pub kind: MemoryKind,
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// A port, in bytes from the start of the shared area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortInfo {
+    /// Slots of each of the two rings.
+    pub slots: Slots,
+    /// The receive ring.
+    pub receive: u32,
+    /// The transmit ring.
+    pub transmit: u32,
+    /// The packet buffers.
+    pub buffers: u32,
+    /// Their bytes.
+    pub buffers_size: u32,
+    /// The port's Ethernet address, first byte lowest.
+    pub mac: u64,
+    /// Longest packet without its Ethernet header, bytes.
+    pub mtu: u32,
+}
+
+/// Everything that a box is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootInfo {
+    /// What carries the box.
+    pub platform: Platform,
+    /// What the processor can do.
+    pub features: CpuFeatures,
+    /// Rate of the time stamp counter, per second.
+    pub tsc_hz: u64,
+    /// The time stamp counter at some moment,
+    pub clock_tsc: u64,
+    /// and the nanoseconds since 1970 (UTC) at the same moment.
+    pub clock_unix_ns: u64,
+    /// Random numbers, different for every start.
+    pub seeds: [u64; 4],
+    /// The box's addresses.
+    pub regions: Vec<MemoryRegion>,
+    /// The box's ports.
+    pub ports: Vec<PortInfo>,
+}
+
+impl BootInfo {
+    /// Writes the boot page, which lies at the start of `memory`.
+    pub fn write(&self, memory: &impl SharedMemory) -> Result<(), BootError> {
+        let mut fields = Encoder::default();
+        fields.u64(MAGIC).u32(PROTOCOL).u32(self.platform as u32);
+        fields.u64(self.features.0).u64(self.tsc_hz).u64(self.clock_tsc).u64(self.clock_unix_ns);
+        for seed in self.seeds {
+            fields.u64(seed);
+        }
+        fields.u32(self.regions.len() as u32);
+        for region in &self.regions {
+            fields.u32(region.kind as u32).u64(region.address).u64(region.size);
+        }
+        fields.u32(self.ports.len() as u32);
+        for port in &self.ports {
+            fields.u32(port.slots.count()).u32(port.receive).u32(port.transmit);
+            fields.u32(port.buffers).u32(port.buffers_size).u64(port.mac).u32(port.mtu);
+        }
+        if fields.0.len() > control::PAGE_SIZE || fields.0.len() > memory.size() {
+            return Err(BootError::TooLong(fields.0.len()));
+        }
+        memory.write(control::BOOT, &fields.0);
+        Ok(())
+    }
+
+    /// Reads the boot page at the start of `memory`.
+    pub fn read(memory: &impl SharedMemory) -> Result<Self, BootError> {
+        let mut page = vec![0; control::PAGE_SIZE.min(memory.size())];
+        memory.read(control::BOOT, &mut page);
+        Self::decode(&page)
+    }
+
+    fn decode(page: &[u8]) -> Result<Self, BootError> {
+        let mut fields = Decoder(page);
+        if fields.u64()? != MAGIC {
+            return Err(BootError::NoBootInfo);
+        }
+        let found = fields.u32()?;
+        if found != PROTOCOL {
+            return Err(BootError::Version { found });
+        }
+        let platform = match fields.u32()? {
+            0 => Platform::Machine,
+            1 => Platform::Process,
+            2 => Platform::Thread,
+            other => return Err(DecodeError::Value(other.into()).into()),
+        };
+        let mut info = Self {
+            platform,
+            features: CpuFeatures(fields.u64()?),
+            tsc_hz: fields.u64()?,
+            clock_tsc: fields.u64()?,
+            clock_unix_ns: fields.u64()?,
+            seeds: [fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?],
+            regions: Vec::new(),
+            ports: Vec::new(),
+        };
+        for _ in 0..fields.count(MAX_REGIONS)? {
+            let kind = MemoryKind::from_bits(fields.u32()?)?;
+            info.regions.push(MemoryRegion { kind, address: fields.u64()?, size: fields.u64()? });
+        }
+        for _ in 0..fields.count(MAX_PORTS)? {
+            let slots = fields.u32()?;
+            info.ports.push(PortInfo {
+                slots: Slots::new(slots).map_err(|_| DecodeError::Value(slots.into()))?,
+                receive: fields.u32()?,
+                transmit: fields.u32()?,
+                buffers: fields.u32()?,
+                buffers_size: fields.u32()?,
+                mac: fields.u64()?,
+                mtu: fields.u32()?,
+            });
+        }
+        Ok(info)
+    }
+
+    /// The first region of a kind.
+    pub fn region(&self, kind: MemoryKind) -> Option<MemoryRegion> {
+        self.regions.iter().copied().find(|region| region.kind == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Mapped;
+    use crate::memory::hostile::Hostile;
+    use core::ptr::NonNull;
+
+    fn example() -> BootInfo {
+        let port = PortInfo {
+            slots: Slots::new(256).unwrap(),
+            receive: 1,
+            transmit: 2,
+            buffers: 3,
+            buffers_size: 4,
+            mac: 5,
+            mtu: 1500,
+        };
+        BootInfo {
+            platform: Platform::Process,
+            features: CpuFeatures::AVX2.with(CpuFeatures::AES),
+            tsc_hz: 2_100_000_000,
+            clock_tsc: 1,
+            clock_unix_ns: 2,
+            seeds: [3, 4, 5, 6],
+            regions: vec![MemoryRegion { kind: MemoryKind::Heap, address: 7, size: 8 }; MAX_REGIONS],
+            ports: vec![port; MAX_PORTS],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut page = [0u64; control::PAGE_SIZE / 8];
+        // SAFETY: the array outlives the memory and is not touched while it is used.
+        let memory = unsafe { Mapped::new(NonNull::from(&mut page).cast(), control::PAGE_SIZE) };
+        assert_eq!(BootInfo::read(&memory), Err(BootError::NoBootInfo));
+        let info = example();
+        info.write(&memory).unwrap();
+        assert_eq!(BootInfo::read(&memory).unwrap(), info);
+        assert_eq!(info.region(MemoryKind::Heap).unwrap().address, 7);
+        assert!(info.features.has(CpuFeatures::AES) && !info.features.has(CpuFeatures::AVX512));
+        memory.write(8, &(PROTOCOL + 1).to_le_bytes());
+        assert_eq!(BootInfo::read(&memory), Err(BootError::Version { found: PROTOCOL + 1 }));
+    }
+
+    #[test]
+    fn a_short_or_random_page_is_refused() {
+        let mut full = Encoder::default();
+        full.u64(MAGIC).u32(PROTOCOL);
+        for seed in 0..2_000 {
+            assert!(BootInfo::read(&&Hostile::new(4096, seed)).is_err());
+            let mut page = full.0.clone();
+            page.resize(12 + seed as usize % 200, seed as u8);
+            drop(BootInfo::decode(&page));
+        }
+    }
+}

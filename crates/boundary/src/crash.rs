@@ -1,0 +1,234 @@
+//! The crash page: what a box that can't go on leaves behind.
+//!
+//! The fault entries of an image are assembly that must work with a broken stack and heap, so registers
+//! have fixed places ([`fault`]). What needs code is added after that; a second fault meanwhile finds the
+//! state set, and leaves.
+
+use crate::limits::{MAX_CRASH_MESSAGE, MAX_CRASH_NAME, MAX_CRASH_PACKET};
+use crate::memory::SharedMemory;
+use alloc::vec::Vec;
+use core::fmt;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Offsets in the crash page, for the fault entries.
+pub mod fault {
+    /// 64-bit word: 0, or a cause (see the constants below). Written first.
+    pub const STATE: usize = 0;
+    /// 64-bit word: the exception vector; for a version mismatch what was found.
+    pub const VECTOR: usize = 8;
+    /// 64-bit word: the exception's error code.
+    pub const ERROR_CODE: usize = 16;
+    /// 64-bit word: the address that couldn't be reached, where the box can know it.
+    pub const ADDRESS: usize = 24;
+    /// 64-bit words: instruction pointer, stack pointer, flags, then rax, rbx, rcx, rdx, rsi, rdi, rbp,
+    /// r8 to r15.
+    pub const REGISTERS: usize = 32;
+    /// Number of those words.
+    pub const REGISTER_COUNT: usize = 18;
+
+    /// State: a processor exception.
+    pub const EXCEPTION: u64 = 1;
+    /// State: the program found itself in a state that it doesn't know.
+    pub const PANIC: u64 = 2;
+    /// State: the heap is used up.
+    pub const OUT_OF_MEMORY: u64 = 3;
+    /// State: image and host don't speak the same version.
+    pub const VERSION: u64 = 4;
+}
+
+const NAME: usize = 0x100;
+const MESSAGE: usize = 0x180;
+const PACKET: usize = 0x400;
+const PAGE: usize = crate::layout::control::PAGE_SIZE;
+
+/// Why a box stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CrashCause {
+    /// A processor exception with its vector and error code.
+    Exception {
+        /// 0 divide, 6 invalid instruction, 13 general protection, 14 page fault, ...
+        vector: u64,
+        /// The error code that the processor pushed, or 0.
+        error_code: u64,
+    },
+    /// A panic.
+    Panic,
+    /// The heap is used up.
+    OutOfMemory,
+    /// The image doesn't know the host's version of the protocol.
+    Version {
+        /// The version in the boot info.
+        found: u64,
+    },
+    /// The box says something that means nothing.
+    Unknown(u64),
+}
+
+impl fmt::Display for CrashCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Exception { vector: 0, .. } => write!(f, "division by zero"),
+            Self::Exception { vector: 6, .. } => write!(f, "invalid instruction"),
+            Self::Exception { vector: 13, error_code } => {
+                write!(f, "general protection (error {error_code:#x})")
+            }
+            Self::Exception { vector: 14, error_code } => write!(f, "page fault (error {error_code:#x})"),
+            Self::Exception { vector, error_code } => write!(f, "exception {vector} (error {error_code:#x})"),
+            Self::Panic => write!(f, "panic"),
+            Self::OutOfMemory => write!(f, "out of memory"),
+            Self::Version { found } => write!(f, "the image does not know version {found} of the protocol"),
+            Self::Unknown(state) => write!(f, "unknown cause {state}"),
+        }
+    }
+}
+
+/// The registers at an exception.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// Instruction pointer.
+    pub rip: u64,
+    /// Stack pointer.
+    pub rsp: u64,
+    /// Flags.
+    pub rflags: u64,
+    /// rax, rbx, rcx, rdx, rsi, rdi, rbp, r8 to r15.
+    pub general: [u64; 15],
+}
+
+/// What the host knows of a crash. The box wrote it: texts are shown escaped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrashReport {
+    /// Why it stopped.
+    pub cause: CrashCause,
+    /// The address that couldn't be reached; 0 when unknown. A host that can ask the processor sets it.
+    pub address: u64,
+    /// The registers, all zero when it wasn't an exception.
+    pub registers: Registers,
+    /// The configuration and element that ran, empty when none did.
+    pub element: Vec<u8>,
+    /// What the program said.
+    pub message: Vec<u8>,
+    /// The start of the packet in hand, empty when there was none.
+    pub packet: Vec<u8>,
+}
+
+/// The crash page, at the start of its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct CrashPage<M>(pub M);
+
+impl<M: SharedMemory> CrashPage<M> {
+    /// Notes a cause that isn't an exception. False: a cause is noted already, and stays.
+    pub fn begin(&self, cause: CrashCause) -> bool {
+        let (state, detail) = match cause {
+            CrashCause::Exception { vector, .. } => (fault::EXCEPTION, vector),
+            CrashCause::Panic => (fault::PANIC, 0),
+            CrashCause::OutOfMemory => (fault::OUT_OF_MEMORY, 0),
+            CrashCause::Version { found } => (fault::VERSION, found),
+            CrashCause::Unknown(state) => (state, 0),
+        };
+        let first = self.0.load_u64(fault::STATE, Relaxed) == 0;
+        if first {
+            self.0.store_u64(fault::VECTOR, detail, Relaxed);
+            self.0.store_u64(fault::STATE, state, Release);
+        }
+        first
+    }
+
+    /// Adds the name of what ran, cut to the limit.
+    pub fn set_element(&self, name: &[u8]) {
+        self.set(NAME, name, MAX_CRASH_NAME);
+    }
+
+    /// Adds what the program says, cut to the limit.
+    pub fn set_message(&self, message: &[u8]) {
+        self.set(MESSAGE, message, MAX_CRASH_MESSAGE);
+    }
+
+    /// Adds the start of the packet in hand.
+    pub fn set_packet(&self, packet: &[u8]) {
+        self.set(PACKET, packet, MAX_CRASH_PACKET);
+    }
+
+    fn set(&self, offset: usize, bytes: &[u8], limit: usize) {
+        let bytes = bytes.get(..limit).unwrap_or(bytes);
+        self.0.store_u64(offset, bytes.len() as u64, Relaxed);
+        self.0.write(offset + 8, bytes);
+    }
+
+    /// The report, if the box has noted a cause.
+    pub fn report(&self) -> Option<CrashReport> {
+        if self.0.load_u64(fault::STATE, Acquire) == 0 {
+            return None;
+        }
+        let mut page = [0; PAGE];
+        self.0.read(0, &mut page);
+        let word = |offset: usize| match page.get(offset..).and_then(|rest| rest.first_chunk()) {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => 0,
+        };
+        let bytes = |offset: usize, limit: usize| {
+            let length = usize::try_from(word(offset)).unwrap_or(limit).min(limit);
+            page.get(offset + 8..offset + 8 + length).unwrap_or_default().to_vec()
+        };
+        let register = |index: usize| word(fault::REGISTERS + 8 * index);
+        let cause = match word(fault::STATE) {
+            fault::EXCEPTION => {
+                CrashCause::Exception { vector: word(fault::VECTOR), error_code: word(fault::ERROR_CODE) }
+            }
+            fault::PANIC => CrashCause::Panic,
+            fault::OUT_OF_MEMORY => CrashCause::OutOfMemory,
+            fault::VERSION => CrashCause::Version { found: word(fault::VECTOR) },
+            other => CrashCause::Unknown(other),
+        };
+        Some(CrashReport {
+            cause,
+            address: word(fault::ADDRESS),
+            registers: Registers {
+                rip: register(0),
+                rsp: register(1),
+                rflags: register(2),
+                general: core::array::from_fn(|index| register(3 + index)),
+            },
+            element: bytes(NAME, MAX_CRASH_NAME),
+            message: bytes(MESSAGE, MAX_CRASH_MESSAGE),
+            packet: bytes(PACKET, MAX_CRASH_PACKET),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Mapped;
+    use crate::memory::hostile::Hostile;
+    use alloc::vec;
+    use core::ptr::NonNull;
+
+    #[test]
+    fn the_first_cause_stays_and_texts_are_cut() {
+        let mut words = vec![0u64; PAGE / 8];
+        // SAFETY: the vector outlives the memory and is not touched while it is used.
+        let memory = unsafe { Mapped::new(NonNull::new(words.as_mut_ptr().cast()).unwrap(), PAGE) };
+        let page = CrashPage(memory);
+        assert_eq!(page.report(), None);
+        assert!(page.begin(CrashCause::Panic) && !page.begin(CrashCause::OutOfMemory));
+        page.set_element(b"fw/c :: Counter");
+        page.set_message(&[b'x'; 1000]);
+        page.set_packet(&[7; 60]);
+        let report = page.report().unwrap();
+        assert_eq!((report.cause, report.registers), (CrashCause::Panic, Registers::default()));
+        assert_eq!(report.element, b"fw/c :: Counter");
+        assert_eq!((report.message.len(), report.packet.len()), (MAX_CRASH_MESSAGE, 60));
+    }
+
+    #[test]
+    fn a_random_page_makes_a_bounded_report() {
+        for seed in 0..2_000 {
+            let memory = Hostile::new(PAGE, seed);
+            if let Some(report) = CrashPage(&memory).report() {
+                assert!(report.element.len() <= MAX_CRASH_NAME && report.message.len() <= MAX_CRASH_MESSAGE);
+                assert!(report.packet.len() <= MAX_CRASH_PACKET);
+            }
+        }
+    }
+}

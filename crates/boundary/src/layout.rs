@@ -1,0 +1,121 @@
+//! Where everything lies: in the shared area, and in a box's addresses.
+
+use crate::limits::{BUFFER_SIZE, MAX_PORTS};
+use crate::ring::Slots;
+use alloc::vec::Vec;
+use core::fmt;
+
+const PAGE: usize = 4096;
+
+/// Offsets of the parts of the control area, which is the start of the shared area.
+pub mod control {
+    /// The boot info: written by the host before the box runs.
+    pub const BOOT: usize = 0;
+    /// The crash page: written by a box that can't go on.
+    pub const CRASH: usize = 0x1000;
+    /// The status page.
+    pub const STATUS: usize = 0x2000;
+    /// The channel of requests, host to box.
+    pub const REQUESTS: usize = 0x3000;
+    /// The channel of replies, box to host.
+    pub const REPLIES: usize = 0x8000;
+    /// The channel of events, box to host.
+    pub const EVENTS: usize = 0xd000;
+    /// Bytes of the control area; the ports follow.
+    pub const SIZE: usize = 0x1_2000;
+    /// Bytes of a one-page part.
+    pub const PAGE_SIZE: usize = super::PAGE;
+    /// Bytes of a channel.
+    pub const CHANNEL_SIZE: usize = REPLIES - REQUESTS;
+}
+
+const _: () = assert!(control::CHANNEL_SIZE >= crate::mailbox::CHANNEL_BYTES);
+
+/// Why an area can't be laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// More ports than a box can have.
+    Ports(usize),
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ports(ports) => write!(f, "{ports} ports; a box can have {MAX_PORTS}"),
+        }
+    }
+}
+
+impl core::error::Error for LayoutError {}
+
+/// Where one port lies, in bytes from the start of the area.
+///
+/// Buffers 0 to `slots` - 1 start out in the receive ring, the next `slots` in the transmit ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortLayout {
+    /// Slots of each of the two rings.
+    pub slots: Slots,
+    /// The ring that carries packets to the box.
+    pub receive: usize,
+    /// The ring that carries packets from the box.
+    pub transmit: usize,
+    /// The port's packet buffers.
+    pub buffers: usize,
+    /// Their bytes.
+    pub buffers_size: usize,
+}
+
+/// Where everything in the shared area lies: control area, then each port with its rings and buffers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AreaLayout {
+    /// The ports in order.
+    pub ports: Vec<PortLayout>,
+    /// Bytes of the area, a multiple of the page size.
+    pub size: usize,
+}
+
+impl AreaLayout {
+    /// Lays out an area for ports with so many slots each.
+    pub fn new(ports: &[Slots]) -> Result<Self, LayoutError> {
+        if ports.len() > MAX_PORTS {
+            return Err(LayoutError::Ports(ports.len()));
+        }
+        let mut size = control::SIZE;
+        let mut take = |bytes: usize| {
+            let at = size;
+            size += bytes.next_multiple_of(PAGE);
+            at
+        };
+        let place = |&slots: &Slots| {
+            let rings = take(2 * slots.bytes());
+            let buffers_size = 2 * slots.count() as usize * BUFFER_SIZE;
+            let buffers = take(buffers_size);
+            PortLayout { slots, receive: rings, transmit: rings + slots.bytes(), buffers, buffers_size }
+        };
+        let ports = ports.iter().map(place).collect();
+        Ok(Self { ports, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap_and_a_slot_costs_four_kilobytes() {
+        for slots in [64, 128, 256, 512, 1024, 2048] {
+            let slots = Slots::new(slots).unwrap();
+            let layout = AreaLayout::new(&[slots; MAX_PORTS]).unwrap();
+            let mut end = control::SIZE;
+            for port in &layout.ports {
+                assert_eq!(port.receive, end);
+                assert!(port.receive + slots.bytes() <= port.transmit && port.transmit % 64 == 0);
+                assert!(port.transmit + slots.bytes() <= port.buffers && port.buffers % PAGE == 0);
+                end = port.buffers + port.buffers_size;
+                assert!(end - port.receive <= slots.count() as usize * 4096 + 40_960);
+            }
+            assert_eq!(layout.size, end);
+        }
+        assert_eq!(AreaLayout::new(&[Slots::new(64).unwrap(); 17]), Err(LayoutError::Ports(17)));
+    }
+}

@@ -1,0 +1,40 @@
+//! The memory that a box and its host share: boot info, rings, mailbox, status and crash pages.
+//!
+//! Both sides compile this crate, so that each has the same idea of every offset. It knows nothing of
+//! virtual machines, processes, packets' contents or Click.
+//!
+//! Invariants:
+//! - All shared memory is reached through [`SharedMemory`]; nothing else dereferences it.
+//! - A word that the peer can write is loaded once, checked, and only then used. No value found in shared
+//!   memory makes this crate panic, read or write outside its region, or loop without bound.
+//! - What the peer may claim is bounded by constants that name the reason ([`limits`]).
+//!
+//! Absent on purpose: doorbells, sleeping and clocks. A ring says *that* its peer wants to be woken; how
+//! that is done is the business of whoever runs the box.
+#![no_std]
+
+extern crate alloc;
+
+mod boot;
+mod codec;
+mod crash;
+mod layout;
+pub mod limits;
+mod mailbox;
+mod memory;
+mod ring;
+mod status;
+mod version;
+
+pub use boot::{BootError, BootInfo, CpuFeatures, MemoryKind, MemoryRegion, Platform, PortInfo};
+pub use codec::DecodeError;
+pub use crash::{CrashCause, CrashPage, CrashReport, Registers, fault};
+pub use layout::{AreaLayout, LayoutError, PortLayout, control};
+pub use mailbox::{
+    ChannelError, Event, Frame, FrameReader, FrameWriter, Inbox, Kind, Message, Outbox, PortStats, Reply,
+    Request, Stats,
+};
+pub use memory::{Mapped, SharedMemory};
+pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots};
+pub use status::{BoxState, StatusPage};
+pub use version::{NOTE_NAME, NOTE_TYPE, NoteError, PROTOCOL, VersionNote};

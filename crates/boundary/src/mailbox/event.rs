@@ -1,0 +1,58 @@
+//! What a box tells unasked.
+
+use super::channel::Kind;
+use super::message::Message;
+use crate::codec::{DecodeError, Decoder, Encoder};
+
+/// An event. The box wrote it: a text of it is shown escaped, a name is never used as a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A line for the box's log, without its line end.
+    Console {
+        /// The name of the configuration that said it.
+        name: &'a [u8],
+        /// The line.
+        line: &'a [u8],
+    },
+    /// The next bytes of a file that an element writes (`ToDump` and its like).
+    Output {
+        /// The file's name as the configuration has it.
+        file: &'a [u8],
+        /// Where in the file the bytes belong: a gap tells how much was lost.
+        position: u64,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
+}
+
+impl<'a> Event<'a> {
+    /// The message with this event and a number.
+    pub fn encode(&self, number: u32) -> Message {
+        let mut fields = Encoder::default();
+        let kind = match *self {
+            Self::Console { name, line } => {
+                fields.bytes(name).bytes(line);
+                Kind::Console
+            }
+            Self::Output { file, position, bytes } => {
+                fields.bytes(file).u64(position).bytes(bytes);
+                Kind::Output
+            }
+        };
+        Message { kind, number, payload: fields.0 }
+    }
+
+    /// The event in a message.
+    pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
+        let mut fields = Decoder(&message.payload);
+        let event = match message.kind {
+            Kind::Console => Self::Console { name: fields.bytes()?, line: fields.bytes()? },
+            Kind::Output => {
+                Self::Output { file: fields.bytes()?, position: fields.u64()?, bytes: fields.bytes()? }
+            }
+            other => return Err(DecodeError::Value(other as u64)),
+        };
+        fields.end()?;
+        Ok(event)
+    }
+}

@@ -1,0 +1,102 @@
+//! Whole messages: cut into frames on one side, put together on the other.
+
+use super::channel::{ChannelError, Frame, FrameReader, FrameWriter, Kind};
+use crate::limits::MAX_CHUNK;
+use crate::memory::SharedMemory;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// A request's number, chosen by the host; its reply carries the same. Events count up.
+    pub number: u32,
+    /// The fields, encoded: see [`Request`](crate::Request), [`Reply`](crate::Reply),
+    /// [`Event`](crate::Event).
+    pub payload: Vec<u8>,
+}
+
+/// Messages on their way out. They leave in order, whole, one after the other.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    queue: VecDeque<Message>,
+    /// Bytes of the first message that are already written.
+    written: usize,
+}
+
+impl Outbox {
+    /// Queues a message.
+    pub fn push(&mut self, message: Message) {
+        self.queue.push_back(message);
+    }
+
+    /// Messages that are not yet written to their end.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether everything is written.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Writes what fits and publishes it. True: the reader sleeps, and the caller is to wake it.
+    pub fn flush<M: SharedMemory>(&mut self, channel: &mut FrameWriter<M>) -> Result<bool, ChannelError> {
+        while let Some(message) = self.queue.front() {
+            let rest = message.payload.get(self.written..).unwrap_or_default();
+            let chunk = &rest[..rest.len().min(MAX_CHUNK)];
+            let last = chunk.len() == rest.len();
+            let total = u32::try_from(message.payload.len()).unwrap_or(u32::MAX);
+            let frame = Frame { kind: message.kind, number: message.number, total, last };
+            if !channel.send(frame, chunk)? {
+                break;
+            }
+            self.written += chunk.len();
+            if last {
+                self.queue.pop_front();
+                self.written = 0;
+            }
+        }
+        Ok(channel.publish())
+    }
+}
+
+/// Puts messages together.
+#[derive(Debug)]
+pub struct Inbox {
+    limit: usize,
+    first: Option<Frame>,
+    payload: Vec<u8>,
+}
+
+impl Inbox {
+    /// An inbox for messages of at most `limit` bytes.
+    pub const fn new(limit: usize) -> Self {
+        Self { limit, first: None, payload: Vec::new() }
+    }
+
+    /// Takes frames until a message is complete or none is left. The caller then calls
+    /// [`FrameReader::release`].
+    pub fn poll<M: SharedMemory>(
+        &mut self,
+        channel: &mut FrameReader<M>,
+    ) -> Result<Option<Message>, ChannelError> {
+        while let Some(frame) = channel.receive(&mut self.payload, self.limit)? {
+            let first = *self.first.get_or_insert(frame);
+            if (first.kind, first.number, first.total) != (frame.kind, frame.number, frame.total) {
+                return Err(ChannelError::Disordered);
+            }
+            if frame.last {
+                if self.payload.len() != frame.total as usize {
+                    return Err(ChannelError::Disordered);
+                }
+                self.first = None;
+                let payload = core::mem::take(&mut self.payload);
+                return Ok(Some(Message { kind: frame.kind, number: frame.number, payload }));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,102 @@
+//! What the host asks of a box.
+
+use super::channel::Kind;
+use super::message::Message;
+use crate::codec::{DecodeError, Decoder, Encoder};
+
+/// A request. Texts and bytes are borrowed from the message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// Runs a configuration under a name. With one of that name running it is a hot swap: the state is
+    /// carried over, and the old one goes on when the new one is refused. An empty name is the box's main
+    /// configuration.
+    Install {
+        /// The configuration's name in this box.
+        name: &'a str,
+        /// Its text in Click's language.
+        configuration: &'a str,
+    },
+    /// Ends a configuration.
+    Remove {
+        /// Its name.
+        name: &'a str,
+    },
+    /// Calls a read handler; the reply holds its value.
+    Read {
+        /// Name of the configuration.
+        name: &'a str,
+        /// `element.handler`.
+        handler: &'a str,
+        /// What the handler is asked; mostly empty.
+        argument: &'a [u8],
+    },
+    /// Calls a write handler.
+    Write {
+        /// Name of the configuration.
+        name: &'a str,
+        /// `element.handler`.
+        handler: &'a str,
+        /// The value to write.
+        value: &'a [u8],
+    },
+    /// Asks for the counters: the reply holds [`Stats`](crate::Stats).
+    Stats,
+    /// Keeps a file that configurations may read under its name.
+    File {
+        /// The name as the configuration has it.
+        name: &'a str,
+        /// The contents.
+        contents: &'a [u8],
+    },
+}
+
+impl<'a> Request<'a> {
+    /// The message with this request and a number.
+    pub fn encode(&self, number: u32) -> Message {
+        let mut fields = Encoder::default();
+        let kind = match *self {
+            Self::Install { name, configuration } => {
+                fields.bytes(name.as_bytes()).bytes(configuration.as_bytes());
+                Kind::Install
+            }
+            Self::Remove { name } => {
+                fields.bytes(name.as_bytes());
+                Kind::Remove
+            }
+            Self::Read { name, handler, argument } => {
+                fields.bytes(name.as_bytes()).bytes(handler.as_bytes()).bytes(argument);
+                Kind::Read
+            }
+            Self::Write { name, handler, value } => {
+                fields.bytes(name.as_bytes()).bytes(handler.as_bytes()).bytes(value);
+                Kind::Write
+            }
+            Self::Stats => Kind::Stats,
+            Self::File { name, contents } => {
+                fields.bytes(name.as_bytes()).bytes(contents);
+                Kind::File
+            }
+        };
+        Message { kind, number, payload: fields.0 }
+    }
+
+    /// The request in a message.
+    pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
+        let mut fields = Decoder(&message.payload);
+        let request = match message.kind {
+            Kind::Install => Self::Install { name: fields.text()?, configuration: fields.text()? },
+            Kind::Remove => Self::Remove { name: fields.text()? },
+            Kind::Read => {
+                Self::Read { name: fields.text()?, handler: fields.text()?, argument: fields.bytes()? }
+            }
+            Kind::Write => {
+                Self::Write { name: fields.text()?, handler: fields.text()?, value: fields.bytes()? }
+            }
+            Kind::Stats => Self::Stats,
+            Kind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
+            other => return Err(DecodeError::Value(other as u64)),
+        };
+        fields.end()?;
+        Ok(request)
+    }
+}

@@ -1,0 +1,152 @@
+//! The mailbox over plain memory and over a hostile peer.
+
+use super::*;
+use crate::limits::{MAX_CHUNK, MAX_REPLY, MAX_REQUEST};
+use crate::memory::Mapped;
+use crate::memory::hostile::{Hostile, Random};
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ptr::NonNull;
+
+/// Runs `body` with both ends of a channel in fresh memory.
+fn with_channel(body: impl FnOnce(FrameWriter<Mapped>, FrameReader<Mapped>)) {
+    let mut words = vec![0u64; CHANNEL_BYTES / 8];
+    // SAFETY: the vector outlives `body` and is not touched meanwhile.
+    let memory = unsafe { Mapped::new(NonNull::new(words.as_mut_ptr().cast()).unwrap(), words.len() * 8) };
+    body(FrameWriter::new(memory).unwrap(), FrameReader::new(memory).unwrap());
+}
+
+#[test]
+fn messages_of_every_size_arrive_whole_and_in_order() {
+    with_channel(|mut writer, mut reader| {
+        let (mut outbox, mut inbox) = (Outbox::default(), Inbox::new(MAX_REQUEST));
+        let sizes = [0, 1, 7, 8, 9, MAX_CHUNK - 1, MAX_CHUNK, MAX_CHUNK + 1, 65_536, 1 << 20, 3, 100_003];
+        for (number, size) in sizes.into_iter().enumerate() {
+            let payload = (0..size).map(|byte| (byte * 7 + number) as u8).collect();
+            outbox.push(Message { kind: Kind::Done, number: number as u32, payload });
+        }
+        let mut received = 0;
+        while received < sizes.len() {
+            outbox.flush(&mut writer).unwrap();
+            while let Some(message) = inbox.poll(&mut reader).unwrap() {
+                assert_eq!((message.number, message.payload.len()), (received as u32, sizes[received]));
+                let expected = |(byte, value): (usize, &u8)| *value == (byte * 7 + received) as u8;
+                assert!(message.payload.iter().enumerate().all(expected));
+                received += 1;
+            }
+            reader.release();
+        }
+        assert!(outbox.is_empty() && inbox.poll(&mut reader) == Ok(None));
+    });
+}
+
+#[test]
+fn requests_replies_and_events_survive_the_trip() {
+    let (name, handler) = ("second", "c.count");
+    for request in [
+        Request::Install { name: "", configuration: "Idle -> Discard;" },
+        Request::Remove { name },
+        Request::Read { name, handler, argument: b"" },
+        Request::Write { name, handler, value: &[0, 255] },
+        Request::Stats,
+        Request::File { name: "rules.txt", contents: &[1; 10_000] },
+    ] {
+        let message = request.encode(3);
+        assert_eq!(Request::decode(&message), Ok(request));
+        assert!(Reply::decode(&message).is_err() && Event::decode(&message).is_err());
+        let cut = Message { payload: message.payload[..message.payload.len() / 2].to_vec(), ..message };
+        assert!(Request::decode(&cut).is_err() || cut.kind == Kind::Stats);
+    }
+    let message = Reply::Failed(b"no such element").encode(9);
+    assert_eq!((message.number, Reply::decode(&message)), (9, Ok(Reply::Failed(b"no such element"))));
+    for event in [
+        Event::Console { name: b"fw", line: b"\xff\x1b[2J" },
+        Event::Output { file: b"out.pcap", position: 1 << 40, bytes: &[7; 33] },
+    ] {
+        assert_eq!(Event::decode(&event.encode(0)), Ok(event));
+    }
+    let stats = Stats {
+        busy_cycles: 1,
+        ports: vec![PortStats { full_drops: 5, ..PortStats::default() }; 16],
+        drops: vec![("over_rate".to_string(), 7)],
+        ..Stats::default()
+    };
+    assert_eq!(Stats::decode(&stats.encode()), Ok(stats));
+}
+
+#[test]
+fn a_message_over_the_limit_is_refused_before_it_is_stored() {
+    with_channel(|mut writer, mut reader| {
+        let mut outbox = Outbox::default();
+        outbox.push(Message { kind: Kind::Done, number: 1, payload: vec![0; 1001] });
+        outbox.flush(&mut writer).unwrap();
+        let error = Inbox::new(1000).poll(&mut reader);
+        assert_eq!(error, Err(ChannelError::TooLong { bytes: 1001, limit: 1000 }));
+    });
+}
+
+#[test]
+fn frames_that_do_not_belong_together_are_refused() {
+    let frame = Frame { kind: Kind::Done, number: 1, total: 4, last: false };
+    for second in [
+        Frame { number: 2, ..frame },
+        Frame { kind: Kind::Failed, ..frame },
+        Frame { total: 5, ..frame },
+        Frame { last: true, ..frame },
+    ] {
+        with_channel(|mut writer, mut reader| {
+            assert_eq!(writer.send(frame, b"a"), Ok(true));
+            assert_eq!(writer.send(second, b"b"), Ok(true));
+            writer.publish();
+            assert_eq!(Inbox::new(100).poll(&mut reader), Err(ChannelError::Disordered));
+        });
+    }
+}
+
+#[test]
+fn a_hostile_peer_is_harmless() {
+    for seed in 0..4_000 {
+        let memory = Hostile::new(CHANNEL_BYTES, seed);
+        let mut random = Random::new(seed ^ 0xabcd);
+        let mut reader = FrameReader::new(&memory).unwrap();
+        let mut writer = FrameWriter::new(&memory).unwrap();
+        let (mut inbox, mut outbox) = (Inbox::new(MAX_REPLY), Outbox::default());
+        for _ in 0..30 {
+            memory.begin();
+            match random.next() % 4 {
+                0 => drop(reader.receive(&mut Vec::new(), random.edge() as usize)),
+                1 => drop(reader.release()),
+                2 => {
+                    let frame =
+                        Frame { kind: Kind::Read, number: 0, total: random.edge() as u32, last: true };
+                    let _ = writer.send(frame, &vec![0; random.next() as usize % 5000]);
+                }
+                _ => drop(writer.prepare_sleep()),
+            }
+            assert!(!memory.loaded_twice());
+        }
+        drop(inbox.poll(&mut reader));
+        outbox.push(Message { kind: Kind::Stats, number: 1, payload: vec![0; 40_000] });
+        let _ = outbox.flush(&mut writer);
+    }
+}
+
+/// Random payloads under every kind decode to a value or an error.
+#[test]
+fn random_payloads_are_refused_or_read() {
+    let mut random = Random::new(5);
+    for _ in 0..50_000 {
+        let mut payload = Vec::new();
+        for _ in 0..random.next() % 12 {
+            payload.extend_from_slice(&random.edge().to_le_bytes()[..1 + random.next() as usize % 8]);
+        }
+        for kind in [Kind::Install, Kind::Read, Kind::File, Kind::Done, Kind::Console, Kind::Output] {
+            let message = Message { kind, number: 0, payload: payload.clone() };
+            let _ = Request::decode(&message);
+            let _ = Reply::decode(&message);
+            let _ = Event::decode(&message);
+        }
+        drop(Stats::decode(&payload));
+    }
+}

@@ -1,0 +1,159 @@
+//! Shared memory as it is: a mapped range of addresses.
+
+use super::access::SharedMemory;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+
+/// A mapped range that a peer may change at any time.
+///
+/// It doesn't own the mapping: whoever made it sees to it that the mapping outlives every `Mapped`.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    base: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: a Mapped is an address and a length; every access is atomic or a byte copy that tolerates a
+// concurrent writer, so it may be used from any thread.
+unsafe impl Send for Mapped {}
+// SAFETY: as above; no method hands out a reference into the range.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// Names `size` bytes from `base`. A `base` that isn't aligned to 8 bytes makes word accesses fail as
+    /// if they were outside.
+    ///
+    /// # Safety
+    ///
+    /// The range must be mapped readable and writable for as long as the value or a copy or part of it is
+    /// used, and no Rust reference to any byte of it may exist meanwhile.
+    pub const unsafe fn new(base: NonNull<u8>, size: usize) -> Self {
+        Self { base, size }
+    }
+
+    /// The part of `size` bytes from `offset`, or nothing when it isn't inside.
+    pub fn part(&self, offset: usize, size: usize) -> Option<Self> {
+        Some(Self { base: self.inside(offset, size)?, size })
+    }
+
+    /// The address of a range, or nothing when it isn't inside.
+    ///
+    /// For code that hands the memory on (a packet's data inside a box). The peer may write to it.
+    #[inline(always)]
+    pub fn pointer(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
+        self.inside(offset, size)
+    }
+
+    #[inline(always)]
+    fn inside(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
+        if size > self.size || offset > self.size - size {
+            return None;
+        }
+        // SAFETY: offset + size is within the range that `new`'s caller vouched for.
+        Some(unsafe { self.base.add(offset) })
+    }
+
+    #[inline(always)]
+    fn word_u32(&self, offset: usize) -> Option<&AtomicU32> {
+        let at = self.inside(offset, 4)?.cast::<AtomicU32>();
+        if !at.is_aligned() {
+            return None;
+        }
+        // SAFETY: inside the mapped range and aligned; an atomic may be shared with any other writer of
+        // the same size, and the reference ends with the access that asked for it.
+        Some(unsafe { at.as_ref() })
+    }
+
+    #[inline(always)]
+    fn word_u64(&self, offset: usize) -> Option<&AtomicU64> {
+        let at = self.inside(offset, 8)?.cast::<AtomicU64>();
+        if !at.is_aligned() {
+            return None;
+        }
+        // SAFETY: as in `word_u32`.
+        Some(unsafe { at.as_ref() })
+    }
+}
+
+// SAFETY: `new`'s caller keeps the range mapped; words are atomics; no reference leaves this file; each
+// byte is copied by one pass.
+unsafe impl SharedMemory for Mapped {
+    #[inline(always)]
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    #[inline(always)]
+    fn load_u32(&self, offset: usize, order: Ordering) -> u32 {
+        self.word_u32(offset).map_or(0, |word| word.load(order))
+    }
+
+    #[inline(always)]
+    fn store_u32(&self, offset: usize, value: u32, order: Ordering) {
+        if let Some(word) = self.word_u32(offset) {
+            word.store(value, order);
+        }
+    }
+
+    #[inline(always)]
+    fn load_u64(&self, offset: usize, order: Ordering) -> u64 {
+        self.word_u64(offset).map_or(0, |word| word.load(order))
+    }
+
+    #[inline(always)]
+    fn store_u64(&self, offset: usize, value: u64, order: Ordering) {
+        if let Some(word) = self.word_u64(offset) {
+            word.store(value, order);
+        }
+    }
+
+    #[inline(always)]
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    #[inline(always)]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        match self.inside(offset, into.len()) {
+            // SAFETY: the source is inside the mapped range, the target is an exclusive slice outside it.
+            // The peer may write meanwhile: any byte is a valid u8.
+            Some(from) => unsafe {
+                from.copy_to_nonoverlapping(NonNull::from(&mut *into).cast(), into.len())
+            },
+            None => into.fill(0),
+        }
+        // What is used from here on is the copy: the compiler may not go back to the source.
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    #[inline(always)]
+    fn write(&self, offset: usize, from: &[u8]) {
+        if let Some(to) = self.inside(offset, from.len()) {
+            // SAFETY: the target is inside the mapped range, the source is a slice outside it.
+            unsafe { to.copy_from_nonoverlapping(NonNull::from(from).cast(), from.len()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_is_touched() {
+        let mut bytes = [0xaau64; 4];
+        let memory = Mapped { base: NonNull::from(&mut bytes).cast(), size: 16 };
+        for offset in [9, 16, 17, usize::MAX - 3, usize::MAX] {
+            memory.store_u64(offset, 1, Ordering::Relaxed);
+            assert_eq!(memory.load_u64(offset, Ordering::Relaxed), 0);
+            memory.store_u32(offset | 2, 1, Ordering::Relaxed);
+            assert_eq!(memory.load_u32(offset | 2, Ordering::Relaxed), 0);
+            memory.write(offset, &[1; 8]);
+            let mut out = [7; 8];
+            memory.read(offset, &mut out);
+            assert_eq!(out, [0; 8]);
+        }
+        assert!(memory.part(8, 9).is_none() && memory.part(8, 8).is_some());
+        assert_eq!(bytes, [0xaa; 4]);
+    }
+}

@@ -1,0 +1,10 @@
+//! Access to memory that the other side may change at any moment.
+
+mod access;
+mod mapped;
+
+#[cfg(test)]
+pub(crate) mod hostile;
+
+pub use access::SharedMemory;
+pub use mapped::Mapped;

@@ -1,0 +1,87 @@
+//! The side of a ring that takes packets out.
+
+use super::cursor::{Corrupt, Reader, RingError, Slots};
+use super::descriptor::Descriptor;
+use super::producer::place;
+use crate::memory::SharedMemory;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Takes descriptors out of a ring.
+///
+/// Ask [`available`](Self::available) once a batch, [`pop`](Self::pop) each packet,
+/// [`release`](Self::release) once.
+#[derive(Debug)]
+pub struct Consumer<M> {
+    memory: M,
+    mask: u32,
+    reader: Reader,
+}
+
+impl<M: SharedMemory> Consumer<M> {
+    /// The consumer of a new ring (zeroed header), which lies at the start of `memory`.
+    pub fn new(memory: M, slots: Slots) -> Result<Self, RingError> {
+        Self::at(memory, slots, 0)
+    }
+
+    /// The consumer of a ring that was empty when both indices stood at `position`.
+    pub fn at(memory: M, slots: Slots, position: u32) -> Result<Self, RingError> {
+        slots.fit(&memory)?;
+        Ok(Self { memory, mask: slots.count() - 1, reader: Reader::new(slots.count(), position) })
+    }
+
+    /// Descriptors that can be popped. Looks at the producer's index only when fewer than `wanted` are known.
+    #[inline(always)]
+    pub fn available(&mut self, wanted: u32) -> Result<u32, Corrupt> {
+        self.reader.available(&self.memory, wanted)
+    }
+
+    /// Takes the next descriptor and leaves its buffer in the slot: the caller is done with it at
+    /// [`release`](Self::release).
+    ///
+    /// The producer chose every field, so it is to be checked against the pool. Nothing when none is
+    /// known to be there.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<Descriptor> {
+        let descriptor = self.peek()?;
+        self.reader.advance(1);
+        Some(descriptor)
+    }
+
+    /// Takes the next descriptor with its buffer, and leaves the buffer `spare` in the slot for the producer.
+    #[inline(always)]
+    pub fn exchange(&mut self, spare: u16) -> Option<Descriptor> {
+        let descriptor = self.peek()?;
+        let left = Descriptor { buffer: spare, ..Descriptor::default() };
+        self.memory.store_u64(place(self.reader.tail() & self.mask), left.to_bits(), Relaxed);
+        self.reader.advance(1);
+        Some(descriptor)
+    }
+
+    /// Lets the producer reuse the slots that were taken. True: the producer sleeps, and the caller is to
+    /// wake it.
+    #[inline(always)]
+    pub fn release(&mut self) -> bool {
+        self.reader.release(&self.memory)
+    }
+
+    /// Announces that the caller sleeps until a packet is there. False: one is there already, don't sleep.
+    pub fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
+        self.reader.prepare_sleep(&self.memory)
+    }
+
+    /// Takes the announcement back, after waking for another reason.
+    pub fn end_sleep(&self) {
+        self.reader.end_sleep(&self.memory);
+    }
+
+    /// Descriptors ever taken, modulo 2^32.
+    pub const fn position(&self) -> u32 {
+        self.reader.tail()
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> Option<Descriptor> {
+        let word = || self.memory.load_u64(place(self.reader.tail() & self.mask), Relaxed);
+        (self.reader.known() > 0).then(|| Descriptor::from_bits(word()))
+    }
+}

@@ -1,0 +1,283 @@
+//! The two indices of a single-producer single-consumer ring, and who sleeps on it.
+//!
+//! Packet rings count slots with them, mailbox channels count bytes. The header is four cache lines, so
+//! that no line is written by both sides in normal running:
+//!
+//! | offset | word | written by |
+//! |---|---|---|
+//! | 0 | head: units ever written | writer |
+//! | 64 | tail: units ever taken | reader |
+//! | 128 | 1 while the reader sleeps | reader; cleared by the writer when it owes a doorbell |
+//! | 192 | 1 while the writer sleeps | writer; cleared by the reader when it owes a doorbell |
+//!
+//! Indices run freely and wrap at 2^32. Each side keeps its own index, and its last look at the peer's,
+//! in private memory: the shared copy of one's own index is written, never read.
+//!
+//! No wake-up is lost: a side that goes to sleep sets its flag, fences, and looks once more; a side that
+//! publishes stores its index, fences, and looks at the flag. One of the two sees the other
+//! (`tests/loom.rs`).
+
+use crate::limits::{MAX_SLOTS, MIN_SLOTS};
+use crate::memory::SharedMemory;
+use core::fmt;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+const HEAD: usize = 0;
+const TAIL: usize = 64;
+const READER_SLEEPS: usize = 128;
+const WRITER_SLEEPS: usize = 192;
+
+/// Bytes before a ring's first unit.
+pub(crate) const HEADER: usize = 256;
+
+/// The peer stored an index that no correct peer can have stored. The ring can't be used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt {
+    /// What was found in shared memory.
+    pub found: u32,
+    /// The index below which it may not be.
+    pub least: u32,
+    /// How far above `least` it may be.
+    pub span: u32,
+}
+
+impl fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ring index {} is not within {} of {}", self.found, self.span, self.least)
+    }
+}
+
+impl core::error::Error for Corrupt {}
+
+/// Why a ring can't be laid over a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingError {
+    /// Not a power of two from 64 to 2048.
+    Slots(u32),
+    /// The region is smaller than the ring.
+    Region {
+        /// Bytes that the ring needs.
+        needed: usize,
+        /// Bytes that the region has.
+        found: usize,
+    },
+}
+
+impl fmt::Display for RingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slots(slots) => {
+                write!(
+                    f,
+                    "a ring of {slots} slots: it must be a power of two from {MIN_SLOTS} to {MAX_SLOTS}"
+                )
+            }
+            Self::Region { needed, found } => {
+                write!(f, "the ring needs {needed} bytes, its region has {found}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RingError {}
+
+/// The number of slots of a ring: a power of two from 64 to 2048.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slots(u32);
+
+impl Slots {
+    /// Checks a number of slots.
+    pub const fn new(slots: u32) -> Result<Self, RingError> {
+        if slots.is_power_of_two() && slots >= MIN_SLOTS && slots <= MAX_SLOTS {
+            Ok(Self(slots))
+        } else {
+            Err(RingError::Slots(slots))
+        }
+    }
+
+    /// The number.
+    pub const fn count(self) -> u32 {
+        self.0
+    }
+
+    /// Bytes of a ring with so many slots, its header included.
+    pub const fn bytes(self) -> usize {
+        HEADER + self.0 as usize * 8
+    }
+
+    /// Checks that a ring of so many slots fits.
+    pub(crate) fn fit(self, memory: &impl SharedMemory) -> Result<(), RingError> {
+        match memory.size() >= self.bytes() {
+            true => Ok(()),
+            false => Err(RingError::Region { needed: self.bytes(), found: memory.size() }),
+        }
+    }
+}
+
+/// The writing side's indices.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    capacity: u32,
+    /// Next unit to write; ahead of `published` by what is not yet visible.
+    head: u32,
+    published: u32,
+    /// The reader's index when last looked at.
+    tail: u32,
+}
+
+impl Writer {
+    /// Indices of a ring of `capacity` units (a power of two) in which `position` units were ever written
+    /// and taken.
+    pub(crate) const fn new(capacity: u32, position: u32) -> Self {
+        Self { capacity, head: position, published: position, tail: position }
+    }
+
+    pub(crate) const fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// Whether a unit is free by what is already known.
+    #[inline(always)]
+    pub(crate) const fn has_room(&self) -> bool {
+        self.head.wrapping_sub(self.tail) < self.capacity
+    }
+
+    /// Units that can be written. Looks at the reader's index only when fewer than `wanted` are known to
+    /// be free.
+    #[inline(always)]
+    pub(crate) fn free(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, Corrupt> {
+        if self.capacity.wrapping_sub(self.head.wrapping_sub(self.tail)) < wanted {
+            let found = memory.load_u32(TAIL, Acquire);
+            let span = self.published.wrapping_sub(self.tail);
+            if found.wrapping_sub(self.tail) > span {
+                return Err(Corrupt { found, least: self.tail, span });
+            }
+            self.tail = found;
+        }
+        Ok(self.capacity.wrapping_sub(self.head.wrapping_sub(self.tail)))
+    }
+
+    /// Takes `units` that `free` has promised.
+    #[inline(always)]
+    pub(crate) const fn advance(&mut self, units: u32) {
+        self.head = self.head.wrapping_add(units);
+    }
+
+    /// Makes what was written visible. True: the reader slept, and the caller owes it a doorbell.
+    #[inline(always)]
+    pub(crate) fn publish(&mut self, memory: &impl SharedMemory) -> bool {
+        if self.published == self.head {
+            return false;
+        }
+        self.published = self.head;
+        memory.store_u32(HEAD, self.head, Release);
+        take_flag(memory, READER_SLEEPS)
+    }
+
+    /// Announces sleep until `wanted` units are free. False: they are free already, don't sleep.
+    pub(crate) fn prepare_sleep(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<bool, Corrupt> {
+        memory.store_u32(WRITER_SLEEPS, 1, Relaxed);
+        memory.fence();
+        let wanted = wanted.min(self.capacity);
+        let room = self.free(memory, wanted)? >= wanted;
+        if room {
+            self.end_sleep(memory);
+        }
+        Ok(!room)
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn end_sleep(&self, memory: &impl SharedMemory) {
+        memory.store_u32(WRITER_SLEEPS, 0, Relaxed);
+    }
+}
+
+/// The reading side's indices.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    capacity: u32,
+    /// Next unit to take; ahead of `released` by what the writer may not reuse yet.
+    tail: u32,
+    released: u32,
+    /// The writer's index when last looked at.
+    head: u32,
+}
+
+impl Reader {
+    /// As [`Writer::new`].
+    pub(crate) const fn new(capacity: u32, position: u32) -> Self {
+        Self { capacity, tail: position, released: position, head: position }
+    }
+
+    pub(crate) const fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    /// Units that are there by what is already known.
+    #[inline(always)]
+    pub(crate) const fn known(&self) -> u32 {
+        self.head.wrapping_sub(self.tail)
+    }
+
+    /// Units that can be taken. Looks at the writer's index only when fewer than `wanted` are known to be
+    /// there.
+    #[inline(always)]
+    pub(crate) fn available(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, Corrupt> {
+        if self.known() < wanted {
+            let found = memory.load_u32(HEAD, Acquire);
+            let span = self.capacity.wrapping_sub(self.head.wrapping_sub(self.released));
+            if found.wrapping_sub(self.head) > span {
+                return Err(Corrupt { found, least: self.head, span });
+            }
+            self.head = found;
+        }
+        Ok(self.known())
+    }
+
+    /// Takes `units` that `available` has promised.
+    #[inline(always)]
+    pub(crate) const fn advance(&mut self, units: u32) {
+        self.tail = self.tail.wrapping_add(units);
+    }
+
+    /// Lets the writer reuse what was taken. True: the writer slept, and the caller owes it a doorbell.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, memory: &impl SharedMemory) -> bool {
+        if self.released == self.tail {
+            return false;
+        }
+        self.released = self.tail;
+        memory.store_u32(TAIL, self.tail, Release);
+        take_flag(memory, WRITER_SLEEPS)
+    }
+
+    /// Announces sleep until a unit is there. False: one is there already, don't sleep.
+    pub(crate) fn prepare_sleep(&mut self, memory: &impl SharedMemory) -> Result<bool, Corrupt> {
+        memory.store_u32(READER_SLEEPS, 1, Relaxed);
+        memory.fence();
+        let work = self.available(memory, 1)? > 0;
+        if work {
+            self.end_sleep(memory);
+        }
+        Ok(!work)
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn end_sleep(&self, memory: &impl SharedMemory) {
+        memory.store_u32(READER_SLEEPS, 0, Relaxed);
+    }
+}
+
+/// Whether the peer sleeps. Clears its flag, so that one sleep is answered by one doorbell.
+///
+/// The store may fall on a flag that the peer has set anew meanwhile: then the doorbell that is owed
+/// answers that one.
+#[inline(always)]
+fn take_flag(memory: &impl SharedMemory, flag: usize) -> bool {
+    memory.fence();
+    let sleeps = memory.load_u32(flag, Relaxed) != 0;
+    if sleeps {
+        memory.store_u32(flag, 0, Relaxed);
+    }
+    sleeps
+}

@@ -1,0 +1,16 @@
+//! Single-producer single-consumer rings of packet descriptors.
+
+mod consumer;
+mod cursor;
+mod descriptor;
+mod producer;
+
+pub use consumer::Consumer;
+pub use cursor::{Corrupt, RingError, Slots};
+pub use descriptor::{Descriptor, DescriptorError, Pool};
+pub use producer::Producer;
+
+pub(crate) use cursor::{HEADER, Reader, Writer};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The side of a ring that puts packets in.
+
+use super::cursor::{Corrupt, HEADER, RingError, Slots, Writer};
+use super::descriptor::Descriptor;
+use crate::memory::SharedMemory;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Puts descriptors into a ring.
+///
+/// Ask [`free`](Self::free) once a batch, [`push`](Self::push) each packet, [`publish`](Self::publish) once.
+#[derive(Debug)]
+pub struct Producer<M> {
+    memory: M,
+    mask: u32,
+    writer: Writer,
+}
+
+impl<M: SharedMemory> Producer<M> {
+    /// The producer of a new ring (zeroed header), which lies at the start of `memory`.
+    pub fn new(memory: M, slots: Slots) -> Result<Self, RingError> {
+        Self::at(memory, slots, 0)
+    }
+
+    /// The producer of a ring that was empty when both indices stood at `position`.
+    pub fn at(memory: M, slots: Slots, position: u32) -> Result<Self, RingError> {
+        slots.fit(&memory)?;
+        Ok(Self { memory, mask: slots.count() - 1, writer: Writer::new(slots.count(), position) })
+    }
+
+    /// Fills all slots of a new ring with the buffers that the ring starts with: `first` and those after it.
+    pub fn fill(&mut self, first: u16) {
+        for slot in 0..=self.mask {
+            let buffer = first.wrapping_add(slot as u16);
+            self.memory.store_u64(
+                place(slot),
+                Descriptor { buffer, ..Descriptor::default() }.to_bits(),
+                Relaxed,
+            );
+        }
+    }
+
+    /// Slots that can be pushed. Looks at the consumer's index only when fewer than `wanted` are known.
+    #[inline(always)]
+    pub fn free(&mut self, wanted: u32) -> Result<u32, Corrupt> {
+        self.writer.free(&self.memory, wanted)
+    }
+
+    /// What the next slot holds: the buffer to write the next packet into, unless another is brought along.
+    ///
+    /// The consumer chose it, so its value is to be checked against the pool. Nothing when no slot is
+    /// known free.
+    #[inline(always)]
+    pub fn spare(&self) -> Option<Descriptor> {
+        let word = || self.memory.load_u64(place(self.writer.head() & self.mask), Relaxed);
+        self.writer.has_room().then(|| Descriptor::from_bits(word()))
+    }
+
+    /// Puts a descriptor into the next slot, not visible before [`publish`](Self::publish). False: no
+    /// slot is known free.
+    #[inline(always)]
+    pub fn push(&mut self, descriptor: Descriptor) -> bool {
+        let room = self.writer.has_room();
+        if room {
+            self.memory.store_u64(place(self.writer.head() & self.mask), descriptor.to_bits(), Relaxed);
+            self.writer.advance(1);
+        }
+        room
+    }
+
+    /// Makes what was pushed visible. True: the consumer sleeps, and the caller is to wake it.
+    #[inline(always)]
+    pub fn publish(&mut self) -> bool {
+        self.writer.publish(&self.memory)
+    }
+
+    /// Announces that the caller sleeps until a slot is free. False: one is free already, don't sleep.
+    pub fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
+        self.writer.prepare_sleep(&self.memory, 1)
+    }
+
+    /// Takes the announcement back, after waking for another reason.
+    pub fn end_sleep(&self) {
+        self.writer.end_sleep(&self.memory);
+    }
+
+    /// Descriptors ever pushed, modulo 2^32.
+    pub const fn position(&self) -> u32 {
+        self.writer.head()
+    }
+}
+
+#[inline(always)]
+pub(super) const fn place(slot: u32) -> usize {
+    HEADER + slot as usize * 8
+}

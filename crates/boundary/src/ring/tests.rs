@@ -1,0 +1,168 @@
+//! Rings over plain memory and over a hostile peer.
+
+use super::*;
+use crate::limits::{BUFFER_SIZE, MAX_SLOTS};
+use crate::memory::hostile::{Hostile, Random};
+use crate::memory::{Mapped, SharedMemory};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering::Relaxed;
+
+const SLOTS: Slots = match Slots::new(64) {
+    Ok(slots) => slots,
+    Err(_) => panic!("64 slots are allowed"),
+};
+
+/// Zeroed memory for a ring of 64 slots, kept by its owner.
+fn region(words: &mut Vec<u64>) -> Mapped {
+    words.resize(SLOTS.bytes() / 8, 0);
+    // SAFETY: the vector outlives the test's rings and is not touched while they exist.
+    unsafe { Mapped::new(NonNull::new(words.as_mut_ptr().cast()).unwrap(), words.len() * 8) }
+}
+
+#[test]
+fn what_goes_in_comes_out_in_order_across_the_wrap() {
+    for start in [0, u32::MAX - 100, u32::MAX] {
+        let mut words = Vec::new();
+        let memory = region(&mut words);
+        let mut producer = Producer::at(memory, SLOTS, start).unwrap();
+        let mut consumer = Consumer::at(memory, SLOTS, start).unwrap();
+        // A resumed ring's indices stand in shared memory already.
+        memory.store_u32(0, start, Relaxed);
+        memory.store_u32(64, start, Relaxed);
+        let mut random = Random::new(u64::from(start) + 7);
+        let (mut sent, mut got) = (0u16, 0u16);
+        for _ in 0..2_000 {
+            let burst = random.next() as u32 % 70;
+            let free = producer.free(burst).unwrap();
+            for _ in 0..free.min(burst) {
+                let descriptor = Descriptor { buffer: sent, offset: 1, length: 2, flags: 3 };
+                assert!(producer.push(descriptor));
+                sent = sent.wrapping_add(1);
+            }
+            producer.publish();
+            for _ in 0..consumer.available(1).unwrap().min(random.next() as u32 % 70) {
+                assert_eq!(consumer.pop().unwrap().buffer, got);
+                got = got.wrapping_add(1);
+            }
+            consumer.release();
+        }
+        assert!(sent != got || consumer.available(1) == Ok(0));
+    }
+}
+
+#[test]
+fn a_full_ring_takes_no_more_and_buffers_are_exchanged() {
+    let mut words = Vec::new();
+    let memory = region(&mut words);
+    let (mut producer, mut consumer) =
+        (Producer::new(memory, SLOTS).unwrap(), Consumer::new(memory, SLOTS).unwrap());
+    producer.fill(1000);
+    for slot in 0..64 {
+        let spare = producer.spare().unwrap();
+        assert_eq!(spare.buffer, 1000 + slot);
+        assert!(producer.push(Descriptor { length: 60, ..spare }));
+    }
+    assert!(producer.spare().is_none() && !producer.push(Descriptor::default()));
+    assert_eq!(producer.free(1), Ok(0));
+    assert!(!producer.publish());
+    assert_eq!(consumer.available(64), Ok(64));
+    assert_eq!(consumer.exchange(7).unwrap().buffer, 1000);
+    assert_eq!(consumer.pop().unwrap().buffer, 1001);
+    consumer.release();
+    assert_eq!(producer.free(2), Ok(2));
+    assert_eq!(producer.spare().unwrap(), Descriptor { buffer: 7, ..Descriptor::default() });
+    assert!(producer.push(Descriptor::default()));
+    assert_eq!(producer.spare().unwrap().buffer, 1001);
+}
+
+#[test]
+fn a_sleeper_is_woken_once() {
+    let mut words = Vec::new();
+    let memory = region(&mut words);
+    let (mut producer, mut consumer) =
+        (Producer::new(memory, SLOTS).unwrap(), Consumer::new(memory, SLOTS).unwrap());
+    assert_eq!(consumer.prepare_sleep(), Ok(true));
+    assert!(!producer.publish(), "nothing was pushed");
+    producer.push(Descriptor::default());
+    assert!(producer.publish());
+    producer.push(Descriptor::default());
+    assert!(!producer.publish(), "the doorbell was already owed");
+    assert_eq!(consumer.prepare_sleep(), Ok(false));
+    producer.free(64).unwrap();
+    while producer.push(Descriptor::default()) {}
+    producer.publish();
+    assert_eq!(producer.prepare_sleep(), Ok(true));
+    assert_eq!(consumer.available(64), Ok(64));
+    consumer.pop();
+    assert!(consumer.release());
+    assert_eq!(producer.prepare_sleep(), Ok(false));
+}
+
+#[test]
+fn sizes_are_checked() {
+    for (slots, valid) in [(0, false), (32, false), (64, true), (96, false), (2048, true), (4096, false)] {
+        assert_eq!(Slots::new(slots).is_ok(), valid, "{slots}");
+    }
+    let mut words = Vec::new();
+    let short = region(&mut words).part(0, SLOTS.bytes() - 8).unwrap();
+    assert!(matches!(Producer::new(short, SLOTS), Err(RingError::Region { .. })));
+    assert!(matches!(Consumer::new(short, SLOTS), Err(RingError::Region { .. })));
+    assert_eq!(Slots::new(MAX_SLOTS).unwrap().bytes(), 256 + 2048 * 8);
+}
+
+#[test]
+fn descriptors_are_checked_against_their_pool() {
+    let pool = Pool::in_bytes(10 * BUFFER_SIZE + 5);
+    assert_eq!(pool.buffers(), 10);
+    let cases = [
+        (9, 0, 2048, true),
+        (9, 2048, 0, true),
+        (9, 2047, 2, false),
+        (10, 0, 0, false),
+        (0, 65535, 65535, false),
+    ];
+    for (buffer, offset, length, valid) in cases {
+        let descriptor = Descriptor { buffer, offset, length, flags: 0 };
+        assert_eq!(pool.range(descriptor).is_ok(), valid, "{descriptor:?}");
+        assert_eq!(Descriptor::from_bits(descriptor.to_bits()), descriptor);
+    }
+    assert_eq!(Pool::in_bytes(usize::MAX).buffers(), 65536);
+}
+
+/// Whatever the shared words say, each operation stays inside the ring, terminates, hands out only
+/// descriptors that the pool check accepts or names as wrong, and loads no word twice.
+#[test]
+fn a_hostile_peer_is_harmless() {
+    let pool = Pool::in_bytes(128 * BUFFER_SIZE);
+    for seed in 0..4_000 {
+        let memory = Hostile::new(SLOTS.bytes(), seed);
+        let mut random = Random::new(seed);
+        let start = random.edge() as u32;
+        let mut producer = Producer::at(&memory, SLOTS, start).unwrap();
+        let mut consumer = Consumer::at(&memory, SLOTS, start).unwrap();
+        let mut taken = vec![];
+        for _ in 0..50 {
+            memory.begin();
+            match random.next() % 10 {
+                0 => drop(producer.free(random.edge() as u32).map(|free| assert!(free <= 64))),
+                1 => drop(producer.push(Descriptor::from_bits(random.next()))),
+                2 => drop(producer.publish()),
+                3 => drop(producer.prepare_sleep()),
+                4 => drop(producer.spare().map(|spare| taken.push(spare))),
+                5 => drop(consumer.available(random.edge() as u32).map(|there| assert!(there <= 64))),
+                6 => drop(consumer.pop().map(|popped| taken.push(popped))),
+                7 => drop(consumer.exchange(3).map(|popped| taken.push(popped))),
+                8 => drop(consumer.release()),
+                _ => drop(consumer.prepare_sleep()),
+            }
+            assert!(!memory.loaded_twice());
+        }
+        for descriptor in taken {
+            if let Ok(range) = pool.range(descriptor) {
+                assert!(range.end <= 128 * BUFFER_SIZE && range.len() <= BUFFER_SIZE);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The status page: a few words that either side looks at without asking.
+
+use crate::memory::SharedMemory;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+const STATE: usize = 0;
+const QUANTUM: usize = 64;
+const STOP: usize = 128;
+const WAKE: usize = 192;
+
+/// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum BoxState {
+    /// It has not run yet.
+    Created = 0,
+    /// It has read its boot info and serves its mailbox.
+    Ready = 1,
+    /// It has obeyed the wish to stop.
+    Stopped = 2,
+}
+
+/// The status page, at the start of its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct StatusPage<M>(pub M);
+
+impl<M: SharedMemory> StatusPage<M> {
+    /// How far the box says it has come; nothing when it says nonsense.
+    pub fn state(&self) -> Option<BoxState> {
+        match self.0.load_u32(STATE, Acquire) {
+            0 => Some(BoxState::Created),
+            1 => Some(BoxState::Ready),
+            2 => Some(BoxState::Stopped),
+            _ => None,
+        }
+    }
+
+    /// Says how far the box has come.
+    pub fn set_state(&self, state: BoxState) {
+        self.0.store_u32(STATE, state as u32, Release);
+    }
+
+    /// Packets after which the box is to give its turn back; 0: never.
+    pub fn quantum(&self) -> u32 {
+        self.0.load_u32(QUANTUM, Relaxed)
+    }
+
+    /// Sets the quantum, in packets.
+    pub fn set_quantum(&self, packets: u32) {
+        self.0.store_u32(QUANTUM, packets, Relaxed);
+    }
+
+    /// Whether the host wishes the box to stop.
+    pub fn stop_wished(&self) -> bool {
+        self.0.load_u32(STOP, Acquire) != 0
+    }
+
+    /// Wishes the box to stop, or takes that back.
+    pub fn set_stop(&self, stop: bool) {
+        self.0.store_u32(STOP, u32::from(stop), Release);
+    }
+
+    /// Where in the page the doorbell word of a box in a process lies: the box sleeps in a futex on it.
+    pub const fn doorbell_offset() -> usize {
+        WAKE
+    }
+
+    /// The doorbell's count.
+    pub fn doorbell(&self) -> u32 {
+        self.0.load_u32(WAKE, Acquire)
+    }
+
+    /// Counts a ring of the doorbell; the caller then wakes whoever sleeps on it.
+    pub fn ring(&self) {
+        self.0.store_u32(WAKE, self.doorbell().wrapping_add(1), Release);
+        self.0.fence();
+    }
+}

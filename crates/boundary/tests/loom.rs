@@ -1,0 +1,188 @@
+//! The rings' promises under every order of the two sides' memory accesses.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p boundary --test loom`
+#![cfg(loom)]
+
+use boundary::{Consumer, Descriptor, Producer, SharedMemory, Slots};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use loom::thread;
+
+const HEADER_WORDS: usize = 4;
+const HEADER_BYTES: usize = 256;
+
+/// A ring's memory as loom sees it: the four index lines and the first slots.
+struct Model {
+    header: [AtomicU32; HEADER_WORDS],
+    slots: Vec<AtomicU64>,
+}
+
+#[derive(Clone)]
+struct Shared(Arc<Model>);
+
+impl Shared {
+    fn new(slots: usize, position: u32) -> Self {
+        let header = [position, position, 0, 0].map(AtomicU32::new);
+        Self(Arc::new(Model { header, slots: (0..slots).map(|_| AtomicU64::new(0)).collect() }))
+    }
+
+    fn header(&self, offset: usize) -> &AtomicU32 {
+        assert_eq!(offset % 64, 0);
+        &self.0.header[offset / 64]
+    }
+
+    fn slot(&self, offset: usize) -> &AtomicU64 {
+        &self.0.slots[(offset - HEADER_BYTES) / 8 % self.0.slots.len()]
+    }
+}
+
+// SAFETY: all words are loom's atomics; byte ranges are not used by rings of descriptors.
+unsafe impl SharedMemory for Shared {
+    fn size(&self) -> usize {
+        usize::MAX
+    }
+
+    fn load_u32(&self, offset: usize, order: Ordering) -> u32 {
+        self.header(offset).load(order)
+    }
+
+    fn store_u32(&self, offset: usize, value: u32, order: Ordering) {
+        self.header(offset).store(value, order);
+    }
+
+    fn load_u64(&self, offset: usize, order: Ordering) -> u64 {
+        self.slot(offset).load(order)
+    }
+
+    fn store_u64(&self, offset: usize, value: u64, order: Ordering) {
+        self.slot(offset).store(value, order);
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    fn read(&self, _: usize, _: &mut [u8]) {
+        unreachable!("rings hold words");
+    }
+
+    fn write(&self, _: usize, _: &[u8]) {
+        unreachable!("rings hold words");
+    }
+}
+
+fn pair(position: u32) -> (Producer<Shared>, Consumer<Shared>) {
+    let slots = Slots::new(64).unwrap();
+    let memory = Shared::new(4, position);
+    (Producer::at(memory.clone(), slots, position).unwrap(), Consumer::at(memory, slots, position).unwrap())
+}
+
+fn descriptor(buffer: u16) -> Descriptor {
+    Descriptor { buffer, offset: 1, length: buffer + 1, flags: 2 }
+}
+
+/// What is published is seen whole and in order.
+#[test]
+fn descriptors_arrive_whole_and_in_order() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = pair(u32::MAX - 1);
+        let sender = thread::spawn(move || {
+            for buffer in 0..3 {
+                assert!(producer.push(descriptor(buffer)));
+                if buffer != 1 {
+                    producer.publish();
+                }
+            }
+        });
+        let mut expected = 0;
+        for _ in 0..3 {
+            for _ in 0..consumer.available(1).unwrap() {
+                assert_eq!(consumer.pop(), Some(descriptor(expected)));
+                expected += 1;
+            }
+            consumer.release();
+        }
+        sender.join().unwrap();
+        while expected < 3 {
+            assert!(consumer.available(1).unwrap() > 0);
+            assert_eq!(consumer.pop(), Some(descriptor(expected)));
+            expected += 1;
+        }
+    });
+}
+
+/// A consumer that goes to sleep while a packet is published is woken, or never sleeps.
+#[test]
+fn no_wake_up_of_the_consumer_is_lost() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = pair(0);
+        let sender = thread::spawn(move || {
+            producer.push(descriptor(1));
+            producer.publish()
+        });
+        let sleeps = consumer.prepare_sleep().unwrap();
+        let rung = sender.join().unwrap();
+        assert!(!sleeps || rung, "asleep beside a packet, and nobody rings");
+    });
+}
+
+/// The same with two publications: whichever is the last to find the consumer asleep rings.
+#[test]
+fn no_wake_up_is_lost_between_two_publications() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = pair(0);
+        let sender = thread::spawn(move || {
+            producer.push(descriptor(1));
+            let first = producer.publish();
+            producer.push(descriptor(2));
+            first | producer.publish()
+        });
+        let mut asleep = consumer.prepare_sleep().unwrap();
+        if !asleep {
+            while consumer.available(1).unwrap() > 0 && consumer.pop().is_some() {}
+            consumer.release();
+            asleep = consumer.prepare_sleep().unwrap();
+        }
+        let rung = sender.join().unwrap();
+        assert!(
+            !asleep || rung || consumer.available(1) == Ok(0),
+            "asleep beside a packet, and nobody rings"
+        );
+    });
+}
+
+/// A producer that waits for a slot is woken, or never sleeps.
+#[test]
+fn no_wake_up_of_the_producer_is_lost() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = pair(0);
+        while producer.push(descriptor(1)) {}
+        producer.publish();
+        let receiver = thread::spawn(move || {
+            while consumer.available(1).unwrap() > 0 && consumer.pop().is_some() {}
+            consumer.release()
+        });
+        let sleeps = producer.prepare_sleep().unwrap();
+        let rung = receiver.join().unwrap();
+        assert!(!sleeps || rung, "asleep beside free slots, and nobody rings");
+    });
+}
+
+/// A consumer that keeps a buffer and leaves another: the producer finds the one that was left.
+#[test]
+fn the_buffer_left_in_a_slot_is_seen_with_the_free_slot() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = pair(0);
+        while producer.push(descriptor(1)) {}
+        producer.publish();
+        let receiver = thread::spawn(move || {
+            consumer.available(64).unwrap();
+            assert_eq!(consumer.exchange(77), Some(descriptor(1)));
+            consumer.release();
+        });
+        if producer.free(1).unwrap() > 0 {
+            assert_eq!(producer.spare().map(|spare| spare.buffer), Some(77));
+        }
+        receiver.join().unwrap();
+    });
+}
