@@ -1,5 +1,54 @@
-//! element
+//! The contract between an element and the router that runs it.
+//!
+//! An element is a type with arguments ([`Args`]), handlers and a part of the packet path: [`Filter`] for one packet in,
+//! one verdict out; [`Element`] for everything else. It sees the world through [`Context`] only.
+//!
+//! Invariants:
+//! - an element is never called while one of its calls is under way: what it emits is delivered after it has returned,
+//!   depth first and in the order in which Click would have pushed it;
+//! - arguments are parsed before `new` runs, all or nothing;
+//! - no clock, no random numbers, no files, no devices but those that [`Environment`] gives.
+//!
+//! Absent: the graph, scheduling and any concrete element.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+extern crate self as element;
+
+pub mod arguments;
+mod class;
+mod context;
+mod contract;
+mod environment;
+mod error;
+mod filter;
+mod handler;
+mod names;
+mod outputs;
+mod signal;
+pub mod text;
+
+pub use arguments::{Args, Arguments, FromArgument, Setup};
+pub use class::{ArgumentInfo, Class, Info, Notifies, Phase};
+pub use context::{Context, HandlerTarget, Runtime};
+pub use contract::{Element, Object};
+pub use element_derive::Args;
+pub use environment::{
+    Descriptor, Device, DeviceRequest, EndOfFile, Environment, Io, IoError, Listener, Reader, Stream, Writer,
+};
+pub use error::{HandlerError, Message, SetupError};
+pub use filter::{Filter, Verdict};
+pub use handler::{Handler, HandlerInfo, HandlerKind};
+pub use names::{NameKind, Names};
+pub use outputs::Outputs;
+pub use signal::{Direction, Signal, SignalCell};
+
+/// What an element's file needs, in one line.
+pub mod prelude {
+    pub use crate::{
+        Args, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Setup, SetupError, Verdict,
+    };
+    pub use alloc::{boxed::Box, format, rc::Rc, string::String, string::ToString, vec, vec::Vec};
+    pub use packet::{Batch, Packet, Timestamp};
+}

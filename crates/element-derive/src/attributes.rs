@@ -1,0 +1,112 @@
+//! What `#[element(...)]` and `#[arg(...)]` say.
+
+use syn::{Attribute, LitStr, Result};
+
+/// `#[element(...)]`.
+pub(crate) struct ElementAttributes {
+    pub(crate) name: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) group: String,
+    pub(crate) ports: String,
+    pub(crate) processing: String,
+    pub(crate) flow: String,
+    pub(crate) commutes: bool,
+    pub(crate) task: bool,
+    pub(crate) notifies: String,
+    pub(crate) phase: String,
+    pub(crate) see: Vec<String>,
+}
+
+/// `#[arg(...)]`.
+#[derive(Default)]
+pub(crate) struct ArgAttributes {
+    pub(crate) keyword: Option<String>,
+    pub(crate) position: bool,
+    pub(crate) default: Option<String>,
+    pub(crate) rest: bool,
+    pub(crate) repeated: bool,
+}
+
+impl ElementAttributes {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<ElementAttributes> {
+        let mut parsed = ElementAttributes {
+            name: String::new(),
+            aliases: Vec::new(),
+            group: String::new(),
+            ports: "1/1".into(),
+            processing: "a/a".into(),
+            flow: "x/x".into(),
+            commutes: false,
+            task: false,
+            notifies: "Nothing".into(),
+            phase: "Normal".into(),
+            see: Vec::new(),
+        };
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("element")) {
+            attribute.parse_nested_meta(|meta| {
+                let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                match key.as_str() {
+                    "commutes" => parsed.commutes = true,
+                    "task" => parsed.task = true,
+                    "name" => parsed.name = text(&meta)?,
+                    "aliases" => parsed.aliases = list(&meta)?,
+                    "group" => parsed.group = text(&meta)?,
+                    "ports" => parsed.ports = text(&meta)?,
+                    "processing" => parsed.processing = text(&meta)?,
+                    "flow" => parsed.flow = text(&meta)?,
+                    "see" => parsed.see = list(&meta)?,
+                    "notifies" => {
+                        let value = text(&meta)?;
+                        parsed.notifies = match value.as_str() {
+                            "empty" => "Empty".into(),
+                            "full" => "Full".into(),
+                            "both" => "EmptyAndFull".into(),
+                            _ => return Err(meta.error("expected \"empty\", \"full\" or \"both\"")),
+                        };
+                    }
+                    "phase" => {
+                        let value = text(&meta)?;
+                        parsed.phase = match value.as_str() {
+                            "information" => "Information".into(),
+                            "early" => "Early".into(),
+                            "late" => "Late".into(),
+                            _ => return Err(meta.error("expected \"information\", \"early\" or \"late\"")),
+                        };
+                    }
+                    _ => return Err(meta.error("unknown key")),
+                }
+                Ok(())
+            })?;
+        }
+        Ok(parsed)
+    }
+}
+
+impl ArgAttributes {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<ArgAttributes> {
+        let mut parsed = ArgAttributes::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("arg")) {
+            attribute.parse_nested_meta(|meta| {
+                let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                match key.as_str() {
+                    "keyword" => parsed.keyword = Some(text(&meta)?),
+                    "position" => parsed.position = true,
+                    "default" => parsed.default = Some(text(&meta)?),
+                    "rest" => parsed.rest = true,
+                    "repeated" => parsed.repeated = true,
+                    _ => return Err(meta.error("unknown key")),
+                }
+                Ok(())
+            })?;
+        }
+        Ok(parsed)
+    }
+}
+
+fn text(meta: &syn::meta::ParseNestedMeta) -> Result<String> {
+    Ok(meta.value()?.parse::<LitStr>()?.value())
+}
+
+fn list(meta: &syn::meta::ParseNestedMeta) -> Result<Vec<String>> {
+    Ok(text(meta)?.split(',').map(|name| name.trim().to_string()).collect())
+}

@@ -1,0 +1,18 @@
+//! Arguments: from text to types, all or nothing.
+
+mod numbers;
+mod parser;
+mod quantities;
+mod setup;
+mod values;
+
+pub use parser::{Args, Arguments, FromArgument, Problem};
+pub use quantities::{Bandwidth, Rate};
+pub use setup::Setup;
+pub use values::{AnnotationPlace, Bytes, ElementName, HandlerPath, IpProtocol, Raw, TcpPort, UdpPort, Word};
+
+/// The list that a repeated argument fills.
+#[doc(hidden)]
+pub fn many<T>() -> alloc::vec::Vec<T> {
+    alloc::vec::Vec::new()
+}

@@ -1,0 +1,192 @@
+//! Which text belongs to which argument.
+
+use alloc::borrow::ToOwned;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::class::{ArgumentInfo, Info};
+use crate::error::{Message, SetupError};
+use crate::text;
+
+use super::setup::Setup;
+
+/// The arguments of an element: a struct that `#[derive(Args)]` fills in from text.
+pub trait Args: Sized {
+    /// The description of the element that takes them.
+    const INFO: &'static Info;
+
+    /// Parses all of them, or says everything that is wrong.
+    fn parse(arguments: Arguments, setup: &mut Setup) -> Result<Self, SetupError>;
+}
+
+/// A type that an argument's text stands for.
+pub trait FromArgument: Sized {
+    /// What it is, for the reference: `integer`, `IPv4 address`.
+    const KIND: &'static str;
+
+    /// Parses it: text without outer space, with its quotes.
+    fn from_argument(text: &str, setup: &Setup) -> Result<Self, Problem>;
+}
+
+/// What is wrong with the text of an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It does not have the form.
+    Syntax,
+    /// It is a number beyond the bound.
+    OutOfRange(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Problem {
+    /// In the caller's words.
+    pub fn new(text: impl fmt::Display) -> Problem {
+        Problem::Other(text.to_string())
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Syntax => f.write_str("parse error"),
+            Problem::OutOfRange(bound) => write!(f, "out of range, bound {bound}"),
+            Problem::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The argument texts of one element, handed out as its fields ask for them.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    given: Vec<Given>,
+    errors: SetupError,
+}
+
+#[derive(Clone, Debug)]
+struct Given {
+    text: String,
+    /// Bytes of what may be a keyword at its start.
+    keyword: usize,
+    used: bool,
+}
+
+impl Given {
+    fn new(text: String) -> Given {
+        let mut bytes = text.bytes();
+        let mut keyword = 0;
+        if bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_') {
+            let end = 1 + bytes.take_while(|byte| byte.is_ascii_alphanumeric() || b"_.?:".contains(byte)).count();
+            if text.as_bytes().get(end).is_some_and(u8::is_ascii_whitespace) {
+                keyword = end;
+            }
+        }
+        Given { text, keyword, used: false }
+    }
+
+    fn value(&self) -> &str {
+        self.text.get(self.keyword..).unwrap_or("").trim_start()
+    }
+}
+
+impl Arguments {
+    /// Of the configuration of an element.
+    pub fn new(config: &str) -> Arguments {
+        Arguments::of(text::split_arguments(config))
+    }
+
+    /// Of argument texts.
+    pub fn of(texts: Vec<String>) -> Arguments {
+        Arguments { given: texts.into_iter().map(Given::new).collect(), errors: SetupError::default() }
+    }
+
+    /// The text for an argument: its keyword wins (the last one given), else the next one without a keyword if it has a
+    /// position; a required one takes that even if it looks like a keyword.
+    pub fn find(&mut self, info: &ArgumentInfo) -> Option<String> {
+        let next = self.given.iter().position(|given| !given.used);
+        let mut found = None;
+        for given in &mut self.given {
+            if !given.used && given.keyword > 0 && given.text.get(..given.keyword) == Some(info.keyword) {
+                given.used = true;
+                found = Some(given.value().to_owned());
+            }
+        }
+        if info.position.is_some()
+            && let Some(given) = next.and_then(|next| self.given.get_mut(next))
+            && !given.used
+            && (given.keyword == 0 || (found.is_none() && info.required))
+        {
+            given.used = true;
+            found = found.or_else(|| Some(given.text.clone()));
+        }
+        if found.is_none() && info.required {
+            self.errors.messages.push(Message::Missing { keyword: info.keyword });
+        }
+        found
+    }
+
+    /// All texts given for a keyword that may be repeated.
+    pub fn find_all(&mut self, info: &ArgumentInfo) -> Vec<String> {
+        let mut found = Vec::new();
+        for given in &mut self.given {
+            if !given.used && given.keyword > 0 && given.text.get(..given.keyword) == Some(info.keyword) {
+                given.used = true;
+                found.push(given.value().to_owned());
+            }
+        }
+        found
+    }
+
+    /// All texts that nobody has asked for.
+    pub fn rest(&mut self) -> Vec<String> {
+        let left = self.given.iter_mut().filter(|given| !given.used);
+        left.map(|given| {
+            given.used = true;
+            given.text.clone()
+        })
+        .collect()
+    }
+
+    /// Finds and parses one argument; `None` if it is absent or wrong, which is noted.
+    pub fn value<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Option<T> {
+        let text = self.find(info)?;
+        self.parsed(info, &text, setup)
+    }
+
+    /// Finds and parses one argument, or parses its default.
+    pub fn value_or_default<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Option<T> {
+        let text = self.find(info).unwrap_or_else(|| info.default.to_owned());
+        self.parsed(info, &text, setup)
+    }
+
+    /// Parses the text of an argument; what is wrong is noted under its keyword.
+    pub fn parsed<T: FromArgument>(&mut self, info: &ArgumentInfo, text: &str, setup: &Setup) -> Option<T> {
+        match T::from_argument(text, setup) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.errors
+                    .messages
+                    .push(Message::Argument { keyword: info.keyword.to_owned(), problem: problem.to_string() });
+                None
+            }
+        }
+    }
+
+    /// Everything that is wrong, arguments that nobody asked for included.
+    pub fn finish(mut self) -> SetupError {
+        let mut too_many = false;
+        for given in self.given.iter().filter(|given| !given.used) {
+            if given.keyword > 0 {
+                let keyword = given.text.get(..given.keyword).unwrap_or("").to_owned();
+                self.errors.messages.push(Message::Unknown { keyword });
+            } else {
+                too_many = true;
+            }
+        }
+        if too_many {
+            self.errors.messages.push(Message::TooMany);
+        }
+        self.errors
+    }
+}

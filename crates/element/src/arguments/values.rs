@@ -1,0 +1,228 @@
+//! Strings, names, ports and places.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use packet::annotation;
+
+use crate::names::NameKind;
+use crate::text;
+
+use super::numbers::integer;
+use super::parser::{FromArgument, Problem};
+use super::setup::Setup;
+
+impl FromArgument for String {
+    const KIND: &'static str = "string";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<String, Problem> {
+        Ok(text::unquote(text))
+    }
+}
+
+/// Text as it was written, quotes and all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw(pub String);
+
+impl FromArgument for Raw {
+    const KIND: &'static str = "text";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<Raw, Problem> {
+        Ok(Raw(text.to_owned()))
+    }
+}
+
+/// One word, unquoted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word(pub String);
+
+impl FromArgument for Word {
+    const KIND: &'static str = "word";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<Word, Problem> {
+        let word = text::unquote(text);
+        if word.is_empty() || word.contains(|letter: char| letter.is_whitespace()) {
+            return Err(Problem::Syntax);
+        }
+        Ok(Word(word))
+    }
+}
+
+/// Bytes, with `\<hex>` where they are not text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bytes(pub Vec<u8>);
+
+impl FromArgument for Bytes {
+    const KIND: &'static str = "bytes";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<Bytes, Problem> {
+        Ok(Bytes(text::unquote_bytes(text)))
+    }
+}
+
+/// The name of an element, as written; found when all elements exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElementName(pub String);
+
+impl FromArgument for ElementName {
+    const KIND: &'static str = "element";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<ElementName, Problem> {
+        text::is_identifier(text).then(|| ElementName(text.to_owned())).ok_or(Problem::Syntax)
+    }
+}
+
+/// The path of a handler: `element.handler`, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerPath(pub String);
+
+impl FromArgument for HandlerPath {
+    const KIND: &'static str = "handler";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<HandlerPath, Problem> {
+        let path = text::unquote(text);
+        if path.is_empty() || path.contains(|letter: char| letter.is_whitespace()) {
+            return Err(Problem::Syntax);
+        }
+        Ok(HandlerPath(path))
+    }
+}
+
+/// A place among the annotations: a number of a byte, or a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnotationPlace {
+    /// First byte.
+    pub offset: usize,
+    /// Bytes; zero if only the offset was given.
+    pub size: usize,
+}
+
+impl FromArgument for AnnotationPlace {
+    const KIND: &'static str = "annotation";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<AnnotationPlace, Problem> {
+        if let Some(offset) = integer(text) {
+            let offset = usize::try_from(offset).ok().filter(|offset| *offset < annotation::SIZE);
+            let offset = offset.ok_or_else(|| Problem::OutOfRange(format!("{}", annotation::SIZE - 1)))?;
+            return Ok(AnnotationPlace { offset, size: 0 });
+        }
+        if let Some(place) = annotation::PLACES.iter().find(|place| place.name == text) {
+            return Ok(AnnotationPlace { offset: place.offset.into(), size: place.size.into() });
+        }
+        match setup.names().find(NameKind::Annotation, setup.scope(), text).as_deref() {
+            Some(&[offset, size]) => Ok(AnnotationPlace { offset: offset.into(), size: size.into() }),
+            _ => Err(Problem::new("not an annotation")),
+        }
+    }
+}
+
+/// A TCP port, by number or name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpPort(pub u16);
+
+/// A UDP port, by number or name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpPort(pub u16);
+
+/// An IP protocol, by number or name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpProtocol(pub u8);
+
+/// Well-known services (IANA), for both transports unless only one has them.
+const SERVICES: &[(&str, u16)] = &[
+    ("echo", 7),
+    ("discard", 9),
+    ("daytime", 13),
+    ("chargen", 19),
+    ("ftp-data", 20),
+    ("ftp", 21),
+    ("ssh", 22),
+    ("telnet", 23),
+    ("smtp", 25),
+    ("time", 37),
+    ("domain", 53),
+    ("dns", 53),
+    ("bootps", 67),
+    ("bootpc", 68),
+    ("tftp", 69),
+    ("finger", 79),
+    ("http", 80),
+    ("www", 80),
+    ("pop3", 110),
+    ("sunrpc", 111),
+    ("auth", 113),
+    ("nntp", 119),
+    ("ntp", 123),
+    ("netbios-ns", 137),
+    ("netbios-dgm", 138),
+    ("netbios-ssn", 139),
+    ("imap", 143),
+    ("imap2", 143),
+    ("snmp", 161),
+    ("snmp-trap", 162),
+    ("irc", 194),
+    ("ldap", 389),
+    ("https", 443),
+    ("syslog", 514),
+    ("rip", 520),
+    ("imaps", 993),
+    ("pop3s", 995),
+];
+
+fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, Problem> {
+    if let Some(number) = integer(text) {
+        return u16::try_from(number).map_err(|_| Problem::OutOfRange("65535".to_owned()));
+    }
+    if let Some(&[high, low]) = setup.names().find(kind, setup.scope(), text).as_deref() {
+        return Ok(u16::from_be_bytes([high, low]));
+    }
+    SERVICES.iter().find(|(name, _)| *name == text).map(|(_, number)| *number).ok_or(Problem::Syntax)
+}
+
+impl FromArgument for TcpPort {
+    const KIND: &'static str = "TCP port";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<TcpPort, Problem> {
+        port(text, NameKind::TcpPort, setup).map(TcpPort)
+    }
+}
+
+impl FromArgument for UdpPort {
+    const KIND: &'static str = "UDP port";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<UdpPort, Problem> {
+        port(text, NameKind::UdpPort, setup).map(UdpPort)
+    }
+}
+
+impl FromArgument for IpProtocol {
+    const KIND: &'static str = "IP protocol";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<IpProtocol, Problem> {
+        const PROTOCOLS: &[(&str, u8)] = &[
+            ("icmp", 1),
+            ("igmp", 2),
+            ("ipip", 4),
+            ("tcp", 6),
+            ("udp", 17),
+            ("dccp", 33),
+            ("gre", 47),
+            ("esp", 50),
+            ("ah", 51),
+            ("icmp6", 58),
+            ("ospf", 89),
+            ("payload", 99),
+            ("sctp", 132),
+        ];
+        if let Some(number) = integer(text) {
+            return u8::try_from(number).map(IpProtocol).map_err(|_| Problem::OutOfRange("255".to_owned()));
+        }
+        if let Some(&[number]) = setup.names().find(NameKind::Protocol, setup.scope(), text).as_deref() {
+            return Ok(IpProtocol(number));
+        }
+        let known = PROTOCOLS.iter().find(|(name, _)| *name == text);
+        known.map(|(_, number)| IpProtocol(*number)).ok_or(Problem::Syntax)
+    }
+}

@@ -1,0 +1,137 @@
+//! What is known of an element class without making one: the registry's entries.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::arguments::{Args, Arguments, Setup};
+use crate::contract::{Element, Object};
+use crate::error::SetupError;
+use crate::handler::HandlerInfo;
+
+/// When an element is configured and initialised, relative to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// First: it names things that others' arguments use.
+    Information,
+    /// Before the elements that refer to it.
+    Early,
+    /// As most are.
+    Normal,
+    /// After the elements that it refers to.
+    Late,
+}
+
+/// Which signals an element gives to its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notifies {
+    /// None.
+    Nothing,
+    /// Tells downstream whether there may be packets to pull.
+    Empty,
+    /// Tells upstream whether there may be room to push.
+    Full,
+    /// Both.
+    EmptyAndFull,
+}
+
+/// The static description of a class: the reference is made from it.
+#[derive(Debug)]
+pub struct Info {
+    /// Click's name.
+    pub name: &'static str,
+    /// Other names that Click gives it.
+    pub aliases: &'static [&'static str],
+    /// The group in the reference and the folder of its file.
+    pub group: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// The text after the summary, Markdown.
+    pub description: &'static str,
+    /// A runnable configuration.
+    pub example: &'static str,
+    /// Handler values at the end of the example, one `path = value` a line.
+    pub expect: &'static str,
+    /// Inputs/outputs in Click's notation: `1/1`, `1/1-2`, `-/=`.
+    pub ports: &'static str,
+    /// Push `h`, pull `l`, agnostic `a` for each port, in Click's notation: `a/ah`.
+    pub processing: &'static str,
+    /// Which inputs reach which outputs, in Click's notation: `x/x`.
+    pub flow: &'static str,
+    /// Whether state and output do not depend on the order in which packets arrive, so that batches may be regrouped.
+    pub commutes: bool,
+    /// Whether it has a task.
+    pub task: bool,
+    /// Signals.
+    pub notifies: Notifies,
+    /// When it is configured.
+    pub phase: Phase,
+    /// Related classes.
+    pub see: &'static [&'static str],
+    /// Its arguments, in order.
+    pub arguments: &'static [ArgumentInfo],
+}
+
+/// The static description of one argument.
+#[derive(Debug)]
+pub struct ArgumentInfo {
+    /// The keyword.
+    pub keyword: &'static str,
+    /// The place if it may be given without its keyword.
+    pub position: Option<usize>,
+    /// Whether it must be given.
+    pub required: bool,
+    /// Whether it takes all arguments that are left, or may be given several times.
+    pub repeated: bool,
+    /// What it is: `integer`, `IPv4 address`.
+    pub kind: &'static str,
+    /// The text that stands for it when it is absent; empty if there is none.
+    pub default: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+/// A class that a registry can make elements of.
+#[derive(Clone, Copy)]
+pub struct Class {
+    /// Its description.
+    pub info: &'static Info,
+    handlers: fn() -> Vec<HandlerInfo>,
+    create: fn(Arguments, &mut Setup) -> Result<Box<dyn Object>, SetupError>,
+}
+
+impl Class {
+    /// The class of `E`.
+    pub const fn of<E: Element>() -> Class {
+        Class { info: <E::Args as Args>::INFO, handlers: handlers::<E>, create: create::<E> }
+    }
+
+    /// Its own handlers; every element has the framework's as well.
+    pub fn handlers(&self) -> Vec<HandlerInfo> {
+        (self.handlers)()
+    }
+
+    /// Parses the arguments and makes an element.
+    pub fn create(&self, arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn Object>, SetupError> {
+        (self.create)(arguments, setup)
+    }
+
+    /// Whether `name` is its name or an alias.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.info.name == name || self.info.aliases.contains(&name)
+    }
+}
+
+impl core::fmt::Debug for Class {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Class({})", self.info.name)
+    }
+}
+
+fn handlers<E: Element>() -> Vec<HandlerInfo> {
+    E::HANDLERS.iter().map(|handler| handler.info()).collect()
+}
+
+fn create<E: Element>(arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn Object>, SetupError> {
+    let args = E::Args::parse(arguments, setup)?;
+    Ok(Box::new(E::new(args, setup)?))
+}

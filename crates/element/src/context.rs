@@ -1,0 +1,365 @@
+//! What an element can do while it is called.
+
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use packet::{Batch, Packet, Pool, Timestamp};
+
+use crate::environment::{Descriptor, Environment};
+use crate::error::HandlerError;
+use crate::handler::HandlerInfo;
+use crate::names::Names;
+use crate::outputs::Outputs;
+use crate::signal::{Direction, Signal};
+
+/// Where a handler is: an element's name and the handler's, resolved from the place of the one who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerTarget {
+    /// The element's number; `None` for the router itself.
+    pub element: Option<usize>,
+    /// The handler's name.
+    pub handler: String,
+}
+
+/// The router, as an element sees it through [`Context`]. Elements are named by number.
+#[allow(missing_docs)]
+pub trait Runtime {
+    fn now(&self) -> Timestamp;
+    fn steady(&self) -> Timestamp;
+    fn pool(&self) -> &Pool;
+    fn environment(&self) -> &dyn Environment;
+    fn names(&self) -> &Names;
+    fn random(&self, element: usize) -> u32;
+    fn ports(&self, element: usize) -> (usize, usize);
+    fn is_push_input(&self, element: usize, port: usize) -> bool;
+    fn is_push_output(&self, element: usize, port: usize) -> bool;
+    fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
+    fn count_drops(&self, element: usize, reason: &'static str, count: u64);
+    fn schedule(&self, element: usize);
+    fn unschedule(&self, element: usize);
+    fn is_scheduled(&self, element: usize) -> bool;
+    fn tickets(&self, element: usize) -> u32;
+    fn set_tickets(&self, element: usize, tickets: u32);
+    /// How often in a row the task would run if it went on: 1 unless it is alone.
+    fn turns(&self, element: usize) -> usize;
+    fn set_timer(&self, element: usize, timer: usize, at: Timestamp);
+    fn clear_timer(&self, element: usize, timer: usize);
+    fn timer(&self, element: usize, timer: usize) -> Option<Timestamp>;
+    fn set_signal(&self, element: usize, direction: Direction, active: bool);
+    fn signal(&self, element: usize, port: usize, direction: Direction) -> Signal;
+    fn watch(&self, element: usize, descriptor: Descriptor, read: bool, write: bool);
+    fn read_handler(&self, from: usize, path: &str, parameter: &str) -> Result<String, HandlerError>;
+    fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
+    fn defer_write(&self, from: usize, path: String, value: String);
+    fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
+    fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
+    fn element_name(&self, element: usize) -> String;
+    fn class_name(&self, element: usize) -> String;
+    fn element_count(&self) -> usize;
+    fn find(&self, from: usize, name: &str) -> Option<usize>;
+    fn export(&self, element: usize) -> Option<Rc<dyn Any>>;
+    /// Elements reached from an output (or that reach an input) without passing storage, nearest first.
+    fn neighbours(&self, element: usize, port: Option<usize>, downstream: bool) -> Vec<usize>;
+    fn stop(&self, count: i64);
+    fn run_count(&self) -> i64;
+    fn set_run_count(&self, count: i64);
+    fn say(&self, text: &str);
+}
+
+/// What an element can do while it is called.
+pub struct Context<'a> {
+    runtime: &'a dyn Runtime,
+    outputs: &'a mut Outputs,
+    groups: &'a [u16],
+    element: usize,
+}
+
+impl<'a> Context<'a> {
+    /// For one call of `element`, whose output ports belong to `groups` (those beyond its length to group 0).
+    #[inline]
+    pub fn new(
+        runtime: &'a dyn Runtime,
+        outputs: &'a mut Outputs,
+        groups: &'a [u16],
+        element: usize,
+    ) -> Context<'a> {
+        Context { runtime, outputs, groups, element }
+    }
+
+    /// The router: for elements that control it. Packet elements have what they need below.
+    pub fn runtime(&self) -> &'a dyn Runtime {
+        self.runtime
+    }
+
+    /// The number of the element that is called.
+    pub fn element(&self) -> usize {
+        self.element
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.runtime.element_name(self.element)
+    }
+
+    /// Wall-clock time; it stands still during one turn of a task, a timer or a handler.
+    #[inline]
+    pub fn now(&self) -> Timestamp {
+        self.runtime.now()
+    }
+
+    /// Time that never jumps, for intervals; it stands still likewise.
+    #[inline]
+    pub fn steady(&self) -> Timestamp {
+        self.runtime.steady()
+    }
+
+    /// 32 random bits. Every element has a sequence of its own, so results do not depend on batches.
+    pub fn random(&self) -> u32 {
+        self.runtime.random(self.element)
+    }
+
+    /// The outside world.
+    pub fn environment(&self) -> &'a dyn Environment {
+        self.runtime.environment()
+    }
+
+    /// Names that information elements have defined.
+    pub fn names(&self) -> &'a Names {
+        self.runtime.names()
+    }
+
+    /// Writes a line to the log, as Click's chatter does.
+    pub fn say(&self, text: &str) {
+        self.runtime.say(text);
+    }
+
+    /// Connected input ports.
+    pub fn inputs(&self) -> usize {
+        self.runtime.ports(self.element).0
+    }
+
+    /// Connected output ports.
+    #[inline]
+    pub fn outputs(&self) -> usize {
+        self.runtime.ports(self.element).1
+    }
+
+    /// Whether packets are pushed to input `port`.
+    pub fn is_push_input(&self, port: usize) -> bool {
+        self.runtime.is_push_input(self.element, port)
+    }
+
+    /// Whether output `port` pushes.
+    pub fn is_push_output(&self, port: usize) -> bool {
+        self.runtime.is_push_output(self.element, port)
+    }
+}
+
+/// Packets.
+impl Context<'_> {
+    #[inline]
+    fn group(&self, port: usize) -> usize {
+        self.groups.get(port).copied().unwrap_or(0).into()
+    }
+
+    /// Emits a batch by output `port`. It is delivered after this call, after what was emitted before. At an output that
+    /// does not exist the packets are dropped.
+    #[inline]
+    pub fn emit(&mut self, port: usize, batch: Batch) {
+        let group = self.group(port);
+        self.outputs.emit(port, group, batch);
+    }
+
+    /// Emits a batch before everything that this call has emitted; the last thing that a call does.
+    #[inline]
+    pub fn emit_first(&mut self, port: usize, batch: Batch) {
+        self.outputs.emit_first(port, batch);
+    }
+
+    /// Emits one packet; packets that follow each other share batches where order allows.
+    #[inline]
+    pub fn send(&mut self, port: usize, packet: Packet) {
+        let group = self.group(port);
+        self.outputs.send(port, group, packet);
+    }
+
+    /// Whether this call has emitted anything whose order relative to output `port` matters.
+    #[inline]
+    pub fn is_touched(&self, port: usize) -> bool {
+        self.outputs.is_touched(self.group(port))
+    }
+
+    /// Pulls at most `most` packets from input `port` to the end of `into`; returns how many came.
+    #[inline]
+    pub fn pull(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
+        let before = into.len();
+        self.runtime.pull(self.element, port, most, into);
+        into.len() - before
+    }
+
+    /// Pulls one packet from input `port`.
+    pub fn pull_one(&mut self, port: usize) -> Option<Packet> {
+        let mut batch = self.batch();
+        self.runtime.pull(self.element, port, 1, &mut batch);
+        let packet = batch.pop();
+        self.recycle(batch);
+        packet
+    }
+
+    /// Drops a packet and counts it under the reason.
+    #[inline]
+    pub fn drop(&mut self, packet: Packet, reason: &'static str) {
+        drop(packet);
+        self.runtime.count_drops(self.element, reason, 1);
+    }
+
+    /// Drops a batch and counts its packets under the reason.
+    pub fn drop_batch(&mut self, batch: Batch, reason: &'static str) {
+        self.runtime.count_drops(self.element, reason, batch.len() as u64);
+        self.recycle(batch);
+    }
+
+    /// Counts a packet that could not be made for want of a buffer.
+    pub fn count_exhausted(&mut self) {
+        self.runtime.count_drops(self.element, "no_buffer", 1);
+    }
+
+    /// A packet that holds a copy of `bytes`; when the pool is exhausted that is counted.
+    pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
+        let packet = self.runtime.pool().packet(bytes);
+        if packet.is_none() {
+            self.count_exhausted();
+        }
+        packet
+    }
+
+    /// Another packet with the same bytes; when the pool is exhausted that is counted.
+    #[inline]
+    pub fn duplicate(&mut self, packet: &Packet) -> Option<Packet> {
+        let copy = packet.duplicate();
+        if copy.is_none() {
+            self.count_exhausted();
+        }
+        copy
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &Pool {
+        self.runtime.pool()
+    }
+
+    /// An empty batch.
+    #[inline]
+    pub fn batch(&mut self) -> Batch {
+        self.outputs.batch()
+    }
+
+    /// Takes a batch's memory back; packets in it are dropped uncounted.
+    #[inline]
+    pub fn recycle(&mut self, batch: Batch) {
+        self.outputs.recycle(batch);
+    }
+
+    /// The most packets to put into a batch.
+    #[inline]
+    pub fn batch_limit(&self) -> usize {
+        self.outputs.limit()
+    }
+}
+
+/// Tasks, timers, signals, descriptors.
+impl Context<'_> {
+    /// Puts the task on the run queue.
+    #[inline]
+    pub fn schedule(&self) {
+        self.runtime.schedule(self.element);
+    }
+
+    /// Takes the task off the run queue.
+    pub fn unschedule(&self) {
+        self.runtime.unschedule(self.element);
+    }
+
+    /// Whether the task is on the run queue.
+    pub fn is_scheduled(&self) -> bool {
+        self.runtime.is_scheduled(self.element)
+    }
+
+    /// How many turns in a row the task may take at once: more than one when no other task is waiting.
+    #[inline]
+    pub fn turns(&self) -> usize {
+        self.runtime.turns(self.element)
+    }
+
+    /// Sets timer number `timer` to a point of steady time; an earlier setting is replaced.
+    pub fn set_timer(&self, timer: usize, at: Timestamp) {
+        self.runtime.set_timer(self.element, timer, at);
+    }
+
+    /// Sets timer number `timer` to a span from now.
+    pub fn set_timer_after(&self, timer: usize, span: Timestamp) {
+        self.runtime.set_timer(self.element, timer, self.steady() + span);
+    }
+
+    /// Takes timer number `timer` back.
+    pub fn clear_timer(&self, timer: usize) {
+        self.runtime.clear_timer(self.element, timer);
+    }
+
+    /// When timer number `timer` comes, if it is set.
+    pub fn timer(&self, timer: usize) -> Option<Timestamp> {
+        self.runtime.timer(self.element, timer)
+    }
+
+    /// Tells listeners downstream (`Empty`) or upstream (`Full`) whether it is worth trying.
+    #[inline]
+    pub fn set_signal(&self, direction: Direction, active: bool) {
+        self.runtime.set_signal(self.element, direction, active);
+    }
+
+    /// Looks upstream of input `port` for notifiers and listens to them.
+    pub fn upstream_signal(&self, port: usize) -> Signal {
+        self.runtime.signal(self.element, port, Direction::Empty)
+    }
+
+    /// Looks downstream of output `port` for notifiers and listens to them.
+    pub fn downstream_signal(&self, port: usize) -> Signal {
+        self.runtime.signal(self.element, port, Direction::Full)
+    }
+
+    /// Asks to be told by `ready` when the descriptor can be read or written.
+    pub fn watch(&self, descriptor: Descriptor, read: bool, write: bool) {
+        self.runtime.watch(self.element, descriptor, read, write);
+    }
+}
+
+/// Other elements.
+impl Context<'_> {
+    /// Reads a handler; the path is resolved from this element's place.
+    pub fn read_handler(&self, path: &str, parameter: &str) -> Result<String, HandlerError> {
+        self.runtime.read_handler(self.element, path, parameter)
+    }
+
+    /// Writes a handler now. One of an element that is being called is busy: see `defer_write`.
+    pub fn write_handler(&self, path: &str, value: &str) -> Result<(), HandlerError> {
+        self.runtime.write_handler(self.element, path, value)
+    }
+
+    /// Writes a handler as soon as this call is over; a failure is logged.
+    pub fn defer_write(&self, path: &str, value: &str) {
+        self.runtime.defer_write(self.element, path.into(), value.into());
+    }
+
+    /// What the element called `name`, seen from here, exports as a `T`.
+    pub fn import<T: 'static>(&self, name: &str) -> Option<Rc<T>> {
+        let element = self.runtime.find(self.element, name)?;
+        self.runtime.export(element)?.downcast().ok()
+    }
+
+    /// Asks the driver to stop, as often as it takes to use its count up.
+    pub fn stop(&self) {
+        self.runtime.stop(1);
+    }
+}

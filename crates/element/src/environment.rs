@@ -1,0 +1,213 @@
+//! The outside world, as an element may ask for it.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::Ipv4Addr;
+
+use packet::{Batch, Pool, Timestamp};
+
+/// Something that can be watched for readiness; a number that the environment gave out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Descriptor(pub i32);
+
+/// Why the environment can't.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IoError {
+    /// This environment has no such thing at all.
+    Unsupported(&'static str),
+    /// It is not there.
+    NotFound(String),
+    /// The privilege is missing; the text says which, and how to get it.
+    Denied(String),
+    /// Anything else, as the system put it.
+    Failed(String),
+}
+
+impl fmt::Display for IoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IoError::Unsupported(what) => write!(f, "{what} is not available here"),
+            IoError::NotFound(text) | IoError::Denied(text) | IoError::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+impl core::error::Error for IoError {}
+
+/// The outcome of a transfer that never waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// So many bytes were moved.
+    Done(usize),
+    /// Nothing can be moved now.
+    Wait,
+    /// The other side has closed.
+    Closed,
+}
+
+/// Marks the end of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndOfFile;
+
+/// A file, or standard input, to be read; compressed ones come out as they were.
+pub trait Reader {
+    /// Reads into the start of `into`; 0 at the end.
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError>;
+    /// Bytes of the file as it lies there, if known: for progress.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+    /// Bytes of the file, as it lies there, read so far.
+    fn position(&self) -> u64 {
+        0
+    }
+    /// What to watch if reading may have to wait.
+    fn descriptor(&self) -> Option<Descriptor> {
+        None
+    }
+}
+
+/// A file, or standard output, to be written.
+pub trait Writer {
+    /// Writes all of `bytes`, perhaps into a buffer.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), IoError>;
+    /// Writes buffers out.
+    fn flush(&mut self) -> Result<(), IoError>;
+}
+
+/// A connection, or a datagram socket: nothing here waits.
+pub trait Stream {
+    /// Reads into the start of `into`.
+    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError>;
+    /// Writes the start of `bytes`.
+    fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError>;
+    /// What to watch.
+    fn descriptor(&self) -> Descriptor;
+}
+
+/// A socket that connections arrive at.
+pub trait Listener {
+    /// The next connection, if one has arrived.
+    fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError>;
+    /// What to watch.
+    fn descriptor(&self) -> Descriptor;
+    /// Where it listens, as the environment prints it: the port it got.
+    fn local(&self) -> String;
+}
+
+/// Which device an element wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceRequest {
+    /// A network interface, or in a box the switch port of that number.
+    Interface {
+        /// Its name or number.
+        name: String,
+        /// Whether frames for others are wanted too.
+        promiscuous: bool,
+        /// Whether frames that this host sends are wanted too.
+        outbound: bool,
+        /// Bytes of a frame to keep.
+        snap: usize,
+        /// Whether it will be read.
+        receive: bool,
+        /// Whether it will be written.
+        send: bool,
+    },
+    /// A new virtual interface to the host's own stack.
+    Tunnel {
+        /// Whether it carries Ethernet frames rather than IP packets.
+        ethernet: bool,
+        /// The name, or empty for one that the system chooses.
+        name: String,
+        /// Its address and prefix length.
+        address: Option<(Ipv4Addr, u8)>,
+        /// The link address.
+        link: Option<[u8; 6]>,
+        /// The gateway to set.
+        gateway: Option<Ipv4Addr>,
+        /// The largest packet; 0 for the system's choice.
+        mtu: usize,
+    },
+    /// A raw IP socket for one protocol.
+    Raw {
+        /// The IP protocol.
+        protocol: u8,
+        /// The TCP or UDP port to accept; 0 for all.
+        port: u16,
+        /// Bytes of a packet to keep.
+        snap: usize,
+    },
+}
+
+/// A network device.
+pub trait Device {
+    /// Adds at most `most` packets that have arrived, with their times, to `into`.
+    fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError>;
+    /// Sends from the front of `batch` and leaves what must wait.
+    fn send(&mut self, batch: &mut Batch) -> Result<(), IoError>;
+    /// What to watch, where the environment has such a thing.
+    fn descriptor(&self) -> Option<Descriptor>;
+    /// The name that it has got.
+    fn name(&self) -> String;
+    /// Packets that were lost before they could be received.
+    fn lost(&self) -> u64 {
+        0
+    }
+    /// The link address, if it has one.
+    fn link(&self) -> Option<[u8; 6]> {
+        None
+    }
+}
+
+/// The outside world. What an environment lacks it refuses with [`IoError::Unsupported`].
+pub trait Environment {
+    /// Wall-clock time.
+    fn now(&self) -> Timestamp;
+    /// Time that never jumps.
+    fn steady(&self) -> Timestamp;
+    /// Bits that differ between runs, where the user has not asked for the same ones.
+    fn seed(&self) -> u64;
+    /// A line for the log.
+    fn console(&self, text: &str);
+    /// Opens a file to read; `-` is standard input.
+    fn open(&self, _path: &str) -> Result<Box<dyn Reader>, IoError> {
+        Err(IoError::Unsupported("reading files"))
+    }
+    /// Creates a file, or opens it to append; `-` is standard output.
+    fn create(&self, _path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
+        Err(IoError::Unsupported("writing files"))
+    }
+    /// Opens a device.
+    fn device(&self, _request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
+        Err(IoError::Unsupported("devices"))
+    }
+    /// Listens: `tcp:ADDRESS:PORT`, `unix:PATH`, `udp:…`.
+    fn listen(&self, _address: &str) -> Result<Box<dyn Listener>, IoError> {
+        Err(IoError::Unsupported("sockets"))
+    }
+    /// Connects, or makes a datagram socket: addresses as for `listen`.
+    fn connect(&self, _address: &str) -> Result<Box<dyn Stream>, IoError> {
+        Err(IoError::Unsupported("sockets"))
+    }
+    /// An interface's addresses, for `name:ip` and `name:eth`: IPv4 with prefix length, link address.
+    fn interface(&self, _name: &str) -> Option<(Option<(Ipv4Addr, u8)>, Option<[u8; 6]>)> {
+        None
+    }
+    /// A host's IPv4 address by its name in the system's tables.
+    fn host(&self, _name: &str) -> Option<Ipv4Addr> {
+        None
+    }
+    /// The names of the files in a directory.
+    fn list(&self, _path: &str) -> Result<Vec<String>, IoError> {
+        Err(IoError::Unsupported("directories"))
+    }
+    /// Waits until a descriptor is ready or steady time reaches `until` (`None`: for ever); returns the ready ones. May
+    /// return early with none.
+    fn wait(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> Vec<Descriptor>;
+    /// Whether the run was asked to stop from outside.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+}

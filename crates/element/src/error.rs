@@ -1,0 +1,134 @@
+//! Why an element can't be set up, and why a handler call failed.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// One thing that is wrong with an element's arguments or surroundings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The value of an argument.
+    Argument {
+        /// The keyword that the user knows it by.
+        keyword: String,
+        /// What is wrong with the value.
+        problem: String,
+    },
+    /// A required argument is absent.
+    Missing {
+        /// Its keyword.
+        keyword: &'static str,
+    },
+    /// A keyword that the class does not have.
+    Unknown {
+        /// As the user wrote it.
+        keyword: String,
+    },
+    /// More positional arguments than the class takes.
+    TooMany,
+    /// Anything else: a fragment without the element's name, which the caller adds.
+    Other(String),
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Message::Argument { keyword, problem } => write!(f, "{keyword}: {problem}"),
+            Message::Missing { keyword } => write!(f, "{keyword}: required argument missing"),
+            Message::Unknown { keyword } => write!(f, "{keyword}: unknown argument"),
+            Message::TooMany => f.write_str("too many arguments"),
+            Message::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Why an element can't be made or started: one or more messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SetupError {
+    /// What is wrong, in the order of the arguments.
+    pub messages: Vec<Message>,
+}
+
+impl SetupError {
+    /// One message.
+    pub fn new(text: impl fmt::Display) -> SetupError {
+        SetupError { messages: alloc::vec![Message::Other(text.to_string())] }
+    }
+
+    /// One message about the value of an argument.
+    pub fn argument(keyword: impl fmt::Display, problem: impl fmt::Display) -> SetupError {
+        SetupError {
+            messages: alloc::vec![Message::Argument { keyword: keyword.to_string(), problem: problem.to_string() }],
+        }
+    }
+
+    /// Adds the messages of `other`.
+    pub fn merge(&mut self, other: SetupError) {
+        self.messages.extend(other.messages);
+    }
+
+    /// `Ok` if there is no message.
+    pub fn into_result(self) -> Result<(), SetupError> {
+        if self.messages.is_empty() { Ok(()) } else { Err(self) }
+    }
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, message) in self.messages.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{message}")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for SetupError {}
+
+/// Why a handler call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandlerError {
+    /// There is no such element.
+    NoElement(String),
+    /// The element has no such handler.
+    NoHandler(String),
+    /// The handler can't be read, or not written.
+    Wrong {
+        /// Its path.
+        path: String,
+        /// Whether a read was tried.
+        read: bool,
+    },
+    /// The element is in the middle of a call of its own.
+    Busy(String),
+    /// The value is not one that the handler takes; the messages say why.
+    Rejected(String),
+}
+
+impl HandlerError {
+    /// The handler refuses the value.
+    pub fn new(text: impl fmt::Display) -> HandlerError {
+        HandlerError::Rejected(text.to_string())
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandlerError::NoElement(name) => write!(f, "no element named ‘{name}’"),
+            HandlerError::NoHandler(path) => write!(f, "no handler named ‘{path}’"),
+            HandlerError::Wrong { path, read: true } => write!(f, "‘{path}’ is a write handler"),
+            HandlerError::Wrong { path, read: false } => write!(f, "‘{path}’ is a read handler"),
+            HandlerError::Busy(path) => write!(f, "‘{path}’ is busy"),
+            HandlerError::Rejected(text) => f.write_str(text),
+        }
+    }
+}
+
+impl core::error::Error for HandlerError {}
+
+impl From<SetupError> for HandlerError {
+    fn from(error: SetupError) -> HandlerError {
+        HandlerError::Rejected(error.to_string())
+    }
+}

@@ -1,0 +1,96 @@
+//! Handlers: the only control surface of an element.
+
+use alloc::string::{String, ToString};
+
+use crate::context::Context;
+use crate::error::HandlerError;
+
+/// A handler of an element of type `E`.
+pub struct Handler<E: 'static> {
+    name: &'static str,
+    summary: &'static str,
+    calm: bool,
+    call: Call<E>,
+}
+
+enum Call<E> {
+    Read(fn(&E) -> String),
+    ReadWith(fn(&mut E, &mut Context, &str) -> Result<String, HandlerError>),
+    Write(fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>),
+}
+
+/// What a handler is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandlerKind {
+    /// Gives a value.
+    Read,
+    /// Gives a value for a parameter.
+    ReadWithParameter,
+    /// Takes a value.
+    Write,
+}
+
+/// A handler as the reference and the router know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HandlerInfo {
+    /// Its name; a read and a write handler may share one.
+    pub name: &'static str,
+    /// What it is for.
+    pub kind: HandlerKind,
+    /// Whether reading it costs little and disturbs nothing, so that a monitor may read it often.
+    pub calm: bool,
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+impl<E> Handler<E> {
+    /// A value of the element's state.
+    pub const fn read(name: &'static str, summary: &'static str, call: fn(&E) -> String) -> Handler<E> {
+        Handler { name, summary, calm: true, call: Call::Read(call) }
+    }
+
+    /// A value that needs a parameter, the context or changes in the element.
+    pub const fn read_with(
+        name: &'static str,
+        summary: &'static str,
+        call: fn(&mut E, &mut Context, &str) -> Result<String, HandlerError>,
+    ) -> Handler<E> {
+        Handler { name, summary, calm: false, call: Call::ReadWith(call) }
+    }
+
+    /// A change.
+    pub const fn write(
+        name: &'static str,
+        summary: &'static str,
+        call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
+    ) -> Handler<E> {
+        Handler { name, summary, calm: false, call: Call::Write(call) }
+    }
+
+    /// Its description.
+    pub const fn info(&self) -> HandlerInfo {
+        let kind = match self.call {
+            Call::Read(_) => HandlerKind::Read,
+            Call::ReadWith(_) => HandlerKind::ReadWithParameter,
+            Call::Write(_) => HandlerKind::Write,
+        };
+        HandlerInfo { name: self.name, kind, calm: self.calm, summary: self.summary }
+    }
+
+    /// Calls a read handler.
+    pub fn call_read(&self, element: &mut E, cx: &mut Context, parameter: &str) -> Result<String, HandlerError> {
+        match self.call {
+            Call::Read(call) => Ok(call(element)),
+            Call::ReadWith(call) => call(element, cx, parameter),
+            Call::Write(_) => Err(HandlerError::Wrong { path: self.name.to_string(), read: true }),
+        }
+    }
+
+    /// Calls a write handler.
+    pub fn call_write(&self, element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+        match self.call {
+            Call::Write(call) => call(element, cx, value),
+            _ => Err(HandlerError::Wrong { path: self.name.to_string(), read: false }),
+        }
+    }
+}

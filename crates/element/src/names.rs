@@ -1,0 +1,70 @@
+//! Names that configurations give to addresses, ports, fields and other numbers.
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NameKind {
+    /// An IPv4 address: four bytes.
+    Ip4,
+    /// An IPv4 prefix: address and mask, eight bytes.
+    Ip4Prefix,
+    /// An IPv6 address: sixteen bytes.
+    Ip6,
+    /// An IPv6 prefix: address and a length byte.
+    Ip6Prefix,
+    /// A link address: six bytes.
+    Mac,
+    /// A TCP port: two bytes, network byte order.
+    TcpPort,
+    /// A UDP port: two bytes, network byte order.
+    UdpPort,
+    /// An IP protocol: one byte.
+    Protocol,
+    /// An ICMP type: one byte.
+    IcmpType,
+    /// A field of a packet, as the filter language numbers them: four bytes, host byte order.
+    Field,
+    /// An annotation: offset and size, one byte each.
+    Annotation,
+}
+
+/// Names by kind and scope. A name defined in a compound element is seen inside it only, and before those outside.
+#[derive(Debug, Default)]
+pub struct Names {
+    defined: RefCell<BTreeMap<(NameKind, String), Vec<u8>>>,
+}
+
+impl Names {
+    /// None yet.
+    pub fn new() -> Names {
+        Names::default()
+    }
+
+    /// Defines `name`, in the compound element `scope` (empty for the outermost).
+    pub fn define(&self, kind: NameKind, scope: &str, name: &str, value: &[u8]) {
+        self.defined.borrow_mut().insert((kind, qualify(scope, name)), value.to_vec());
+    }
+
+    /// Finds `name` as seen from `scope`: there, then in each enclosing one.
+    pub fn find(&self, kind: NameKind, scope: &str, name: &str) -> Option<Vec<u8>> {
+        let defined = self.defined.borrow();
+        let mut scope = scope;
+        loop {
+            if let Some(value) = defined.get(&(kind, qualify(scope, name))) {
+                return Some(value.clone());
+            }
+            if scope.is_empty() {
+                return None;
+            }
+            scope = scope.rsplit_once('/').map_or("", |(outer, _)| outer);
+        }
+    }
+}
+
+fn qualify(scope: &str, name: &str) -> String {
+    if scope.is_empty() { name.to_string() } else { [scope, name].join("/") }
+}
