@@ -62,7 +62,9 @@ mod tests {
 
     #[test]
     fn takes_blocks_out_of_the_prose() {
-        let parts = parse("Sends\npackets.\n\nMore.\n```click\nIdle -> Discard;\n```\n```expect\nd.count = 0\n```\nEnd.");
+        let parts = parse(
+            "Sends\npackets.\n\nMore.\n```click\nIdle -> Discard;\n```\n```expect\nd.count = 0\n```\nEnd.",
+        );
         assert_eq!(parts.summary, "Sends packets.");
         assert_eq!(parts.description, "More.\nEnd.");
         assert_eq!(parts.example, "Idle -> Discard;\n");

@@ -49,7 +49,8 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 fn information(input: &DeriveInput, attributes: &ElementAttributes, arguments: &[Argument]) -> TokenStream {
-    let ElementAttributes { name, aliases, group, ports, processing, flow, commutes, task, see, .. } = attributes;
+    let ElementAttributes { name, aliases, group, ports, processing, flow, commutes, task, see, .. } =
+        attributes;
     let text = documentation::text(&input.attrs);
     let documentation::Documentation { summary, description, example, expect } = documentation::parse(&text);
     let notifies = format_ident!("{}", attributes.notifies);
@@ -155,7 +156,9 @@ impl Argument {
             Shape::Required | Shape::Optional => {
                 quote!(let #name = arguments.value::<#inner>(&infos[#index], setup);)
             }
-            Shape::Default => quote!(let #name = arguments.value_or_default::<#inner>(&infos[#index], setup);),
+            Shape::Default => {
+                quote!(let #name = arguments.value_or_default::<#inner>(&infos[#index], setup);)
+            }
             Shape::Rest | Shape::Repeated => {
                 let texts = if self.shape == Shape::Rest {
                     quote!(arguments.rest())

@@ -96,8 +96,10 @@ pub struct Class {
     /// Its description.
     pub info: &'static Info,
     handlers: fn() -> Vec<HandlerInfo>,
-    create: fn(Arguments, &mut Setup) -> Result<Box<dyn Object>, SetupError>,
+    create: Create,
 }
+
+type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn Object>, SetupError>;
 
 impl Class {
     /// The class of `E`.

@@ -7,6 +7,7 @@ use core::any::Any;
 
 use packet::{Batch, Packet, Pool, Timestamp};
 
+use crate::arguments::{Args, Arguments, FromArgument, Setup};
 use crate::environment::{Descriptor, Environment};
 use crate::error::HandlerError;
 use crate::handler::HandlerInfo;
@@ -128,6 +129,20 @@ impl<'a> Context<'a> {
     /// Names that information elements have defined.
     pub fn names(&self) -> &'a Names {
         self.runtime.names()
+    }
+
+    /// Parses a handler's value as an argument of type `T`.
+    pub fn argument<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {
+        let name = self.name();
+        let setup = Setup::new(&name, (self.inputs(), self.outputs()), self.names(), self.environment());
+        T::from_argument(text.trim(), &setup).map_err(HandlerError::new)
+    }
+
+    /// Parses a handler's value as the configuration of an argument struct.
+    pub fn arguments<A: Args>(&self, config: &str) -> Result<A, HandlerError> {
+        let name = self.name();
+        let mut setup = Setup::new(&name, (self.inputs(), self.outputs()), self.names(), self.environment());
+        Ok(A::parse(Arguments::new(config), &mut setup)?)
     }
 
     /// Writes a line to the log, as Click's chatter does.

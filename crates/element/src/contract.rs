@@ -190,4 +190,3 @@ impl<E: Element> Object for E {
         self
     }
 }
-

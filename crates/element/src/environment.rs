@@ -161,6 +161,15 @@ pub trait Device {
     }
 }
 
+/// The addresses of a network interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Its IPv4 address and prefix length.
+    pub ip: Option<(Ipv4Addr, u8)>,
+    /// Its link address.
+    pub link: Option<[u8; 6]>,
+}
+
 /// The outside world. What an environment lacks it refuses with [`IoError::Unsupported`].
 pub trait Environment {
     /// Wall-clock time.
@@ -191,8 +200,8 @@ pub trait Environment {
     fn connect(&self, _address: &str) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("sockets"))
     }
-    /// An interface's addresses, for `name:ip` and `name:eth`: IPv4 with prefix length, link address.
-    fn interface(&self, _name: &str) -> Option<(Option<(Ipv4Addr, u8)>, Option<[u8; 6]>)> {
+    /// An interface's addresses, for `name:ip` and `name:eth`.
+    fn interface(&self, _name: &str) -> Option<Interface> {
         None
     }
     /// A host's IPv4 address by its name in the system's tables.

@@ -58,7 +58,10 @@ impl SetupError {
     /// One message about the value of an argument.
     pub fn argument(keyword: impl fmt::Display, problem: impl fmt::Display) -> SetupError {
         SetupError {
-            messages: alloc::vec![Message::Argument { keyword: keyword.to_string(), problem: problem.to_string() }],
+            messages: alloc::vec![Message::Argument {
+                keyword: keyword.to_string(),
+                problem: problem.to_string()
+            }],
         }
     }
 

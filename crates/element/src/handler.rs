@@ -78,7 +78,12 @@ impl<E> Handler<E> {
     }
 
     /// Calls a read handler.
-    pub fn call_read(&self, element: &mut E, cx: &mut Context, parameter: &str) -> Result<String, HandlerError> {
+    pub fn call_read(
+        &self,
+        element: &mut E,
+        cx: &mut Context,
+        parameter: &str,
+    ) -> Result<String, HandlerError> {
         match self.call {
             Call::Read(call) => Ok(call(element)),
             Call::ReadWith(call) => call(element, cx, parameter),

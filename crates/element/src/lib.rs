@@ -35,7 +35,8 @@ pub use context::{Context, HandlerTarget, Runtime};
 pub use contract::{Element, Object};
 pub use element_derive::Args;
 pub use environment::{
-    Descriptor, Device, DeviceRequest, EndOfFile, Environment, Io, IoError, Listener, Reader, Stream, Writer,
+    Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener, Reader,
+    Stream, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use filter::{Filter, Verdict};
@@ -47,7 +48,8 @@ pub use signal::{Direction, Signal, SignalCell};
 /// What an element's file needs, in one line.
 pub mod prelude {
     pub use crate::{
-        Args, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Setup, SetupError, Verdict,
+        Args, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Setup, SetupError,
+        Verdict,
     };
     pub use alloc::{boxed::Box, format, rc::Rc, string::String, string::ToString, vec, vec::Vec};
     pub use packet::{Batch, Packet, Timestamp};

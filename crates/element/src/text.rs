@@ -119,7 +119,10 @@ pub fn unquote(text: &str) -> String {
 /// Text that `unquote_bytes` turns into `bytes`, in double quotes where needed.
 pub fn quote(bytes: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\,#$(){};".contains(byte);
-    if !bytes.is_empty() && bytes.iter().all(plain) && !bytes.windows(2).any(|pair| pair == b"//" || pair == b"/*") {
+    if !bytes.is_empty()
+        && bytes.iter().all(plain)
+        && !bytes.windows(2).any(|pair| pair == b"//" || pair == b"/*")
+    {
         return String::from_utf8_lossy(bytes).into_owned();
     }
     let mut out = String::from("\"");
@@ -186,7 +189,9 @@ fn backslash(bytes: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         b'0'..=b'7' => {
             let digits = bytes.get(at + 1..).unwrap_or(&[]).iter().take(3);
             let digits: Vec<u8> = digits.take_while(|digit| (b'0'..=b'7').contains(digit)).copied().collect();
-            out.push(digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+            out.push(
+                digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')),
+            );
             return at + 1 + digits.len();
         }
         b'x' => {
@@ -259,7 +264,12 @@ fn skip_blank(text: &str, mut at: usize) -> usize {
 }
 
 fn skip_single(bytes: &[u8], at: usize) -> usize {
-    bytes.get(at + 1..).unwrap_or(&[]).iter().position(|byte| *byte == b'\'').map_or(bytes.len(), |end| at + end + 2)
+    bytes
+        .get(at + 1..)
+        .unwrap_or(&[])
+        .iter()
+        .position(|byte| *byte == b'\'')
+        .map_or(bytes.len(), |end| at + end + 2)
 }
 
 fn skip_double(bytes: &[u8], mut at: usize) -> usize {
@@ -298,7 +308,8 @@ mod tests {
 
     #[test]
     fn splits_at_commas_outside_quotes() {
-        let check = |config: &str, expected: &[&str]| assert_eq!(split_arguments(config), expected, "{config}");
+        let check =
+            |config: &str, expected: &[&str]| assert_eq!(split_arguments(config), expected, "{config}");
         check("", &[]);
         check("  /* nothing */ ", &[]);
         check("a, b c ,d", &["a", "b c", "d"]);

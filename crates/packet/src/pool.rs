@@ -179,7 +179,7 @@ impl Shared {
         {
             return slot;
         }
-        self.from_heap(capacity.max(CAPACITY))
+        self.heap_slot(capacity.max(CAPACITY))
     }
 
     #[cold]
@@ -188,7 +188,7 @@ impl Shared {
             self.exhausted.set(self.exhausted.get() + 1);
             return None;
         }
-        Some(self.from_heap(capacity))
+        Some(self.heap_slot(capacity))
     }
 
     fn layout(capacity: usize) -> Layout {
@@ -198,7 +198,7 @@ impl Shared {
         }
     }
 
-    fn from_heap(&self, capacity: usize) -> NonNull<Slot> {
+    fn heap_slot(&self, capacity: usize) -> NonNull<Slot> {
         let layout = Self::layout(capacity);
         // SAFETY: the layout is not empty; the memory is zeroed, which is a valid `Slot` (pointers may be null).
         let slot = unsafe {

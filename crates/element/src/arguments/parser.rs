@@ -77,7 +77,8 @@ impl Given {
         let mut bytes = text.bytes();
         let mut keyword = 0;
         if bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_') {
-            let end = 1 + bytes.take_while(|byte| byte.is_ascii_alphanumeric() || b"_.?:".contains(byte)).count();
+            let end =
+                1 + bytes.take_while(|byte| byte.is_ascii_alphanumeric() || b"_.?:".contains(byte)).count();
             if text.as_bytes().get(end).is_some_and(u8::is_ascii_whitespace) {
                 keyword = end;
             }
@@ -165,9 +166,10 @@ impl Arguments {
         match T::from_argument(text, setup) {
             Ok(value) => Some(value),
             Err(problem) => {
-                self.errors
-                    .messages
-                    .push(Message::Argument { keyword: info.keyword.to_owned(), problem: problem.to_string() });
+                self.errors.messages.push(Message::Argument {
+                    keyword: info.keyword.to_owned(),
+                    problem: problem.to_string(),
+                });
                 None
             }
         }

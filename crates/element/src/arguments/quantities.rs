@@ -44,7 +44,8 @@ impl FromArgument for Bandwidth {
     const KIND: &'static str = "bandwidth";
 
     fn from_argument(text: &str, _: &Setup) -> Result<Bandwidth, Problem> {
-        let (value, unit) = number_and_unit(text).filter(|(value, _)| *value >= 0.0).ok_or(Problem::Syntax)?;
+        let (value, unit) =
+            number_and_unit(text).filter(|(value, _)| *value >= 0.0).ok_or(Problem::Syntax)?;
         if unit.is_empty() {
             return Ok(Bandwidth(value));
         }
@@ -61,7 +62,8 @@ impl FromArgument for Rate {
     const KIND: &'static str = "rate";
 
     fn from_argument(text: &str, _: &Setup) -> Result<Rate, Problem> {
-        let (value, unit) = number_and_unit(text).filter(|(value, _)| *value >= 0.0).ok_or(Problem::Syntax)?;
+        let (value, unit) =
+            number_and_unit(text).filter(|(value, _)| *value >= 0.0).ok_or(Problem::Syntax)?;
         let (scale, unit) = prefix(unit);
         matches!(unit, "" | "pps" | "/s").then_some(Rate(value * scale)).ok_or(Problem::Syntax)
     }
@@ -97,9 +99,11 @@ fn seconds(text: &str) -> Option<Timestamp> {
     if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
-    let nanos = fraction.bytes().chain(core::iter::repeat(b'0')).take(9).fold(0u32, |sum, digit| {
-        sum * 10 + u32::from(digit - b'0')
-    });
+    let nanos = fraction
+        .bytes()
+        .chain(core::iter::repeat(b'0'))
+        .take(9)
+        .fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'));
     let value = Timestamp::from_parts(whole, nanos);
     Some(if negative { -value } else { value })
 }

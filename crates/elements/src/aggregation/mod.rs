@@ -1,0 +1,6 @@
+//! Flows and address groups, and their statistics.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

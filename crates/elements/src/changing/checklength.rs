@@ -1,0 +1,63 @@
+//! `CheckLength`: separates packets by their length.
+
+use element::prelude::*;
+
+/// Passes packets of at most LENGTH bytes; longer ones go to output 1, or are dropped as `too_long`.
+///
+/// The packet's own bytes count, or with EXTRA_LENGTH true also those that its extra length annotation stands for.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> check :: CheckLength(59);
+/// check[0] -> short :: Counter -> Discard;
+/// check[1] -> long :: Counter -> Discard;
+/// ```
+/// ```expect
+/// short.count = 0
+/// long.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "CheckLength",
+    group = "changing",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "Truncate, Pad"
+)]
+pub struct CheckLengthArgs {
+    /// The most bytes that pass.
+    #[arg(position)]
+    length: u32,
+    /// Whether the extra length annotation counts.
+    #[arg(default = "false")]
+    extra_length: bool,
+}
+
+/// The element.
+pub struct CheckLength {
+    args: CheckLengthArgs,
+}
+
+impl Filter for CheckLength {
+    type Args = CheckLengthArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("length", "The most bytes that pass.", |check| check.args.length.to_string()),
+        Handler::write("length", "Sets the most bytes that pass.", |check, cx, value| {
+            check.args.length = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: CheckLengthArgs, _: &mut Setup) -> Result<CheckLength, SetupError> {
+        Ok(CheckLength { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
+        let extra = if self.args.extra_length { u64::from(packet.extra_length()) } else { 0 };
+        if packet.len() as u64 + extra > u64::from(self.args.length) {
+            return Verdict::Divert(packet, "too_long");
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,6 @@
+//! Scripts, sockets and the driver.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

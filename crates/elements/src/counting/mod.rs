@@ -1,0 +1,6 @@
+//! Counting and looking at packets.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

@@ -1,0 +1,6 @@
+//! Interfaces, tunnels and sockets.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

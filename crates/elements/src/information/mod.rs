@@ -1,0 +1,6 @@
+//! Names and hints for other elements.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

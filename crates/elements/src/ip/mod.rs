@@ -1,0 +1,6 @@
+//! IPv4 and IPv6 headers.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

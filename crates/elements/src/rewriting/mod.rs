@@ -1,0 +1,6 @@
+//! Rewriting addresses and ports by flow.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

@@ -1,0 +1,6 @@
+//! Choosing where to pull from.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

@@ -1,0 +1,6 @@
+//! Rates, delays and drops before the queue is full.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];

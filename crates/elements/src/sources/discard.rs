@@ -1,0 +1,94 @@
+//! `Discard`: drops packets.
+
+use element::Signal;
+use element::prelude::*;
+
+/// Drops every packet, pushed or pulled; they count as no loss.
+///
+/// On a pull input it empties what is upstream, BURST packets at a turn, and sleeps while that is empty.
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> d :: Discard;
+/// ```
+/// ```expect
+/// d.count = 5
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Discard",
+    group = "sources",
+    ports = "1/0",
+    processing = "a/",
+    commutes,
+    task,
+    see = "Idle, TimedSink"
+)]
+pub struct DiscardArgs {
+    /// Whether it pulls.
+    #[arg(default = "true")]
+    active: bool,
+    /// Packets pulled at a turn.
+    #[arg(default = "1")]
+    burst: u32,
+}
+
+/// The element.
+pub struct Discard {
+    args: DiscardArgs,
+    count: u64,
+    signal: Signal,
+}
+
+impl Element for Discard {
+    type Args = DiscardArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("count", "Packets dropped.", |discard| discard.count.to_string()),
+        Handler::write("reset_counts", "Sets `count` to zero.", |discard, _, _| {
+            discard.count = 0;
+            Ok(())
+        }),
+        Handler::read("active", "Whether it pulls.", |discard| discard.args.active.to_string()),
+        Handler::write("active", "Starts or stops pulling.", |discard, cx, value| {
+            discard.args.active = cx.argument(value)?;
+            if discard.args.active && cx.inputs() == 1 && !cx.is_push_input(0) {
+                cx.schedule();
+            }
+            Ok(())
+        }),
+    ];
+
+    fn new(args: DiscardArgs, _: &mut Setup) -> Result<Discard, SetupError> {
+        if args.burst == 0 {
+            return Err(SetupError::argument("BURST", "must be at least 1"));
+        }
+        Ok(Discard { args, count: 0, signal: Signal::BUSY })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if cx.inputs() == 1 && !cx.is_push_input(0) {
+            self.signal = cx.upstream_signal(0);
+            if self.args.active {
+                cx.schedule();
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.count += batch.len() as u64;
+        cx.recycle(batch);
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        if !self.args.active {
+            return false;
+        }
+        let mut batch = cx.batch();
+        let count = cx.pull(0, self.args.burst as usize, &mut batch);
+        cx.recycle(batch);
+        self.count += count as u64;
+        if count > 0 || self.signal.is_active() {
+            cx.schedule();
+        }
+        count > 0
+    }
+}

@@ -1,0 +1,6 @@
+//! Choosing where to push to.
+
+use element::Class;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[];
