@@ -27,6 +27,7 @@ pub mod shaping;
 pub mod sources;
 pub mod storing;
 pub mod switching;
+pub mod trace;
 pub mod transport;
 
 /// Every class, by group, in the order of the reference.

@@ -1,0 +1,334 @@
+//! Link types: what captured packets begin with, and where the IP header is behind it.
+
+use alloc::format;
+use alloc::string::String;
+
+/// A link type number, as tcpdump's registry has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LinkType(pub u32);
+
+impl LinkType {
+    /// BSD loopback: four bytes of address family.
+    pub const NULL: LinkType = LinkType(0);
+    /// Ethernet.
+    pub const ETHERNET: LinkType = LinkType(1);
+    /// PPP, with or without address and control bytes.
+    pub const PPP: LinkType = LinkType(9);
+    /// FDDI.
+    pub const FDDI: LinkType = LinkType(10);
+    /// PPP in HDLC-like framing.
+    pub const PPP_HDLC: LinkType = LinkType(50);
+    /// Classical IP over ATM (RFC 1483).
+    pub const ATM_RFC1483: LinkType = LinkType(100);
+    /// IPv4 or IPv6 with nothing before it.
+    pub const RAW: LinkType = LinkType(101);
+    /// Cisco HDLC.
+    pub const C_HDLC: LinkType = LinkType(104);
+    /// IEEE 802.11.
+    pub const IEEE802_11: LinkType = LinkType(105);
+    /// OpenBSD loopback: NULL with the family most significant byte first.
+    pub const LOOP: LinkType = LinkType(108);
+    /// Linux "cooked" captures.
+    pub const LINUX_SLL: LinkType = LinkType(113);
+    /// IEEE 802.11 behind a Prism header.
+    pub const PRISM: LinkType = LinkType(119);
+    /// IEEE 802.11 behind an Aironet header.
+    pub const AIRONET: LinkType = LinkType(120);
+    /// SunATM: a header, then ATM_RFC1483.
+    pub const SUNATM: LinkType = LinkType(123);
+    /// IEEE 802.11 behind a radiotap header.
+    pub const IEEE802_11_RADIO: LinkType = LinkType(127);
+    /// IPv4 with nothing before it.
+    pub const IPV4: LinkType = LinkType(228);
+    /// IPv6 with nothing before it.
+    pub const IPV6: LinkType = LinkType(229);
+    /// Linux "cooked" captures, second version.
+    pub const LINUX_SLL2: LinkType = LinkType(276);
+
+    /// The names that dump elements know; of several for one number, the first is printed.
+    pub const NAMES: &[(&str, LinkType)] = &[
+        ("NULL", LinkType::NULL),
+        ("IP", LinkType::RAW),
+        ("ETHER", LinkType::ETHERNET),
+        ("FDDI", LinkType::FDDI),
+        ("ATM", LinkType::ATM_RFC1483),
+        ("RFC1483", LinkType::ATM_RFC1483),
+        ("ATM_RFC1483", LinkType::ATM_RFC1483),
+        ("802_11", LinkType::IEEE802_11),
+        ("802.11", LinkType::IEEE802_11),
+        ("802_11_RADIO", LinkType::IEEE802_11_RADIO),
+        ("802.11_RADIO", LinkType::IEEE802_11_RADIO),
+        ("SLL", LinkType::LINUX_SLL),
+        ("AIRONET", LinkType::AIRONET),
+        ("HDLC", LinkType::C_HDLC),
+        ("PPP_HDLC", LinkType::PPP_HDLC),
+        ("PPP", LinkType::PPP),
+        ("SUNATM", LinkType::SUNATM),
+        ("PRISM", LinkType::PRISM),
+    ];
+
+    /// The link types behind which IP headers can be found.
+    const WITH_IP: &[LinkType] = &[
+        LinkType::NULL,
+        LinkType::ETHERNET,
+        LinkType::PPP,
+        LinkType::FDDI,
+        LinkType::PPP_HDLC,
+        LinkType::ATM_RFC1483,
+        LinkType::RAW,
+        LinkType::C_HDLC,
+        LinkType::IEEE802_11,
+        LinkType::LOOP,
+        LinkType::LINUX_SLL,
+        LinkType::PRISM,
+        LinkType::SUNATM,
+        LinkType::IEEE802_11_RADIO,
+        LinkType::IPV4,
+        LinkType::IPV6,
+        LinkType::LINUX_SLL2,
+    ];
+
+    /// Reads a name, or a number as in `#101`.
+    pub fn parse(text: &str) -> Option<LinkType> {
+        if let Some((_, link)) = LinkType::NAMES.iter().find(|(name, _)| *name == text) {
+            return Some(*link);
+        }
+        let number: u32 = text.strip_prefix('#')?.parse().ok()?;
+        (number < 0x7fff_ffff).then_some(LinkType(number))
+    }
+
+    /// The name, or the number as in `#101`.
+    pub fn name(self) -> String {
+        match LinkType::NAMES.iter().find(|(_, link)| *link == self) {
+            Some((name, _)) => String::from(*name),
+            None => format!("#{}", self.0),
+        }
+    }
+
+    /// The number that stands for the same thing everywhere: some systems number raw IP 12 or 14.
+    pub(super) fn canonical(self) -> LinkType {
+        if matches!(self.0, 12 | 14) { LinkType::RAW } else { self }
+    }
+
+    /// Whether IP headers can be found behind this link type.
+    pub fn can_hold_ip(self) -> bool {
+        LinkType::WITH_IP.contains(&self)
+    }
+
+    /// Finds a sound IPv4 or IPv6 header: where it begins and how long it is, in bytes.
+    pub fn ip_header(self, bytes: &[u8]) -> Option<(usize, usize)> {
+        let offset = self.network_offset(bytes)?;
+        let network = bytes.get(offset..)?;
+        let first = *network.first()?;
+        let length = match first >> 4 {
+            4 if first & 0xf >= 5 => usize::from(first & 0xf) * 4,
+            6 => 40,
+            _ => return None,
+        };
+        (network.len() >= length).then_some((offset, length))
+    }
+
+    /// Where the network header begins if the link header says that it is IP.
+    fn network_offset(self, bytes: &[u8]) -> Option<usize> {
+        let place = Place { bytes, at: 0 };
+        match self {
+            LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => Some(0),
+            LinkType::ETHERNET => place.ethernet(),
+            LinkType::FDDI => place.fddi(),
+            LinkType::SUNATM => place.behind(4).rfc1483(),
+            LinkType::ATM_RFC1483 => place.rfc1483(),
+            LinkType::LINUX_SLL => place.typed(14),
+            LinkType::LINUX_SLL2 => place.typed(0).map(|_| 20),
+            LinkType::C_HDLC => place.typed(2),
+            LinkType::PPP_HDLC => place.ppp_hdlc(),
+            LinkType::PPP => place.ppp(),
+            LinkType::PRISM => place.behind(144).ieee802_11(),
+            LinkType::IEEE802_11 => place.ieee802_11(),
+            LinkType::IEEE802_11_RADIO => {
+                let length = usize::from(u16::from_le_bytes(place.pair(2)?));
+                if length < 8 { None } else { place.behind(length).ieee802_11() }
+            }
+            LinkType::NULL | LinkType::LOOP => place.family(),
+            _ => None,
+        }
+    }
+}
+
+/// The protocol numbers of PPP that mean IP.
+const PPP_IP: u8 = 0x21;
+const PPP_IP6: u8 = 0x57;
+/// The access point that LLC has for IP itself, and the one behind which a SNAP header follows.
+const LLC_IP: u8 = 0x06;
+const LLC_SNAP: u8 = 0xaa;
+
+/// A place in a packet from which headers are looked at.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Place<'_> {
+    fn behind(self, count: usize) -> Self {
+        Place { at: self.at.saturating_add(count), ..self }
+    }
+
+    fn pair(self, offset: usize) -> Option<[u8; 2]> {
+        self.bytes.get(self.at.checked_add(offset)?..)?.first_chunk().copied()
+    }
+
+    fn byte(self, offset: usize) -> Option<u8> {
+        self.bytes.get(self.at.checked_add(offset)?).copied()
+    }
+
+    /// An Ethernet type at an offset that says IP: the network header is behind it.
+    fn typed(self, offset: usize) -> Option<usize> {
+        matches!(self.pair(offset)?, [0x08, 0x00] | [0x86, 0xdd]).then_some(self.at + offset + 2)
+    }
+
+    /// Ethernet, perhaps with a VLAN tag or two.
+    fn ethernet(self) -> Option<usize> {
+        let mut offset = 12;
+        for _ in 0..2 {
+            if matches!(self.pair(offset)?, [0x81, 0x00] | [0x88, 0xa8]) {
+                offset += 4;
+            }
+        }
+        self.typed(offset)
+    }
+
+    fn fddi(self) -> Option<usize> {
+        // The frame control's upper bits say "asynchronous LLC"; then come two addresses.
+        if self.byte(0)? & 0xf0 != 0x50 { None } else { self.behind(13).rfc1483() }
+    }
+
+    /// LLC and SNAP headers.
+    fn rfc1483(self) -> Option<usize> {
+        let llc = (self.byte(0)?, self.byte(1)?);
+        if llc == (LLC_IP, LLC_IP) {
+            self.byte(3)?;
+            return Some(self.at + 4);
+        }
+        if llc != (LLC_SNAP, LLC_SNAP) {
+            return None;
+        }
+        let organisation = (self.byte(3)?, self.pair(4)?);
+        match (organisation, self.pair(6)?) {
+            // Encapsulated Ethernet and Cisco bridging: only the type is left of the Ethernet header.
+            ((0, [0, 0] | [0, 0xf8]), [0x81, 0x00]) => self.typed(10),
+            ((0, [0, 0] | [0, 0xf8]), _) => self.typed(6),
+            // Bridged frames (RFC 2684), with and without their check sequence.
+            ((0, [0x80, 0xc2]), [0, 1 | 7]) => self.behind(8).ethernet(),
+            ((0, [0x80, 0xc2]), [0, 4 | 10]) => self.behind(9).fddi(),
+            _ => None,
+        }
+    }
+
+    fn ppp(self) -> Option<usize> {
+        let place = if self.pair(0)? == [0xff, 0x03] { self.behind(2) } else { self };
+        match place.pair(0)? {
+            [PPP_IP | PPP_IP6, _] => Some(place.at + 1),
+            [0, PPP_IP | PPP_IP6] => Some(place.at + 2),
+            _ => None,
+        }
+    }
+
+    fn ppp_hdlc(self) -> Option<usize> {
+        let protocol = self.pair(2)?;
+        match self.byte(0)? {
+            0xff if matches!(protocol, [0, PPP_IP | PPP_IP6]) => Some(self.at + 4),
+            // Unicast and broadcast of Cisco HDLC.
+            0x0f | 0x8f => self.typed(2),
+            _ => None,
+        }
+    }
+
+    fn ieee802_11(self) -> Option<usize> {
+        self.byte(23)?;
+        // Data frames only; between two stations of a bridge there is a fourth address.
+        if self.byte(0)? & 0x0c != 0x08 {
+            return None;
+        }
+        let bridged = self.byte(1)? & 0x03 == 0x03;
+        self.behind(if bridged { 30 } else { 24 }).rfc1483()
+    }
+
+    /// An address family in either byte order: INET, or INET6 as the BSDs number it.
+    fn family(self) -> Option<usize> {
+        let low = u16::from_le_bytes(self.pair(0)?);
+        let family = if low == 0 { u16::from_be_bytes(self.pair(2)?) } else { low };
+        matches!(family, 2 | 24 | 28 | 30).then_some(self.at + 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn names() {
+        for (name, link) in LinkType::NAMES {
+            assert_eq!(LinkType::parse(name), Some(*link));
+            assert_eq!(LinkType::parse(&link.name()), Some(*link));
+        }
+        assert_eq!(LinkType::parse("#228"), Some(LinkType::IPV4));
+        assert_eq!(LinkType(228).name(), "#228");
+        for text in ["", "#", "ether", "#2147483647", "#-1", "228"] {
+            assert_eq!(LinkType::parse(text), None, "{text}");
+        }
+    }
+
+    fn find(link: LinkType, header: &[u8]) -> Option<(usize, usize)> {
+        let mut bytes = header.to_vec();
+        bytes.extend([0x46; 24]);
+        let found = link.ip_header(&bytes);
+        for length in 0..bytes.len() {
+            assert_eq!(link.ip_header(&bytes[..length]), None, "{link:?} cut to {length}");
+        }
+        found
+    }
+
+    #[test]
+    fn finds_ip() {
+        let found = |length: usize| Some((length, 24));
+        let behind = |length: usize, last: &[u8]| [&vec![0; length][..], last].concat();
+        assert_eq!(find(LinkType::RAW, &[]), found(0));
+        assert_eq!(find(LinkType::ETHERNET, &behind(12, &[8, 0])), found(14));
+        assert_eq!(find(LinkType::ETHERNET, &behind(12, &[0x81, 0, 0, 1, 8, 0])), found(18));
+        assert_eq!(
+            find(LinkType::ETHERNET, &behind(12, &[0x88, 0xa8, 0, 1, 0x81, 0, 0, 1, 8, 0])),
+            found(22)
+        );
+        assert_eq!(find(LinkType::ETHERNET, &behind(12, &[8, 6])), None);
+        assert_eq!(find(LinkType::LINUX_SLL, &behind(14, &[8, 0])), found(16));
+        assert_eq!(find(LinkType::LINUX_SLL2, &[&[8, 0][..], &[0; 18]].concat()), found(20));
+        assert_eq!(find(LinkType::NULL, &[2, 0, 0, 0]), found(4));
+        assert_eq!(find(LinkType::NULL, &[0, 0, 0, 30]), found(4));
+        assert_eq!(find(LinkType::NULL, &[7, 0, 0, 0]), None);
+        assert_eq!(find(LinkType::PPP, &[0xff, 3, 0, 0x21]), found(4));
+        assert_eq!(find(LinkType::PPP, &[0x57]), found(1));
+        assert_eq!(find(LinkType::PPP_HDLC, &[0xff, 3, 0, 0x21]), found(4));
+        assert_eq!(find(LinkType::PPP_HDLC, &[0x0f, 0, 8, 0]), found(4));
+        assert_eq!(find(LinkType::C_HDLC, &[0x0f, 0, 8, 0]), found(4));
+        let snap = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+        assert_eq!(find(LinkType::ATM_RFC1483, &snap), found(8));
+        assert_eq!(find(LinkType::ATM_RFC1483, &[6, 6, 3, 0]), found(4));
+        assert_eq!(find(LinkType::SUNATM, &behind(4, &snap)), found(12));
+        assert_eq!(find(LinkType::FDDI, &[&[0x50][..], &[0; 12], &snap].concat()), found(21));
+        assert_eq!(find(LinkType::IEEE802_11, &[&[8][..], &[0; 23], &snap].concat()), found(32));
+        assert_eq!(find(LinkType::IEEE802_11, &[&[8, 3][..], &[0; 28], &snap].concat()), found(38));
+        let radio: Vec<u8> = [&[0, 0, 9, 0, 0, 0, 0, 0, 0][..], &[8], &[0; 23], &snap].concat();
+        assert_eq!(find(LinkType::IEEE802_11_RADIO, &radio), found(41));
+        assert_eq!(find(LinkType(4711), &[]), None);
+    }
+
+    #[test]
+    fn bad_headers_are_no_ip() {
+        assert_eq!(LinkType::RAW.ip_header(&[0x44; 60]), None);
+        assert_eq!(LinkType::RAW.ip_header(&[0x50; 60]), None);
+        assert_eq!(LinkType::RAW.ip_header(&[0x60; 40]), Some((0, 40)));
+        assert_eq!(LinkType::RAW.ip_header(&[0x60; 39]), None);
+    }
+}
