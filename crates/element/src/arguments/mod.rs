@@ -1,11 +1,13 @@
 //! Arguments: from text to types, all or nothing.
 
+mod addresses;
 mod numbers;
 mod parser;
 mod quantities;
 mod setup;
 mod values;
 
+pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
 pub use parser::{Args, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate};
 pub use setup::Setup;
