@@ -344,7 +344,7 @@ impl Packet {
     }
 
     fn absolute(&self, relative: isize) -> u32 {
-        let offset = self.slot().start as isize + relative;
+        let offset = (self.slot().start as isize).saturating_add(relative);
         if offset < 0 || offset > self.slot().end as isize { NONE } else { offset as u32 }
     }
 
@@ -429,6 +429,16 @@ impl Packet {
     #[inline]
     pub fn set_mac(&mut self, relative: isize) {
         self.slot_mut().mac = self.absolute(relative);
+    }
+
+    /// Sets the link header, relative to the data, and the network header `length` bytes behind it; the transport header
+    /// stays where it is.
+    #[inline]
+    pub fn set_mac_header(&mut self, relative: isize, length: usize) {
+        let (mac, network) =
+            (self.absolute(relative), self.absolute(relative.saturating_add_unsigned(length)));
+        let slot = self.slot_mut();
+        (slot.mac, slot.network) = (mac, network);
     }
 
     /// Sets the network header, relative to the data, and the transport header `length` bytes behind it.
@@ -610,6 +620,19 @@ impl Packet {
     #[inline]
     pub fn set_extra_length(&mut self, length: u32) {
         self.set_annotation_u32(annotation::EXTRA_LENGTH.offset.into(), length);
+    }
+
+    /// The time of the first packet that this one stands for; zero if nobody said.
+    #[inline]
+    pub fn first_timestamp(&self) -> Timestamp {
+        let nanos = self.annotation(annotation::FIRST_TIMESTAMP.offset.into());
+        Timestamp::from_nanos(i64::from_ne_bytes(nanos))
+    }
+
+    /// Sets the time of the first packet that this one stands for.
+    #[inline]
+    pub fn set_first_timestamp(&mut self, time: Timestamp) {
+        self.set_annotation(annotation::FIRST_TIMESTAMP.offset.into(), time.nanos().to_ne_bytes());
     }
 
     /// Asks the caches for the data, which a loop reads some packets later.
