@@ -11,7 +11,9 @@ pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
 pub use parser::{Args, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate};
 pub use setup::Setup;
-pub use values::{AnnotationPlace, Bytes, ElementName, HandlerPath, IpProtocol, Raw, TcpPort, UdpPort, Word};
+pub use values::{
+    Annotation, AnnotationPlace, Bytes, ElementName, HandlerPath, IpProtocol, Raw, TcpPort, UdpPort, Word,
+};
 
 /// The list that a repeated argument fills.
 #[doc(hidden)]

@@ -118,6 +118,20 @@ impl FromArgument for AnnotationPlace {
     }
 }
 
+/// A place of `SIZE` bytes among the annotations: the number of its first byte, or a name of that size; the offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Annotation<const SIZE: usize>(pub usize);
+
+impl<const SIZE: usize> FromArgument for Annotation<SIZE> {
+    const KIND: &'static str = "annotation";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Annotation<SIZE>, Problem> {
+        let place = AnnotationPlace::from_argument(text, setup)?;
+        let fits = (place.size == 0 || place.size == SIZE) && place.offset + SIZE <= annotation::SIZE;
+        fits.then_some(Annotation(place.offset)).ok_or(Problem::Syntax)
+    }
+}
+
 /// A TCP port, by number or name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpPort(pub u16);
