@@ -12,6 +12,7 @@ use element::Class;
 
 pub mod aggregation;
 pub mod changing;
+pub mod classify;
 pub mod control;
 pub mod counting;
 pub mod devices;

@@ -1,0 +1,81 @@
+//! Prints what a packet costs in compiled filters of growing size: nanoseconds, memory and time to compile.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use elements::classify::{BuiltInNames, Headers, Layout, Program, filter_rules};
+
+/// Rules as firewalls have them: hosts, networks, ports and protocols, and at the end everything else.
+fn firewall(count: usize, state: &mut u64) -> Vec<String> {
+    let mut next = |bound: u64| {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        (*state >> 11) % bound
+    };
+    let mut rules: Vec<String> = (1..count)
+        .map(|_| {
+            let host = format!("{}.{}.{}.{}", 1 + next(220), next(256), next(256), next(256));
+            match next(5) {
+                0 => format!("deny src host {host} && tcp && dst port {}", next(65536)),
+                1 => format!("deny src net {host}/{} && dst port < {}", 16 + next(9), 1 + next(65535)),
+                2 => format!("deny dst host {host} && udp && src port {}", next(65536)),
+                3 => format!("deny dst net {host}/24 && proto tcp && syn"),
+                _ => format!("deny src {host} && dst {}.{}.0.0/16", 1 + next(220), next(256)),
+            }
+        })
+        .collect();
+    rules.push("allow all".into());
+    rules
+}
+
+fn udp(state: &mut u64) -> [u8; 46] {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    let mut bytes = [0; 46];
+    bytes[0] = 0x45;
+    bytes[8] = 64;
+    bytes[9] = 17;
+    bytes[12..16].copy_from_slice(&((*state >> 32) as u32).to_be_bytes());
+    bytes[16..20].copy_from_slice(&((*state >> 16) as u32).to_be_bytes());
+    bytes[20..24].copy_from_slice(&((*state >> 24) as u32).to_be_bytes());
+    bytes
+}
+
+fn main() {
+    println!(
+        "{:>7} {:>12} {:>12} {:>11} {:>9}  structure",
+        "rules", "same ns", "random ns", "compile ms", "KiB"
+    );
+    for count in [10, 100, 1000, 10_000] {
+        let texts = firewall(count, &mut 0x2545_f491_4f6c_dd1d);
+        let start = Instant::now();
+        let (rules, _) = filter_rules(&texts, 1, &BuiltInNames);
+        let program = Program::new(rules, Layout::Ip);
+        let compile = start.elapsed().as_secs_f64() * 1e3;
+        let mut state = 1;
+        let packets: Vec<_> = (0..4096).map(|_| udp(&mut state)).collect();
+        let time = |pick: fn(usize) -> usize| {
+            let run = || {
+                let start = Instant::now();
+                for round in 0..100 {
+                    for index in 0..packets.len() {
+                        let headers = Headers::new(black_box(&packets[pick(index + round)]), 20);
+                        black_box(program.classify(&headers));
+                    }
+                }
+                start.elapsed().as_secs_f64() * 1e9 / (100 * packets.len()) as f64
+            };
+            (0..15).map(|_| run()).fold(f64::INFINITY, f64::min)
+        };
+        let (same, random) = (time(|_| 0), time(|index| index % 4096));
+        let summary = program.summary();
+        println!(
+            "{count:>7} {same:>12.1} {random:>12.1} {compile:>11.2} {:>9}  {:?}, {} fields, {} classes, {} terms",
+            summary.bytes / 1024,
+            summary.strategy,
+            summary.fields,
+            summary.classes,
+            summary.terms
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! The rule language of `IPFilter` and `IPClassifier`.
+
+mod parse;
+mod primitive;
+mod problem;
+mod rules;
+mod words;
+
+pub use problem::{Problem, ProblemKind};
+pub use rules::{classifier_rules, filter_rules};

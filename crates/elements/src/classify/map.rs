@@ -1,0 +1,163 @@
+//! From a field's value to its class: a trie of bytes whose thin branches are short sorted lists.
+//!
+//! The cost of a lookup hardly grows with the number of classes: one step a byte while many classes share the
+//! bytes so far, then one comparison with up to sixteen bounds at once.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Number of class changes that a list holds; a branch with more becomes a node.
+const LIST: usize = 16;
+
+/// Where a branch leads: the top two bits say to a class, a list or a node, the others which one.
+type Link = u32;
+const KIND: u32 = 3 << 30;
+const CLASS: u32 = 0;
+const TO_LIST: u32 = 1 << 30;
+const TO_NODE: u32 = 2 << 30;
+
+/// A part of the value range with few class changes.
+///
+/// The class of a value is that of the last bound not above it. Unused bounds are the largest value, and repeat the
+/// last class.
+#[repr(align(64))]
+struct List {
+    /// Sorted first values, all but the first part's; biased so that a signed comparison orders them.
+    bounds: [i32; LIST],
+    /// Class of the part before each bound, and after the last.
+    classes: [u32; LIST + 1],
+}
+
+/// Maps every value of a field of 1, 2 or 4 bytes to a class.
+pub(crate) struct Map {
+    root: Box<[Link; 256]>,
+    nodes: Vec<[Link; 256]>,
+    lists: Vec<List>,
+    /// Bits of the field below its first byte.
+    below: u32,
+}
+
+impl Map {
+    /// Builds the map of a field of `width` bytes from the first values of its parts, in order, with their classes.
+    /// The first part starts at 0; classes are below 2^30.
+    pub(crate) fn new(parts: &[(u32, u32)], width: u8) -> Self {
+        let mut map = Self {
+            root: Box::new([0; 256]),
+            nodes: Vec::new(),
+            lists: Vec::new(),
+            below: 8 * (u32::from(width) - 1),
+        };
+        let mut root = Box::new([0; 256]);
+        map.fill(&mut root, parts, 0, map.below);
+        map.root = root;
+        map
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        1024 * (1 + self.nodes.len()) + size_of::<List>() * self.lists.len()
+    }
+
+    /// Fills the node for the values from `start` on, each branch spanning `1 << below` values.
+    fn fill(&mut self, node: &mut [Link; 256], parts: &[(u32, u32)], start: u32, below: u32) {
+        let mut from = 0;
+        for (branch, link) in (0u32..).zip(node) {
+            let first = start + (branch << below);
+            let last = first + ((1u64 << below) - 1) as u32;
+            // The part that holds `first`, and those that start later in the branch.
+            while parts.get(from + 1).is_some_and(|(bound, _)| *bound <= first) {
+                from += 1;
+            }
+            let count = parts[from..].partition_point(|(bound, _)| *bound <= last);
+            *link = self.branch(&parts[from..from + count], first, below);
+        }
+    }
+
+    /// The link for a branch with these parts, the first of which may start before it.
+    fn branch(&mut self, parts: &[(u32, u32)], start: u32, below: u32) -> Link {
+        match parts {
+            [] => CLASS,
+            [(_, class)] => CLASS | class,
+            _ if parts.len() - 1 <= LIST || below == 0 => {
+                let mut list = List { bounds: [i32::MAX; LIST], classes: [0; LIST + 1] };
+                for (index, class) in list.classes.iter_mut().enumerate() {
+                    *class = parts[index.min(parts.len() - 1)].1;
+                }
+                for (bound, (value, _)) in list.bounds.iter_mut().zip(&parts[1..]) {
+                    *bound = biased(*value);
+                }
+                self.lists.push(list);
+                TO_LIST | (self.lists.len() - 1) as u32
+            }
+            _ => {
+                let mut node = Box::new([0; 256]);
+                self.fill(&mut node, parts, start, below - 8);
+                self.nodes.push(*node);
+                TO_NODE | (self.nodes.len() - 1) as u32
+            }
+        }
+    }
+
+    /// The class of `value`, which must fit the field.
+    #[inline]
+    pub(crate) fn class(&self, value: u32) -> u32 {
+        let mut below = self.below;
+        let mut link = self.root[(value >> below) as usize & 255];
+        while link & KIND == TO_NODE {
+            below = below.saturating_sub(8);
+            link = self
+                .nodes
+                .get((link & !KIND) as usize)
+                .map_or(CLASS, |node| node[(value >> below) as usize & 255]);
+        }
+        if link & KIND == CLASS { link } else { self.in_list(link & !KIND, value) }
+    }
+
+    #[inline]
+    fn in_list(&self, list: u32, value: u32) -> u32 {
+        let Some(list) = self.lists.get(list as usize) else { return 0 };
+        let value = biased(value);
+        let above = list.bounds.iter().map(|bound| i32::from(*bound <= value)).sum::<i32>();
+        list.classes.get(above as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Maps unsigned order to signed order, in which vector units compare.
+fn biased(value: u32) -> i32 {
+    (value ^ (1 << 31)) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(starts: &[u32], width: u8, probes: impl Iterator<Item = u32>) {
+        let parts: Vec<(u32, u32)> = starts.iter().copied().zip(1..).collect();
+        let map = Map::new(&parts, width);
+        for value in probes {
+            let expected = starts.partition_point(|start| *start <= value) as u32;
+            assert_eq!(map.class(value), expected, "{value:x} among {starts:x?}");
+        }
+    }
+
+    #[test]
+    fn small_fields_are_mapped_everywhere() {
+        let starts: Vec<u32> = (0..65536).step_by(37).collect();
+        check(&starts, 2, 0..65536);
+        check(&[0, 80, 81, 1024, 65535], 2, 0..65536);
+        check(&[0, 1, 6, 7, 17, 18, 255], 1, 0..256);
+        check(&[0], 4, [0, 1, u32::MAX].into_iter());
+    }
+
+    #[test]
+    fn addresses_are_mapped_at_their_bounds() {
+        let mut starts: Vec<u32> = (0..3000u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+        starts.extend((0..2000).map(|i| 0x0a00_0000 + 3 * i));
+        starts.extend([0, 1, u32::MAX - 1, u32::MAX]);
+        starts.sort_unstable();
+        starts.dedup();
+        let probes: Vec<u32> =
+            starts.iter().flat_map(|s| [s.wrapping_sub(1), *s, s.wrapping_add(1)]).collect();
+        check(&starts, 4, probes.into_iter());
+    }
+}

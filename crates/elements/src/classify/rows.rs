@@ -1,0 +1,170 @@
+//! The sets of terms that classes of one field allow: bit rows, stored without their empty words.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Most words that the rows of one field may take (8 MiB). Rules that overlap each other without end would need
+/// space in the square of their number; past the limit the field is not indexed, only checked.
+const MAX_WORDS: usize = 1 << 20;
+
+/// For each class of a field, the set of slots whose terms constrain the field and accept the class.
+///
+/// A row is kept as a bitmap of its words that are not empty (`present`), and those words.
+pub(crate) struct Rows {
+    /// Bitmap words a row: one bit for every 64 slots.
+    pub(crate) stride: usize,
+    present: Vec<u64>,
+    /// Index into `words` of the first word under each bitmap word.
+    starts: Vec<u32>,
+    words: Vec<u64>,
+    /// Slots whose terms don't look at the field.
+    free: Vec<u64>,
+    /// Which words of `free` are not empty, as a bitmap.
+    free_present: Vec<u64>,
+}
+
+impl Rows {
+    /// Bitmap word `index` for `class`: the words in which the row or the free slots have a bit.
+    #[inline]
+    pub(crate) fn present(&self, class: u32, index: usize) -> u64 {
+        let row = class as usize * self.stride + index;
+        self.present.get(row).copied().unwrap_or(0) | self.free_present.get(index).copied().unwrap_or(0)
+    }
+
+    /// Word `64 * index + bit` of the row of `class`, free slots included.
+    #[inline]
+    pub(crate) fn word(&self, class: u32, index: usize, bit: u32) -> u64 {
+        let row = class as usize * self.stride + index;
+        let free = self.free.get(64 * index + bit as usize).copied().unwrap_or(0);
+        let present = self.present.get(row).copied().unwrap_or(0);
+        if present >> bit & 1 == 0 {
+            return free;
+        }
+        let before = (present & ((1 << bit) - 1)).count_ones();
+        let start = self.starts.get(row).copied().unwrap_or(0);
+        free | self.words.get((start + before) as usize).copied().unwrap_or(0)
+    }
+
+    /// Number of classes.
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len() / self.stride
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        8 * (self.present.len() + self.words.len() + self.free.len()) + 4 * self.starts.len()
+    }
+}
+
+/// Collects the rows of one field while a sweep passes over its coordinates.
+pub(crate) struct RowsBuilder {
+    rows: Rows,
+    /// The set at the current coordinate.
+    active: Vec<u64>,
+    active_present: Vec<u64>,
+    /// A sum over the set that finds equal ones.
+    signature: u64,
+    known: BTreeMap<u64, Vec<u32>>,
+}
+
+impl RowsBuilder {
+    /// A builder for `slots` slots, of which `constrained` yields those whose terms look at the field.
+    pub(crate) fn new(slots: usize, constrained: impl Iterator<Item = usize>) -> Self {
+        let words = slots.div_ceil(64).max(1);
+        let stride = words.div_ceil(64);
+        let mut free = vec![0u64; words];
+        for slot in 0..slots {
+            free[slot / 64] |= 1 << (slot % 64);
+        }
+        for slot in constrained {
+            free[slot / 64] &= !(1 << (slot % 64));
+        }
+        let mut free_present = vec![0u64; stride];
+        for (index, _) in free.iter().enumerate().filter(|(_, word)| **word != 0) {
+            free_present[index / 64] |= 1 << (index % 64);
+        }
+        Self {
+            rows: Rows {
+                stride,
+                present: Vec::new(),
+                starts: Vec::new(),
+                words: Vec::new(),
+                free,
+                free_present,
+            },
+            active: vec![0; words],
+            active_present: vec![0; stride],
+            signature: 0,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Adds `slot` to the current set, or takes it out.
+    pub(crate) fn toggle(&mut self, slot: usize) {
+        let word = slot / 64;
+        self.active[word] ^= 1 << (slot % 64);
+        let bit = 1 << (word % 64);
+        if self.active[word] == 0 {
+            self.active_present[word / 64] &= !bit;
+        } else {
+            self.active_present[word / 64] |= bit;
+        }
+        self.signature ^= scatter(slot as u64);
+    }
+
+    /// The class of the current set, a new one if it has not been seen; none when the rows get too large.
+    pub(crate) fn class(&mut self) -> Option<u32> {
+        let candidates = self.known.get(&self.signature);
+        if let Some(class) = candidates.and_then(|list| list.iter().find(|class| self.equals(**class))) {
+            return Some(*class);
+        }
+        let class = u32::try_from(self.rows.len()).ok()?;
+        for (index, &present) in self.active_present.iter().enumerate() {
+            self.rows.present.push(present);
+            self.rows.starts.push(self.rows.words.len() as u32);
+            let mut rest = present;
+            while rest != 0 {
+                self.rows.words.push(self.active[64 * index + rest.trailing_zeros() as usize]);
+                rest &= rest - 1;
+            }
+        }
+        if self.rows.words.len() + self.rows.present.len() > MAX_WORDS {
+            return None;
+        }
+        self.known.entry(self.signature).or_default().push(class);
+        Some(class)
+    }
+
+    /// Whether the row of `class` is the current set.
+    fn equals(&self, class: u32) -> bool {
+        let start = class as usize * self.rows.stride;
+        self.active_present.iter().enumerate().all(|(index, &present)| {
+            let mut at = self.rows.starts[start + index] as usize;
+            let mut rest = present;
+            if self.rows.present[start + index] != present {
+                return false;
+            }
+            while rest != 0 {
+                if self.rows.words[at] != self.active[64 * index + rest.trailing_zeros() as usize] {
+                    return false;
+                }
+                at += 1;
+                rest &= rest - 1;
+            }
+            true
+        })
+    }
+
+    /// The finished rows.
+    pub(crate) fn finish(self) -> Rows {
+        self.rows
+    }
+}
+
+/// Spreads a number over 64 bits.
+fn scatter(number: u64) -> u64 {
+    let mixed = (number.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ (mixed >> 29)
+}
