@@ -1,0 +1,175 @@
+//! The handlers that IPv4 route tables share, and how their arguments become routes.
+
+use element::prelude::*;
+use element::{Message, text};
+
+use core::net::Ipv4Addr;
+
+use super::route::{Hop, Route, RouteError, RouteStore, RouteToRemove};
+
+/// An element that owns a table of routes.
+pub(super) trait RouteElement: Sized + 'static {
+    /// Its table.
+    type Store: RouteStore;
+
+    fn store(&self) -> &Self::Store;
+
+    fn store_mut(&mut self) -> &mut Self::Store;
+}
+
+/// What to do with a route.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Command {
+    Add,
+    Set,
+    Remove,
+}
+
+/// How to take a command back.
+enum Undo {
+    Remove(Route),
+    Set(Route),
+}
+
+/// `table` and `lookup`.
+pub(super) const fn read_handlers<E: RouteElement>() -> [Handler<E>; 2] {
+    [
+        Handler::read("table", "The routes, one a line: prefix, gateway, output.", |element| {
+            let lines = element.store().routes().into_iter().map(|route| route.line() + "\n");
+            lines.collect()
+        }),
+        Handler::read_with("lookup", "The output and gateway for an address; output -1 if none.", lookup),
+    ]
+}
+
+/// The handlers of a table that can be changed.
+pub(super) const fn handlers<E: RouteElement>() -> [Handler<E>; 6] {
+    let [table, lookup] = read_handlers();
+    [
+        Handler::write("add", "Adds a route; fails if there is one for the prefix.", |element, cx, value| {
+            run(element, cx, Command::Add, value).map(drop)
+        }),
+        Handler::write("set", "Adds or replaces a route.", |element, cx, value| {
+            run(element, cx, Command::Set, value).map(drop)
+        }),
+        Handler::write("remove", "Removes a route: `ADDR/MASK` or the whole route.", |element, cx, value| {
+            run(element, cx, Command::Remove, value).map(drop)
+        }),
+        Handler::write("ctrl", "Commands `add`, `set`, `remove`, one a line: all are done or none.", control),
+        table,
+        lookup,
+    ]
+}
+
+/// The handlers of a table that can be changed and emptied.
+pub(super) const fn handlers_with_flush<E: RouteElement>() -> [Handler<E>; 7] {
+    let [add, set, remove, ctrl, table, lookup] = handlers();
+    let flush = Handler::write("flush", "Removes all routes.", |element: &mut E, _, _| {
+        element.store_mut().clear();
+        Ok(())
+    });
+    [add, set, remove, ctrl, table, lookup, flush]
+}
+
+/// Fills a table from an element's arguments. Of two routes for one prefix the earlier stays.
+pub(super) fn configure(
+    store: &mut impl RouteStore,
+    arguments: &[element::arguments::Raw],
+    setup: &mut Setup,
+) -> Result<(), SetupError> {
+    let mut errors = SetupError::default();
+    let mut replaced = 0;
+    for (number, argument) in (1..).zip(arguments) {
+        let problem = match Route::from_argument(&argument.0, setup) {
+            Err(_) => format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’"),
+            Ok(route) if !has_port(&route, setup.outputs()) => format!("argument {number} bad OUTPUT"),
+            Ok(route) if store.get(route.prefix).is_some() => {
+                replaced += 1;
+                continue;
+            }
+            Ok(route) => match store.set(route) {
+                Ok(_) => continue,
+                Err(error) => format!("argument {number}: {error}"),
+            },
+        };
+        errors.messages.push(Message::Other(problem));
+    }
+    if replaced > 0 {
+        let routes = if replaced > 1 { "routes" } else { "route" };
+        setup.warn(format!("{replaced} {routes} replaced by later versions"));
+    }
+    errors.into_result()
+}
+
+fn has_port(route: &Route, outputs: usize) -> bool {
+    usize::try_from(route.port).is_ok_and(|port| port < outputs)
+}
+
+fn lookup<E: RouteElement>(element: &mut E, cx: &mut Context, value: &str) -> Result<String, HandlerError> {
+    let address: Ipv4Addr = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
+    Ok(match element.store().lookup(address) {
+        None => "-1".to_string(),
+        Some(Hop { gateway: None, port }) => port.to_string(),
+        Some(Hop { gateway: Some(gateway), port }) => format!("{port} {}", Ipv4Addr::from_bits(gateway)),
+    })
+}
+
+/// Does one command and says how to take it back.
+fn run<E: RouteElement>(
+    element: &mut E,
+    cx: &mut Context,
+    command: Command,
+    value: &str,
+) -> Result<Undo, HandlerError> {
+    let route = match command {
+        Command::Remove => cx.argument::<RouteToRemove>(value)?.0,
+        Command::Add | Command::Set => cx.argument::<Route>(value)?,
+    };
+    if !has_port(&route, cx.outputs()) && (command != Command::Remove || route.port != -1) {
+        return Err(HandlerError::new("bad OUTPUT"));
+    }
+    let store = element.store_mut();
+    let known = store.get(route.prefix);
+    if command == Command::Remove {
+        let known = known.filter(|known| route.removes(known));
+        let removed = known.and_then(|known| store.remove(known.prefix));
+        return removed.map(Undo::Set).ok_or_else(|| HandlerError::new(format!("route ‘{route}’ not found")));
+    }
+    if let (Command::Add, Some(known)) = (command, known) {
+        return Err(HandlerError::new(format!("conflict with existing route ‘{known}’")));
+    }
+    match store.set(route) {
+        Ok(replaced) => Ok(replaced.map_or(Undo::Remove(route), Undo::Set)),
+        Err(RouteError::Full) => Err(HandlerError::new(format!("no memory to store route ‘{route}’"))),
+        Err(error) => Err(HandlerError::new(error)),
+    }
+}
+
+fn control<E: RouteElement>(element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+    let mut done = Vec::new();
+    for line in text::uncomment(value).lines() {
+        let mut rest = line;
+        let result = match text::next_word(&mut rest) {
+            None => continue,
+            Some("add") => run(element, cx, Command::Add, rest),
+            Some("set") => run(element, cx, Command::Set, rest),
+            Some("remove") => run(element, cx, Command::Remove, rest),
+            Some(other) => Err(HandlerError::new(format!("bad command ‘{other}’"))),
+        };
+        match result {
+            Ok(undo) => done.push(undo),
+            Err(error) => {
+                while let Some(undo) = done.pop() {
+                    match undo {
+                        Undo::Remove(route) => drop(element.store_mut().remove(route.prefix)),
+                        Undo::Set(route) => {
+                            element.store_mut().set(route).map(drop).map_err(HandlerError::new)?
+                        }
+                    }
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}

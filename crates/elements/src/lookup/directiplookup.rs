@@ -1,0 +1,75 @@
+//! `DirectIPLookup`: routes by longest prefix.
+
+use element::arguments::Raw;
+use element::prelude::*;
+
+use super::Ip4Routes;
+use super::commands::{self, RouteElement};
+use super::forward::Ip4Forwarder;
+
+/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
+/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+///
+/// The longest prefix wins. The structure is RadixIPLookup's; only the order in which `table` shows the routes is
+/// another.
+///
+/// # Differences
+/// A table takes memory by its routes, not 48 MB from the start; masks that are not contiguous are refused.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true)
+///     -> SetIPAddress(10.1.2.3)
+///     -> routes :: DirectIPLookup(10/8 0, 10.1/16 192.168.0.1 1, 0/0 0);
+/// routes[0] -> others :: Counter -> Discard;
+/// routes[1] -> near :: Counter -> Discard;
+/// ```
+/// ```expect
+/// others.count = 0
+/// near.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "DirectIPLookup",
+    group = "lookup",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "RadixIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup"
+)]
+pub struct DirectIPLookupArgs {
+    /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.
+    #[arg(rest)]
+    routes: Vec<Raw>,
+}
+
+/// The element.
+pub struct DirectIPLookup {
+    store: Ip4Routes,
+    forwarder: Ip4Forwarder,
+}
+
+impl RouteElement for DirectIPLookup {
+    type Store = Ip4Routes;
+
+    fn store(&self) -> &Ip4Routes {
+        &self.store
+    }
+
+    fn store_mut(&mut self) -> &mut Ip4Routes {
+        &mut self.store
+    }
+}
+
+impl Element for DirectIPLookup {
+    type Args = DirectIPLookupArgs;
+    const HANDLERS: &'static [Handler<Self>] = &commands::handlers_with_flush();
+
+    fn new(args: DirectIPLookupArgs, setup: &mut Setup) -> Result<DirectIPLookup, SetupError> {
+        let mut store = Ip4Routes::by_bucket();
+        commands::configure(&mut store, &args.routes, setup)?;
+        Ok(DirectIPLookup { store, forwarder: Ip4Forwarder::default() })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.forwarder.forward(cx, batch, &self.store, None);
+    }
+}

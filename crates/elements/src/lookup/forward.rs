@@ -1,0 +1,108 @@
+//! Sends packets where a route table says.
+
+use alloc::format;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use element::Context;
+use packet::{Batch, Packet};
+
+use super::NO_HOP;
+use super::route::{Hop, Lookup};
+
+/// Missing routes that are logged; further ones are only counted.
+const COMPLAINTS: u32 = 5;
+
+/// Forwards batches. Keeps the memory of the look-ups.
+pub(super) struct Forwarder<A> {
+    addresses: Vec<A>,
+    hops: Vec<u32>,
+}
+
+impl<A> Default for Forwarder<A> {
+    fn default() -> Self {
+        Self { addresses: Vec::new(), hops: Vec::new() }
+    }
+}
+
+impl<A: Copy> Forwarder<A> {
+    /// Sends each packet of a batch to the output of its address's hop. `redirect` tells it the hop's gateway; `miss`
+    /// sees the address of a packet that is dropped because there is no route.
+    #[inline]
+    pub(super) fn forward(
+        &mut self,
+        cx: &mut Context,
+        mut batch: Batch,
+        table: &impl Lookup<A>,
+        address: impl Fn(&Packet) -> A,
+        redirect: impl Fn(&mut Packet, A),
+        mut miss: impl FnMut(&mut Context, A),
+    ) {
+        self.addresses.clear();
+        self.addresses.extend(batch.iter().map(address));
+        self.hops.resize(batch.len(), NO_HOP);
+        table.lookup_batch(&self.addresses, &mut self.hops);
+
+        // All to one hop, as in a network with one gateway: the batch stays whole.
+        let first = self.hops.first().copied().unwrap_or(NO_HOP);
+        if self.hops.iter().all(|&hop| hop == first)
+            && let Some(Hop { gateway, port }) = table.hop(first)
+        {
+            if let Some(gateway) = gateway {
+                batch.iter_mut().for_each(|packet| redirect(packet, gateway));
+            }
+            return cx.emit(port, batch);
+        }
+
+        for ((mut packet, &hop), &address) in batch.drain().zip(&self.hops).zip(&self.addresses) {
+            match table.hop(hop) {
+                Some(Hop { gateway, port }) => {
+                    if let Some(gateway) = gateway {
+                        redirect(&mut packet, gateway);
+                    }
+                    cx.send(port, packet);
+                }
+                None => {
+                    miss(cx, address);
+                    cx.drop(packet, "no_route");
+                }
+            }
+        }
+        cx.recycle(batch);
+    }
+}
+
+/// Forwards by the destination address annotation.
+#[derive(Default)]
+pub(super) struct Ip4Forwarder {
+    forwarder: Forwarder<u32>,
+    complaints: u32,
+}
+
+impl Ip4Forwarder {
+    /// Sends each packet where the table says. With `says` the first few packets without a route are logged, under
+    /// that name.
+    #[inline]
+    pub(super) fn forward(
+        &mut self,
+        cx: &mut Context,
+        batch: Batch,
+        table: &impl Lookup<u32>,
+        says: Option<&str>,
+    ) {
+        let complaints = &mut self.complaints;
+        self.forwarder.forward(
+            cx,
+            batch,
+            table,
+            |packet| packet.destination_ip().to_bits(),
+            |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
+            |cx, address| {
+                if let Some(name) = says.filter(|_| *complaints < COMPLAINTS) {
+                    *complaints += 1;
+                    cx.say(&format!("{name}: no route for {}", Ipv4Addr::from_bits(address)));
+                }
+            },
+        );
+    }
+}

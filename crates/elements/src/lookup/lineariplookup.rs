@@ -1,0 +1,73 @@
+//! `LinearIPLookup`: routes by the most specific mask.
+
+use element::arguments::Raw;
+use element::prelude::*;
+
+use super::LinearRoutes;
+use super::commands::{self, RouteElement};
+use super::forward::Ip4Forwarder;
+
+/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
+/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+///
+/// Masks need not be contiguous. The first route that matches wins, unless a later one's mask has all the bits of the
+/// best so far; for contiguous masks that is the longest prefix, and as long as there are no others the look-up costs
+/// the same with any number of routes.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true)
+///     -> SetIPAddress(10.1.2.3)
+///     -> routes :: LinearIPLookup(10/8 0, 10.1/16 192.168.0.1 1, 0/0 0);
+/// routes[0] -> others :: Counter -> Discard;
+/// routes[1] -> near :: Counter -> Discard;
+/// ```
+/// ```expect
+/// others.count = 0
+/// near.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "LinearIPLookup",
+    group = "lookup",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "RadixIPLookup, DirectIPLookup, RangeIPLookup, StaticIPLookup"
+)]
+pub struct LinearIPLookupArgs {
+    /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.
+    #[arg(rest)]
+    routes: Vec<Raw>,
+}
+
+/// The element.
+pub struct LinearIPLookup {
+    store: LinearRoutes,
+    forwarder: Ip4Forwarder,
+}
+
+impl RouteElement for LinearIPLookup {
+    type Store = LinearRoutes;
+
+    fn store(&self) -> &LinearRoutes {
+        &self.store
+    }
+
+    fn store_mut(&mut self) -> &mut LinearRoutes {
+        &mut self.store
+    }
+}
+
+impl Element for LinearIPLookup {
+    type Args = LinearIPLookupArgs;
+    const HANDLERS: &'static [Handler<Self>] = &commands::handlers();
+
+    fn new(args: LinearIPLookupArgs, setup: &mut Setup) -> Result<LinearIPLookup, SetupError> {
+        let mut store = LinearRoutes::default();
+        commands::configure(&mut store, &args.routes, setup)?;
+        Ok(LinearIPLookup { store, forwarder: Ip4Forwarder::default() })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.forwarder.forward(cx, batch, &self.store, Some("LinearIPLookup"));
+    }
+}

@@ -1,0 +1,211 @@
+//! `LookupIP6Route`: routes IPv6 packets by longest prefix.
+
+use core::net::Ipv6Addr;
+
+use element::arguments::{Ip6PrefixOrHost, Raw};
+use element::prelude::*;
+use element::{Message, text};
+use packet::{Ip6Prefix, Ip6Text, annotation};
+
+use super::forward::Forwarder;
+use super::route::Hop;
+use super::routes::{Moves, Routes};
+use super::slots::Reuse;
+use super::{Prefix, RouteError};
+
+/// Finds the route of each packet's IPv6 destination annotation, sets the annotation to the route's gateway if it has
+/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+///
+/// The longest prefix wins; a later route replaces an earlier one for the same prefix. A gateway of `::` is none.
+///
+/// # Differences
+/// A changed route holds for the next packet, also when its address was that of the packet before.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true)
+///     -> routes :: LookupIP6Route(3ffe::/16 0, ::/0 3ffe:1ce1:2::2 1);
+/// routes[0] -> others :: Counter -> Discard;
+/// routes[1] -> default :: Counter -> Discard;
+/// ```
+/// ```expect
+/// others.count = 0
+/// default.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "LookupIP6Route",
+    group = "lookup",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "RadixIPLookup, CheckIP6Header"
+)]
+pub struct LookupIP6RouteArgs {
+    /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.
+    #[arg(rest)]
+    routes: Vec<Raw>,
+}
+
+/// The element.
+pub struct LookupIP6Route {
+    routes: Routes<u128>,
+    forwarder: Forwarder<u128>,
+}
+
+impl Element for LookupIP6Route {
+    type Args = LookupIP6RouteArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::write("add", "Adds or replaces a route.", |element, cx, value| element.add(cx, value)),
+        Handler::write("remove", "Removes the route of a prefix, if there is one.", |element, cx, value| {
+            element.remove(cx, value)
+        }),
+        Handler::write("ctrl", "One command: `add` or `remove` with its route.", |element, cx, value| {
+            let mut rest = value;
+            match text::next_word(&mut rest) {
+                Some("add") => element.add(cx, rest),
+                Some("remove") => element.remove(cx, rest),
+                _ => Err(HandlerError::new("bad command, should be `add' or `remove'")),
+            }
+        }),
+        Handler::read("table", "The routes, one a line: prefix, gateway, output.", LookupIP6Route::table),
+    ];
+
+    fn new(args: LookupIP6RouteArgs, setup: &mut Setup) -> Result<LookupIP6Route, SetupError> {
+        let mut routes = Routes::by_slot(Reuse::Lowest, Moves::Before);
+        let mut errors = SetupError::default();
+        let mut highest = None;
+        for (number, argument) in (1..).zip(&args.routes) {
+            let stored = parse(&argument.0, setup).and_then(|(prefix, hop)| {
+                routes.set(prefix, hop).ok()?;
+                highest = highest.max(Some(hop.port));
+                Some(())
+            });
+            if stored.is_none() {
+                let problem = format!("argument {number} should be DADDR/MASK [GW] OUTPUT");
+                errors.messages.push(Message::Other(problem));
+            }
+        }
+        errors.into_result()?;
+        match highest {
+            None => setup.warn("no routes"),
+            Some(highest) if highest >= setup.outputs() => {
+                return Err(SetupError::new(format!("need {} or more output ports", highest + 1)));
+            }
+            Some(_) => {}
+        }
+        Ok(LookupIP6Route { routes, forwarder: Forwarder::default() })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.forwarder.forward(cx, batch, &self.routes, destination, set_destination, |_, _| ());
+    }
+}
+
+impl LookupIP6Route {
+    fn add(&mut self, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+        let words = text::words(value);
+        let keywords: &[&str] =
+            if words.len() == 2 { &["PREFIX", "PORT"] } else { &["PREFIX", "GATEWAY", "PORT"] };
+        let mut reader = Reader { cx, words: &words, keywords, errors: SetupError::default() };
+        let prefix = reader.read::<Ip6PrefixOrHost>("PREFIX");
+        let gateway = if words.len() == 2 { None } else { reader.read::<Ipv6Addr>("GATEWAY") };
+        let port = reader.read::<i32>("PORT");
+        reader.finish()?;
+        let (Some(prefix), Some(port)) = (prefix, port) else { return Ok(()) };
+
+        let port = usize::try_from(port).ok().filter(|&port| port < cx.outputs());
+        let port = port.ok_or_else(|| HandlerError::new("output port out of range"))?;
+        let prefix = trie_prefix(prefix.0).ok_or_else(|| HandlerError::new(RouteError::Mask))?;
+        let hop = Hop { gateway: gateway.and_then(known_gateway), port };
+        self.routes.set(prefix, hop).map(drop).map_err(HandlerError::new)
+    }
+
+    fn remove(&mut self, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+        let words = text::words(value);
+        let mut reader = Reader { cx, words: &words, keywords: &["PREFIX"], errors: SetupError::default() };
+        let prefix = reader.read::<Ip6PrefixOrHost>("PREFIX");
+        reader.finish()?;
+        if let Some(prefix) = prefix.and_then(|prefix| trie_prefix(prefix.0)) {
+            self.routes.remove(prefix);
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> String {
+        if self.routes.is_empty() {
+            return String::new();
+        }
+        let line = |(prefix, hop): (Prefix<u128>, Hop<u128>)| {
+            let address = Ip6Text(Ipv6Addr::from_bits(prefix.address()));
+            let gateway = Ip6Text(Ipv6Addr::from_bits(hop.gateway.unwrap_or(0)));
+            format!("{address}/{}\t{gateway}\t{}\n", prefix.length(), hop.port)
+        };
+        "# Active routes\n".to_string() + &self.routes.list().into_iter().map(line).collect::<String>()
+    }
+}
+
+/// Reads a handler's words in order, each under the keyword that messages call it by.
+struct Reader<'a, 'c> {
+    cx: &'a Context<'c>,
+    words: &'a [String],
+    keywords: &'static [&'static str],
+    errors: SetupError,
+}
+
+impl Reader<'_, '_> {
+    fn read<T: FromArgument>(&mut self, keyword: &'static str) -> Option<T> {
+        let place = self.keywords.iter().position(|known| *known == keyword)?;
+        let Some(word) = self.words.get(place) else {
+            self.errors.messages.push(Message::Missing { keyword });
+            return None;
+        };
+        match self.cx.argument(word) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.errors.merge(SetupError::argument(keyword, problem));
+                None
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<(), SetupError> {
+        if self.words.len() > self.keywords.len() {
+            self.errors.messages.push(Message::TooMany);
+        }
+        self.errors.into_result()
+    }
+}
+
+fn parse(argument: &str, setup: &Setup) -> Option<(Prefix<u128>, Hop<u128>)> {
+    let words = text::words(argument);
+    let (prefix, gateway, port) = match words.as_slice() {
+        [prefix, port] => (prefix, None, port),
+        [prefix, gateway, port] => (prefix, Some(gateway), port),
+        _ => return None,
+    };
+    let Ip6PrefixOrHost(prefix) = Ip6PrefixOrHost::from_argument(prefix, setup).ok()?;
+    let gateway = match gateway {
+        Some(gateway) => known_gateway(Ipv6Addr::from_argument(gateway, setup).ok()?),
+        None => None,
+    };
+    let port = usize::try_from(i32::from_argument(port, setup).ok()?).ok()?;
+    Some((trie_prefix(prefix)?, Hop { gateway, port }))
+}
+
+fn trie_prefix(prefix: Ip6Prefix) -> Option<Prefix<u128>> {
+    Prefix::new(prefix.address.to_bits(), prefix.length)
+}
+
+fn known_gateway(gateway: Ipv6Addr) -> Option<u128> {
+    Some(gateway.to_bits()).filter(|&gateway| gateway != 0)
+}
+
+fn destination(packet: &Packet) -> u128 {
+    let bytes = packet.annotation_bytes(annotation::DST_IP6).first_chunk();
+    u128::from_be_bytes(bytes.copied().unwrap_or_default())
+}
+
+fn set_destination(packet: &mut Packet, address: u128) {
+    if let Some(place) = packet.annotations_mut().first_chunk_mut() {
+        *place = address.to_be_bytes();
+    }
+}

@@ -1,0 +1,109 @@
+//! `LookupIPRouteMP`: routes by the most specific mask, without handlers.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::{Ip4PrefixOrHost, Raw};
+use element::prelude::*;
+use element::{Message, text};
+use packet::Ip4Prefix;
+
+use super::forward::Forwarder;
+use super::linear::LinearRoutes;
+use super::route::{Route, RouteStore};
+
+/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
+/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+///
+/// The most specific mask wins, the later of two routes for one prefix. Unlike with LinearIPLookup `-` is no gateway.
+///
+/// # Differences
+/// There is no cache per processor: none is needed.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true)
+///     -> SetIPAddress(10.1.2.3)
+///     -> routes :: LookupIPRouteMP(10/8 0, 10.1/16 192.168.0.1 1);
+/// routes[0] -> others :: Counter -> Discard;
+/// routes[1] -> near :: Counter -> Discard;
+/// ```
+/// ```expect
+/// others.count = 0
+/// near.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "LookupIPRouteMP",
+    group = "lookup",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "LinearIPLookup, RadixIPLookup"
+)]
+pub struct LookupIPRouteMPArgs {
+    /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.
+    #[arg(rest)]
+    routes: Vec<Raw>,
+}
+
+/// The element.
+pub struct LookupIPRouteMP {
+    store: LinearRoutes,
+    forwarder: Forwarder<u32>,
+}
+
+impl Element for LookupIPRouteMP {
+    type Args = LookupIPRouteMPArgs;
+
+    fn new(args: LookupIPRouteMPArgs, setup: &mut Setup) -> Result<LookupIPRouteMP, SetupError> {
+        let mut store = LinearRoutes::default();
+        let mut errors = SetupError::default();
+        let mut highest = None;
+        for (number, argument) in (1..).zip(&args.routes) {
+            let stored = parse(&argument.0, setup).filter(|route| route.port >= 0).and_then(|route| {
+                store.set(route).ok()?;
+                highest = highest.max(route.hop().map(|hop| hop.port));
+                Some(())
+            });
+            if stored.is_none() {
+                let problem = format!("argument {number} should be `DADDR/MASK [GATEWAY] OUTPUT'");
+                errors.messages.push(Message::Other(problem));
+            }
+        }
+        errors.into_result()?;
+        match highest {
+            None => setup.warn("no routes"),
+            Some(highest) if highest >= setup.outputs() => {
+                return Err(SetupError::new(format!("need {} or more output ports", highest + 1)));
+            }
+            Some(_) => {}
+        }
+        Ok(LookupIPRouteMP { store, forwarder: Forwarder::default() })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.forwarder.forward(
+            cx,
+            batch,
+            &self.store,
+            |packet| packet.destination_ip().to_bits(),
+            |packet, gateway| packet.set_destination_ip(Ipv4Addr::from_bits(gateway)),
+            // The address as the number that a little-endian machine sees in it.
+            |cx, address| cx.say(&format!("LookupIPRouteMP: no gw for {:x}", address.swap_bytes())),
+        );
+    }
+}
+
+fn parse(argument: &str, setup: &Setup) -> Option<Route> {
+    let words = text::words(argument);
+    let (prefix, gateway, port) = match words.as_slice() {
+        [prefix, port] => (prefix, None, port),
+        [prefix, gateway, port] => (prefix, Some(gateway), port),
+        _ => return None,
+    };
+    let Ip4PrefixOrHost(prefix) = Ip4PrefixOrHost::from_argument(prefix, setup).ok()?;
+    let gateway = match gateway {
+        Some(gateway) => Ipv4Addr::from_argument(gateway, setup).ok()?,
+        None => Ipv4Addr::UNSPECIFIED,
+    };
+    let prefix = Ip4Prefix { address: prefix.network(), mask: prefix.mask };
+    Some(Route { prefix, gateway, port: i32::from_argument(port, setup).ok()? })
+}
