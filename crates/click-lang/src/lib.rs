@@ -1,5 +1,39 @@
-//! click-lang
+//! The Click language: text to a lossless tree, to diagnostics, to a flat graph.
+//!
+//! - [`compile`] turns a configuration into a [`Graph`] of elements and connections, without compounds, groups,
+//!   variables or libraries, and reports everything that is wrong with it, not only the first thing.
+//! - [`tree::Tree`] is the text as written, comments and all: printing it gives back the text byte for byte.
+//! - [`format`] lays a configuration out anew; [`flatten`] prints a graph as a configuration.
+//!
+//! Invariants: no input makes anything here panic, run without end or take memory beyond [`Limits`]. The crate
+//! depends on nothing, does no input or output, and knows no element class: the caller says which names are classes.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+
+mod class;
+mod compile;
+pub mod config;
+mod connect;
+mod diagnostics;
+mod expand;
+mod flatten;
+mod graph;
+mod lexer;
+mod limits;
+mod location;
+mod lower;
+mod parser;
+mod source;
+mod suggest;
+pub mod tree;
+mod tunnel;
+mod variables;
+
+pub use compile::{Compiled, Library, Options, Reader, compile};
+pub use diagnostics::{Diagnostic, Severity, plain_quotes};
+pub use flatten::flatten;
+pub use graph::{Connection, Element, Graph, Port, Requirement};
+pub use limits::Limits;
+pub use location::Location;

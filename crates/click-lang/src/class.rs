@@ -1,0 +1,320 @@
+//! Classes and compounds while a configuration is compiled: what names mean, and what compounds are made of.
+
+use crate::config;
+use crate::tree::Span;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+/// Index of a class in [`Classes`].
+pub(crate) type ClassId = usize;
+
+/// A place: a span of one of the sources.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// Index of the source.
+    pub(crate) source: u32,
+    /// Where in it.
+    pub(crate) span: Span,
+}
+
+/// What a class is.
+#[derive(Clone)]
+pub(crate) enum Class {
+    /// A class that the registry knows by this name, or that nobody knows.
+    Primitive(Rc<str>),
+    /// A compound.
+    Compound(Rc<Compound>),
+}
+
+/// The classes, and which of them the names mean at the moment.
+#[derive(Default)]
+pub(crate) struct Classes {
+    all: Vec<Class>,
+    names: BTreeMap<Rc<str>, ClassId>,
+    /// The registry's classes that were asked for.
+    primitives: BTreeMap<Rc<str>, ClassId>,
+    /// What names meant before, so that a compound's classes can be forgotten at its end.
+    before: Vec<(Rc<str>, Option<ClassId>)>,
+}
+
+impl Classes {
+    /// Adds a class without a name.
+    pub(crate) fn add(&mut self, class: Class) -> ClassId {
+        self.all.push(class);
+        self.all.len() - 1
+    }
+
+    /// Lets `name` mean a class until the compound ends.
+    pub(crate) fn name(&mut self, name: Rc<str>, id: ClassId) {
+        if name.is_empty() {
+            return;
+        }
+        let before = self.names.insert(name.clone(), id);
+        self.before.push((name, before));
+    }
+
+    /// Returns what a name means.
+    pub(crate) fn find(&self, name: &str) -> Option<ClassId> {
+        self.names.get(name).copied()
+    }
+
+    /// Returns the class that the registry knows as `name`.
+    pub(crate) fn primitive(&mut self, name: &str) -> ClassId {
+        if let Some(&id) = self.primitives.get(name) {
+            return id;
+        }
+        let name: Rc<str> = name.into();
+        let id = self.add(Class::Primitive(name.clone()));
+        self.primitives.insert(name, id);
+        id
+    }
+
+    /// The names that mean something.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.keys().map(|name| &**name)
+    }
+
+    /// Returns a class.
+    pub(crate) fn get(&self, id: ClassId) -> &Class {
+        &self.all[id]
+    }
+
+    /// Begins a scope; [`Classes::leave`] takes what is returned.
+    pub(crate) fn enter(&self) -> usize {
+        self.before.len()
+    }
+
+    /// Ends a scope: names mean what they meant before.
+    pub(crate) fn leave(&mut self, scope: usize) {
+        while self.before.len() > scope
+            && let Some((name, before)) = self.before.pop()
+        {
+            match before {
+                Some(id) => self.names.insert(name, id),
+                None => self.names.remove(&name),
+            };
+        }
+    }
+}
+
+/// A parameter of a compound.
+pub(crate) struct Parameter {
+    /// The variable's name, without `$`.
+    pub(crate) name: Rc<str>,
+    /// The keyword, `__REST__` for what is left over; empty for a positional parameter.
+    pub(crate) keyword: Rc<str>,
+}
+
+/// What an element of a compound is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    /// An element of a class.
+    Element(ClassId),
+    /// The compound's own `input` or `output`.
+    Pseudo,
+    /// A group. Its input and its output follow as the next two parts.
+    Group,
+    /// A group's input.
+    GroupInput,
+    /// A group's output.
+    GroupOutput,
+}
+
+/// An element of a compound, as declared.
+pub(crate) struct Part {
+    /// Its name inside the compound; begins with `;` as long as a number is not settled.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) kind: PartKind,
+    /// Its configuration, variables not replaced.
+    pub(crate) config: Rc<str>,
+    /// Where it was declared.
+    pub(crate) place: Place,
+    /// The numbers of its inputs and outputs in use: highest port plus one.
+    pub(crate) ports: [usize; 2],
+}
+
+/// A connection inside a compound.
+#[derive(Clone, Copy)]
+pub(crate) struct Link {
+    /// Part and output port.
+    pub(crate) from: (usize, usize),
+    /// Part and input port.
+    pub(crate) to: (usize, usize),
+    /// Where it is written.
+    pub(crate) place: Place,
+}
+
+/// A compound, or the outermost level of a configuration.
+pub(crate) struct Compound {
+    /// The class's name; empty when it has none.
+    pub(crate) name: Rc<str>,
+    /// Where it begins.
+    pub(crate) place: Place,
+    /// How many compounds surround its text.
+    pub(crate) depth: usize,
+    /// The parameters: positional ones, keywords, the rest.
+    pub(crate) parameters: Vec<Parameter>,
+    /// The variables it defines besides, with their texts.
+    pub(crate) definitions: Vec<(Rc<str>, Rc<str>)>,
+    /// Its parts; of a compound the first two are `input` and `output`.
+    pub(crate) parts: Vec<Part>,
+    /// The connections between the parts.
+    pub(crate) links: Vec<Link>,
+    /// Number of inputs and outputs.
+    pub(crate) ports: [usize; 2],
+    /// The class to try when this one doesn't fit.
+    pub(crate) next: Cell<Option<ClassId>>,
+}
+
+impl Compound {
+    /// Gives the parameters their values; `None` when the arguments don't fit.
+    pub(crate) fn assign(&self, arguments: &[Rc<str>]) -> Option<Vec<Rc<str>>> {
+        let keyed = self.parameters.last().is_some_and(|last| !last.keyword.is_empty());
+        if !keyed {
+            return (arguments.len() == self.parameters.len()).then(|| arguments.to_vec());
+        }
+        let takes_rest = self.parameters.last().is_some_and(|last| &*last.keyword == "__REST__");
+        let count = self.parameters.len() - usize::from(takes_rest);
+        let positional = self.parameters[..count].iter().take_while(|p| p.keyword.is_empty()).count();
+        let keywords: BTreeMap<&str, usize> = self.parameters[positional..count]
+            .iter()
+            .enumerate()
+            .map(|(index, parameter)| (&*parameter.keyword, positional + index))
+            .rev()
+            .collect();
+        let mut values: Vec<Option<Rc<str>>> = alloc::vec![None; count];
+        let mut rest = String::new();
+        let (mut given, mut any_rest) = (0, false);
+        for argument in arguments {
+            if given < positional {
+                values[given] = Some(argument.clone());
+                given += 1;
+                continue;
+            }
+            let keyword = config::keyword(argument);
+            if let Some((index, value)) =
+                keyword.and_then(|(word, value)| Some((*keywords.get(word)?, value)))
+            {
+                values[index] = Some(value.into());
+                continue;
+            }
+            if !takes_rest {
+                return None;
+            }
+            if any_rest {
+                rest.push_str(", ");
+            }
+            rest.push_str(argument);
+            any_rest = true;
+        }
+        let mut values = values.into_iter().collect::<Option<Vec<_>>>()?;
+        if takes_rest {
+            values.push(rest.into());
+        }
+        Some(values)
+    }
+
+    /// The shape of the compound, as shown among candidates.
+    pub(crate) fn signature(&self) -> String {
+        let parameters: Vec<&str> = self
+            .parameters
+            .iter()
+            .map(|parameter| match &*parameter.keyword {
+                "" => "<arg>",
+                "__REST__" => "...",
+                keyword => keyword,
+            })
+            .collect();
+        let list = if parameters.is_empty() { String::new() } else { format!("({})", parameters.join(", ")) };
+        format!("{}{list}[{}]", self.printable_name(), ports_text(self.ports))
+    }
+
+    /// The shape of a use, as shown when no candidate fits it.
+    pub(crate) fn use_signature(&self, arguments: usize, ports: [usize; 2]) -> String {
+        let count =
+            if arguments > 0 { format!("{}, ", plural(arguments, "argument")) } else { String::new() };
+        format!("{}[{count}{}]", self.printable_name(), ports_text(ports))
+    }
+
+    /// Its name, or what stands for a name in messages.
+    pub(crate) fn printable_name(&self) -> &str {
+        if self.name.is_empty() { "<anonymous>" } else { &self.name }
+    }
+}
+
+fn ports_text([inputs, outputs]: [usize; 2]) -> String {
+    format!("{}, {}", plural(inputs, "input"), plural(outputs, "output"))
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compound(keywords: &[&str]) -> Compound {
+        let parameters =
+            keywords.iter().map(|&keyword| Parameter { name: "x".into(), keyword: keyword.into() });
+        Compound {
+            name: "Foo".into(),
+            place: Place::default(),
+            depth: 1,
+            parameters: parameters.collect(),
+            definitions: Vec::new(),
+            parts: Vec::new(),
+            links: Vec::new(),
+            ports: [1, 2],
+            next: Cell::new(None),
+        }
+    }
+
+    #[test]
+    fn arguments_are_assigned() {
+        let check = |keywords: &[&str], arguments: &[&str], expected: Option<&[&str]>| {
+            let arguments: Vec<Rc<str>> = arguments.iter().map(|&argument| argument.into()).collect();
+            let values = compound(keywords).assign(&arguments);
+            let values = values.as_ref().map(|values| values.iter().map(|v| &**v).collect::<Vec<_>>());
+            assert_eq!(values.as_deref(), expected, "{keywords:?} {arguments:?}");
+        };
+        check(&[], &[], Some(&[]));
+        check(&[], &["a"], None);
+        check(&["", ""], &["a", "b"], Some(&["a", "b"]));
+        check(&["", ""], &["a"], None);
+        check(&["", "K"], &["a", "K b"], Some(&["a", "b"]));
+        check(&["", "K"], &["a", "b"], None);
+        check(&["", "K"], &["a"], None);
+        check(&["", "__REST__"], &["a", "b", "c d"], Some(&["a", "b, c d"]));
+        check(&["__REST__"], &[], Some(&[""]));
+        check(&["", "TWO", "__REST__"], &["A", "TWO B"], Some(&["A", "B", ""]));
+        check(&["", "TWO", "__REST__"], &["A", "X", "TWO B", "Y"], Some(&["A", "B", "X, Y"]));
+        check(&["K"], &["K a", "K b"], Some(&["b"]));
+    }
+
+    #[test]
+    fn shapes_are_printed() {
+        assert_eq!(compound(&["", "K", "__REST__"]).signature(), "Foo(<arg>, K, ...)[1 input, 2 outputs]");
+        assert_eq!(compound(&[]).use_signature(1, [0, 1]), "Foo[1 argument, 0 inputs, 1 output]");
+        assert_eq!(compound(&[]).use_signature(0, [2, 0]), "Foo[2 inputs, 0 outputs]");
+    }
+
+    #[test]
+    fn names_are_forgotten_with_their_scope() {
+        let mut classes = Classes::default();
+        let outer = classes.add(Class::Primitive("A".into()));
+        let inner = classes.add(Class::Primitive("B".into()));
+        classes.name("x".into(), outer);
+        let scope = classes.enter();
+        classes.name("x".into(), inner);
+        classes.name("y".into(), inner);
+        assert_eq!((classes.find("x"), classes.find("y")), (Some(inner), Some(inner)));
+        classes.leave(scope);
+        assert_eq!((classes.find("x"), classes.find("y")), (Some(outer), None));
+    }
+}

@@ -1,0 +1,301 @@
+//! Compounds to a flat list of elements: each use of a compound is replaced by its parts.
+
+use crate::class::{Class, ClassId, Compound, Link, PartKind, Place};
+use crate::compile::Compilation;
+use crate::lower::settled_name;
+use crate::tunnel::{self, Kind};
+use crate::variables::Environment;
+use crate::{Diagnostic, Element, config};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Expands the outermost level of a configuration into the compilation's graph.
+pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
+    let mut environment = Environment::inside(None);
+    for (name, text) in &outermost.definitions {
+        environment.set(name.clone(), text.clone());
+    }
+    for (name, text) in compilation.options.parameters {
+        environment.set(name.as_str().into(), text.as_str().into());
+    }
+    let mut expansion = Expansion {
+        compilation,
+        flat: Vec::new(),
+        names: BTreeMap::new(),
+        links: Vec::new(),
+        depth: 0,
+        full: false,
+    };
+    expansion.outermost(outermost, &Rc::new(environment));
+    expansion.finish();
+}
+
+/// An element of the flat list.
+struct Flat {
+    name: Rc<str>,
+    kind: Kind,
+    class: ClassId,
+    config: Rc<str>,
+    place: Place,
+    ports: [usize; 2],
+}
+
+struct Expansion<'c, 'o> {
+    compilation: &'c mut Compilation<'o>,
+    flat: Vec<Flat>,
+    names: BTreeMap<Rc<str>, usize>,
+    links: Vec<Link>,
+    depth: usize,
+    /// Whether a limit is reached: nothing more is added.
+    full: bool,
+}
+
+impl Expansion<'_, '_> {
+    fn outermost(&mut self, outermost: Compound, environment: &Rc<Environment>) {
+        // Anonymous elements get their numbers one by one as they are reached, so that what a compound before them
+        // is called counts as taken.
+        for part in &outermost.parts {
+            let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
+            let kind = kind_of(part.kind, self.flat.len());
+            self.add(part.name.as_str().into(), kind, class, part.config.clone(), part.place);
+        }
+        for (flat, part) in self.flat.iter_mut().zip(&outermost.parts) {
+            flat.ports = part.ports;
+        }
+        self.links = outermost.links;
+        for index in 0..self.flat.len() {
+            self.settle_name(index);
+            let text = self.flat[index].config.clone();
+            self.flat[index].config = self.replace_variables(&text, environment);
+            self.element(index, environment);
+        }
+    }
+
+    /// Gives an anonymous element its final name.
+    fn settle_name(&mut self, index: usize) {
+        if let Some(name) = self.flat[index].name.strip_prefix(';') {
+            let names = &self.names;
+            let name: Rc<str> = settled_name(name, &mut |name| !names.contains_key(name)).into();
+            self.names.insert(name.clone(), index);
+            self.flat[index].name = name;
+        }
+    }
+
+    fn replace_variables(&mut self, text: &Rc<str>, environment: &Rc<Environment>) -> Rc<str> {
+        match environment.expand(text, &self.compilation.budget) {
+            alloc::borrow::Cow::Borrowed(_) => text.clone(),
+            alloc::borrow::Cow::Owned(text) => text.into(),
+        }
+    }
+
+    fn add(&mut self, name: Rc<str>, kind: Kind, class: ClassId, config: Rc<str>, place: Place) -> usize {
+        let index = self.flat.len();
+        self.names.insert(name.clone(), index);
+        self.flat.push(Flat { name, kind, class, config, place, ports: [0, 0] });
+        index
+    }
+
+    /// Replaces an element by the parts of its class when that is a compound.
+    fn element(&mut self, index: usize, environment: &Rc<Environment>) {
+        let flat = &self.flat[index];
+        if flat.kind != Kind::Element || self.full {
+            return;
+        }
+        let Class::Compound(compound) = self.compilation.classes.get(flat.class) else { return };
+        let compound = compound.clone();
+        let text = flat.config.clone();
+        let arguments: Vec<Rc<str>> = config::arguments(&text).into_iter().map(Rc::from).collect();
+        match self.choose(index, compound, arguments) {
+            Choice::None => self.flat[index].kind = Kind::Failed,
+            Choice::Class(class) => self.flat[index].class = class,
+            Choice::Compound(compound, values) => {
+                if self.depth >= self.compilation.options.limits.expansion_depth {
+                    self.stop(index, "compound elements nested too deeply");
+                    return;
+                }
+                let inside = Environment::surrounding(environment, compound.depth);
+                let mut inside = Environment::inside(inside);
+                for (parameter, value) in compound.parameters.iter().zip(values) {
+                    inside.set(parameter.name.clone(), value);
+                }
+                for (name, text) in &compound.definitions {
+                    let value = inside.expand(text, &self.compilation.budget);
+                    inside.set(name.clone(), value.into());
+                }
+                self.depth += 1;
+                self.compound(index, &compound, &Rc::new(inside));
+                self.depth -= 1;
+            }
+        }
+    }
+
+    /// Reports that a limit is reached, once, and takes nothing more in.
+    fn stop(&mut self, index: usize, message: &str) {
+        self.flat[index].kind = Kind::Failed;
+        if !self.full {
+            self.full = true;
+            let place = self.flat[index].place;
+            self.compilation.error(place, message);
+        }
+    }
+
+    /// Finds which of the compounds of a class fits a use of it.
+    fn choose(&mut self, index: usize, first: Rc<Compound>, arguments: Vec<Rc<str>>) -> Choice {
+        let ports = self.flat[index].ports;
+        let mut closest = None;
+        let mut candidates = alloc::vec![first];
+        loop {
+            let candidate = candidates[candidates.len() - 1].clone();
+            if !self.compilation.budget.take(arguments.len() + 1) {
+                return Choice::None;
+            }
+            if let Some(values) = candidate.assign(&arguments) {
+                if candidate.ports == ports {
+                    return Choice::Compound(candidate, values);
+                }
+                closest = Some((candidate.clone(), values));
+            }
+            let Some(next) = candidate.next.get() else { break };
+            match self.compilation.classes.get(next) {
+                Class::Compound(compound) => candidates.push(compound.clone()),
+                Class::Primitive(_) => return Choice::Class(next),
+            }
+        }
+        // When there is one candidate only, what is wrong with the ports is said port by port.
+        if candidates.len() > 1 || closest.is_none() {
+            let place = self.flat[index].place;
+            let signature = candidates[0].use_signature(arguments.len(), ports);
+            let mut diagnostic =
+                Diagnostic::error(self.compilation.location(place), format!("no match for ‘{signature}’"));
+            for (number, candidate) in candidates.iter().take(MAX_CANDIDATES_SHOWN).enumerate() {
+                let location = self.compilation.location(candidate.place);
+                if number == 0 {
+                    diagnostic = diagnostic.with_related(location.clone(), "candidates are:");
+                }
+                diagnostic = diagnostic.with_related(location, format!("  {}", candidate.signature()));
+            }
+            self.compilation.diagnostics.push(diagnostic);
+        }
+        closest.map_or(Choice::None, |(compound, values)| Choice::Compound(compound, values))
+    }
+
+    /// Adds the parts of a compound that the element at `index` is.
+    fn compound(&mut self, index: usize, compound: &Compound, environment: &Rc<Environment>) {
+        let place = self.flat[index].place;
+        let name = self.flat[index].name.clone();
+        let limits = &self.compilation.options.limits;
+        let too_many = self.flat.len() + compound.parts.len() > limits.elements
+            || self.links.len() + compound.links.len() > limits.connections;
+        if too_many {
+            self.stop(index, "too many elements or connections after compound elements are expanded");
+            return;
+        }
+        // Where each part went; nothing for one whose name is taken.
+        let mut map: Vec<Option<usize>> = Vec::with_capacity(compound.parts.len());
+        let input = self.flat.len();
+        self.flat[index].kind = Kind::Outer { input, output: input + 1 };
+        for part in &compound.parts {
+            let mut part_name = String::with_capacity(name.len() + 1 + part.name.len());
+            part_name.extend([&*name, "/", &*part.name]);
+            if !self.compilation.budget.take(part_name.len() + part.config.len()) {
+                self.stop(index, "too much text after compound elements are expanded");
+                return;
+            }
+            if let Some(&other) = self.names.get(part_name.as_str()) {
+                let other = self.flat[other].place;
+                let message = format!("redeclaration of element ‘{part_name}’");
+                let related = format!("‘{part_name}’ previously declared here");
+                self.compilation.error_and(place, message, other, related);
+                // A compound's input and output are needed all the same.
+                if part.kind != PartKind::Pseudo {
+                    map.push(None);
+                    continue;
+                }
+            }
+            if self.compilation.classes.find(&part_name).is_some() {
+                self.compilation.error(place, format!("‘{part_name}’ is an element class"));
+            }
+            let kind = match part.kind {
+                PartKind::Pseudo if map.is_empty() => Kind::Input { outer: index },
+                PartKind::Pseudo => Kind::Output { outer: index },
+                kind => kind_of(kind, self.flat.len()),
+            };
+            let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
+            let text = self.replace_variables(&part.config, environment);
+            let place = if part.kind == PartKind::Pseudo { place } else { part.place };
+            let added = self.add(part_name.into(), kind, class, text, place);
+            self.flat[added].ports = part.ports;
+            map.push(Some(added));
+        }
+        let end = |(part, port): (usize, usize)| Some((map.get(part).copied().flatten()?, port));
+        for link in &compound.links {
+            if let (Some(from), Some(to)) = (end(link.from), end(link.to)) {
+                self.links.push(Link { from, to, place: link.place });
+            }
+        }
+        for child in map.into_iter().skip(2).flatten() {
+            self.element(child, environment);
+        }
+    }
+
+    /// Puts elements and connections into the graph, in Click's order.
+    fn finish(mut self) {
+        if self.compilation.budget.is_empty() && !self.full {
+            let message = "configuration text too long after variables are replaced";
+            self.compilation.error(self.flat.first().map_or_else(Place::default, |flat| flat.place), message);
+        }
+        let kinds: Vec<Kind> = self.flat.iter().map(|flat| flat.kind).collect();
+        let mut resolver = tunnel::Resolver::new(&kinds, &self.links, &self.compilation.options.limits);
+        let links = resolver.resolve();
+        for problem in resolver.into_problems() {
+            let flat = &self.flat[problem.element];
+            let message = problem.message(&flat.name);
+            self.compilation.error(flat.place, message);
+        }
+        let mut numbers = Vec::with_capacity(self.flat.len());
+        let flat = core::mem::take(&mut self.flat);
+        for element in flat {
+            numbers.push(self.compilation.graph.elements.len());
+            if element.kind == Kind::Element
+                && let Class::Primitive(class) = self.compilation.classes.get(element.class)
+            {
+                let class = String::from(&**class);
+                let location = self.compilation.location(element.place);
+                let (name, config) = (String::from(&*element.name), String::from(&*element.config));
+                self.compilation.graph.elements.push(Element { name, class, config, location });
+            }
+        }
+        for link in links {
+            let location = self.compilation.location(link.place);
+            let port = |(part, port): (usize, usize)| crate::Port { element: numbers[part], port };
+            let (from, to) = (port(link.from), port(link.to));
+            self.compilation.graph.connections.push(crate::Connection { from, to, location });
+        }
+    }
+}
+
+/// Candidates beyond these are not listed: a class may have thousands.
+const MAX_CANDIDATES_SHOWN: usize = 20;
+
+enum Choice {
+    /// Nothing fits.
+    None,
+    /// A class that is not a compound, which a compound extends.
+    Class(ClassId),
+    /// A compound, with the values of its parameters.
+    Compound(Rc<Compound>, Vec<Rc<str>>),
+}
+
+/// What a part becomes that goes to `index` of the flat list; a group's input and output follow it at once.
+fn kind_of(kind: PartKind, index: usize) -> Kind {
+    match kind {
+        PartKind::Element(_) => Kind::Element,
+        PartKind::Group => Kind::Outer { input: index + 1, output: index + 2 },
+        PartKind::GroupInput => Kind::Input { outer: index.saturating_sub(1) },
+        PartKind::GroupOutput => Kind::Output { outer: index.saturating_sub(2) },
+        PartKind::Pseudo => Kind::Failed,
+    }
+}

@@ -1,0 +1,316 @@
+//! Variables: where they are visible, and what texts become when they are replaced.
+
+use crate::config;
+use alloc::borrow::Cow;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::string::String;
+use core::cell::Cell;
+
+/// A variable in a value is replaced in turn, this many levels down; deeper ones stay as they are. Stops: `$a` = `$a`.
+const MAX_DEPTH: usize = 10;
+
+/// What expansions may still cost, in bytes; shared by all expansions of a compilation.
+pub(crate) struct Budget {
+    left: Cell<usize>,
+}
+
+impl Budget {
+    /// Makes a budget of `bytes`.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { left: Cell::new(bytes) }
+    }
+
+    /// Takes `bytes` off; false when the budget is used up, now or before.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let left = self.left.get().saturating_sub(bytes);
+        self.left.set(left);
+        left > 0
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.left.get() == 0
+    }
+}
+
+/// The variables that one compound defines, inside those of the compound around it.
+#[derive(Default)]
+pub(crate) struct Environment {
+    /// How many environments surround it.
+    pub(crate) depth: usize,
+    values: BTreeMap<Rc<str>, Rc<str>>,
+    parent: Option<Rc<Environment>>,
+}
+
+impl Environment {
+    /// Makes an empty environment inside `parent`.
+    pub(crate) fn inside(parent: Option<Rc<Environment>>) -> Self {
+        let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
+        Self { depth, values: BTreeMap::new(), parent }
+    }
+
+    /// Returns the innermost of `environment` and those around it that has fewer than `depth` around itself.
+    pub(crate) fn surrounding(environment: &Rc<Environment>, depth: usize) -> Option<Rc<Environment>> {
+        let mut found = Some(environment);
+        while let Some(environment) = found
+            && environment.depth >= depth
+        {
+            found = environment.parent.as_ref();
+        }
+        found.cloned()
+    }
+
+    /// Gives a variable its value, in place of an older one.
+    pub(crate) fn set(&mut self, name: Rc<str>, value: Rc<str>) {
+        self.values.insert(name, value);
+    }
+
+    fn value(&self, name: &str) -> Option<&Rc<str>> {
+        let mut environment = Some(self);
+        while let Some(here) = environment {
+            if let Some(value) = here.values.get(name) {
+                return Some(value);
+            }
+            environment = here.parent.as_deref();
+        }
+        None
+    }
+
+    /// Replaces the variables in `text`: outside quotes by their values, in double quotes by their values quoted.
+    ///
+    /// `$name`, `${name}`, `${name[word]}`, `${name-default}` and `$(name)` are variables; in single quotes, in
+    /// comments and after a backslash in double quotes there are none. What is not defined stays as it is.
+    pub(crate) fn expand<'t>(&self, text: &'t str, budget: &Budget) -> Cow<'t, str> {
+        self.expand_at(text, budget, 0)
+    }
+
+    fn expand_at<'t>(&self, text: &'t str, budget: &Budget, depth: usize) -> Cow<'t, str> {
+        if !text.contains('$') || depth > MAX_DEPTH || !budget.take(text.len()) {
+            return Cow::Borrowed(text);
+        }
+        let bytes = text.as_bytes();
+        let mut out = String::new();
+        let (mut at, mut copied) = (0, 0);
+        let mut quote = 0;
+        while at < bytes.len() {
+            match bytes[at] {
+                b'\\' if quote == b'"' => at += 1,
+                mark @ (b'"' | b'\'') if quote == 0 => quote = mark,
+                mark if mark == quote => quote = 0,
+                b'/' if quote == 0 && config::starts_comment(bytes, at) => {
+                    at = config::skip_comment(bytes, at);
+                    continue;
+                }
+                b'$' if quote != b'\'' => {
+                    let Some((reference, end)) = Reference::find(text, at) else {
+                        at += 1;
+                        continue;
+                    };
+                    let replacement = self.replace(&reference, budget, depth);
+                    if budget.is_empty() {
+                        return Cow::Borrowed(text);
+                    }
+                    if let Some(replacement) = replacement {
+                        out.push_str(&text[copied..at]);
+                        copied = end;
+                        if quote == b'"' {
+                            let quoted = config::quote(replacement.as_bytes());
+                            out.push_str(&quoted[1..quoted.len() - 1]);
+                        } else {
+                            out.push_str(&replacement);
+                        }
+                    }
+                    at = end;
+                    continue;
+                }
+                _ => (),
+            }
+            at += 1;
+        }
+        if copied == 0 {
+            return Cow::Borrowed(text);
+        }
+        out.push_str(&text[copied..]);
+        Cow::Owned(out)
+    }
+
+    /// Returns what stands for a reference; `None` when it stays as it is.
+    fn replace(&self, reference: &Reference<'_>, budget: &Budget, depth: usize) -> Option<String> {
+        let name = self.expand_at(reference.inner, budget, depth + 1);
+        let changed = name != reference.inner;
+        let parts = if reference.open == Some(b'{') { Parts::read(&name) } else { Parts::plain(&name) };
+        let value = if let Some(value) = self.value(parts.name) {
+            let value = self.expand_at(value, budget, depth + 1);
+            match parts.word {
+                Some(index) => Some(nth_word(&value, index).into()),
+                None => Some(value.into_owned()),
+            }
+        } else if let Some(default) = parts.default {
+            Some(self.expand_at(default, budget, depth + 1).into_owned())
+        } else if changed {
+            // The name itself had variables in it, and those are replaced.
+            let (open, close) = if reference.open == Some(b'{') { ("${", "}") } else { ("$(", ")") };
+            Some([open, &name, close].concat())
+        } else {
+            None
+        };
+        budget.take(value.as_ref().map_or(1, |value| value.len() + 1));
+        value
+    }
+}
+
+/// A reference to a variable in a text.
+struct Reference<'t> {
+    /// `{` or `(` when the name stands in such.
+    open: Option<u8>,
+    /// The name, or what stands in the braces.
+    inner: &'t str,
+}
+
+impl<'t> Reference<'t> {
+    /// Reads the reference that begins with the `$` at `at`. Returns it and where it ends.
+    fn find(text: &'t str, at: usize) -> Option<(Self, usize)> {
+        let bytes = text.as_bytes();
+        let start = at + 1;
+        match *bytes.get(start)? {
+            b'{' => {
+                let end = start + text[start..].find('}')?;
+                Some((Self { open: Some(b'{'), inner: &text[start + 1..end] }, end + 1))
+            }
+            b'(' => {
+                let end = closing_parenthesis(bytes, start + 1)?;
+                Some((Self { open: Some(b'('), inner: &text[start + 1..end] }, end + 1))
+            }
+            b'?' | b'#' | b'$' => Some((Self { open: None, inner: &text[start..=start] }, start + 1)),
+            byte if config::is_variable_byte(byte) => {
+                let length =
+                    bytes[start..].iter().take_while(|&&byte| config::is_variable_byte(byte)).count();
+                Some((Self { open: None, inner: &text[start..start + length] }, start + length))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns where the parenthesis closes whose content begins at `at`.
+fn closing_parenthesis(bytes: &[u8], mut at: usize) -> Option<usize> {
+    let mut level = 1_usize;
+    let mut quote = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'(' if quote == 0 => level += 1,
+            b')' if quote == 0 => level -= 1,
+            b'"' | b'\'' if quote == 0 => quote = byte,
+            b'"' | b'\'' if quote == byte => quote = 0,
+            b'\\' if quote != b'\'' => at += 1,
+            _ => (),
+        }
+        if level == 0 {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// What stands in `${...}`: `name`, `name[word]`, `name-default`.
+struct Parts<'t> {
+    name: &'t str,
+    word: Option<usize>,
+    default: Option<&'t str>,
+}
+
+impl<'t> Parts<'t> {
+    fn plain(name: &'t str) -> Self {
+        Self { name, word: None, default: None }
+    }
+
+    fn read(inner: &'t str) -> Self {
+        let inner = skip_space(inner);
+        let length = inner.bytes().take_while(|&byte| config::is_variable_byte(byte)).count();
+        let (name, rest) = inner.split_at(length);
+        let mut parts = Self::plain(name);
+        let mut rest = skip_space(rest);
+        if let Some(index) = rest.strip_prefix('[').map(skip_space) {
+            let digits = index.bytes().take_while(u8::is_ascii_digit).count();
+            if let Some(after) = index[digits..].strip_prefix(']') {
+                parts.word = index[..digits].parse().ok();
+                rest = skip_space(after);
+            }
+        }
+        parts.default = rest.strip_prefix('-');
+        parts
+    }
+}
+
+fn skip_space(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii() && config::is_space(c as u8))
+}
+
+/// Returns the word at `index`, counted from 0; empty when there are fewer.
+fn nth_word(text: &str, index: usize) -> &str {
+    let mut rest = text;
+    for _ in 0..index {
+        if rest.is_empty() {
+            break;
+        }
+        rest = config::first_word(rest).1;
+    }
+    config::first_word(rest).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Environment {
+        let mut outer = Environment::inside(None);
+        outer.set("o".into(), "outer $a".into());
+        outer.set("a".into(), "hidden".into());
+        let mut inner = Environment::inside(Some(Rc::new(outer)));
+        for (name, value) in
+            [("a", "A B C"), ("q", "say \"hi\" $$"), ("n", "2"), ("loop", "$loop x"), ("e", "")]
+        {
+            inner.set(name.into(), value.into());
+        }
+        inner
+    }
+
+    #[test]
+    fn variables_are_replaced() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(environment().expand(text, &Budget::new(10_000)), expected, "{text:?}");
+        };
+        check("", "");
+        check("$a, ${a}, $(a)", "A B C, A B C, A B C");
+        check("'$a' \"$a\" \"\\$a\" /* $a */ $a", "'$a' \"A B C\" \"\\$a\" /* $a */ A B C");
+        check("\"$q\"", "\"say \\\"hi\\\" \\$\\$\"");
+        check("${a[0]}${a[ 2]}${a[3]}", "AC");
+        check("${a[$n]}", "C");
+        check("$unknown ${unknown} $", "$unknown ${unknown} $");
+        check("${unknown-$a}", "A B C");
+        check("${x$n}", "${x2}");
+        check("$(x$n)", "$(x2)");
+        check("$o", "outer A B C");
+        check("$a$a", "A B CA B C");
+        check("[$e]", "[]");
+        check("${a", "${a");
+        check("é$aé", "éA B Cé");
+    }
+
+    #[test]
+    fn expansion_ends() {
+        let budget = Budget::new(10_000);
+        let text = environment().expand("$loop", &budget).into_owned();
+        assert!(text.starts_with("$loop x") && !budget.is_empty());
+        let mut bomb = Environment::inside(None);
+        for level in 0..9_u8 {
+            let value = alloc::format!("$v{}", level + 1).repeat(1000);
+            bomb.set(alloc::format!("v{level}").into(), value.into());
+        }
+        let budget = Budget::new(1_000_000);
+        bomb.expand("$v0", &budget);
+        assert!(budget.is_empty());
+    }
+}
