@@ -33,6 +33,8 @@ pub trait Runtime {
     fn environment(&self) -> &dyn Environment;
     fn names(&self) -> &Names;
     fn random(&self, element: usize) -> u32;
+    /// Starts every element's random sequence anew from one seed.
+    fn reseed(&self, seed: u64);
     fn ports(&self, element: usize) -> (usize, usize);
     fn is_push_input(&self, element: usize, port: usize) -> bool;
     fn is_push_output(&self, element: usize, port: usize) -> bool;
@@ -66,6 +68,8 @@ pub trait Runtime {
     fn stop(&self, count: i64);
     fn run_count(&self) -> i64;
     fn set_run_count(&self, count: i64);
+    /// Makes `element` the one that is asked when the driver would stop; `false` if there is another.
+    fn attach_driver(&self, element: usize) -> bool;
     fn say(&self, text: &str);
 }
 

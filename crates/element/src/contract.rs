@@ -55,6 +55,9 @@ pub trait Element: Sized + 'static {
         cx.schedule();
     }
 
+    /// The driver's count is used up. The element that manages the driver may raise it again.
+    fn stopped(&mut self, _cx: &mut Context) {}
+
     /// Makes it anew from new arguments while it runs (with `LIVE`); on failure nothing has changed.
     fn reconfigure(&mut self, args: Self::Args, setup: &mut Setup) -> Result<(), SetupError> {
         *self = Self::new(args, setup)?;
@@ -94,6 +97,7 @@ pub trait Object: Any {
     fn timer(&mut self, cx: &mut Context, timer: usize);
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor);
     fn woken(&mut self, cx: &mut Context);
+    fn stopped(&mut self, cx: &mut Context);
     fn is_live(&self) -> bool;
     fn reconfigure(&mut self, arguments: Arguments, setup: &mut Setup) -> Result<(), SetupError>;
     fn inherit(&mut self, old: &mut dyn Object, cx: &mut Context);
@@ -131,6 +135,10 @@ impl<E: Element> Object for E {
 
     fn woken(&mut self, cx: &mut Context) {
         Element::woken(self, cx);
+    }
+
+    fn stopped(&mut self, cx: &mut Context) {
+        Element::stopped(self, cx);
     }
 
     fn is_live(&self) -> bool {

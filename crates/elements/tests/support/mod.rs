@@ -1,0 +1,173 @@
+//! What the tests of the library share: an environment in memory, and one way to run a configuration.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use element::{Descriptor, Environment, IoError, Reader, Writer};
+use packet::Timestamp;
+use router::{Options, Registry, Router};
+
+/// Simulated runs start here.
+pub(crate) const START: Timestamp = Timestamp::from_parts(1_000_000_000, 0);
+/// The batch sizes at which everything must behave the same.
+pub(crate) const BATCHES: [usize; 3] = [1, 7, 256];
+/// Simulated time after which a run that does not end is stopped.
+const LONGEST: Timestamp = Timestamp::from_parts(3_600, 0);
+
+/// The content of a file that may be open for writing.
+type File = Rc<RefCell<Vec<u8>>>;
+
+/// Files in memory before those of the project, a console that is kept, no devices.
+#[derive(Default)]
+pub(crate) struct Memory {
+    files: RefCell<BTreeMap<String, File>>,
+    console: RefCell<String>,
+    polls: Cell<u64>,
+}
+
+impl Memory {
+    /// Everything that was written to the console.
+    pub(crate) fn console(&self) -> String {
+        self.console.borrow().clone()
+    }
+
+    /// The content of a file that was written.
+    pub(crate) fn file(&self, path: &str) -> Option<Vec<u8>> {
+        self.files.borrow().get(path).map(|file| file.borrow().clone())
+    }
+
+    /// Puts a file where configurations find it.
+    pub(crate) fn put(&self, path: &str, bytes: &[u8]) {
+        self.files.borrow_mut().insert(path.into(), Rc::new(RefCell::new(bytes.to_vec())));
+    }
+}
+
+struct Input {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Reader for Input {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
+        let count = into.len().min(self.bytes.len() - self.at);
+        into[..count].copy_from_slice(&self.bytes[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.bytes.len() as u64)
+    }
+
+    fn position(&self) -> u64 {
+        self.at as u64
+    }
+}
+
+struct Output(File);
+
+impl Writer for Output {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoError> {
+        Ok(())
+    }
+}
+
+impl Environment for Memory {
+    fn now(&self) -> Timestamp {
+        START
+    }
+
+    fn steady(&self) -> Timestamp {
+        START
+    }
+
+    fn seed(&self) -> u64 {
+        1
+    }
+
+    fn console(&self, text: &str) {
+        let mut console = self.console.borrow_mut();
+        console.push_str(text);
+        console.push('\n');
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
+        let bytes = match self.files.borrow().get(path) {
+            Some(file) => file.borrow().clone(),
+            None => std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path))
+                .map_err(|error| IoError::NotFound(error.to_string()))?,
+        };
+        Ok(Box::new(Input { bytes, at: 0 }))
+    }
+
+    fn create(&self, path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
+        let mut files = self.files.borrow_mut();
+        let file = files.entry(path.into()).or_default();
+        if !append {
+            file.borrow_mut().clear();
+        }
+        Ok(Box::new(Output(file.clone())))
+    }
+
+    fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
+        self.polls.set(self.polls.get() + 1);
+        Vec::new()
+    }
+}
+
+/// A run that is over.
+pub(crate) struct Run {
+    pub(crate) router: Router,
+    pub(crate) memory: Rc<Memory>,
+}
+
+/// Compiles and runs a configuration in simulated time until it ends.
+pub(crate) fn run(config: &str, batch: usize) -> Result<Run, String> {
+    run_with(config, batch, Rc::new(Memory::default()))
+}
+
+/// As `run`, with files put there before.
+pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result<Run, String> {
+    let registry = Registry::new(elements::REGISTRY);
+    let is_class = |name: &str| registry.has(name);
+    let compiled = click_lang::compile(config, &click_lang::Options::new("test", &is_class));
+    let told = |problems: &[click_lang::Diagnostic]| {
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    if compiled.has_errors() {
+        return Err(told(&compiled.diagnostics));
+    }
+    let options =
+        Options { batch, simulated: Some(START), seed: Some(1), packets: 1 << 14, ..Options::default() };
+    let mut router =
+        Router::new(compiled.graph, registry, memory.clone(), options).map_err(|all| told(&all))?;
+    router.run(Some(START + LONGEST));
+    Ok(Run { router, memory })
+}
+
+/// Checks `path = value` lines against handlers; says what differs.
+pub(crate) fn expectations(run: &Run, expect: &str) -> Vec<String> {
+    let mut failures = Vec::new();
+    for line in expect.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        let Some((path, wanted)) = line.split_once('=') else {
+            failures.push(format!("`{line}` is not of the form `path = value`"));
+            continue;
+        };
+        match run.router.read(path.trim(), "") {
+            Ok(value) if value.trim().replace('\n', "\\n") == wanted.trim() => {}
+            Ok(value) => {
+                failures.push(format!("{} is `{}`, not `{}`", path.trim(), value.trim(), wanted.trim()))
+            }
+            Err(error) => failures.push(format!("{}: {error}", path.trim())),
+        }
+    }
+    failures
+}

@@ -1,0 +1,244 @@
+//! From a graph to a router that is ready to run.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use click_lang::{Diagnostic, Graph, Severity};
+use element::{Arguments, Environment, Names, Object, Runtime, Setup, SetupError, SignalCell};
+use packet::{BATCH, Pool, Timestamp};
+
+use crate::core::{Clock, Core};
+use crate::hookup::{Hookup, error, hook_up, named};
+use crate::node::{Node, Notifier, Port};
+use crate::order;
+use crate::registry::Registry;
+use crate::schedule::Schedule;
+
+/// How a router runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most packets in a batch, 1 to 256. Results do not depend on it.
+    pub batch: usize,
+    /// The most packets alive at a time.
+    pub packets: usize,
+    /// Simulated time: where it starts. The clock then moves only when there is nothing to do.
+    pub simulated: Option<Timestamp>,
+    /// The seed of all randomness; without one the environment gives it.
+    pub seed: Option<u64>,
+    /// Whether the `hotconfig` handler may be written.
+    pub allow_reconfigure: bool,
+    /// The configuration as it was given, for the `config` handler.
+    pub source: String,
+    /// Whether a run ends when nothing can happen any more, rather than waiting to be stopped.
+    pub stop_when_idle: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            batch: BATCH,
+            packets: 1 << 18,
+            simulated: None,
+            seed: None,
+            allow_reconfigure: true,
+            source: String::new(),
+            stop_when_idle: true,
+        }
+    }
+}
+
+impl Core {
+    /// Checks the graph, makes and initialises its elements. Warnings are in the first place, all errors in the second.
+    pub(crate) fn build(
+        graph: Graph,
+        registry: Registry,
+        environment: Rc<dyn Environment>,
+        options: Options,
+        pool: Option<Pool>,
+    ) -> Result<(Box<Core>, Vec<Diagnostic>), Vec<Diagnostic>> {
+        let mut problems = Vec::new();
+        let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
+            return Err(problems);
+        };
+        let mut core = Core::assemble(graph, registry, environment, options, pool, hookup);
+        core.configure(&mut problems);
+        if problems.iter().all(|problem| problem.severity != Severity::Error) {
+            core.initialize(&mut problems);
+        }
+        if problems.iter().any(|problem| problem.severity == Severity::Error) {
+            return Err(problems);
+        }
+        Ok((core, problems))
+    }
+
+    fn assemble(
+        graph: Graph,
+        registry: Registry,
+        environment: Rc<dyn Environment>,
+        mut options: Options,
+        pool: Option<Pool>,
+        hookup: Hookup,
+    ) -> Box<Core> {
+        options.batch = options.batch.clamp(1, BATCH);
+        let seed = options.seed.unwrap_or_else(|| environment.seed());
+        let order = order::analyse(&hookup);
+        let Hookup { classes, inputs, outputs } = hookup;
+        let mut nodes = Vec::with_capacity(classes.len());
+        let ends = inputs.into_iter().zip(outputs);
+        let orders = order.groups.into_iter().zip(order.serial);
+        for (index, ((element, class), ((inputs, outputs), (groups, serial)))) in
+            graph.elements.iter().zip(classes).zip(ends.zip(orders)).enumerate()
+        {
+            nodes.push(Node {
+                name: element.name.clone(),
+                class,
+                config: RefCell::new(element.config.clone()),
+                location: element.location.clone(),
+                object: RefCell::new(None),
+                inputs: inputs.into_iter().map(Port::new).collect(),
+                outputs: outputs.into_iter().map(Port::new).collect(),
+                groups,
+                serial,
+                drops: RefCell::default(),
+                random: Cell::new(element_seed(seed, index)),
+                empty: Notifier::default(),
+                // There is room until somebody says otherwise.
+                full: Notifier { cell: SignalCell::new(true), ..Notifier::default() },
+                work: Cell::default(),
+            });
+        }
+        let by_name: BTreeMap<_, _> =
+            nodes.iter().enumerate().map(|(index, node)| (node.name.clone(), index)).collect();
+        let clock = Clock::default();
+        clock.simulated.set(options.simulated);
+        Box::new(Core {
+            schedule: RefCell::new(Schedule::new(nodes.len())),
+            pool: pool.unwrap_or_else(|| Pool::new(options.packets)),
+            nodes,
+            graph,
+            registry,
+            options,
+            environment,
+            names: Names::new(),
+            by_name,
+            timers: RefCell::default(),
+            watched: RefCell::default(),
+            woken: RefCell::default(),
+            deferred: RefCell::default(),
+            run_count: Cell::new(1),
+            turns_left: Cell::new(1),
+            driver: Cell::new(None),
+            clock,
+            outputs: RefCell::default(),
+            stacks: RefCell::default(),
+            successor: RefCell::default(),
+        })
+    }
+
+    fn in_order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        order.sort_by_key(|index| self.nodes.get(*index).map(|node| node.class.info.phase));
+        order
+    }
+
+    fn configure(&mut self, problems: &mut Vec<Diagnostic>) {
+        let mut strict = false;
+        for index in self.in_order() {
+            let Some(node) = self.nodes.get(index) else { continue };
+            let (made, warnings, wants_strict) = self.make(index, &node.config.borrow());
+            strict |= wants_strict;
+            for text in warnings {
+                let message = self.context("While configuring", index, &text);
+                problems.push(Diagnostic::new(Severity::Warning, node.location.clone(), message));
+            }
+            match made {
+                Ok(object) => *node.object.borrow_mut() = Some(object),
+                Err(error) => problems.push(self.problem("While configuring", index, &error)),
+            }
+        }
+        if strict {
+            self.options.batch = 1;
+        }
+    }
+
+    fn make(&self, index: usize, config: &str) -> (Result<Box<dyn Object>, SetupError>, Vec<String>, bool) {
+        let Some(node) = self.nodes.get(index) else {
+            return (Err(SetupError::default()), Vec::new(), false);
+        };
+        let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
+        let made = node.class.create(Arguments::new(config), &mut setup);
+        (made, setup.warnings, setup.strict)
+    }
+
+    fn initialize(&self, problems: &mut Vec<Diagnostic>) {
+        for index in self.in_order() {
+            if let Some(Err(error)) = self.call(index, |object, cx| object.initialize(cx)) {
+                problems.push(self.problem("While initializing", index, &error));
+                return;
+            }
+            self.settle();
+        }
+    }
+
+    fn problem(&self, what: &str, index: usize, problem: &SetupError) -> Diagnostic {
+        let text =
+            if problem.messages.is_empty() { "unspecified error".to_string() } else { problem.to_string() };
+        let location = self.nodes.get(index).map(|node| node.location.clone());
+        error(location, self.context(what, index, &text))
+    }
+
+    fn context(&self, what: &str, index: usize, text: &str) -> String {
+        format!("{what} ‘{}’:\n  {}", named(&self.graph, index), text.replace('\n', "\n  "))
+    }
+
+    /// Takes over what the elements of `old` know.
+    pub(crate) fn inherit(&self, old: &Core) {
+        self.run_count.set(old.run_count.get().max(1));
+        for index in self.in_order() {
+            let Some(node) = self.nodes.get(index) else { continue };
+            let Some(before) = old.by_name.get(&node.name).and_then(|index| old.nodes.get(*index)) else {
+                continue;
+            };
+            if before.class.info.name != node.class.info.name {
+                continue;
+            }
+            let mut guard = before.object.borrow_mut();
+            if let Some(before) = guard.as_mut() {
+                self.call(index, |object, cx| object.inherit(before.as_mut(), cx));
+            }
+        }
+        self.settle();
+    }
+
+    /// Gives an element new arguments while it runs; on failure nothing has changed.
+    pub(crate) fn reconfigure(&self, index: usize, config: &str) -> Result<(), element::HandlerError> {
+        let Some(node) = self.nodes.get(index) else { return Ok(()) };
+        let live = self.call(index, |object, _| object.is_live());
+        if live != Some(true) {
+            let text = format!("cannot reconfigure ‘{}’ live", named(&self.graph, index));
+            return Err(element::HandlerError::Rejected(text));
+        }
+        let result = self.call(index, |object, _| {
+            let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
+            object.reconfigure(Arguments::new(config), &mut setup)
+        });
+        match result {
+            Some(Ok(())) => {
+                *node.config.borrow_mut() = config.to_string();
+                Ok(())
+            }
+            Some(Err(error)) => Err(error.into()),
+            None => Err(element::HandlerError::Busy(node.name.clone())),
+        }
+    }
+}
+
+/// The start of an element's random sequence.
+pub(crate) fn element_seed(seed: u64, index: usize) -> u64 {
+    seed ^ (index as u64 + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}

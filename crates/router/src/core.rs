@@ -1,0 +1,133 @@
+//! The state of a running router: what elements reach through their context.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use click_lang::Graph;
+use element::{Context, Descriptor, Environment, Names, Object, Outputs};
+use packet::{Pool, Timestamp};
+
+use crate::build::Options;
+use crate::deliver::Delivery;
+use crate::node::Node;
+use crate::registry::Registry;
+use crate::schedule::Schedule;
+use crate::timers::Timers;
+
+/// The state of a running router.
+pub(crate) struct Core {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) graph: Graph,
+    pub(crate) registry: Registry,
+    pub(crate) options: Options,
+    pub(crate) environment: Rc<dyn Environment>,
+    pub(crate) pool: Pool,
+    pub(crate) names: Names,
+    pub(crate) by_name: BTreeMap<String, usize>,
+    pub(crate) schedule: RefCell<Schedule>,
+    pub(crate) timers: RefCell<Timers>,
+    pub(crate) watched: RefCell<BTreeMap<Descriptor, Watch>>,
+    /// Elements to be told that a signal became active, and handlers to be written, when nothing is being called.
+    pub(crate) woken: RefCell<Vec<usize>>,
+    pub(crate) deferred: RefCell<VecDeque<(usize, String, String)>>,
+    pub(crate) run_count: Cell<i64>,
+    pub(crate) turns_left: Cell<usize>,
+    pub(crate) driver: Cell<Option<usize>>,
+    pub(crate) clock: Clock,
+    /// Kept for reuse: one for each level of nesting.
+    pub(crate) outputs: RefCell<Vec<Outputs>>,
+    pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,
+    /// A checked and initialised router that takes over at the next opportunity.
+    pub(crate) successor: RefCell<Option<Box<Core>>>,
+}
+
+/// Who watches a descriptor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    pub(crate) read: Vec<usize>,
+    pub(crate) write: Vec<usize>,
+}
+
+/// Time, as elements see it: read at most once in a turn, or simulated.
+#[derive(Default)]
+pub(crate) struct Clock {
+    pub(crate) now: Cell<Option<Timestamp>>,
+    pub(crate) steady: Cell<Option<Timestamp>>,
+    pub(crate) simulated: Cell<Option<Timestamp>>,
+}
+
+impl Clock {
+    /// Lets the next reader look at the time anew.
+    pub(crate) fn turn(&self) {
+        self.now.set(None);
+        self.steady.set(None);
+    }
+}
+
+impl Core {
+    /// Calls an element and delivers what it emits; `None` if it is being called already.
+    pub(crate) fn call<R>(
+        &self,
+        element: usize,
+        run: impl FnOnce(&mut dyn Object, &mut Context) -> R,
+    ) -> Option<R> {
+        let node = self.nodes.get(element)?;
+        let mut outputs = self.take_outputs();
+        let result = {
+            let mut guard = node.object.try_borrow_mut().ok()?;
+            let object = guard.as_mut()?;
+            run(object.as_mut(), &mut Context::new(self, &mut outputs, &node.groups, element))
+        };
+        if !outputs.is_empty() {
+            self.deliver(element, &mut outputs);
+        }
+        self.outputs.borrow_mut().push(outputs);
+        Some(result)
+    }
+
+    pub(crate) fn take_outputs(&self) -> Outputs {
+        self.outputs.borrow_mut().pop().unwrap_or_else(|| Outputs::new(self.options.batch))
+    }
+
+    /// Tells elements that were woken and writes deferred handlers. Called when no element is being called.
+    pub(crate) fn settle(&self) {
+        loop {
+            let woken = self.woken.borrow_mut().pop();
+            if let Some(element) = woken {
+                self.call(element, |object, cx| object.woken(cx));
+                continue;
+            }
+            let write = self.deferred.borrow_mut().pop_front();
+            let Some((from, path, value)) = write else { return };
+            if let Err(error) = self.write_path(Some(from), &path, &value) {
+                let name = self.nodes.get(from).map_or("", |node| &node.name);
+                self.environment.console(&alloc::format!("{name}: {path}: {error}"));
+            }
+        }
+    }
+
+    /// The number of the element called `name`, as seen from inside the compound elements that `from` is in.
+    pub(crate) fn find_from(&self, from: Option<usize>, name: &str) -> Option<usize> {
+        let mut scope = from.and_then(|from| self.nodes.get(from)).map_or("", |node| &node.name);
+        while let Some((outer, _)) = scope.rsplit_once('/') {
+            scope = outer;
+            let mut path = String::with_capacity(scope.len() + 1 + name.len());
+            path.push_str(scope);
+            path.push('/');
+            path.push_str(name);
+            if let Some(found) = self.by_name.get(&path) {
+                return Some(*found);
+            }
+        }
+        self.by_name.get(name).copied()
+    }
+
+    /// Whether nothing will ever happen again unless the outside world does something.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.schedule.borrow().is_idle() && self.successor.borrow().is_none()
+    }
+}

@@ -1,0 +1,87 @@
+//! Moving batches between elements.
+
+use element::{Context, Outputs};
+use packet::Batch;
+
+use crate::core::Core;
+
+/// A batch on its way to an input.
+pub(crate) struct Delivery {
+    element: usize,
+    port: usize,
+    batch: Batch,
+}
+
+/// Deliveries that one turn may cause. A loop of elements that drops nothing would run for ever.
+const MOST_DELIVERIES: usize = 1 << 22;
+
+impl Core {
+    /// Delivers what `from` has emitted, and all that follows from it: depth first, with a stack of its own instead of
+    /// recursion, so that no configuration is too deep.
+    pub(crate) fn deliver(&self, from: usize, outputs: &mut Outputs) {
+        let mut stack = self.stacks.borrow_mut().pop().unwrap_or_default();
+        self.route(from, outputs, &mut stack);
+        let mut left = MOST_DELIVERIES;
+        while let Some(mut delivery) = stack.pop() {
+            let Some(node) = self.nodes.get(delivery.element) else { continue };
+            let most = if node.serial { 1 } else { self.options.batch };
+            if delivery.batch.len() > most {
+                let mut first = outputs.batch();
+                delivery.batch.drain_front(most).for_each(|packet| first.push(packet));
+                let Delivery { element, port, .. } = delivery;
+                stack.push(delivery);
+                delivery = Delivery { element, port, batch: first };
+            }
+            left -= 1;
+            let count = delivery.batch.len();
+            if left == 0 {
+                node.drop("endless_loop", count as u64);
+                stack.drain(..).for_each(|delivery| outputs.recycle(delivery.batch));
+                break;
+            }
+            if let Some(port) = node.inputs.get(delivery.port) {
+                port.add(count);
+            }
+            match node.object.try_borrow_mut().as_deref_mut() {
+                Ok(Some(object)) => {
+                    let mut cx = Context::new(self, outputs, &node.groups, delivery.element);
+                    object.push(&mut cx, delivery.port, delivery.batch);
+                }
+                // Pushed to by something that it pulls from: its call is not over.
+                _ => node.drop("reentered", count as u64),
+            }
+            if !outputs.is_empty() {
+                self.route(delivery.element, outputs, &mut stack);
+            }
+        }
+        self.stacks.borrow_mut().push(stack);
+    }
+
+    /// Turns what an element has emitted into deliveries.
+    #[inline]
+    fn route(&self, from: usize, outputs: &mut Outputs, stack: &mut alloc::vec::Vec<Delivery>) {
+        let Some(node) = self.nodes.get(from) else { return };
+        outputs.take_reversed(|port, batch| {
+            match node.outputs.get(port).map(|port| (port, port.peer.filter(|_| port.end.push))) {
+                Some((port, Some((element, to)))) => {
+                    port.add(batch.len());
+                    stack.push(Delivery { element, port: to, batch });
+                }
+                _ => node.drop("not_connected", batch.len() as u64),
+            }
+        });
+    }
+
+    /// Pulls at most `most` packets from input `port` of `element`.
+    pub(crate) fn pull_from(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
+        let Some(input) = self.nodes.get(element).and_then(|node| node.inputs.get(port)) else { return };
+        let Some((peer, peer_port)) = input.peer.filter(|_| !input.end.push) else { return };
+        let before = into.len();
+        self.call(peer, |object, cx| object.pull(cx, peer_port, most, into));
+        let count = into.len() - before;
+        input.add(count);
+        if let Some(output) = self.nodes.get(peer).and_then(|node| node.outputs.get(peer_port)) {
+            output.add(count);
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Handlers by path, and those that every element and the router itself have.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use element::{HandlerError, HandlerInfo, HandlerKind, HandlerTarget, Runtime};
+
+use crate::build::Options;
+use crate::core::Core;
+use crate::router::ROUTER_VERSION;
+
+const fn read(name: &'static str, summary: &'static str) -> HandlerInfo {
+    HandlerInfo { name, kind: HandlerKind::Read, calm: true, summary }
+}
+
+const fn write(name: &'static str, summary: &'static str) -> HandlerInfo {
+    HandlerInfo { name, kind: HandlerKind::Write, calm: false, summary }
+}
+
+/// Handlers of every element.
+pub(crate) const ELEMENT: &[HandlerInfo] = &[
+    read("name", "The element's name."),
+    read("class", "The element's class."),
+    read("config", "The element's configuration."),
+    write("config", "Changes the configuration while the element runs, if it can."),
+    read("ports", "The ports, and what each is connected to."),
+    read("handlers", "The handlers: a name and r, w or rw a line."),
+    read("icounts", "Packets that came in, a line for each input."),
+    read("ocounts", "Packets that went out, a line for each output."),
+    read("losses", "Packets that the element lost: a reason and a count a line."),
+];
+
+/// Handlers of every element that has a task.
+pub(crate) const TASK: &[HandlerInfo] = &[
+    read("cycles", "Nanoseconds that the task took, and how often it ran."),
+    read("scheduled", "Whether the task is on the run queue."),
+    write("scheduled", "Puts the task on the run queue, or takes it off."),
+    read("tickets", "The task's tickets: its share of the turns."),
+    write("tickets", "Sets the task's tickets."),
+    read("home_thread", "The thread that runs the task: 0."),
+];
+
+/// Handlers of the router.
+pub(crate) const ROUTER: &[HandlerInfo] = &[
+    read("classes", "The classes that the registry has, one a line."),
+    read("config", "The configuration as it was given."),
+    read("driver", "The kind of driver."),
+    read("flatconfig", "The configuration without compound elements."),
+    read("handlers", "The handlers of the router."),
+    read("list", "The number of elements, then their names."),
+    read("packages", "Packages that were loaded: none."),
+    read("requirements", "What the configuration requires."),
+    read("version", "The version of Click that is spoken."),
+    write("hotconfig", "Takes a new configuration and carries the state over, or leaves all as it is."),
+    write("stop", "Takes the given number, or 1, off the driver's count."),
+];
+
+impl Core {
+    /// Finds the element and the handler that a path names, as seen from `from`.
+    pub(crate) fn resolve_path(
+        &self,
+        from: Option<usize>,
+        path: &str,
+    ) -> Result<HandlerTarget, HandlerError> {
+        let Some((name, handler)) = path.rsplit_once('.') else {
+            return Ok(HandlerTarget { element: None, handler: path.to_string() });
+        };
+        if name.is_empty() {
+            return Ok(HandlerTarget { element: None, handler: handler.to_string() });
+        }
+        // Click numbers elements from 1 in this notation.
+        let by_number =
+            || name.parse::<usize>().ok()?.checked_sub(1).filter(|index| *index < self.nodes.len());
+        match self.find_from(from, name).or_else(by_number) {
+            Some(element) => Ok(HandlerTarget { element: Some(element), handler: handler.to_string() }),
+            None => Err(HandlerError::NoElement(name.to_string())),
+        }
+    }
+
+    pub(crate) fn read_path(
+        &self,
+        from: Option<usize>,
+        path: &str,
+        parameter: &str,
+    ) -> Result<String, HandlerError> {
+        let target = self.resolve_path(from, path)?;
+        let full = |error| with_path(error, path);
+        let Some(index) = target.element else {
+            return self.read_global(&target.handler).map_err(full);
+        };
+        let own = self.call(index, |object, cx| object.read(cx, &target.handler, parameter));
+        match own {
+            Some(Err(HandlerError::NoHandler(_))) => self.read_standard(index, &target.handler).map_err(full),
+            Some(answer) => answer.map_err(full),
+            None => self.read_standard(index, &target.handler).map_err(|error| match error {
+                HandlerError::NoHandler(_) => HandlerError::Busy(path.to_string()),
+                other => full(other),
+            }),
+        }
+    }
+
+    pub(crate) fn write_path(
+        &self,
+        from: Option<usize>,
+        path: &str,
+        value: &str,
+    ) -> Result<(), HandlerError> {
+        let target = self.resolve_path(from, path)?;
+        let full = |error| with_path(error, path);
+        let Some(index) = target.element else {
+            return self.write_global(&target.handler, value).map_err(full);
+        };
+        let own = self.call(index, |object, cx| object.write(cx, &target.handler, value));
+        match own {
+            Some(Err(HandlerError::NoHandler(_))) => {
+                self.write_standard(index, &target.handler, value).map_err(full)
+            }
+            Some(answer) => answer.map_err(full),
+            None => Err(HandlerError::Busy(path.to_string())),
+        }
+    }
+
+    /// The handlers of an element, its own first, or of the router.
+    pub(crate) fn list_handlers(&self, element: Option<usize>) -> Vec<HandlerInfo> {
+        let Some(index) = element else { return ROUTER.to_vec() };
+        let Some(node) = self.nodes.get(index) else { return Vec::new() };
+        let mut handlers = node.class.handlers();
+        let standard = ELEMENT.iter().chain(if node.class.info.task { TASK } else { &[] });
+        for info in standard {
+            if !handlers.iter().any(|own| own.name == info.name && is_read(own) == is_read(info)) {
+                handlers.push(*info);
+            }
+        }
+        handlers
+    }
+
+    fn read_standard(&self, index: usize, handler: &str) -> Result<String, HandlerError> {
+        let unknown = || HandlerError::NoHandler(handler.to_string());
+        let node = self.nodes.get(index).ok_or_else(unknown)?;
+        let counts = |ports: &[crate::node::Port]| {
+            ports.iter().fold(String::new(), |mut text, port| {
+                let _ = writeln!(text, "{}", port.count.get());
+                text
+            })
+        };
+        Ok(match handler {
+            "name" => node.name.clone(),
+            "class" => node.class.info.name.to_string(),
+            "config" => node.config.borrow().clone(),
+            "ports" => self.ports_text(index),
+            "handlers" => handlers_text(&self.list_handlers(Some(index))),
+            "icounts" => counts(&node.inputs),
+            "ocounts" => counts(&node.outputs),
+            "losses" => node.drops.borrow().iter().fold(String::new(), |mut text, (reason, count)| {
+                let _ = writeln!(text, "{reason} {count}");
+                text
+            }),
+            "cycles" if node.class.info.task => {
+                let (time, calls) = node.work.get();
+                format!("{time} {calls}")
+            }
+            "scheduled" if node.class.info.task => self.is_scheduled(index).to_string(),
+            "tickets" if node.class.info.task => self.tickets(index).to_string(),
+            "home_thread" if node.class.info.task => "0".to_string(),
+            _ => {
+                let written = self.list_handlers(Some(index)).iter().any(|info| info.name == handler);
+                return Err(if written { wrong(handler, true) } else { unknown() });
+            }
+        })
+    }
+
+    fn write_standard(&self, index: usize, handler: &str, value: &str) -> Result<(), HandlerError> {
+        let task = self.nodes.get(index).is_some_and(|node| node.class.info.task);
+        match handler {
+            "config" => self.reconfigure(index, value),
+            "scheduled" if task => {
+                match value.trim() {
+                    "1" | "true" | "yes" | "" => self.schedule(index),
+                    "0" | "false" | "no" => self.unschedule(index),
+                    _ => return Err(HandlerError::new("syntax error")),
+                }
+                Ok(())
+            }
+            "tickets" if task => {
+                let tickets = value.trim().parse().map_err(|_| HandlerError::new("syntax error"))?;
+                self.set_tickets(index, tickets);
+                Ok(())
+            }
+            _ => {
+                let read = self.list_handlers(Some(index)).iter().any(|info| info.name == handler);
+                Err(if read { wrong(handler, false) } else { HandlerError::NoHandler(handler.to_string()) })
+            }
+        }
+    }
+
+    fn read_global(&self, handler: &str) -> Result<String, HandlerError> {
+        let lines = |lines: &mut dyn Iterator<Item = String>| {
+            lines.fold(String::new(), |text, line| text + &line + "\n")
+        };
+        Ok(match handler {
+            "version" => ROUTER_VERSION.to_string(),
+            "driver" => "userlevel".to_string(),
+            "packages" => String::new(),
+            "classes" => lines(&mut self.registry.classes().map(|class| class.info.name.to_string())),
+            "config" => self.source(),
+            "flatconfig" => click_lang::flatten(&self.graph),
+            "handlers" => handlers_text(ROUTER),
+            "list" => {
+                format!("{}\n", self.nodes.len())
+                    + &lines(&mut self.nodes.iter().map(|node| node.name.clone()))
+            }
+            "requirements" => {
+                lines(&mut self.graph.requirements.iter().map(|requirement| requirement.value.clone()))
+            }
+            _ => {
+                let written = ROUTER.iter().any(|info| info.name == handler);
+                let unknown = HandlerError::NoHandler(handler.to_string());
+                return Err(if written { wrong(handler, true) } else { unknown });
+            }
+        })
+    }
+
+    fn write_global(&self, handler: &str, value: &str) -> Result<(), HandlerError> {
+        match handler {
+            "stop" => {
+                self.stop(value.trim().parse().unwrap_or(1));
+                Ok(())
+            }
+            "hotconfig" if self.options.allow_reconfigure => self.prepare(value),
+            _ => {
+                let read = ROUTER.iter().any(|info| info.name == handler);
+                Err(if read { wrong(handler, false) } else { HandlerError::NoHandler(handler.to_string()) })
+            }
+        }
+    }
+
+    /// Compiles, builds and initialises a successor, which takes over between two turns.
+    fn prepare(&self, text: &str) -> Result<(), HandlerError> {
+        let is_class = |name: &str| self.registry.has(name);
+        let options = click_lang::Options::new("<hotconfig>", &is_class);
+        let compiled = click_lang::compile(text, &options);
+        let complain = |problems: &[click_lang::Diagnostic]| {
+            let text: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            HandlerError::Rejected(text.join("\n"))
+        };
+        if compiled.has_errors() {
+            return Err(complain(&compiled.diagnostics));
+        }
+        let successor = Core::build(
+            compiled.graph,
+            self.registry,
+            self.environment.clone(),
+            Options { source: text.to_string(), ..self.options.clone() },
+            Some(self.pool.clone()),
+        );
+        let (successor, _): (Box<Core>, _) = successor.map_err(|problems| complain(&problems))?;
+        *self.successor.borrow_mut() = Some(successor);
+        Ok(())
+    }
+
+    fn source(&self) -> String {
+        let compact = self.graph.requirements.iter().any(|requirement| requirement.value == "compact_config");
+        if compact { String::new() } else { self.options.source.clone() }
+    }
+
+    fn ports_text(&self, index: usize) -> String {
+        let Some(node) = self.nodes.get(index) else { return String::new() };
+        let mut text = String::new();
+        for (kind, ports, input) in [("input", &node.inputs, true), ("output", &node.outputs, false)] {
+            let plural = if ports.len() == 1 { "" } else { "s" };
+            let _ = writeln!(text, "{} {kind}{plural}", ports.len());
+            for port in ports {
+                let push = if port.end.push { "push" } else { "pull" };
+                let peers: Vec<String> = port
+                    .end
+                    .peers
+                    .iter()
+                    .filter_map(|(peer, number)| {
+                        let name = &self.nodes.get(*peer)?.name;
+                        Some(if input { format!("{name} [{number}]") } else { format!("[{number}] {name}") })
+                    })
+                    .collect();
+                let arrow = if input { "<-" } else { "->" };
+                let _ = writeln!(text, "{push}\t{arrow}\t{}", peers.join(", "));
+            }
+        }
+        text
+    }
+}
+
+fn is_read(info: &HandlerInfo) -> bool {
+    info.kind != HandlerKind::Write
+}
+
+fn wrong(handler: &str, read: bool) -> HandlerError {
+    HandlerError::Wrong { path: handler.to_string(), read }
+}
+
+/// Names the whole path where an element named only the handler.
+fn with_path(error: HandlerError, path: &str) -> HandlerError {
+    match error {
+        HandlerError::NoHandler(_) => HandlerError::NoHandler(path.to_string()),
+        HandlerError::Wrong { read, .. } => HandlerError::Wrong { path: path.to_string(), read },
+        other => other,
+    }
+}
+
+/// A line for each name, `count` TAB `r`, as Click's `handlers` handlers print.
+fn handlers_text(handlers: &[HandlerInfo]) -> String {
+    let mut names: Vec<&str> = handlers.iter().map(|info| info.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().fold(String::new(), |mut text, name| {
+        let has = |read| handlers.iter().any(|info| info.name == *name && is_read(info) == read);
+        let parameter =
+            handlers.iter().any(|info| info.name == *name && info.kind == HandlerKind::ReadWithParameter);
+        let _ = writeln!(
+            text,
+            "{name}\t{}{}{}",
+            if has(true) { "r" } else { "" },
+            if has(false) { "w" } else { "" },
+            if parameter { "+" } else { "" }
+        );
+        text
+    })
+}

@@ -1,0 +1,166 @@
+//! Connections: which ports exist, that each is used as often as it may be, and the tables that delivery uses.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use click_lang::{Diagnostic, Graph, Location, Severity};
+use element::Class;
+
+use crate::ports::{self, Processing};
+use crate::processing;
+use crate::registry::Registry;
+
+/// A port of an element.
+pub(crate) type Place = (usize, usize);
+
+/// A checked graph: classes, ports and what each port is connected to.
+pub(crate) struct Hookup {
+    pub(crate) classes: Vec<&'static Class>,
+    /// For each element its inputs.
+    pub(crate) inputs: Vec<Vec<End>>,
+    /// For each element its outputs.
+    pub(crate) outputs: Vec<Vec<End>>,
+}
+
+/// One port.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) push: bool,
+    /// The ports at the other end; one, for a push output and for a pull input.
+    pub(crate) peers: Vec<Place>,
+}
+
+/// Checks classes, ports and push and pull, without making any element.
+pub fn check(graph: &Graph, registry: &Registry) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    hook_up(graph, registry, &mut problems);
+    problems
+}
+
+/// Checks the graph and resolves its ports; `None` if there was an error.
+pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
+    let mut classes = Vec::with_capacity(graph.elements.len());
+    for element in &graph.elements {
+        match registry.find(&element.class) {
+            Some(class) => classes.push(class),
+            None => problems.push(Diagnostic::error(
+                element.location.clone(),
+                format!("unknown element class ‘{}’", element.class),
+            )),
+        }
+    }
+    if classes.len() != graph.elements.len() {
+        return None;
+    }
+    let before = problems.len();
+    let counts = count_ports(graph, &classes, problems);
+    if problems.len() > before {
+        return None;
+    }
+    let processing = processing::resolve(graph, &classes, &counts, problems);
+    let mut hookup = Hookup { classes, inputs: Vec::new(), outputs: Vec::new() };
+    for (pair, count) in processing.iter().zip(&counts) {
+        let ends = |side: &[Processing], count: usize| {
+            let end = |port| End { push: side.get(port) != Some(&Processing::Pull), peers: Vec::new() };
+            (0..count).map(end).collect::<Vec<_>>()
+        };
+        hookup.inputs.push(ends(&pair.0, count.0));
+        hookup.outputs.push(ends(&pair.1, count.1));
+    }
+    connect(graph, &mut hookup);
+    check_use(graph, &hookup, problems);
+    (problems.len() == before).then_some(hookup)
+}
+
+/// An error, at a place if there is one.
+pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
+    let severity = Severity::Error;
+    Diagnostic { severity, location, message, related: Vec::new(), hint: None }
+}
+
+/// An element as messages name it.
+pub(crate) fn named(graph: &Graph, element: usize) -> String {
+    graph
+        .elements
+        .get(element)
+        .map_or_else(String::new, |element| format!("{} :: {}", element.name, element.class))
+}
+
+fn count_ports(
+    graph: &Graph,
+    classes: &[&'static Class],
+    problems: &mut Vec<Diagnostic>,
+) -> Vec<(usize, usize)> {
+    let mut used = alloc::vec![(0, 0); classes.len()];
+    for connection in &graph.connections {
+        if let Some(used) = used.get_mut(connection.from.element) {
+            used.1 = used.1.max(connection.from.port + 1);
+        }
+        if let Some(used) = used.get_mut(connection.to.element) {
+            used.0 = used.0.max(connection.to.port + 1);
+        }
+    }
+    let counts: Vec<_> =
+        classes.iter().zip(&used).map(|(class, used)| ports::port_counts(class.info.ports, *used)).collect();
+    for (element, (count, used)) in counts.iter().zip(&used).enumerate() {
+        let sides = [("input", count.0, used.0), ("output", count.1, used.1)];
+        for (kind, count, used) in sides {
+            // One message for the first of the ports that do not exist is enough where thousands are named.
+            if used > count
+                && let Some(declared) = graph.elements.get(element)
+            {
+                let message = format!("‘{}’ has no {kind} {count}", named(graph, element));
+                problems.push(Diagnostic::error(declared.location.clone(), message));
+            }
+        }
+    }
+    counts
+}
+
+fn connect(graph: &Graph, hookup: &mut Hookup) {
+    let mut seen = BTreeMap::new();
+    for connection in &graph.connections {
+        let from = (connection.from.element, connection.from.port);
+        let to = (connection.to.element, connection.to.port);
+        if seen.insert((from, to), ()).is_some() {
+            continue;
+        }
+        if let Some(end) = hookup.outputs.get_mut(from.0).and_then(|ends| ends.get_mut(from.1)) {
+            end.peers.push(to);
+        }
+        if let Some(end) = hookup.inputs.get_mut(to.0).and_then(|ends| ends.get_mut(to.1)) {
+            end.peers.push(from);
+        }
+    }
+}
+
+fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
+    let mut complain = |element: usize, message: String| {
+        if let Some(declared) = graph.elements.get(element) {
+            problems.push(Diagnostic::error(declared.location.clone(), message));
+        }
+    };
+    let sides =
+        [("input", "pull input", &hookup.inputs, false), ("output", "push output", &hookup.outputs, true)];
+    for (_, active_kind, sides, active) in &sides {
+        for (element, ends) in sides.iter().enumerate() {
+            for (port, end) in ends.iter().enumerate() {
+                if end.peers.len() > 1 && end.push == *active {
+                    complain(
+                        element,
+                        format!("illegal reuse of ‘{}’ {active_kind} {port}", named(graph, element)),
+                    );
+                }
+            }
+        }
+    }
+    for (kind, _, sides, _) in &sides {
+        for (element, ends) in sides.iter().enumerate() {
+            for (port, _) in ends.iter().enumerate().filter(|(_, end)| end.peers.is_empty()) {
+                complain(element, format!("‘{}’ {kind} {port} unused", named(graph, element)));
+            }
+        }
+    }
+}

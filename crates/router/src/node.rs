@@ -1,0 +1,69 @@
+//! What the router keeps of one element.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use click_lang::Location;
+use element::{Class, Object, SignalCell};
+
+use crate::hookup::{End, Place};
+
+/// One element and its surroundings.
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) class: &'static Class,
+    pub(crate) config: RefCell<String>,
+    pub(crate) location: Location,
+    /// `None` until it has been made; borrowed while it is being called.
+    pub(crate) object: RefCell<Option<Box<dyn Object>>>,
+    pub(crate) inputs: Vec<Port>,
+    pub(crate) outputs: Vec<Port>,
+    pub(crate) groups: Vec<u16>,
+    pub(crate) serial: bool,
+    pub(crate) drops: RefCell<Vec<(&'static str, u64)>>,
+    pub(crate) random: Cell<u64>,
+    pub(crate) empty: Notifier,
+    pub(crate) full: Notifier,
+    /// Nanoseconds and calls of the task, for the `cycles` handler.
+    pub(crate) work: Cell<(u64, u64)>,
+}
+
+/// A port while the router runs.
+pub(crate) struct Port {
+    pub(crate) end: End,
+    /// The one port at the other end, of a push output or a pull input.
+    pub(crate) peer: Option<Place>,
+    pub(crate) count: Cell<u64>,
+}
+
+/// A signal that an element gives, and who listens.
+#[derive(Default)]
+pub(crate) struct Notifier {
+    pub(crate) cell: SignalCell,
+    pub(crate) listeners: RefCell<Vec<usize>>,
+}
+
+impl Port {
+    pub(crate) fn new(end: End) -> Port {
+        let peer = end.peers.first().copied();
+        Port { end, peer, count: Cell::new(0) }
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, count: usize) {
+        self.count.set(self.count.get() + count as u64);
+    }
+}
+
+impl Node {
+    /// Counts dropped packets.
+    pub(crate) fn drop(&self, reason: &'static str, count: u64) {
+        let mut drops = self.drops.borrow_mut();
+        match drops.iter_mut().find(|(known, _)| core::ptr::eq(*known, reason) || *known == reason) {
+            Some((_, sum)) => *sum += count,
+            None => drops.push((reason, count)),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The router as its owner holds it, and its driver.
+
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use click_lang::{Diagnostic, Graph};
+use element::{Environment, HandlerError, HandlerInfo, Runtime};
+use packet::{Pool, Timestamp};
+
+use crate::build::Options;
+use crate::core::Core;
+use crate::registry::Registry;
+
+/// The version of Click whose language and handlers are spoken.
+pub const ROUTER_VERSION: &str = "2.1";
+/// Turns of tasks between two looks at timers and descriptors.
+const TURNS: usize = 128;
+/// Rounds between two looks at descriptors while there is work.
+const ROUNDS: u32 = 32;
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The driver's count was used up: by a source's STOP, a script, the `stop` handler.
+    Stopped,
+    /// Nothing could happen any more.
+    Idle,
+    /// The environment asked for it.
+    Interrupted,
+    /// The time that was given is over.
+    Paused,
+}
+
+/// A graph of elements that runs on the caller's thread.
+pub struct Router {
+    core: Box<Core>,
+    warnings: Vec<Diagnostic>,
+    rounds: u32,
+    swaps: u64,
+}
+
+impl Router {
+    /// Makes a router, or says everything that is wrong with its configuration.
+    pub fn new(
+        graph: Graph,
+        registry: Registry,
+        environment: Rc<dyn Environment>,
+        options: Options,
+    ) -> Result<Router, Vec<Diagnostic>> {
+        let (core, warnings) = Core::build(graph, registry, environment, options, None)?;
+        Ok(Router { core, warnings, rounds: 0, swaps: 0 })
+    }
+
+    /// Warnings of the making, which are the caller's to show.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// Replaces the configuration and carries state over; on failure all goes on as it was.
+    pub fn swap(&mut self, graph: Graph) -> Result<(), Vec<Diagnostic>> {
+        let core = &self.core;
+        let pool = Some(core.pool.clone());
+        let (successor, warnings) =
+            Core::build(graph, core.registry, core.environment.clone(), core.options.clone(), pool)?;
+        self.warnings = warnings;
+        self.succeed(successor);
+        Ok(())
+    }
+
+    fn succeed(&mut self, successor: Box<Core>) {
+        successor.clock.simulated.set(self.core.clock.simulated.get());
+        successor.inherit(&self.core);
+        let old = core::mem::replace(&mut self.core, successor);
+        clean_up(&old);
+        self.swaps += 1;
+    }
+
+    /// How often the configuration was replaced.
+    pub fn swaps(&self) -> u64 {
+        self.swaps
+    }
+
+    /// Runs until it is stopped, idle, interrupted, or the steady time is over.
+    pub fn run(&mut self, until: Option<Timestamp>) -> End {
+        loop {
+            if let Some(successor) = self.core.successor.take() {
+                self.succeed(successor);
+            }
+            if self.core.run_count.get() <= 0 && !self.continues() {
+                return End::Stopped;
+            }
+            if self.core.environment.is_interrupted() {
+                return End::Interrupted;
+            }
+            let worked = self.run_tasks();
+            self.run_timers();
+            self.rounds = self.rounds.wrapping_add(1);
+            if !worked || self.rounds.is_multiple_of(ROUNDS) {
+                if let Some(end) = self.wait(until) {
+                    return end;
+                }
+            } else if self.rounds.is_multiple_of(4)
+                && let Some(until) = until
+            {
+                self.core.clock.turn();
+                if self.core.steady() >= until {
+                    return End::Paused;
+                }
+            }
+        }
+    }
+
+    /// Asks the element that manages the driver, if there is one, whether to go on.
+    fn continues(&self) -> bool {
+        let Some(driver) = self.core.driver.get() else { return false };
+        self.core.clock.turn();
+        self.core.call(driver, |object, cx| object.stopped(cx));
+        self.core.settle();
+        self.core.run_count.get() > 0
+    }
+
+    /// Gives tasks their turns; whether any was ready.
+    fn run_tasks(&self) -> bool {
+        let core = &self.core;
+        let mut turns = TURNS;
+        let mut worked = false;
+        while turns > 0 && core.run_count.get() > 0 {
+            let Some(element) = core.schedule.borrow_mut().next() else { break };
+            worked = true;
+            core.clock.turn();
+            core.turns_left.set(turns);
+            let found_work = core.call(element, |object, cx| object.task(cx));
+            if let Some(node) = core.nodes.get(element) {
+                let (time, calls) = node.work.get();
+                node.work.set((time, calls + 1));
+            }
+            core.settle();
+            // A task that took several turns at once has used them up.
+            turns = core.turns_left.replace(1).min(turns) - 1;
+            if found_work == Some(false) {
+                let mut schedule = core.schedule.borrow_mut();
+                if schedule.is_scheduled(element) {
+                    schedule.defer(element);
+                    if schedule.is_alone(element) {
+                        break;
+                    }
+                }
+            }
+        }
+        worked
+    }
+
+    fn run_timers(&self) {
+        let core = &self.core;
+        if core.timers.borrow().next().is_none() {
+            return;
+        }
+        core.clock.turn();
+        let now = core.steady();
+        // Timers that are set for now while this runs come in the next round.
+        let mut left = core.timers.borrow().due_count(now);
+        while left > 0 && core.run_count.get() > 0 {
+            let Some((element, timer)) = core.timers.borrow_mut().take(now) else { return };
+            core.clock.turn();
+            core.call(element, |object, cx| object.timer(cx, timer));
+            core.settle();
+            left -= 1;
+        }
+    }
+
+    /// Looks at descriptors, and waits if there is nothing else to do.
+    fn wait(&self, until: Option<Timestamp>) -> Option<End> {
+        let core = &self.core;
+        core.clock.turn();
+        let now = core.steady();
+        if until.is_some_and(|until| now >= until) {
+            return Some(End::Paused);
+        }
+        if core.run_count.get() <= 0 {
+            return None;
+        }
+        let idle = core.is_idle();
+        let timer = core.timers.borrow().next();
+        let watched: Vec<_> = core
+            .watched
+            .borrow()
+            .iter()
+            .map(|(descriptor, watch)| (*descriptor, !watch.read.is_empty(), !watch.write.is_empty()))
+            .collect();
+        if idle && timer.is_none() && watched.is_empty() && core.options.stop_when_idle {
+            return Some(End::Idle);
+        }
+        let deadline = match (timer, until) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        if core.clock.simulated.get().is_some() && idle {
+            // Descriptors get their chance, and then the clock jumps.
+            if let Some(deadline) = deadline {
+                core.clock.simulated.set(Some(deadline.max(now)));
+                core.clock.turn();
+                if watched.is_empty() {
+                    return None;
+                }
+            }
+        }
+        let simulated = core.clock.simulated.get().is_some();
+        let until = if !idle || (simulated && deadline.is_some()) { Some(Timestamp::ZERO) } else { deadline };
+        if !idle && watched.is_empty() {
+            return None;
+        }
+        for descriptor in core.environment.wait(&watched, until) {
+            let watch = core.watched.borrow().get(&descriptor).cloned().unwrap_or_default();
+            let mut told = watch.read;
+            told.extend(
+                watch.write.iter().filter(|element| !told.contains(element)).copied().collect::<Vec<_>>(),
+            );
+            for element in told {
+                core.clock.turn();
+                core.call(element, |object, cx| object.ready(cx, descriptor));
+                core.settle();
+            }
+        }
+        None
+    }
+
+    /// Reads a handler: `element.handler`, or `handler` of the router.
+    pub fn read(&self, path: &str, parameter: &str) -> Result<String, HandlerError> {
+        self.core.clock.turn();
+        let result = self.core.read_path(None, path, parameter);
+        self.core.settle();
+        result
+    }
+
+    /// Writes a handler. `hotconfig` takes effect before this returns.
+    pub fn write(&mut self, path: &str, value: &str) -> Result<(), HandlerError> {
+        self.core.clock.turn();
+        let result = self.core.write_path(None, path, value);
+        self.core.settle();
+        if let Some(successor) = self.core.successor.take() {
+            self.succeed(successor);
+        }
+        result
+    }
+
+    /// The handlers of the element called `name`, or of the router.
+    pub fn handlers(&self, name: Option<&str>) -> Option<Vec<HandlerInfo>> {
+        match name {
+            None => Some(self.core.list_handlers(None)),
+            Some(name) => Some(self.core.list_handlers(Some(*self.core.by_name.get(name)?))),
+        }
+    }
+
+    /// The names of the elements, in order.
+    pub fn elements(&self) -> impl Iterator<Item = &str> {
+        self.core.nodes.iter().map(|node| &*node.name)
+    }
+
+    /// The classes of the elements, in order.
+    pub fn classes(&self) -> impl Iterator<Item = &'static str> {
+        self.core.nodes.iter().map(|node| node.class.info.name)
+    }
+
+    /// Packets that passed each element: in and out, all ports together, in order.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.core.nodes.iter().map(|node| {
+            let sum = |ports: &[crate::node::Port]| ports.iter().map(|port| port.count.get()).sum();
+            (sum(&node.inputs), sum(&node.outputs))
+        })
+    }
+
+    /// Lost packets: element, reason, count.
+    pub fn losses(&self) -> Vec<(String, &'static str, u64)> {
+        let each = |node: &crate::node::Node| {
+            let name = node.name.clone();
+            node.drops
+                .borrow()
+                .iter()
+                .map(|(reason, count)| (name.clone(), *reason, *count))
+                .collect::<Vec<_>>()
+        };
+        self.core.nodes.iter().flat_map(each).collect()
+    }
+
+    /// The graph that runs.
+    pub fn graph(&self) -> &Graph {
+        &self.core.graph
+    }
+
+    /// The pool of its packets.
+    pub fn pool(&self) -> &Pool {
+        &self.core.pool
+    }
+
+    /// The most packets that it puts into a batch: 1 where an element acts on others while packets pass.
+    pub fn batch(&self) -> usize {
+        self.core.options.batch
+    }
+
+    /// Wall-clock time as elements see it.
+    pub fn now(&self) -> Timestamp {
+        self.core.clock.turn();
+        self.core.now()
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        clean_up(&self.core);
+    }
+}
+
+fn clean_up(core: &Core) {
+    for index in 0..core.nodes.len() {
+        core.call(index, |object, cx| object.cleanup(cx));
+    }
+}

@@ -1,0 +1,256 @@
+//! The router as elements see it.
+
+use alloc::collections::BTreeSet;
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::any::Any;
+
+use element::{
+    Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Runtime, Signal,
+};
+use packet::{Batch, Pool, Timestamp};
+
+use crate::core::Core;
+
+impl Runtime for Core {
+    fn now(&self) -> Timestamp {
+        if let Some(now) = self.clock.now.get() {
+            return now;
+        }
+        let now = self.clock.simulated.get().unwrap_or_else(|| self.environment.now());
+        self.clock.now.set(Some(now));
+        now
+    }
+
+    fn steady(&self) -> Timestamp {
+        if let Some(steady) = self.clock.steady.get() {
+            return steady;
+        }
+        let steady = self.clock.simulated.get().unwrap_or_else(|| self.environment.steady());
+        self.clock.steady.set(Some(steady));
+        steady
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn environment(&self) -> &dyn Environment {
+        self.environment.as_ref()
+    }
+
+    fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// A splitmix64 sequence for each element.
+    fn random(&self, element: usize) -> u32 {
+        let Some(node) = self.nodes.get(element) else { return 0 };
+        let state = node.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        node.random.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed >> 32) as u32
+    }
+
+    fn reseed(&self, seed: u64) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            node.random.set(crate::build::element_seed(seed, index));
+        }
+    }
+
+    fn ports(&self, element: usize) -> (usize, usize) {
+        self.nodes.get(element).map_or((0, 0), |node| (node.inputs.len(), node.outputs.len()))
+    }
+
+    fn is_push_input(&self, element: usize, port: usize) -> bool {
+        self.nodes.get(element).and_then(|node| node.inputs.get(port)).is_some_and(|port| port.end.push)
+    }
+
+    fn is_push_output(&self, element: usize, port: usize) -> bool {
+        self.nodes.get(element).and_then(|node| node.outputs.get(port)).is_some_and(|port| port.end.push)
+    }
+
+    fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
+        // A batch at a time, so that what filters upstream emit stays within the limit.
+        let mut left = most;
+        while left > 0 {
+            let ask = left.min(self.options.batch);
+            let before = into.len();
+            self.pull_from(element, port, ask, into);
+            if into.len() - before < ask {
+                return;
+            }
+            left -= ask;
+        }
+    }
+
+    fn count_drops(&self, element: usize, reason: &'static str, count: u64) {
+        if let Some(node) = self.nodes.get(element)
+            && count > 0
+        {
+            node.drop(reason, count);
+        }
+    }
+
+    fn schedule(&self, element: usize) {
+        self.schedule.borrow_mut().schedule(element);
+    }
+
+    fn unschedule(&self, element: usize) {
+        self.schedule.borrow_mut().unschedule(element);
+    }
+
+    fn is_scheduled(&self, element: usize) -> bool {
+        self.schedule.borrow().is_scheduled(element)
+    }
+
+    fn tickets(&self, element: usize) -> u32 {
+        self.schedule.borrow().tickets(element)
+    }
+
+    fn set_tickets(&self, element: usize, tickets: u32) {
+        self.schedule.borrow_mut().set_tickets(element, tickets);
+    }
+
+    fn turns(&self, element: usize) -> usize {
+        // Whoever asks takes them all.
+        let alone = self.options.batch > 1 && self.schedule.borrow().is_alone(element);
+        if alone { self.turns_left.replace(1).max(1) } else { 1 }
+    }
+
+    fn set_timer(&self, element: usize, timer: usize, at: Timestamp) {
+        self.timers.borrow_mut().set(element, timer, at);
+    }
+
+    fn clear_timer(&self, element: usize, timer: usize) {
+        self.timers.borrow_mut().clear(element, timer);
+    }
+
+    fn timer(&self, element: usize, timer: usize) -> Option<Timestamp> {
+        self.timers.borrow().get(element, timer)
+    }
+
+    fn set_signal(&self, element: usize, direction: Direction, active: bool) {
+        let Some(node) = self.nodes.get(element) else { return };
+        let notifier = if direction == Direction::Empty { &node.empty } else { &node.full };
+        if notifier.cell.set(active) {
+            for &listener in notifier.listeners.borrow().iter() {
+                if self.nodes.get(listener).is_some_and(|node| node.class.info.task) {
+                    self.schedule(listener);
+                } else {
+                    self.woken.borrow_mut().push(listener);
+                }
+            }
+        }
+    }
+
+    fn signal(&self, element: usize, port: usize, direction: Direction) -> Signal {
+        self.find_signal(element, port, direction)
+    }
+
+    fn watch(&self, element: usize, descriptor: Descriptor, read: bool, write: bool) {
+        let mut watched = self.watched.borrow_mut();
+        let watch = watched.entry(descriptor).or_default();
+        for (wanted, list) in [(read, &mut watch.read), (write, &mut watch.write)] {
+            list.retain(|other| *other != element);
+            if wanted {
+                list.push(element);
+            }
+        }
+        if watch.read.is_empty() && watch.write.is_empty() {
+            watched.remove(&descriptor);
+        }
+    }
+
+    fn read_handler(&self, from: usize, path: &str, parameter: &str) -> Result<String, HandlerError> {
+        self.read_path(Some(from), path, parameter)
+    }
+
+    fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError> {
+        self.write_path(Some(from), path, value)
+    }
+
+    fn defer_write(&self, from: usize, path: String, value: String) {
+        self.deferred.borrow_mut().push_back((from, path, value));
+    }
+
+    fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError> {
+        self.resolve_path(Some(from), path)
+    }
+
+    fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo> {
+        self.list_handlers(element)
+    }
+
+    fn element_name(&self, element: usize) -> String {
+        self.nodes.get(element).map_or_else(String::new, |node| node.name.clone())
+    }
+
+    fn class_name(&self, element: usize) -> String {
+        self.nodes.get(element).map_or_else(String::new, |node| node.class.info.name.to_string())
+    }
+
+    fn element_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn find(&self, from: usize, name: &str) -> Option<usize> {
+        self.find_from(Some(from), name)
+    }
+
+    fn export(&self, element: usize) -> Option<Rc<dyn Any>> {
+        self.nodes.get(element)?.object.try_borrow().ok()?.as_ref()?.export()
+    }
+
+    fn neighbours(&self, element: usize, port: Option<usize>, downstream: bool) -> Vec<usize> {
+        let mut seen = BTreeSet::new();
+        let mut found = Vec::new();
+        let mut queue = alloc::collections::VecDeque::from([(element, port)]);
+        while let Some((at, port)) = queue.pop_front() {
+            let Some(node) = self.nodes.get(at) else { continue };
+            let ends = if downstream { &node.outputs } else { &node.inputs };
+            for (number, end) in ends.iter().enumerate() {
+                if port.is_some_and(|port| port != number) {
+                    continue;
+                }
+                for &(peer, _) in &end.end.peers {
+                    if seen.insert(peer) {
+                        found.push(peer);
+                        let storage =
+                            self.nodes.get(peer).is_some_and(|node| node.class.info.processing == "h/lh");
+                        if !storage {
+                            queue.push_back((peer, None));
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn stop(&self, count: i64) {
+        self.run_count.set(self.run_count.get().saturating_sub(count));
+    }
+
+    fn run_count(&self) -> i64 {
+        self.run_count.get()
+    }
+
+    fn set_run_count(&self, count: i64) {
+        self.run_count.set(count);
+    }
+
+    fn attach_driver(&self, element: usize) -> bool {
+        let free = self.driver.get().is_none_or(|other| other == element);
+        if free {
+            self.driver.set(Some(element));
+        }
+        free
+    }
+
+    fn say(&self, text: &str) {
+        self.environment.console(text);
+    }
+}
