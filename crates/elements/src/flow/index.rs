@@ -189,19 +189,24 @@ impl Index {
         *self = Self::new();
     }
 
-    /// What the first bucket of each hash says: loads of all buckets overlap.
-    pub(super) fn candidates(&self, hashes: &[u64], candidates: &mut [Candidate]) {
-        for (&hash, candidate) in hashes.iter().zip(candidates) {
-            let tag = hash as u32;
-            let bucket = self.bucket(self.home(tag));
-            let equal = bucket.matches(tag);
-            *candidate = if equal != 0 {
-                Candidate::Handle(bucket.handles[equal.trailing_zeros() as usize % WAYS])
-            } else if bucket.next == NONE {
-                Candidate::None
-            } else {
-                Candidate::Unknown
-            };
+    /// Asks for the first bucket of a hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        packet::prefetch(self.bucket(self.home(hash as u32)));
+    }
+
+    /// What the first bucket of a hash says.
+    #[inline]
+    pub(super) fn candidate(&self, hash: u64) -> Candidate {
+        let tag = hash as u32;
+        let bucket = self.bucket(self.home(tag));
+        let equal = bucket.matches(tag);
+        if equal != 0 {
+            Candidate::Handle(bucket.handles[equal.trailing_zeros() as usize % WAYS])
+        } else if bucket.next == NONE {
+            Candidate::None
+        } else {
+            Candidate::Unknown
         }
     }
 

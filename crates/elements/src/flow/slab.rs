@@ -6,20 +6,14 @@ use alloc::vec::Vec;
 /// Entries that are allocated together. Chunks never move, so that growth copies nothing.
 const CHUNK: usize = 256;
 
-/// No free entry.
-const NONE: u32 = u32::MAX;
-
-enum Slot<T> {
-    Used(T),
-    /// The next free slot.
-    Free(u32),
-}
-
 /// Entries of one type, each found by its handle. A removed entry's handle is given to a later one.
+///
+/// An entry takes no more memory than an `Option` of it: one with a spare bit pattern (a `bool`, an enumeration) that
+/// fills a cache line, and is aligned to one, costs a single miss.
 pub struct Slab<T> {
-    chunks: Vec<Box<[Slot<T>; CHUNK]>>,
-    first_free: u32,
-    len: usize,
+    chunks: Vec<Box<[Option<T>; CHUNK]>>,
+    /// Free handles; there is room for all, so that a removal allocates nothing.
+    free: Vec<u32>,
 }
 
 impl<T> Default for Slab<T> {
@@ -31,109 +25,90 @@ impl<T> Default for Slab<T> {
 impl<T> Slab<T> {
     /// An empty slab, which owns no memory yet.
     pub fn new() -> Self {
-        Self { chunks: Vec::new(), first_free: NONE, len: 0 }
+        Self { chunks: Vec::new(), free: Vec::new() }
     }
 
     /// An empty slab with room for `entries`.
     pub fn with_capacity(entries: usize) -> Self {
         let mut slab = Self::new();
-        while slab.chunks.len() * CHUNK < entries && slab.grow().is_some() {}
+        (0..entries.div_ceil(CHUNK)).for_each(|_| slab.grow());
+        // The lowest handles are given out first.
+        slab.free.sort_unstable_by(|a, b| b.cmp(a));
         slab
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.len
+        self.chunks.len() * CHUNK - self.free.len()
     }
 
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Stores an entry. With 2^32 entries less one chunk there is no handle left: the entry comes back.
     pub fn insert(&mut self, entry: T) -> Result<u32, T> {
-        if self.first_free == NONE && self.grow().is_none() {
-            return Err(entry);
+        if self.free.is_empty() {
+            self.grow();
         }
-        let handle = self.first_free;
-        match self.slot_mut(handle) {
-            Some(slot @ &mut Slot::Free(next)) => {
-                *slot = Slot::Used(entry);
-                self.first_free = next;
-                self.len += 1;
-                Ok(handle)
-            }
-            _ => Err(entry),
+        let Some(handle) = self.free.pop() else { return Err(entry) };
+        if let Some(slot) = self.slot_mut(handle) {
+            *slot = Some(entry);
         }
+        Ok(handle)
     }
 
     /// The entry of a handle.
     #[inline]
     pub fn get(&self, handle: u32) -> Option<&T> {
-        match self.chunks.get(handle as usize / CHUNK)?.get(handle as usize % CHUNK)? {
-            Slot::Used(entry) => Some(entry),
-            Slot::Free(_) => None,
-        }
+        self.chunks.get(handle as usize / CHUNK)?[handle as usize % CHUNK].as_ref()
     }
 
     /// The entry of a handle, to be changed.
     #[inline]
     pub fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
-        match self.slot_mut(handle)? {
-            Slot::Used(entry) => Some(entry),
-            Slot::Free(_) => None,
+        self.slot_mut(handle)?.as_mut()
+    }
+
+    /// Asks for the memory of an entry.
+    #[inline]
+    pub fn prefetch(&self, handle: u32) {
+        if let Some(chunk) = self.chunks.get(handle as usize / CHUNK) {
+            packet::prefetch(&chunk[handle as usize % CHUNK]);
         }
     }
 
     /// Takes an entry out.
     pub fn remove(&mut self, handle: u32) -> Option<T> {
-        let free = Slot::Free(self.first_free);
-        let slot = self.slot_mut(handle)?;
-        if matches!(slot, Slot::Free(_)) {
-            return None;
-        }
-        let old = core::mem::replace(slot, free);
-        self.first_free = handle;
-        self.len -= 1;
-        match old {
-            Slot::Used(entry) => Some(entry),
-            Slot::Free(_) => None,
-        }
+        let entry = self.slot_mut(handle)?.take()?;
+        self.free.push(handle);
+        Some(entry)
     }
 
     /// All entries with their handles, in the handles' order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter()).zip(0..).filter_map(|(slot, handle)| match slot {
-            Slot::Used(entry) => Some((handle, entry)),
-            Slot::Free(_) => None,
-        })
+        let slots = self.chunks.iter().flat_map(|chunk| chunk.iter());
+        slots.zip(0..).filter_map(|(slot, handle)| Some((handle, slot.as_ref()?)))
     }
 
     /// All entries with their handles, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
-        self.chunks.iter_mut().flat_map(|chunk| chunk.iter_mut()).zip(0..).filter_map(|(slot, handle)| {
-            match slot {
-                Slot::Used(entry) => Some((handle, entry)),
-                Slot::Free(_) => None,
-            }
-        })
+        let slots = self.chunks.iter_mut().flat_map(|chunk| chunk.iter_mut());
+        slots.zip(0..).filter_map(|(slot, handle)| Some((handle, slot.as_mut()?)))
     }
 
-    fn slot_mut(&mut self, handle: u32) -> Option<&mut Slot<T>> {
-        self.chunks.get_mut(handle as usize / CHUNK)?.get_mut(handle as usize % CHUNK)
+    fn slot_mut(&mut self, handle: u32) -> Option<&mut Option<T>> {
+        Some(&mut self.chunks.get_mut(handle as usize / CHUNK)?[handle as usize % CHUNK])
     }
 
-    /// Adds a chunk, whose slots are given out first, lowest first.
-    fn grow(&mut self) -> Option<()> {
-        let first = u32::try_from(self.chunks.len() * CHUNK).ok()?;
-        let end = first.checked_add(CHUNK as u32)?;
-        let after = core::mem::replace(&mut self.first_free, first);
-        self.chunks.push(Box::new(core::array::from_fn(|at| {
-            let next = first + at as u32 + 1;
-            Slot::Free(if next == end { after } else { next })
-        })));
-        Some(())
+    /// Adds a chunk, unless its handles would not fit in 32 bits.
+    fn grow(&mut self) {
+        let handles = self.chunks.len() * CHUNK..(self.chunks.len() + 1) * CHUNK;
+        let Ok(end) = u32::try_from(handles.end) else { return };
+        self.chunks.push(Box::new(core::array::from_fn(|_| None)));
+        self.free.reserve(handles.end - self.free.len());
+        self.free.extend((handles.start as u32..end).rev());
     }
 }
 

@@ -54,16 +54,24 @@ impl<K: Key, V> Table<K, V> {
         let mut candidates = [Candidate::None; LANES];
         for (keys, handles) in keys.chunks(LANES).zip(handles.chunks_mut(LANES)) {
             let lanes = keys.len().min(handles.len());
+            let (keys, handles) = (&keys[..lanes], &mut handles[..lanes]);
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = key.hash(self.seed);
+                self.index.prefetch(*hash);
             }
-            self.index.candidates(&hashes[..lanes], &mut candidates);
-            for (((handle, key), candidate), hash) in handles.iter_mut().zip(keys).zip(candidates).zip(hashes)
+            for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..lanes]) {
+                *candidate = self.index.candidate(hash);
+                if let Candidate::Handle(handle) = *candidate {
+                    self.entries.prefetch(handle);
+                }
+            }
+            for (((handle, &key), &candidate), &hash) in
+                handles.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
             {
                 *handle = match candidate {
-                    Candidate::Handle(candidate) if self.is(candidate, *key) => candidate,
+                    Candidate::Handle(candidate) if self.is(candidate, key) => candidate,
                     Candidate::None => ABSENT,
-                    _ => self.index.find(hash, |handle| self.is(handle, *key)).unwrap_or(ABSENT),
+                    _ => self.index.find(hash, |handle| self.is(handle, key)).unwrap_or(ABSENT),
                 };
             }
         }

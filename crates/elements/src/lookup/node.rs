@@ -62,6 +62,22 @@ impl Nodes {
         node.first.wrapping_add(rank).wrapping_sub(1)
     }
 
+    /// Asks for what `place` will read.
+    #[inline]
+    pub(super) fn prefetch(&self, node: u32) {
+        if let Some(node) = self.nodes.get(node as usize) {
+            packet::prefetch(node);
+        }
+    }
+
+    /// Asks for what `value` will read.
+    #[inline]
+    pub(super) fn prefetch_value(&self, place: u32) {
+        if let Some(value) = self.values.get(place as usize) {
+            packet::prefetch(value);
+        }
+    }
+
     /// The value at a place: the second load.
     #[inline]
     pub(super) fn value(&self, place: u32) -> u32 {

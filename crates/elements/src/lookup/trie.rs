@@ -21,6 +21,9 @@ pub const NO_HOP: u32 = u32::MAX;
 /// Addresses that are looked up side by side, so that their cache misses overlap.
 const LANES: usize = 32;
 
+/// Bytes of a table up to which its lookups are taken to hit the cache, so that nothing is gained side by side.
+const RESIDENT: usize = 1 << 20;
+
 /// What is known of a route besides its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -171,6 +174,16 @@ impl<A: Address> PrefixTable<A> {
     ///
     /// Stops at the end of the shorter slice.
     pub fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]) {
+        if self.bytes() <= RESIDENT {
+            for (&address, hop) in addresses.iter().zip(hops) {
+                *hop = self.lookup(address).unwrap_or(NO_HOP);
+            }
+        } else {
+            self.lookup_overlapped(addresses, hops);
+        }
+    }
+
+    fn lookup_overlapped(&self, addresses: &[A], hops: &mut [u32]) {
         for (addresses, hops) in addresses.chunks(LANES).zip(hops.chunks_mut(LANES)) {
             self.lookup_lanes(addresses, hops);
         }
@@ -186,6 +199,7 @@ impl<A: Address> PrefixTable<A> {
             addresses.iter().zip(hops.iter_mut().zip(&mut nodes)).enumerate()
         {
             (*hop, *node) = self.begin(address);
+            self.nodes.prefetch(*node);
             deeper[left] = lane as u8;
             left += 1;
         }
@@ -194,6 +208,7 @@ impl<A: Address> PrefixTable<A> {
             for &lane in &deeper[..left] {
                 let lane = usize::from(lane) % LANES;
                 places[lane] = self.nodes.place(nodes[lane], addresses[lane].byte(level));
+                self.nodes.prefetch_value(places[lane]);
             }
             let lanes = left;
             left = 0;
@@ -204,6 +219,7 @@ impl<A: Address> PrefixTable<A> {
                     hops[lane] = choose(value, hops[lane]).wrapping_sub(1);
                 } else {
                     nodes[lane] = value & !CHILD;
+                    self.nodes.prefetch(nodes[lane]);
                     hops[lane] = choose(self.nodes.base(nodes[lane]), hops[lane]);
                     deeper[left] = lane as u8;
                     left += 1;
@@ -349,10 +365,12 @@ mod tests {
         let expected: Vec<_> = addresses.iter().map(|&address| linear(model, address)).collect();
         let single: Vec<_> = addresses.iter().map(|&address| table.lookup(address)).collect();
         assert!(single == expected, "single lookups differ from a linear search");
-        let mut hops = alloc::vec![7; addresses.len()];
-        table.lookup_batch(addresses, &mut hops);
-        let batch: Vec<_> = hops.iter().map(|&hop| (hop != NO_HOP).then_some(hop)).collect();
-        assert!(batch == expected, "batch lookups differ from a linear search");
+        for batch in [PrefixTable::lookup_batch, PrefixTable::lookup_overlapped] {
+            let mut hops = alloc::vec![7; addresses.len()];
+            batch(table, addresses, &mut hops);
+            let found: Vec<_> = hops.iter().map(|&hop| (hop != NO_HOP).then_some(hop)).collect();
+            assert!(found == expected, "batch lookups differ from a linear search");
+        }
     }
 
     /// Random changes in a few bytes' neighbourhood, so that prefixes nest at every level.
