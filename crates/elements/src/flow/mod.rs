@@ -3,6 +3,8 @@
 mod expiry;
 mod hash;
 mod index;
+mod ip4;
+mod pairs;
 mod ports;
 mod slab;
 mod table;
@@ -10,6 +12,8 @@ mod table;
 pub use expiry::Timeouts;
 pub use hash::{Key, Seed};
 pub use index::Index;
+pub use ip4::Ip4Flow;
+pub use pairs::{Pair, PairError, Pairs, Side};
 pub use ports::{Choice, NumberSet, Range, TakenNumbers};
 pub use slab::Slab;
 pub use table::{ABSENT, Table};

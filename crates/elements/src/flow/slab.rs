@@ -6,12 +6,16 @@ use alloc::vec::Vec;
 /// Entries that are allocated together. Chunks never move, so that growth copies nothing.
 const CHUNK: usize = 256;
 
+/// Begins on a cache line, so that entries of a line's size lie on one each.
+#[repr(align(64))]
+struct Chunk<T>([Option<T>; CHUNK]);
+
 /// Entries of one type, each found by its handle. A removed entry's handle is given to a later one.
 ///
 /// An entry takes no more memory than an `Option` of it: one with a spare bit pattern (a `bool`, an enumeration) that
-/// fills a cache line, and is aligned to one, costs a single miss.
+/// fills a cache line (64 bytes) costs a single miss.
 pub struct Slab<T> {
-    chunks: Vec<Box<[Option<T>; CHUNK]>>,
+    chunks: Vec<Box<Chunk<T>>>,
     /// Free handles; there is room for all, so that a removal allocates nothing.
     free: Vec<u32>,
 }
@@ -62,7 +66,7 @@ impl<T> Slab<T> {
     /// The entry of a handle.
     #[inline]
     pub fn get(&self, handle: u32) -> Option<&T> {
-        self.chunks.get(handle as usize / CHUNK)?[handle as usize % CHUNK].as_ref()
+        self.chunks.get(handle as usize / CHUNK)?.0[handle as usize % CHUNK].as_ref()
     }
 
     /// The entry of a handle, to be changed.
@@ -75,7 +79,7 @@ impl<T> Slab<T> {
     #[inline]
     pub fn prefetch(&self, handle: u32) {
         if let Some(chunk) = self.chunks.get(handle as usize / CHUNK) {
-            packet::prefetch(&chunk[handle as usize % CHUNK]);
+            packet::prefetch(&chunk.0[handle as usize % CHUNK]);
         }
     }
 
@@ -88,25 +92,25 @@ impl<T> Slab<T> {
 
     /// All entries with their handles, in the handles' order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        let slots = self.chunks.iter().flat_map(|chunk| chunk.iter());
+        let slots = self.chunks.iter().flat_map(|chunk| chunk.0.iter());
         slots.zip(0..).filter_map(|(slot, handle)| Some((handle, slot.as_ref()?)))
     }
 
     /// All entries with their handles, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
-        let slots = self.chunks.iter_mut().flat_map(|chunk| chunk.iter_mut());
+        let slots = self.chunks.iter_mut().flat_map(|chunk| chunk.0.iter_mut());
         slots.zip(0..).filter_map(|(slot, handle)| Some((handle, slot.as_mut()?)))
     }
 
     fn slot_mut(&mut self, handle: u32) -> Option<&mut Option<T>> {
-        Some(&mut self.chunks.get_mut(handle as usize / CHUNK)?[handle as usize % CHUNK])
+        Some(&mut self.chunks.get_mut(handle as usize / CHUNK)?.0[handle as usize % CHUNK])
     }
 
     /// Adds a chunk, unless its handles would not fit in 32 bits.
     fn grow(&mut self) {
         let handles = self.chunks.len() * CHUNK..(self.chunks.len() + 1) * CHUNK;
         let Ok(end) = u32::try_from(handles.end) else { return };
-        self.chunks.push(Box::new(core::array::from_fn(|_| None)));
+        self.chunks.push(Box::new(Chunk(core::array::from_fn(|_| None))));
         self.free.reserve(handles.end - self.free.len());
         self.free.extend((handles.start as u32..end).rev());
     }
