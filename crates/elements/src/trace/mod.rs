@@ -12,6 +12,7 @@ pub mod link;
 mod order;
 mod pcap;
 mod pcapng;
+pub mod summary;
 
 pub use decoder::{Decoder, MAX_CAPTURE, Record};
 pub use encoder::Encoder;

@@ -124,6 +124,12 @@ impl ViewMut<'_> {
         self.fixed[12] = self.fixed[12] & 0xf | ((length / 4).min(15) as u8) << 4;
     }
 
+    /// Sets the four bits between header length and flags.
+    #[inline]
+    pub fn set_reserved(&mut self, value: u8) {
+        self.fixed[12] = self.fixed[12] & 0xf0 | value & 0xf;
+    }
+
     /// Computes and stores the checksum; `pseudo` is the pseudo header's sum over all of this view's bytes.
     #[inline]
     pub fn fill_checksum(&mut self, pseudo: Sum) {

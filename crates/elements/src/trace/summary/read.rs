@@ -1,0 +1,542 @@
+//! Reads summary dumps.
+
+use super::draft::{Draft, FlowId};
+use super::field::Field;
+use super::{MAJOR, MINOR, parse};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use element::text::{unquote, words};
+use packet::{address, protocol};
+
+/// The longest line or binary record: room for a whole packet's payload with every byte escaped. A longer one ends the
+/// dump, so that a file without line ends can't fill the memory.
+pub const MAX_LINE: usize = 1 << 19;
+
+/// What a dump holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A packet.
+    Packet(Draft),
+    /// Something that the user should know of.
+    Notice {
+        /// The line, or in a binary dump the record, from 1.
+        place: u64,
+        /// Whether `place` counts records.
+        binary: bool,
+        /// Whether something is lost by it.
+        error: bool,
+        /// What it is.
+        text: String,
+    },
+}
+
+/// Reads summary dumps, text and binary. Feed bytes, take items until there are none, feed again, and finish.
+#[derive(Debug)]
+pub struct Reader {
+    /// The protocol of packets whose dump doesn't say.
+    pub protocol: u8,
+    /// Whether packets get all of their bytes and right checksums.
+    pub checksums: bool,
+    fields: Vec<Field>,
+    /// The places of the fields by rising order.
+    order: Vec<usize>,
+    flow: Option<FlowId>,
+    aggregate: u32,
+    minor: u32,
+    binary: bool,
+    buffer: Vec<u8>,
+    start: usize,
+    place: u64,
+    finished: bool,
+    /// Whether the dump was given up.
+    ended: bool,
+    complained: bool,
+    notices: Vec<Item>,
+}
+
+impl Default for Reader {
+    fn default() -> Reader {
+        Reader {
+            protocol: protocol::TCP,
+            checksums: false,
+            fields: Vec::new(),
+            order: Vec::new(),
+            flow: None,
+            aggregate: 0,
+            minor: MINOR,
+            binary: false,
+            buffer: Vec::new(),
+            start: 0,
+            place: 0,
+            finished: false,
+            ended: false,
+            complained: false,
+            notices: Vec::new(),
+        }
+    }
+}
+
+impl Reader {
+    /// A reader at the start of a dump.
+    pub fn new() -> Reader {
+        Reader::default()
+    }
+
+    /// Sets the fields that the dump has unless it says otherwise.
+    pub fn set_fields(&mut self, names: &str) {
+        self.fields.clear();
+        for word in words(names) {
+            let name = unquote(&word);
+            let field = match Field::find(&name) {
+                Some(field) if field.is_readable() => field,
+                Some(_) => {
+                    self.notice(false, format!("content type '{name}' ignored on input"));
+                    Field::Nothing
+                }
+                None => {
+                    self.notice(false, format!("unknown content type '{name}'"));
+                    Field::Nothing
+                }
+            };
+            self.fields.push(field);
+        }
+        if self.fields.is_empty() {
+            self.notice(true, String::from("no contents specified"));
+        }
+        self.order = (0..self.fields.len()).collect();
+        self.order.sort_by_key(|place| self.fields[*place].order());
+    }
+
+    /// Sets addresses and ports of packets whose dump doesn't say: source, port, destination, port, perhaps protocol.
+    pub fn set_flow(&mut self, text: &str) {
+        let words = words(text);
+        let address = |at: usize| match words.get(at).map(String::as_str) {
+            Some("-") => Some(Ipv4Addr::UNSPECIFIED),
+            word => address::parse_ip4(word?).ok(),
+        };
+        let port = |at: usize| match words.get(at).map(String::as_str) {
+            Some("-") => Some(0),
+            word => word?.parse().ok(),
+        };
+        let (Some(source), Some(source_port), Some(destination), Some(destination_port)) =
+            (address(0), port(1), address(2), port(3))
+        else {
+            self.flow = None;
+            return self.notice(true, String::from("bad !flowid specification"));
+        };
+        self.flow = Some(FlowId { source, source_port, destination, destination_port });
+        if let Some(word) = words.get(4) {
+            self.set_protocol(word, "!flowid");
+        }
+    }
+
+    /// Adds bytes of the dump.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.ended {
+            return;
+        }
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Says that no more bytes will come.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// The next packet or notice; `None` when more bytes must be fed first, or at the end.
+    pub fn item(&mut self) -> Option<Item> {
+        loop {
+            if !self.notices.is_empty() {
+                return Some(self.notices.remove(0));
+            }
+            let taken = if self.binary { self.take_record() } else { self.take_line() };
+            let draft = match taken {
+                Ok(Taken::Line(line)) => self.line(&line),
+                Ok(Taken::Record(record)) => self.record(&record),
+                Ok(Taken::Nothing) => return None,
+                Err(text) => {
+                    self.notice(true, text.into());
+                    self.buffer.clear();
+                    self.start = 0;
+                    self.ended = true;
+                    None
+                }
+            };
+            if let Some(draft) = draft {
+                return Some(Item::Packet(draft));
+            }
+        }
+    }
+
+    /// Takes a line off the buffer, without its end.
+    fn take_line(&mut self) -> Result<Taken, &'static str> {
+        let unread = &self.buffer[self.start..];
+        let (line, length) = match unread.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+            // Whether a line feed belongs to it can't be told yet.
+            Some(at) if unread[at] == b'\r' && unread.len() == at + 1 && !self.finished => {
+                return Ok(Taken::Nothing);
+            }
+            Some(at) => (&unread[..at], at + if unread[at..].starts_with(b"\r\n") { 2 } else { 1 }),
+            None if unread.len() > MAX_LINE => return Err("line too long"),
+            None if self.finished && !unread.is_empty() => (unread, unread.len()),
+            None => return Ok(Taken::Nothing),
+        };
+        let line = String::from_utf8_lossy(line).into_owned();
+        self.start += length;
+        self.place += 1;
+        Ok(Taken::Line(line))
+    }
+
+    /// Takes a binary record off the buffer; some are lines of text.
+    fn take_record(&mut self) -> Result<Taken, &'static str> {
+        let Some((head, body)) = self.buffer[self.start..].split_first_chunk::<4>() else {
+            return Ok(Taken::Nothing);
+        };
+        let word = u32::from_be_bytes(*head);
+        let length = (word & 0x7fff_ffff) as usize;
+        if length < 4 {
+            return Err("binary record too short");
+        } else if length > MAX_LINE {
+            return Err("binary record too long");
+        }
+        let Some(record) = body.get(..length - 4) else { return Ok(Taken::Nothing) };
+        let taken = if word >> 31 == 0 {
+            Taken::Record(record.to_vec())
+        } else {
+            Taken::Line(String::from_utf8_lossy(record).trim_end_matches(['\0', '\n', '\r']).into())
+        };
+        self.start += length;
+        self.place += 1;
+        Ok(taken)
+    }
+
+    /// Makes a packet of a line, or obeys it.
+    fn line(&mut self, line: &str) -> Option<Draft> {
+        if self.place == 1 && !self.binary {
+            self.first_line(line);
+        }
+        if line.starts_with('!') {
+            self.obey(line);
+            return None;
+        }
+        if line.starts_with('#') || line.trim().is_empty() {
+            return None;
+        }
+        let mut draft = self.draft();
+        let parts: Vec<&str> = split(line).take(self.fields.len()).collect();
+        let mut known = 0;
+        let mut buffer = Vec::new();
+        for place in &self.order {
+            let field = self.fields[*place];
+            let part = parts.get(*place).copied().unwrap_or("");
+            if matches!(part, "" | "-") {
+                continue;
+            }
+            if let Some(value) = parse::text(field, part, draft.icmp_type(), self.minor, &mut buffer) {
+                draft.set(field, value);
+                known += 1;
+            }
+        }
+        self.complete(draft, known)
+    }
+
+    /// Makes a packet of a binary record.
+    fn record(&mut self, mut record: &[u8]) -> Option<Draft> {
+        let values: Vec<_> = self.fields.iter().map(|field| parse::binary(*field, &mut record)).collect();
+        let mut draft = self.draft();
+        let mut known = 0;
+        for place in &self.order {
+            if let Some(value) = values[*place] {
+                draft.set(self.fields[*place], value);
+                known += 1;
+            }
+        }
+        self.complete(draft, known)
+    }
+
+    fn draft(&self) -> Draft {
+        let mut draft = Draft::new(self.protocol, self.flow);
+        draft.aggregate = self.aggregate;
+        draft
+    }
+
+    fn complete(&mut self, mut draft: Draft, known: usize) -> Option<Draft> {
+        if known == 0 {
+            // Once is enough: every further line would say the same.
+            if !core::mem::replace(&mut self.complained, true) {
+                let text = if self.fields.is_empty() { "no '!data' provided" } else { "packet parse error" };
+                self.notice(true, text.into());
+            }
+            return None;
+        }
+        draft.finish(self.checksums);
+        Some(draft)
+    }
+
+    fn first_line(&mut self, line: &str) {
+        if let Some(rest) = line.strip_prefix("!IPSummaryDump") {
+            let mut numbers = rest.trim().split('.').map(|number| number.trim().parse::<u32>().ok());
+            if let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) {
+                if major == MAJOR && minor <= MINOR {
+                    self.minor = minor;
+                } else {
+                    self.notice(false, format!("unexpected IPSummaryDump version {major}.{minor}"));
+                }
+            }
+            return;
+        }
+        let known = ["!creator", "!data", "!contents", "!proto", "!flowid"];
+        if self.fields.is_empty() && !known.iter().any(|start| line.starts_with(start)) {
+            self.notice(false, "missing banner line; is this an IP summary dump?".into());
+        }
+    }
+
+    /// Obeys a line that begins with `!`; unknown ones are comments.
+    fn obey(&mut self, line: &str) {
+        let (command, rest) = line.split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((line, ""));
+        let list = words(rest);
+        match command {
+            "!data" | "!contents" => self.set_fields(rest),
+            "!flowid" => self.set_flow(rest),
+            "!proto" => match list.as_slice() {
+                [word] => self.set_protocol(word, "!proto"),
+                _ => self.notice(true, "bad !proto".into()),
+            },
+            "!aggregate" => match list.as_slice() {
+                [word] if word.parse::<u32>().is_ok() => self.aggregate = word.parse().unwrap_or(0),
+                _ => self.notice(true, "bad !aggregate specification".into()),
+            },
+            "!binary" => {
+                self.binary = true;
+                self.place = 0;
+            }
+            _ => {}
+        }
+    }
+
+    fn set_protocol(&mut self, word: &str, command: &str) {
+        let number = match word {
+            "T" | "tcp" => Some(protocol::TCP),
+            "U" | "udp" => Some(protocol::UDP),
+            "I" | "icmp" => Some(protocol::ICMP),
+            "igmp" => Some(protocol::IGMP),
+            "ipip" => Some(protocol::IPIP),
+            "dccp" => Some(protocol::DCCP),
+            "gre" => Some(protocol::GRE),
+            "icmp6" => Some(protocol::ICMP6),
+            "sctp" => Some(protocol::SCTP),
+            number => number.parse().ok(),
+        };
+        match number {
+            Some(number) => self.protocol = number,
+            None => self.notice(true, format!("bad protocol in {command}")),
+        }
+    }
+
+    fn notice(&mut self, error: bool, text: String) {
+        self.notices.push(Item::Notice { place: self.place, binary: self.binary, error, text });
+    }
+}
+
+/// What was taken off the buffer.
+enum Taken {
+    Nothing,
+    Line(String),
+    Record(Vec<u8>),
+}
+
+/// Splits a line at spaces that are not in double quotes.
+fn split(line: &str) -> impl Iterator<Item = &str> {
+    let mut rest = line.trim_ascii_start();
+    core::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (mut quoted, mut escaped) = (false, false);
+        let end = rest.bytes().position(|byte| {
+            let was_escaped = escaped;
+            escaped = quoted && byte == b'\\' && !was_escaped;
+            quoted ^= byte == b'"' && !was_escaped;
+            !quoted && byte.is_ascii_whitespace()
+        });
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after.trim_ascii_start();
+        Some(word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Writer;
+    use super::*;
+    use alloc::string::ToString;
+    use packet::Pool;
+
+    /// Reads a dump in pieces of some size.
+    fn read(dump: &[u8], size: usize, checksums: bool) -> (Vec<Draft>, Vec<String>) {
+        let mut reader = Reader { checksums, ..Reader::new() };
+        let (mut drafts, mut notices) = (Vec::new(), Vec::new());
+        for piece in dump.chunks(size).chain([&[][..]]) {
+            reader.feed(piece);
+            if piece.is_empty() {
+                reader.finish();
+            }
+            while let Some(item) = reader.item() {
+                match item {
+                    Item::Packet(draft) => drafts.push(draft),
+                    Item::Notice { place, text, .. } => notices.push(format!("{place}: {text}")),
+                }
+            }
+        }
+        (drafts, notices)
+    }
+
+    /// Reads a dump, writes the packets' fields, as text or binary, with some packets cut.
+    fn write(dump: &str, fields: &str, binary: bool, cut: Option<usize>) -> Vec<u8> {
+        let (drafts, notices) = read(dump.as_bytes(), 7, false);
+        assert_eq!(notices, Vec::<String>::new());
+        let pool = Pool::new(100);
+        let fields = fields.split(' ').map(|name| Field::find(name).unwrap()).collect();
+        let writer = Writer { binary, bad_packets: cut.is_some(), ..Writer::new(fields) };
+        let mut out = Vec::new();
+        writer.header(&[], &mut out);
+        for draft in drafts {
+            let mut packet = draft.packet(&pool).unwrap();
+            if let Some(length) = cut {
+                packet.truncate(length);
+            }
+            writer.packet(&mut packet, &mut out);
+        }
+        out
+    }
+
+    /// What is written of the packets' fields is what was read.
+    fn check(fields: &str, lines: &str) {
+        let dump = format!("!IPSummaryDump 1.3\n!data {fields}\n{lines}");
+        let text = write(&dump, fields, false, None);
+        assert_eq!(String::from_utf8_lossy(&text), dump);
+        let binary = write(&dump, fields, true, None);
+        for size in [1, 9, binary.len()] {
+            let (drafts, notices) = read(&binary, size, false);
+            assert_eq!((drafts, notices), read(dump.as_bytes(), size, false));
+        }
+    }
+
+    #[test]
+    fn fields_go_there_and_back() {
+        check(
+            "timestamp ip_src sport ip_dst dport ip_proto",
+            "1.500000 1.0.0.1 10 2.0.0.2 20 T\n2.000000 1.0.0.1 10 2.0.0.2 20 U\n",
+        );
+        check("ntimestamp ip_proto ip_len".replace("nt", "t").as_str(), "1.500000 U 60\n");
+        check(
+            "ip_src tcp_seq tcp_ack tcp_flags tcp_window tcp_urp tcp_off",
+            "1.0.0.1 5 6 SA 7 8 20\n1.0.0.1 5 6 . 7 8 40\n",
+        );
+        check(
+            "ip_tos ip_ttl ip_id ip_sum ip_hl ip_fragoff",
+            "9 64 7 99 20 0\n9 64 7 99 24 0!\n9 64 7 99 20 184+\n",
+        );
+        check("ip_dscp ip_ecn ip_frag", "46 ect2 .\n0 no !\n0 ce F\n");
+        check("ip_proto icmp_type icmp_code", "I 8 0\nI 3 4\n");
+        check("ip_proto icmp_type_name icmp_code_name icmp_nextmtu", "I unreachable needfrag 1400\n");
+        check("ip_proto icmp_type icmp_flowid icmp_seq", "I 8 77 78\n");
+        check("ip_proto udp_len ip_len", "U 8 28\n");
+        check("eth_src eth_dst eth_type ip_src", "00-01-02-03-04-05 FF-FF-FF-FF-FF-FF 0800 1.2.3.4\n");
+        check("count paint aggregate first_timestamp", "5 7 8 12.000345\n");
+        check("tcp_opt ip_opt", "mss1460;wscale7 rr{1.2.3.4}+2\n. .\n");
+        check("payload_len ip_len", "100 140\n");
+    }
+
+    #[test]
+    fn payloads() {
+        let dump = "!data ip_proto payload\nU \"hi there\\n\"\nT \"\\000 \\\"quoted\\\"\"\n";
+        let text = write(dump, "payload payload_len payload_md5 ip_len", false, None);
+        let lines: Vec<_> =
+            core::str::from_utf8(&text).unwrap().lines().skip(2).map(ToString::to_string).collect();
+        assert_eq!(lines[0], "\"hi there\\n\" 9 sy@Uze03MHB84qQruJ_zma 37");
+        assert!(lines[1].starts_with("\"\\000 \\\"quoted\\\"\" 10 "), "{}", lines[1]);
+    }
+
+    #[test]
+    fn missing_bytes_are_dashes_and_told() {
+        let dump = "!data sport dport tcp_urp tcp_opt\n1 2 3 wscale10\n";
+        let line = |cut| {
+            let text = write(dump, "sport dport tcp_urp tcp_opt", false, Some(cut));
+            String::from_utf8(text).unwrap().lines().skip(2).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(line(44), "1 2 3 wscale10");
+        assert_eq!(line(41), "!bad truncated IP missing 3|1 2 3 -");
+        assert_eq!(line(38), "!bad truncated IP missing 6|1 2 - -");
+        assert_eq!(line(23), "!bad truncated IP missing 21|1 - - -");
+        assert_eq!(line(20), "!bad truncated IP missing 24|- - - -");
+        assert_eq!(line(2), "!bad truncated IP header|- - - -");
+    }
+
+    #[test]
+    fn checksums_and_bytes_on_demand() {
+        let (drafts, _) = read(b"!data src dst icmp_type\n!proto I\n1.2.3.4 5.6.7.8 echo\n", 9, true);
+        let ip = packet::Ip4View::check(&drafts[0].bytes, true).unwrap();
+        assert!(packet::Icmp4View::new(ip.payload()).unwrap().checksum_is_right());
+        let (drafts, _) = read(b"!data src ip_len sport\n1.2.3.4 100 7\n", 9, false);
+        assert_eq!((drafts[0].bytes.len(), drafts[0].extra_length), (40, 60));
+        let (drafts, _) = read(b"!data src ip_len sport\n1.2.3.4 100 7\n", 9, true);
+        assert_eq!((drafts[0].bytes.len(), drafts[0].extra_length), (100, 0));
+    }
+
+    #[test]
+    fn flows_and_faults() {
+        let (drafts, notices) = read(b"!data ip_len\n!flowid 1.0.0.1 10 2.0.0.2 20 U\n50\n", 100, false);
+        assert_eq!(notices, Vec::<String>::new());
+        assert_eq!(drafts[0].bytes[12..24], [1, 0, 0, 1, 2, 0, 0, 2, 0, 10, 0, 20]);
+        let (drafts, notices) = read(
+            b"hello\nworld\n!data src tpyo\nx y\n!proto nothing\n!flowid 1\n\n# a comment\n1.2.3.4\n",
+            3,
+            false,
+        );
+        assert_eq!(drafts.len(), 1);
+        let expected = [
+            "1: missing banner line; is this an IP summary dump?",
+            "1: no '!data' provided",
+            "3: unknown content type 'tpyo'",
+            "5: bad protocol in !proto",
+            "6: bad !flowid specification",
+        ];
+        assert_eq!(notices, expected);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic_or_grow() {
+        let dump = write(
+            "!data src sport tcp_opt ip_opt\n1.2.3.4 5 mss1 rr{1.2.3.4}\n",
+            "ip_src sport tcp_opt ip_opt ip_len",
+            true,
+            None,
+        );
+        for at in 0..dump.len() {
+            for value in [0, 1, 4, 0x7f, 0x80, 0xff] {
+                let mut dump = dump.clone();
+                dump[at] = value;
+                read(&dump, 11, true);
+            }
+        }
+        let mut reader = Reader::new();
+        for _ in 0..100 {
+            reader.feed(&[b'x'; 10_000]);
+            while reader.item().is_some() {}
+        }
+        assert!(reader.buffer.len() <= MAX_LINE + 10_000);
+        let numbers = "!data ip_len ip_hl tcp_off wire_len payload_len payload udp_len\n";
+        for number in ["0", "1", "65535", "4294967295"] {
+            read(
+                format!("{numbers}{number} 255 255 {number} {number} \"abc\" {number}\n").as_bytes(),
+                50,
+                true,
+            );
+        }
+    }
+}

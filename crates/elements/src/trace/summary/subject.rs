@@ -1,0 +1,141 @@
+//! A packet as summaries see it: which of its headers are sound, and what is wrong with the others.
+
+use alloc::format;
+use alloc::string::String;
+use packet::{Packet, protocol};
+
+/// What a field needs that a packet doesn't have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Ethernet,
+    Ip,
+    /// A header of this name and protocol, of at least so many bytes.
+    Transport(&'static str, &'static [u8], usize),
+}
+
+impl Needs {
+    pub(super) const fn tcp(length: usize) -> Needs {
+        Needs::Transport("TCP", &[protocol::TCP], length)
+    }
+
+    pub(super) const fn udp(length: usize) -> Needs {
+        Needs::Transport("UDP", &[protocol::UDP], length)
+    }
+
+    pub(super) const fn icmp(length: usize) -> Needs {
+        Needs::Transport("ICMP", &[protocol::ICMP], length)
+    }
+
+    pub(super) const fn ports(length: usize) -> Needs {
+        Needs::Transport("TCP/UDP", &[protocol::TCP, protocol::UDP], length)
+    }
+}
+
+/// A packet and its headers. Bytes that pad the packet beyond its IP length are left out everywhere.
+pub(super) struct Subject<'a> {
+    pub(super) packet: &'a Packet,
+    /// From the IPv4 header to the end of the packet, if the header is sound.
+    pub(super) ip: Option<&'a [u8]>,
+    /// From the transport header to the end of the packet; empty if it is not there.
+    pub(super) transport: &'a [u8],
+    /// The same, if it is a sound TCP header that begins in this packet.
+    pub(super) tcp: Option<&'a [u8]>,
+    /// The bytes of the packet without padding.
+    pub(super) length: usize,
+    /// What the packet stands for beyond its bytes, as far as its IP length doesn't say so.
+    pub(super) extra: u32,
+    /// The first thing found to be wrong.
+    pub(super) bad: Option<String>,
+}
+
+impl<'a> Subject<'a> {
+    /// Looks at a packet, and at its IP and transport headers if they are needed. `careful` says whether a packet shorter than its IP length is worth a complaint.
+    pub(super) fn new(packet: &'a Packet, headers: bool, careful: bool) -> Subject<'a> {
+        let extra = packet.extra_length();
+        let mut subject =
+            Subject { packet, ip: None, transport: &[], tcp: None, length: packet.len(), extra, bad: None };
+        if headers && packet.has_network() {
+            subject.look(careful);
+        }
+        subject
+    }
+
+    fn look(&mut self, careful: bool) {
+        let network = self.packet.network();
+        let &[version, _, high, low, ..] = network else { return self.complain("truncated IP header") };
+        let header = usize::from(version & 0xf) * 4;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if version >> 4 != 4 {
+            return self.complain(&format!("IP version {}", version >> 4));
+        } else if header < 20 {
+            return self.complain(&format!("IP header length {}", version & 0xf));
+        } else if length < header {
+            return self.complain(&format!("IP length {length}"));
+        }
+        let there = network.len().min(length);
+        let padding = network.len() - there;
+        let behind = self.extra as usize + padding;
+        if padding == 0 && careful && there + behind < length {
+            self.complain(&format!("truncated IP missing {}", length - there - behind));
+        }
+        self.ip = Some(&network[..there]);
+        self.length -= padding.min(self.length);
+        // The IP length tells what was not captured; only what its sixteen bits can't say is kept.
+        let whole = there + behind;
+        self.extra = if length == 0xffff && whole > 0xffff { (whole - 0xffff) as u32 } else { 0 };
+        if there > header && self.packet.has_transport() {
+            let transport = self.packet.transport();
+            self.transport = &transport[..transport.len().saturating_sub(padding)];
+        }
+        self.tcp = self.transport_of(protocol::TCP);
+        if let Some(words) =
+            self.tcp.and_then(|tcp| tcp.get(12)).map(|byte| byte >> 4).filter(|words| *words < 5)
+        {
+            self.complain(&format!("TCP header length {words}"));
+            self.tcp = None;
+        }
+    }
+
+    /// From the transport header on, if it is of this protocol and begins in this packet.
+    pub(super) fn transport_of(&self, protocol: u8) -> Option<&'a [u8]> {
+        let found =
+            self.protocol() == Some(protocol) && self.is_first_fragment() && !self.transport.is_empty();
+        found.then_some(self.transport)
+    }
+
+    /// The IP protocol.
+    pub(super) fn protocol(&self) -> Option<u8> {
+        self.ip?.get(9).copied()
+    }
+
+    /// Whether the transport header begins in this packet, as far as its header tells.
+    pub(super) fn is_first_fragment(&self) -> bool {
+        !matches!(self.ip, Some([_, _, _, _, _, _, high, low, ..]) if high & 0x1f != 0 || *low != 0)
+    }
+
+    /// Notes what is wrong because a field is missing; a packet of another protocol is not wrong.
+    pub(super) fn miss(&mut self, needs: Needs) {
+        let Needs::Transport(name, protocols, length) = needs else {
+            let text = match (needs, self.ip) {
+                (Needs::Ethernet, _) => "Ethernet header",
+                (_, None) => "no IP header",
+                _ => "truncated IP header capture",
+            };
+            return self.complain(text);
+        };
+        if self.ip.is_none() {
+            self.complain("no IP header");
+        } else if self.protocol().is_some_and(|protocol| !protocols.contains(&protocol)) {
+        } else if !self.is_first_fragment() {
+            self.complain(&format!("fragmented {name} header"));
+        } else if self.transport.len() + self.extra as usize >= length {
+            self.complain(&format!("truncated {name} header capture"));
+        } else {
+            self.complain(&format!("truncated {name} header"));
+        }
+    }
+
+    fn complain(&mut self, text: &str) {
+        self.bad.get_or_insert_with(|| text.into());
+    }
+}

@@ -1,0 +1,250 @@
+//! TCP options as text: `mss1460`, `wscale7`, `sackok`, `sack1-5`, `ts1:2`, `number=byte:byte`.
+//!
+//! `;` separates options; `.` stands for none, `?` for malformed ones. End and padding are read, never written.
+
+use super::ip_options::{fit, read_other, write_other};
+use super::number::take;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+use packet::view::tcp::option;
+
+/// Which options are of interest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kinds {
+    sack: bool,
+    timestamp: bool,
+    others: bool,
+}
+
+impl Kinds {
+    /// All of them.
+    pub(super) const ALL: Kinds = Kinds { sack: true, timestamp: true, others: true };
+    /// All but timestamps and padding.
+    pub(super) const PLAIN: Kinds = Kinds { timestamp: false, ..Kinds::ALL };
+    /// Selective acknowledgement only.
+    pub(super) const SACK: Kinds = Kinds { sack: true, timestamp: false, others: false };
+
+    fn have(self, kind: u8) -> bool {
+        match kind {
+            option::SACK | option::SACK_PERMITTED => self.sack,
+            option::TIMESTAMP => self.timestamp,
+            _ => self.others,
+        }
+    }
+}
+
+/// Iterates over options, padding left out; an error ends it where one is malformed.
+fn split(mut options: &[u8]) -> impl Iterator<Item = Result<&[u8], fmt::Error>> {
+    core::iter::from_fn(move || {
+        loop {
+            match *options {
+                [] | [option::END, ..] => return None,
+                [option::NOP, ref rest @ ..] => options = rest,
+                [_, length, ..] if length >= 2 && options.len() >= usize::from(length) => {
+                    let (option, rest) = options.split_at(usize::from(length));
+                    options = rest;
+                    return Some(Ok(option));
+                }
+                _ => {
+                    options = &[];
+                    return Some(Err(fmt::Error));
+                }
+            }
+        }
+    })
+}
+
+/// Appends the options of some kinds as text.
+pub(super) fn write(options: &[u8], kinds: Kinds, out: &mut String) {
+    let start = out.len();
+    let written = split(options).try_for_each(|option| write_one(option?, kinds, start, out));
+    if written.is_err() {
+        out.truncate(start);
+        out.push('?');
+    } else if out.len() == start {
+        out.push('.');
+    }
+}
+
+/// An error means that the option is malformed, which counts even where its kind is of no interest.
+fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt::Result {
+    let separate = |out: &mut String| if out.len() > start { out.write_char(';') } else { Ok(()) };
+    let (kind, data) = (option[0], &option[2..]);
+    let right = match kind {
+        option::SEGMENT_SIZE => data.len() == 2,
+        option::WINDOW_SCALE => data.len() == 1,
+        option::SACK_PERMITTED => data.is_empty(),
+        option::SACK => data.len().is_multiple_of(8),
+        option::TIMESTAMP => data.len() == 8,
+        _ => true,
+    };
+    if !right {
+        return Err(fmt::Error);
+    }
+    if !kinds.have(kind) {
+        return Ok(());
+    }
+    let (words, _) = data.as_chunks::<4>();
+    let number = |at: usize| words.get(at).map_or(0, |word| u32::from_be_bytes(*word));
+    match (kind, data) {
+        (option::SACK, _) => (0..words.len()).step_by(2).try_for_each(|at| {
+            separate(out)?;
+            write!(out, "sack{}-{}", number(at), number(at + 1))
+        }),
+        (option::SEGMENT_SIZE, [high, low]) => {
+            separate(out)?;
+            write!(out, "mss{}", u16::from_be_bytes([*high, *low]))
+        }
+        (option::WINDOW_SCALE, [scale]) => {
+            separate(out)?;
+            write!(out, "wscale{scale}")
+        }
+        (option::SACK_PERMITTED, _) => {
+            separate(out)?;
+            out.write_str("sackok")
+        }
+        (option::TIMESTAMP, _) => {
+            separate(out)?;
+            write!(out, "ts{}:{}", number(0), number(1))
+        }
+        _ => {
+            separate(out)?;
+            write_other(option, out)
+        }
+    }
+}
+
+/// Appends the bytes of the options of some kinds, up to the first that is malformed.
+pub(super) fn pick(options: &[u8], kinds: Kinds, out: &mut Vec<u8>) {
+    split(options)
+        .map_while(Result::ok)
+        .filter(|option| kinds.have(option[0]))
+        .for_each(|option| out.extend(option));
+}
+
+/// Reads options of some kinds; `None` if the text is malformed or they don't fit into a header.
+pub(super) fn read(text: &str, kinds: Kinds) -> Option<Vec<u8>> {
+    let mut rest = text.as_bytes();
+    let mut options = Vec::new();
+    loop {
+        read_one(&mut rest, kinds, &mut options)?;
+        if rest.is_empty() {
+            return fit(options);
+        }
+        rest = rest.strip_prefix(b",").or_else(|| rest.strip_prefix(b";"))?;
+    }
+}
+
+fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()> {
+    if let Some(after) = rest.strip_prefix(b"mss").filter(|_| kinds.others) {
+        *rest = after;
+        let size = u16::try_from(take(rest)?).ok()?;
+        options.extend([option::SEGMENT_SIZE, 4]);
+        options.extend(size.to_be_bytes());
+    } else if let Some(after) = rest.strip_prefix(b"wscale").filter(|_| kinds.others) {
+        *rest = after;
+        options.extend([option::WINDOW_SCALE, 3, u8::try_from(take(rest)?).ok()?]);
+    } else if let Some(after) = rest.strip_prefix(b"sackok").filter(|_| kinds.sack) {
+        *rest = after;
+        options.extend([option::SACK_PERMITTED, 2]);
+    } else if let Some(after) = rest.strip_prefix(b"sack").filter(|_| kinds.sack) {
+        *rest = after;
+        return read_blocks(rest, options);
+    } else if let Some(after) = rest.strip_prefix(b"ts").filter(|_| kinds.timestamp) {
+        *rest = after;
+        let clock = take(rest)?;
+        *rest = rest.strip_prefix(b":")?;
+        let echo = take(rest)?;
+        // Alone or first, it is aligned as everybody does.
+        if options.is_empty() {
+            options.extend([option::NOP; 2]);
+        }
+        options.extend([option::TIMESTAMP, 10]);
+        options.extend(clock.to_be_bytes());
+        options.extend(echo.to_be_bytes());
+    } else if kinds.others {
+        return read_other(rest, options);
+    } else {
+        return None;
+    }
+    Some(())
+}
+
+/// Reads the blocks of one option: those that follow each other with commas.
+fn read_blocks(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
+    let start = options.len();
+    options.extend([option::SACK, 0]);
+    loop {
+        let first = take(rest)?;
+        *rest = rest.strip_prefix(b"-").or_else(|| rest.strip_prefix(b":"))?;
+        options.extend(first.to_be_bytes());
+        options.extend(take(rest)?.to_be_bytes());
+        match rest.strip_prefix(b",sack") {
+            Some(after) if after.first().is_some_and(u8::is_ascii_digit) => *rest = after,
+            _ => break,
+        }
+    }
+    options[start + 1] = u8::try_from(options.len() - start).ok()?;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(options: &[u8], kinds: Kinds) -> String {
+        let mut out = String::new();
+        write(options, kinds, &mut out);
+        out
+    }
+
+    #[test]
+    fn reads_and_writes() {
+        for text in [
+            "mss1460",
+            "wscale10",
+            "sackok",
+            "sack95-98;sack1-2",
+            "ts669063908:38382731",
+            "99=0:5:10",
+            "mss1;ts1:2;sackok",
+        ] {
+            assert_eq!(written(&read(text, Kinds::ALL).unwrap(), Kinds::ALL), text);
+        }
+        let all = read("nop,mss1400;nop;sack1-2,sack3-4;ts1:2;eol", Kinds::ALL).unwrap();
+        assert_eq!(written(&all, Kinds::ALL), "mss1400;sack1-2;sack3-4;ts1:2");
+        assert_eq!(written(&all, Kinds::PLAIN), "mss1400;sack1-2;sack3-4");
+        assert_eq!(written(&all, Kinds::SACK), "sack1-2;sack3-4");
+        let mut sack = Vec::new();
+        pick(&all, Kinds::SACK, &mut sack);
+        assert_eq!(sack.len(), 18);
+        assert_eq!(read("ts1:2", Kinds::ALL).unwrap(), [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+        assert_eq!(written(&[], Kinds::ALL), ".");
+        assert_eq!(written(&[2, 3, 1], Kinds::SACK), "?");
+        assert_eq!(written(&[9], Kinds::ALL), "?");
+        assert_eq!(written(&[9, 1], Kinds::ALL), "?");
+    }
+
+    #[test]
+    fn malformed_text_is_refused() {
+        for text in [
+            "",
+            "mss",
+            "mss65536",
+            "wscale256",
+            "sack1",
+            "sack1-",
+            "ts1",
+            "ts:",
+            "256",
+            "mss1x",
+            "eol,nop",
+            "sackok sackok",
+        ] {
+            assert_eq!(read(text, Kinds::ALL), None, "{text}");
+        }
+        assert_eq!(read("mss1", Kinds::SACK), None);
+        assert_eq!(read("sack1-2,sack1-2;sack1-2;sack1-2,sack1-2", Kinds::ALL), None);
+    }
+}

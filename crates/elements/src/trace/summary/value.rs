@@ -1,0 +1,216 @@
+//! The values of fields in packets.
+
+use super::field::Field;
+use super::subject::{Needs, Subject};
+use core::net::Ipv4Addr;
+use packet::{Ip4View, MacAddr, Timestamp, annotation, protocol};
+
+/// A field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value<'a> {
+    Number(u64),
+    Address(Ipv4Addr),
+    Mac(MacAddr),
+    Time(Timestamp),
+    /// The options of an IP or TCP header, padding included.
+    Options(&'a [u8]),
+    Payload(&'a [u8]),
+}
+
+use Value::Number;
+
+/// ICMP types that carry an identifier and a sequence number.
+const ICMP_SEQUENCED: [u8; 6] = [0, 8, 13, 14, 15, 16];
+/// A TCP header whose only options are two bytes of padding and a timestamp.
+const ONLY_TIMESTAMP: [u8; 4] = [1, 1, 8, 10];
+
+/// A field's value in a packet; `None` if the packet has none, which is noted in the subject if that is a fault.
+/// `extra` says whether lengths include what the packet stands for beyond its bytes.
+pub(super) fn value<'a>(subject: &mut Subject<'a>, field: Field, extra: bool) -> Option<Value<'a>> {
+    match found(subject, field, extra) {
+        Ok(value) => Some(value),
+        Err(Some(needs)) => {
+            subject.miss(needs);
+            None
+        }
+        Err(None) => None,
+    }
+}
+
+/// The error is what the field needs; none if the field just doesn't apply.
+fn found<'a>(subject: &Subject<'a>, field: Field, extra: bool) -> Result<Value<'a>, Option<Needs>> {
+    let packet = subject.packet;
+    let behind = if extra { subject.extra } else { 0 };
+    let ip = |at: usize| subject.ip.filter(|ip| ip.len() > at).ok_or(Some(Needs::Ip));
+    let tcp = |end: usize| subject.tcp.filter(|tcp| tcp.len() >= end).ok_or(Some(Needs::tcp(end)));
+    let icmp = |end: usize| {
+        subject.transport_of(protocol::ICMP).filter(|icmp| icmp.len() >= end).ok_or(Some(Needs::icmp(end)))
+    };
+    Ok(match field {
+        Field::Nothing => return Err(None),
+        Field::Timestamp | Field::NanoTimestamp => Value::Time(packet.timestamp()),
+        Field::Seconds => Number(packet.timestamp().seconds() as u32 as u64),
+        Field::Micros => Number((packet.timestamp().subsecond_nanos() / 1_000).into()),
+        Field::MicrosTotal => Number(packet.timestamp().micros() as u64),
+        Field::FirstTimestamp | Field::FirstNanoTimestamp => Value::Time(first_timestamp(packet)),
+        Field::Count => Number(1 + u64::from(packet.annotation_u32(annotation::EXTRA_PACKETS.offset.into()))),
+        Field::Link | Field::Paint | Field::Direction => Number(packet.paint().into()),
+        Field::Aggregate => Number(packet.aggregate().into()),
+        Field::WireLength => Number(packet.len() as u64),
+        Field::EthSource => Value::Mac(ethernet(subject)?.source()),
+        Field::EthDestination => Value::Mac(ethernet(subject)?.destination()),
+        Field::EthType => Number(ethernet(subject)?.type_number().into()),
+        Field::IpSource => Value::Address(quad(ip(15)?, 12)),
+        Field::IpDestination => Value::Address(quad(ip(19)?, 16)),
+        Field::IpTos => Number(ip(1)?[1].into()),
+        Field::IpDscp => Number((ip(1)?[1] >> 2).into()),
+        Field::IpEcn => Number((ip(1)?[1] & 3).into()),
+        Field::IpTtl => Number(ip(8)?[8].into()),
+        Field::IpFragment => Number(fragment_letter(word(ip(7)?, 6)).into()),
+        Field::IpFragmentOffset => Number(word(ip(7)?, 6).into()),
+        Field::IpId => Number(word(ip(5)?, 4).into()),
+        Field::IpChecksum => Number(word(ip(11)?, 10).into()),
+        Field::IpProtocol => Number(ip(9)?[9].into()),
+        Field::IpHeaderLength => Number((u64::from(ip(0)?[0]) & 0xf) * 4),
+        Field::IpLength => {
+            let length = subject.ip.map_or(subject.length as u64, |ip| word(ip, 2).into());
+            Number(length + u64::from(behind))
+        }
+        Field::IpCaptureLength => Number(match subject.ip {
+            Some(ip) => (ip.len() as u64).min(word(ip, 2).into()),
+            None => subject.length as u64,
+        }),
+        Field::IpOptions => {
+            let ip = subject.ip.ok_or(Some(Needs::Ip))?;
+            let length = (usize::from(ip[0]) & 0xf) * 4;
+            let options = if length <= 20 { Some(&ip[..0]) } else { ip.get(20..length) };
+            Value::Options(options.ok_or(Some(Needs::Ip))?)
+        }
+        Field::SourcePort => Number(ports(subject, 2)?),
+        Field::DestinationPort => Number(ports(subject, 4)?),
+        Field::TcpSequence => Number(long(tcp(8)?, 4).into()),
+        Field::TcpAcknowledgement => Number(long(tcp(12)?, 8).into()),
+        Field::TcpOffset => Number(u64::from(tcp(13)?[12] >> 4) * 4),
+        Field::TcpFlags => Number(u64::from(tcp(14)?[13]) | u64::from(tcp(14)?[12] & 0xf) << 8),
+        Field::TcpWindow => Number(word(tcp(16)?, 14).into()),
+        Field::TcpUrgent => Number(word(tcp(20)?, 18).into()),
+        Field::TcpOptions | Field::TcpPlainOptions | Field::TcpSack => {
+            let header = tcp(13)?;
+            let length = usize::from(header[12] >> 4) * 4;
+            let plain =
+                field != Field::TcpOptions && length == 32 && header.get(20..24) == Some(&ONLY_TIMESTAMP);
+            let options = if length <= 20 || plain { Some(&header[..0]) } else { header.get(20..length) };
+            Value::Options(options.ok_or(Some(Needs::tcp(header.len() + 1)))?)
+        }
+        Field::UdpLength => {
+            let udp = subject.transport_of(protocol::UDP).filter(|udp| udp.len() >= 6);
+            Number(word(udp.ok_or(Some(Needs::udp(6)))?, 4).into())
+        }
+        Field::IcmpType | Field::IcmpTypeName => Number(icmp(1)?[0].into()),
+        Field::IcmpCode | Field::IcmpCodeName => Number(icmp(2)?[1].into()),
+        Field::IcmpFlow | Field::IcmpSequence => {
+            if !ICMP_SEQUENCED.contains(&icmp(1)?[0]) {
+                return Err(None);
+            }
+            let at = if field == Field::IcmpFlow { 4 } else { 6 };
+            Number(word(icmp(at + 2)?, at).into())
+        }
+        Field::IcmpNextMtu => match icmp(2)? {
+            [3, 4, ..] => Number(word(icmp(8)?, 6).into()),
+            _ => return Err(None),
+        },
+        Field::PayloadLength => {
+            let behind = if subject.ip.is_none() { subject.extra } else { behind };
+            Number(payload_place(subject).1.wrapping_add(behind).into())
+        }
+        Field::Payload | Field::PayloadMd5 | Field::PayloadMd5Hex => {
+            let (start, length) = payload_place(subject);
+            if length != 0 && start >= packet.len() {
+                return Err(None);
+            }
+            let there = packet.data().get(start..subject.length).unwrap_or(&[]);
+            Value::Payload(&there[..there.len().min(length as usize)])
+        }
+    })
+}
+
+/// The time of the first packet that a packet stands for.
+pub(crate) fn first_timestamp(packet: &packet::Packet) -> Timestamp {
+    let bytes = packet.annotation_bytes(annotation::FIRST_TIMESTAMP).first_chunk().copied();
+    Timestamp::from_nanos(bytes.map_or(0, i64::from_ne_bytes))
+}
+
+/// Sets the time of the first packet that a packet stands for.
+pub(crate) fn set_first_timestamp(packet: &mut packet::Packet, timestamp: Timestamp) {
+    let at = usize::from(annotation::FIRST_TIMESTAMP.offset);
+    if let Some(place) = packet.annotations_mut().get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = timestamp.nanos().to_ne_bytes();
+    }
+}
+
+/// The Ethernet header, if one stands right before the network header, or alone.
+fn ethernet<'a>(subject: &Subject<'a>) -> Result<packet::EthernetView<'a>, Option<Needs>> {
+    let packet = subject.packet;
+    let network = packet.network_offset();
+    let bytes = match packet.mac_offset() {
+        Some(at) => Some((at, packet.mac())),
+        None if network.is_none_or(|at| at > 0) => Some((0, packet.data())),
+        None => None,
+    };
+    let end = network.unwrap_or(packet.len() as isize);
+    bytes
+        .filter(|(at, _)| at + 14 == end)
+        .and_then(|(_, bytes)| packet::EthernetView::new(bytes))
+        .ok_or(Some(Needs::Ethernet))
+}
+
+/// The port that ends at byte `end` of the transport header, for the protocols whose headers begin with ports.
+fn ports(subject: &Subject, end: usize) -> Result<u64, Option<Needs>> {
+    let known = [protocol::TCP, protocol::UDP, protocol::DCCP, protocol::UDP_LITE];
+    let transport = subject
+        .protocol()
+        .filter(|protocol| known.contains(protocol) && subject.is_first_fragment())
+        .and_then(|_| subject.transport.get(..end));
+    Ok(word(transport.ok_or(Some(Needs::ports(end)))?, end - 2).into())
+}
+
+/// Where the payload most likely begins in the packet's data, and how long it most likely is.
+fn payload_place(subject: &Subject) -> (usize, u32) {
+    let Some(ip) = subject.ip else { return (0, subject.length as u32) };
+    let Some(header) = Ip4View::new(ip) else { return (subject.packet.len(), 0) };
+    let transport = match header.protocol() {
+        protocol::TCP if header.is_first_fragment() => {
+            subject.transport.get(12).map_or(20, |byte| usize::from(byte >> 4) * 4).max(20)
+        }
+        protocol::UDP | protocol::UDP_LITE if header.is_first_fragment() => 8,
+        _ => 0,
+    };
+    let skipped = header.header_length() + transport;
+    let start = subject.packet.network_offset().unwrap_or(0) + skipped as isize;
+    (usize::try_from(start).unwrap_or(0), u32::from(header.total_length()).wrapping_sub(skipped as u32))
+}
+
+/// A fragment's kind: `F` the first, `f` a later one, `!` and `.` none, with and without the don't-fragment flag.
+fn fragment_letter(field: u16) -> u8 {
+    match field {
+        _ if field & 0x1fff != 0 => b'f',
+        _ if field & 0x2000 != 0 => b'F',
+        _ if field & 0x4000 != 0 => b'!',
+        _ => b'.',
+    }
+}
+
+/// The 16-bit number at a place that the caller has found to exist.
+fn word(bytes: &[u8], at: usize) -> u16 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u16::from_be_bytes(*bytes))
+}
+
+/// The 32-bit number at a place that the caller has found to exist.
+fn long(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
+}
+
+/// The address at a place that the caller has found to exist.
+fn quad(bytes: &[u8], at: usize) -> Ipv4Addr {
+    Ipv4Addr::from(long(bytes, at))
+}

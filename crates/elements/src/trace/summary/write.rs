@@ -1,0 +1,114 @@
+//! Writes summary dumps.
+
+use super::field::{Field, Width};
+use super::subject::Subject;
+use super::value::value;
+use super::{MAJOR, MINOR, record};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use packet::Packet;
+
+/// Writes the fields of packets. Everything is appended to buffers; whoever calls it writes them out.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    /// The fields, in the order of the dump.
+    pub fields: Vec<Field>,
+    /// Whether records are binary rather than lines.
+    pub binary: bool,
+    /// Whether a line before a packet tells what is wrong with its headers.
+    pub bad_packets: bool,
+    /// Whether packets shorter than their IP length are worth such a line.
+    pub careful: bool,
+    /// Whether lengths include what packets stand for beyond their bytes.
+    pub extra_length: bool,
+}
+
+/// The bit of a binary record's length that marks a line of text.
+const TEXT_RECORD: u32 = 1 << 31;
+
+impl Writer {
+    /// Writes some fields as lines.
+    pub fn new(fields: Vec<Field>) -> Writer {
+        Writer { fields, binary: false, bad_packets: false, careful: true, extra_length: true }
+    }
+
+    /// The first field that a binary dump can't hold.
+    pub fn not_binary(&self) -> Option<Field> {
+        self.fields.iter().copied().find(|field| field.width() == Width::Never)
+    }
+
+    /// Appends the lines that begin a dump. `comments` come after the version, each a whole line without its end.
+    pub fn header(&self, comments: &[String], out: &mut Vec<u8>) {
+        let mut text = alloc::format!("!IPSummaryDump {MAJOR}.{MINOR}\n");
+        for comment in comments {
+            let _ = writeln!(text, "{comment}");
+        }
+        text.push_str("!data");
+        for field in &self.fields {
+            // As text the two timestamps are the same.
+            let plain = *field == Field::NanoTimestamp && !self.binary;
+            let _ = write!(text, " {}", if plain { Field::Timestamp.name() } else { field.name() });
+        }
+        text.push_str(if self.binary { "\n!binary\n" } else { "\n" });
+        out.extend(text.bytes());
+    }
+
+    /// Appends a packet. Its extra length is set to what its IP length doesn't tell.
+    pub fn packet(&self, packet: &mut Packet, out: &mut Vec<u8>) {
+        let extra = {
+            let headers = self.fields.iter().any(|field| field.needs_headers());
+            let mut subject = Subject::new(packet, headers, self.careful);
+            let start = out.len();
+            if self.binary {
+                self.binary_record(&mut subject, out);
+            } else {
+                self.line(&mut subject, out);
+            }
+            if let Some(bad) = subject.bad.take().filter(|_| self.bad_packets) {
+                let record = out.split_off(start);
+                self.note(&alloc::format!("!bad {bad}"), out);
+                out.extend(record);
+            }
+            subject.extra
+        };
+        if extra != packet.extra_length() {
+            packet.set_extra_length(extra);
+        }
+    }
+
+    /// Appends a line of text between the packets.
+    pub fn note(&self, line: &str, out: &mut Vec<u8>) {
+        if self.binary {
+            out.extend(((line.len() as u32 + 1) | TEXT_RECORD).to_be_bytes());
+        }
+        out.extend(line.bytes());
+        out.push(b'\n');
+    }
+
+    fn line(&self, subject: &mut Subject, out: &mut Vec<u8>) {
+        let mut text = String::new();
+        for (index, field) in self.fields.iter().enumerate() {
+            if index > 0 {
+                text.push(' ');
+            }
+            match value(subject, *field, self.extra_length) {
+                Some(value) => record::text(*field, value, record::icmp_type(subject.transport), &mut text),
+                None => text.push('-'),
+            }
+        }
+        out.extend(text.bytes());
+        out.push(b'\n');
+    }
+
+    fn binary_record(&self, subject: &mut Subject, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend([0; 4]);
+        for field in &self.fields {
+            let value = value(subject, *field, self.extra_length);
+            record::binary(*field, value, out);
+        }
+        let length = (out.len() - start) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+}
