@@ -1,2 +1,41 @@
 //! The `clickbox` program.
-fn main() {}
+//!
+//! Called by the name `click` it is the drop-in Click driver. Each subcommand is a file in `command`; what they share
+//! of the outside world is in `environment`.
+//!
+//! Absent: packet processing, which is the engine's, and any way round the library crates' own interfaces.
+
+mod command;
+mod configuration;
+mod environment;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Network functions in Click, as fast as the machine allows.
+#[derive(Parser)]
+#[command(name = "clickbox", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs a configuration as the `click` program does, with its options.
+    #[command(disable_help_flag = true)]
+    Click(command::click::Arguments),
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    let is_click = std::path::Path::new(&name).file_name().is_some_and(|file| file == "click");
+    if is_click {
+        return command::click::main();
+    }
+    match Arguments::parse().command {
+        Command::Click(arguments) => command::click::run(arguments),
+    }
+}

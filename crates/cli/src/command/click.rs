@@ -1,0 +1,349 @@
+//! `clickbox click`: the drop-in driver, with the options and exit codes of Click's.
+
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Instant;
+
+use clap::{ArgAction, Parser};
+use click_lang::{Element, Graph, Location};
+use packet::Timestamp;
+use router::{Options, Router};
+
+use crate::configuration::{self, Source};
+use crate::environment::Process;
+
+/// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
+#[derive(Parser)]
+#[command(name = "click", disable_help_flag = true, disable_version_flag = true)]
+pub(crate) struct Arguments {
+    /// Read the configuration from FILE.
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: Vec<String>,
+    /// Use EXPR as the configuration.
+    #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]
+    expression: Vec<String>,
+    /// Threads; a configuration runs on one whatever the number.
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
+    threads: i64,
+    /// Pin the thread to CPU N (default 0).
+    #[arg(short = 'a', long, visible_alias = "cpu", value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    affinity: Option<usize>,
+    /// Listen for control connections on a TCP port; with `+`, on it or the first free one after it.
+    #[arg(short = 'p', long, value_name = "PORT")]
+    port: Vec<String>,
+    /// Listen for control connections on a Unix socket.
+    #[arg(short = 'u', long = "unix-socket", value_name = "FILE")]
+    unix_socket: Vec<String>,
+    /// Serve a control connection on a descriptor.
+    #[arg(long, value_name = "FD")]
+    socket: Vec<String>,
+    /// Provide a writable `hotconfig` handler.
+    #[arg(short = 'R', long = "allow-reconfigure")]
+    allow_reconfigure: bool,
+    /// Print a read handler after the run: ELEMENT.H; ELEMENT may be a pattern or a class.
+    #[arg(short = 'h', long, value_name = "ELEMENT.H")]
+    handler: Vec<String>,
+    /// Use the value of a handler as the exit status.
+    #[arg(short = 'x', long = "exit-handler", value_name = "ELEMENT.H")]
+    exit_handler: Option<String>,
+    /// Write the flat configuration to FILE.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<String>,
+    /// Do not run.
+    #[arg(short = 'q', long)]
+    quit: bool,
+    /// Print how long the run took.
+    #[arg(short = 't', long)]
+    time: bool,
+    /// Do not print warnings.
+    #[arg(short = 'w', long = "no-warnings", overrides_with = "warnings")]
+    no_warnings: bool,
+    /// Print warnings, as is usual.
+    #[arg(long, overrides_with = "no_warnings")]
+    warnings: bool,
+    /// Run in simulated time, which starts at the given second.
+    #[arg(long, visible_alias = "simulation-time", value_name = "T", num_args = 0..=1, require_equals = true, default_missing_value = "1000000000")]
+    simtime: Option<f64>,
+    /// Look for libraries along PATH.
+    #[arg(short = 'C', long, value_name = "PATH")]
+    clickpath: Option<String>,
+    /// Print this help.
+    #[arg(long, action = ArgAction::Help)]
+    help: Option<bool>,
+    /// Print the version.
+    #[arg(short = 'v', visible_short_alias = 'V', long)]
+    version: bool,
+    /// A configuration file, or NAME=VALUE parameters.
+    #[arg(value_name = "FILE | NAME=VALUE")]
+    words: Vec<String>,
+}
+
+/// The program when it is called `click`.
+pub(crate) fn main() -> ExitCode {
+    match Arguments::try_parse() {
+        Ok(arguments) => run(arguments),
+        Err(error) if error.use_stderr() => {
+            eprint!("{error}");
+            ExitCode::from(1)
+        }
+        Err(error) => {
+            print!("{error}");
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: Arguments) -> ExitCode {
+    if arguments.version {
+        println!("click (Clickbox {}) {}", env!("CARGO_PKG_VERSION"), router::ROUTER_VERSION);
+        return ExitCode::SUCCESS;
+    }
+    match Driver::prepare(arguments) {
+        Ok(mut driver) => driver.drive(),
+        Err(()) => ExitCode::from(1),
+    }
+}
+
+struct Driver {
+    arguments: Arguments,
+    router: Router,
+    name: String,
+}
+
+impl Driver {
+    /// Reads, compiles and initialises; what is wrong has been said.
+    fn prepare(arguments: Arguments) -> Result<Driver, ()> {
+        let (source, parameters) = source(&arguments)?;
+        let text = source.read().map_err(|error| {
+            let name = if let Source::File(name) = &source { name } else { "config" };
+            let text = error.to_string();
+            eprintln!("{name}: {}", text.split(" (os error").next().unwrap_or(&text));
+        })?;
+        let warnings = !arguments.no_warnings;
+        let path = clickpath(arguments.clickpath.as_deref());
+        let compiled = configuration::compile(&text, &parameters, &path);
+        configuration::print_plain(&compiled.diagnostics, warnings);
+        if compiled.has_errors() {
+            return Err(());
+        }
+        let mut graph = compiled.graph;
+        add_control_sockets(&mut graph, &arguments);
+        let options = Options {
+            simulated: arguments.simtime.map(Timestamp::from_seconds),
+            source: text.text,
+            allow_reconfigure: arguments.allow_reconfigure,
+            stop_when_idle: false,
+            ..Options::default()
+        };
+        match configuration::router(graph, Rc::new(Process::new()), options) {
+            Ok(router) => {
+                configuration::print_plain(router.warnings(), warnings);
+                Ok(Driver { arguments, router, name: text.name })
+            }
+            Err(problems) => {
+                configuration::print_plain(&problems, warnings);
+                eprintln!("Router could not be initialized!");
+                Err(())
+            }
+        }
+    }
+
+    fn drive(&mut self) -> ExitCode {
+        let mut status = self.write_output();
+        let started = Instant::now();
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        if self.arguments.quit {
+        } else if self.router.elements().next().is_some() {
+            self.router.run(None);
+        } else if !self.arguments.no_warnings {
+            eprintln!("{}: warning: configuration has no elements, exiting", self.name);
+        }
+        if self.arguments.time {
+            let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+            let cpu = (cpu.tv_sec - used.tv_sec) as f64 + (cpu.tv_nsec - used.tv_nsec) as f64 / 1e9;
+            let wall = started.elapsed().as_secs_f64();
+            println!("{cpu:.3}u 0.000s {}:{:05.2}", (wall / 60.0) as u64, wall % 60.0);
+        }
+        if !self.print_handlers() {
+            status = 1;
+        }
+        if let Some(path) = &self.arguments.exit_handler {
+            return self.exit_status(path);
+        }
+        ExitCode::from(status)
+    }
+
+    fn write_output(&self) -> u8 {
+        let Some(path) = &self.arguments.output else { return 0 };
+        let flat = self.router.read("flatconfig", "").unwrap_or_default();
+        if path == "-" {
+            print!("{flat}");
+        } else if let Err(error) = std::fs::write(path, flat) {
+            eprintln!("{path}: {error}");
+            return 1;
+        }
+        0
+    }
+
+    /// Prints the handlers that were asked for; whether all could be.
+    fn print_handlers(&self) -> bool {
+        let many = self.arguments.handler.len() > 1;
+        let mut good = true;
+        for path in &self.arguments.handler {
+            for (path, named) in self.matching(path) {
+                match self.router.read(&path, "") {
+                    Ok(value) => {
+                        let end = if value.is_empty() || value.ends_with('\n') { "" } else { "\n" };
+                        if many || named {
+                            println!("{path}:\n{value}{end}");
+                        } else {
+                            print!("{value}{end}");
+                        }
+                    }
+                    Err(error) => {
+                        eprintln!("{error}");
+                        good = false;
+                    }
+                }
+            }
+        }
+        good
+    }
+
+    /// The paths that `path` stands for, and whether each is printed with its name: an element's name, a pattern or a class.
+    fn matching(&self, path: &str) -> Vec<(String, bool)> {
+        let Some((pattern, handler)) = path.split_once('.') else { return vec![(path.to_string(), false)] };
+        if self.router.elements().any(|name| name == pattern) {
+            return vec![(path.to_string(), false)];
+        }
+        let is_pattern = pattern.contains(['*', '?', '[']);
+        let names = self.router.elements().zip(self.router.classes());
+        let matching =
+            names.filter(|(name, class)| if is_pattern { matches(pattern, name) } else { *class == pattern });
+        let paths: Vec<_> = matching.map(|(name, _)| (format!("{name}.{handler}"), true)).collect();
+        if paths.is_empty() { vec![(path.to_string(), false)] } else { paths }
+    }
+
+    fn exit_status(&self, path: &str) -> ExitCode {
+        let value = match self.router.read(path, "") {
+            Ok(value) => value,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::from(255);
+            }
+        };
+        let value = element::text::uncomment(&value);
+        match (value.parse::<i64>(), value.as_str()) {
+            (Ok(number), _) => ExitCode::from(number as u8),
+            (_, "true" | "yes") => ExitCode::SUCCESS,
+            (_, "false" | "no") => ExitCode::from(1),
+            _ => {
+                eprintln!("exit handler value should be integer");
+                ExitCode::from(255)
+            }
+        }
+    }
+}
+
+/// The configuration and the parameters that the command line names.
+fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> {
+    let mut parameters: Vec<(String, String)> = Vec::new();
+    let mut sources = Vec::new();
+    sources.extend(arguments.expression.iter().cloned().map(Source::Expression));
+    sources.extend(arguments.file.iter().cloned().map(Source::File));
+    for word in &arguments.words {
+        match word.split_once('=') {
+            Some((name, value)) if is_parameter(name) => {
+                if parameters.iter().any(|(known, _)| known == name) {
+                    eprintln!("parameter ‘{name}’ multiply defined");
+                }
+                parameters.push((name.to_string(), value.to_string()));
+            }
+            _ => sources.push(Source::File(word.clone())),
+        }
+    }
+    if sources.len() > 1 {
+        eprintln!("router configuration specified twice\nTry 'click --help' for more information.");
+        return Err(());
+    }
+    Ok((sources.pop().unwrap_or_else(|| Source::File("-".into())), parameters))
+}
+
+fn is_parameter(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The folders of libraries: an empty place in PATH stands for those of the environment.
+fn clickpath(option: Option<&str>) -> Vec<String> {
+    let inherited = std::env::var("CLICKPATH").unwrap_or_default();
+    let text = option.unwrap_or(&inherited);
+    std::iter::once(String::new())
+        .chain(text.split(':').filter(|folder| !folder.is_empty()).map(Into::into))
+        .collect()
+}
+
+fn add_control_sockets(graph: &mut Graph, arguments: &Arguments) {
+    let places = [("TCP", &arguments.port), ("UNIX", &arguments.unix_socket), ("SOCKET", &arguments.socket)];
+    let all = places.iter().flat_map(|(kind, list)| list.iter().map(move |place| (*kind, place)));
+    for (number, (kind, place)) in all.enumerate() {
+        let suffix = if number == 0 { String::new() } else { format!("@{number}") };
+        graph.elements.push(Element {
+            name: format!("click_driver@@ControlSocket{suffix}"),
+            class: "ControlSocket".into(),
+            config: format!("{kind}, {place}"),
+            location: Location { file: "click".into(), line: 0, column: 0, span: 0..0 },
+        });
+    }
+}
+
+/// Shell patterns: `*`, `?`, `[a-z]`.
+fn matches(pattern: &str, name: &str) -> bool {
+    fn at(pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern.first(), name.first()) {
+            (None, None) => true,
+            (Some(b'*'), _) => at(&pattern[1..], name) || (!name.is_empty() && at(pattern, &name[1..])),
+            (Some(b'?'), Some(_)) => at(&pattern[1..], &name[1..]),
+            (Some(b'['), Some(letter)) => match pattern.iter().position(|byte| *byte == b']') {
+                Some(end) => set(&pattern[1..end], *letter) && at(&pattern[end + 1..], &name[1..]),
+                None => false,
+            },
+            (Some(one), Some(other)) => one == other && at(&pattern[1..], &name[1..]),
+            _ => false,
+        }
+    }
+    fn set(mut set: &[u8], letter: u8) -> bool {
+        let inverted = set.first().is_some_and(|first| *first == b'^' || *first == b'!');
+        set = if inverted { &set[1..] } else { set };
+        let mut found = false;
+        while let Some((&low, rest)) = set.split_first() {
+            if let [b'-', high, ..] = rest {
+                found |= (low..=*high).contains(&letter);
+                set = &rest[2..];
+            } else {
+                found |= low == letter;
+                set = rest;
+            }
+        }
+        found != inverted
+    }
+    at(pattern.as_bytes(), name.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names() {
+        for (pattern, name, expected) in [
+            ("c*", "counter", true),
+            ("?1", "c1", true),
+            ("[a-c]1", "d1", false),
+            ("[^a]", "b", true),
+            ("c", "cc", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The subcommands: a file for each.
+
+pub(crate) mod click;

@@ -1,0 +1,89 @@
+//! From a configuration's text to a router, and its diagnostics to the terminal.
+
+use std::io::Read;
+use std::rc::Rc;
+
+use click_lang::{Compiled, Diagnostic, Graph, Severity};
+use element::Environment;
+use router::{Options, Registry, Router};
+
+/// The classes of the element library.
+pub(crate) const REGISTRY: Registry = Registry::new(elements::REGISTRY);
+
+/// Where a configuration comes from.
+pub(crate) enum Source {
+    /// The command line.
+    Expression(String),
+    /// A file; `-` is standard input.
+    File(String),
+}
+
+/// A configuration's text and its name in messages.
+pub(crate) struct Text {
+    /// The name.
+    pub(crate) name: String,
+    /// The text.
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Reads it.
+    pub(crate) fn read(&self) -> std::io::Result<Text> {
+        let bytes = match self {
+            Source::Expression(text) => return Ok(Text { name: "config".into(), text: text.clone() }),
+            Source::File(path) if path == "-" => {
+                let mut bytes = Vec::new();
+                std::io::stdin().lock().read_to_end(&mut bytes)?;
+                bytes
+            }
+            Source::File(path) => std::fs::read(path)?,
+        };
+        let name = match self {
+            Source::File(path) if path != "-" => path.clone(),
+            _ => "<stdin>".into(),
+        };
+        // Bytes that are not UTF-8 can't stand in a configuration; `\<hex>` can say them.
+        Ok(Text { name, text: String::from_utf8_lossy(&bytes).into_owned() })
+    }
+}
+
+/// Compiles a configuration; libraries are looked for along `path`.
+pub(crate) fn compile(text: &Text, parameters: &[(String, String)], path: &[String]) -> Compiled {
+    let is_class = |name: &str| REGISTRY.has(name);
+    let names: Vec<&str> = REGISTRY.classes().map(|class| class.info.name).collect();
+    let reader = |name: &str, from: &str| {
+        let folders = std::iter::once(from).chain(path.iter().map(|folder| &**folder));
+        folders.into_iter().find_map(|folder| {
+            let path = if folder.is_empty() || name.starts_with('/') {
+                name.into()
+            } else {
+                format!("{folder}/{name}")
+            };
+            let text = std::fs::read_to_string(&path).ok()?;
+            Some(click_lang::Library { path, text })
+        })
+    };
+    let mut options = click_lang::Options::new(&text.name, &is_class);
+    options.parameters = parameters;
+    options.class_names = &names;
+    options.reader = Some(&reader);
+    click_lang::compile(&text.text, &options)
+}
+
+/// Makes a router.
+pub(crate) fn router(
+    graph: Graph,
+    environment: Rc<dyn Environment>,
+    options: Options,
+) -> Result<Router, Vec<Diagnostic>> {
+    Router::new(graph, REGISTRY, environment, options)
+}
+
+/// Prints diagnostics in Click's shape: `file:line: message`, each line of the message under the same mark.
+pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
+    for diagnostic in diagnostics {
+        if warnings || diagnostic.severity == Severity::Error {
+            eprintln!("{diagnostic}");
+        }
+    }
+}

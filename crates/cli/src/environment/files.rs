@@ -1,0 +1,109 @@
+//! Files, standard input and output; gzip by the ending of the name or by the first bytes.
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::rc::Rc;
+
+use element::{IoError, Reader, Writer};
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+/// What a file error means to the user.
+pub(super) fn problem(error: &io::Error) -> IoError {
+    let text = match error.kind() {
+        io::ErrorKind::NotFound => return IoError::NotFound("No such file or directory".into()),
+        io::ErrorKind::PermissionDenied => return IoError::Denied("Permission denied".into()),
+        _ => error.to_string(),
+    };
+    // The system's words without the number that the standard library adds.
+    IoError::Failed(text.split(" (os error").next().unwrap_or(&text).to_string())
+}
+
+/// A reader that counts what it takes from the file.
+struct Counted<R> {
+    inner: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(into)?;
+        self.count.set(self.count.get() + count as u64);
+        Ok(count)
+    }
+}
+
+struct Input {
+    inner: Box<dyn Read>,
+    size: Option<u64>,
+    count: Rc<Cell<u64>>,
+}
+
+impl Reader for Input {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
+        loop {
+            match self.inner.read(into) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(problem(&error)),
+            }
+        }
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    fn position(&self) -> u64 {
+        self.count.get()
+    }
+}
+
+/// Opens a file to read; `-` is standard input.
+pub(super) fn open(path: &str) -> Result<Box<dyn Reader>, IoError> {
+    let count = Rc::new(Cell::new(0));
+    let (file, size): (Box<dyn Read>, _) = if path == "-" {
+        (Box::new(io::stdin().lock()), None)
+    } else {
+        let file = File::open(path).map_err(|error| problem(&error))?;
+        let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
+        (Box::new(file), size)
+    };
+    let mut buffered = BufReader::with_capacity(1 << 16, Counted { inner: file, count: count.clone() });
+    let is_gzip = buffered.fill_buf().is_ok_and(|start| start.starts_with(&[0x1f, 0x8b]));
+    let inner: Box<dyn Read> =
+        if is_gzip { Box::new(MultiGzDecoder::new(buffered)) } else { Box::new(buffered) };
+    Ok(Box::new(Input { inner, size, count }))
+}
+
+struct Output {
+    inner: Box<dyn Write>,
+}
+
+impl Writer for Output {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
+        self.inner.write_all(bytes).map_err(|error| problem(&error))
+    }
+
+    fn flush(&mut self) -> Result<(), IoError> {
+        self.inner.flush().map_err(|error| problem(&error))
+    }
+}
+
+/// Creates a file, or opens it to append; `-` is standard output.
+pub(super) fn create(path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
+    if path == "-" {
+        return Ok(Box::new(Output { inner: Box::new(BufWriter::new(io::stdout())) }));
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).append(append).truncate(!append);
+    let file = options.open(path).map_err(|error| problem(&error))?;
+    let buffered = BufWriter::with_capacity(1 << 16, file);
+    let inner: Box<dyn Write> = if path.ends_with(".gz") {
+        Box::new(GzEncoder::new(buffered, flate2::Compression::default()))
+    } else {
+        Box::new(buffered)
+    };
+    Ok(Box::new(Output { inner }))
+}

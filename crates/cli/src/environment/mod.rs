@@ -1,0 +1,9 @@
+//! The outside world of the plain process: clock, files, sockets, devices of this host.
+
+mod descriptors;
+mod files;
+mod host;
+mod process;
+mod sockets;
+
+pub(crate) use process::Process;

@@ -1,0 +1,105 @@
+//! The environment of a plain process.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use element::{
+    Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Listener, Reader, Stream, Writer,
+};
+use packet::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::descriptors::Descriptors;
+use super::{files, host, sockets};
+
+/// This host, as an unprivileged process sees it.
+pub(crate) struct Process {
+    descriptors: Descriptors,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Process {
+    /// Catches SIGINT and SIGTERM, which stop a run; a second one ends the process.
+    pub(crate) fn new() -> Process {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // In this order: the first signal finds the flag down and only raises it.
+            // Registering fails for signals that can't be caught only.
+            let _ = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
+            let _ = signal_hook::flag::register(signal, interrupted.clone());
+        }
+        Process { descriptors: Descriptors::default(), interrupted }
+    }
+}
+
+fn clock(id: ClockId) -> Timestamp {
+    let time = clock_gettime(id);
+    Timestamp::from_parts(time.tv_sec, time.tv_nsec as u32)
+}
+
+impl Environment for Process {
+    fn now(&self) -> Timestamp {
+        clock(ClockId::Realtime)
+    }
+
+    fn steady(&self) -> Timestamp {
+        clock(ClockId::Monotonic)
+    }
+
+    fn seed(&self) -> u64 {
+        use std::hash::{BuildHasher, Hasher};
+        std::hash::RandomState::new().build_hasher().finish()
+    }
+
+    fn console(&self, text: &str) {
+        eprintln!("{text}");
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
+        files::open(path)
+    }
+
+    fn create(&self, path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
+        files::create(path, append)
+    }
+
+    fn device(&self, _: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
+        Err(IoError::Unsupported("access to devices"))
+    }
+
+    fn listen(&self, address: &str) -> Result<Box<dyn Listener>, IoError> {
+        sockets::listen(address, &self.descriptors)
+    }
+
+    fn connect(&self, address: &str) -> Result<Box<dyn Stream>, IoError> {
+        sockets::connect(address, &self.descriptors)
+    }
+
+    fn interface(&self, name: &str) -> Option<Interface> {
+        host::interface(name)
+    }
+
+    fn host(&self, name: &str) -> Option<Ipv4Addr> {
+        host::address(name)
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, IoError> {
+        let entries = std::fs::read_dir(path).map_err(|error| files::problem(&error))?;
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn wait(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> Vec<Descriptor> {
+        let limit =
+            until.map(|until| Duration::from_nanos((until - self.steady()).nanos().max(0).cast_unsigned()));
+        self.descriptors.wait(watched, limit)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}

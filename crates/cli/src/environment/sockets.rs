@@ -1,0 +1,202 @@
+//! TCP, UDP and Unix sockets that never wait.
+//!
+//! Addresses: `tcp:HOST:PORT`, `udp:HOST:PORT`, `unix:PATH`, `unixdgram:PATH`.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::rc::Rc;
+
+use element::{Descriptor, Io, IoError, Listener, Stream};
+
+use super::descriptors::Descriptors;
+use super::files::problem;
+
+/// A connection of either kind.
+struct Connection<S> {
+    socket: Rc<S>,
+    descriptor: Descriptor,
+}
+
+impl<S: AsFd + 'static> Connection<S> {
+    fn new(socket: S, descriptors: &Descriptors) -> Connection<S> {
+        let socket = Rc::new(socket);
+        let descriptor = descriptors.register(&socket);
+        Connection { socket, descriptor }
+    }
+}
+
+fn outcome(result: io::Result<usize>, reading: bool) -> Result<Io, IoError> {
+    match result {
+        Ok(0) if reading => Ok(Io::Closed),
+        Ok(count) => Ok(Io::Done(count)),
+        Err(error) => match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(Io::Wait),
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted => {
+                Ok(Io::Closed)
+            }
+            _ => Err(problem(&error)),
+        },
+    }
+}
+
+impl<S> Stream for Connection<S>
+where
+    for<'a> &'a S: Read + Write,
+{
+    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+        outcome((&*self.socket).read(into), !into.is_empty())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
+        outcome((&*self.socket).write(bytes), false)
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.descriptor
+    }
+}
+
+/// Datagrams: each read and each write is one.
+struct Datagrams<S>(Connection<S>);
+
+macro_rules! datagrams {
+    ($($socket:ty)*) => {$(
+        impl Stream for Datagrams<$socket> {
+            fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+                outcome(self.0.socket.recv(into), false)
+            }
+
+            fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
+                outcome(self.0.socket.send(bytes), false)
+            }
+
+            fn descriptor(&self) -> Descriptor {
+                self.0.descriptor
+            }
+        }
+    )*};
+}
+
+datagrams!(UdpSocket UnixDatagram);
+
+/// A listening socket of either kind.
+struct Listening<S> {
+    socket: Rc<S>,
+    descriptor: Descriptor,
+    descriptors: Descriptors,
+    local: String,
+}
+
+impl<S: AsFd + 'static> Listening<S> {
+    fn new(socket: S, descriptors: &Descriptors, local: String) -> Listening<S> {
+        let socket = Rc::new(socket);
+        let descriptor = descriptors.register(&socket);
+        Listening { socket, descriptor, descriptors: descriptors.clone(), local }
+    }
+
+    fn accepted<T>(&self, result: io::Result<T>) -> Result<Option<T>, IoError> {
+        match result {
+            Ok(stream) => Ok(Some(stream)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(problem(&error)),
+        }
+    }
+}
+
+impl Listener for Listening<TcpListener> {
+    fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError> {
+        let Some((stream, _)) = self.accepted(self.socket.accept())? else { return Ok(None) };
+        stream
+            .set_nonblocking(true)
+            .and_then(|()| stream.set_nodelay(true))
+            .map_err(|error| problem(&error))?;
+        Ok(Some(Box::new(Connection::new(stream, &self.descriptors))))
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.descriptor
+    }
+
+    fn local(&self) -> String {
+        self.local.clone()
+    }
+}
+
+/// A Unix socket, whose name goes with it.
+struct Named(Listening<UnixListener>);
+
+impl Listener for Named {
+    fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError> {
+        let Some((stream, _)) = self.0.accepted(self.0.socket.accept())? else { return Ok(None) };
+        stream.set_nonblocking(true).map_err(|error| problem(&error))?;
+        Ok(Some(Box::new(Connection::new(stream, &self.0.descriptors))))
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.0.descriptor
+    }
+
+    fn local(&self) -> String {
+        self.0.local.clone()
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        // It may have been replaced or removed meanwhile; then there is nothing to do.
+        let _ = std::fs::remove_file(&self.0.local);
+    }
+}
+
+/// Listens at an address.
+pub(super) fn listen(address: &str, descriptors: &Descriptors) -> Result<Box<dyn Listener>, IoError> {
+    let (kind, place) = address.split_once(':').unwrap_or((address, ""));
+    let failed = |error: io::Error| problem(&error);
+    match kind {
+        "tcp" => {
+            let socket = TcpListener::bind(place).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            let local = socket.local_addr().map_err(failed)?.port().to_string();
+            Ok(Box::new(Listening::new(socket, descriptors, local)))
+        }
+        "unix" => {
+            let socket = UnixListener::bind(place).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            Ok(Box::new(Named(Listening::new(socket, descriptors, place.to_string()))))
+        }
+        _ => Err(IoError::Unsupported("this kind of socket")),
+    }
+}
+
+/// Connects to an address.
+pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
+    let (kind, place) = address.split_once(':').unwrap_or((address, ""));
+    let failed = |error: io::Error| problem(&error);
+    match kind {
+        "tcp" => {
+            let socket = TcpStream::connect(place).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            Ok(Box::new(Connection::new(socket, descriptors)))
+        }
+        "unix" => {
+            let socket = UnixStream::connect(place).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            Ok(Box::new(Connection::new(socket, descriptors)))
+        }
+        "udp" => {
+            let socket = UdpSocket::bind(("0.0.0.0", 0)).map_err(failed)?;
+            socket.connect(place).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            Ok(Box::new(Datagrams(Connection::new(socket, descriptors))))
+        }
+        "unixdgram" => {
+            let socket = UnixDatagram::unbound().map_err(failed)?;
+            socket.connect(place).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            Ok(Box::new(Datagrams(Connection::new(socket, descriptors))))
+        }
+        _ => Err(IoError::Unsupported("this kind of socket")),
+    }
+}
