@@ -1,0 +1,58 @@
+//! `CheckCRC32`: verifies and removes the checksum behind packets.
+
+use element::prelude::*;
+use packet::checksum::crc32;
+
+/// Takes the checksum that `SetCRC32` has put there off each packet; one that is wrong is dropped as `bad_crc`.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> t :: Tee -> SetCRC32 -> check :: CheckCRC32
+///     -> c :: Counter -> Discard;
+/// t[1] -> Truncate(3) -> check;
+/// ```
+/// ```expect
+/// c.count = 2
+/// c.byte_count = 120
+/// ```
+#[derive(Args)]
+#[element(name = "CheckCRC32", group = "changing", see = "SetCRC32")]
+pub struct CheckCRC32Args {}
+
+/// The element.
+pub struct CheckCRC32;
+
+impl Filter for CheckCRC32 {
+    type Args = CheckCRC32Args;
+
+    fn new(_: CheckCRC32Args, _: &mut Setup) -> Result<CheckCRC32, SetupError> {
+        Ok(CheckCRC32)
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        if !is_right(packet.data()) {
+            cx.say(&format!("CRC32 failed, len {}", packet.len()));
+            return Verdict::Drop(packet, "bad_crc");
+        }
+        packet.truncate_by(4);
+        Verdict::Pass(packet)
+    }
+}
+
+/// Whether the last four bytes are the checksum of those before.
+fn is_right(bytes: &[u8]) -> bool {
+    bytes.split_last_chunk::<4>().is_some_and(|(data, sum)| crc32(u32::MAX, data).to_le_bytes() == *sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_wrong_ones_fail() {
+        for bytes in [&b""[..], b"abc", b"abcd", b"abcdefgh"] {
+            assert!(!is_right(bytes), "{bytes:?}");
+        }
+        let empty = crc32(u32::MAX, &[]).to_le_bytes();
+        assert!(is_right(&empty));
+    }
+}

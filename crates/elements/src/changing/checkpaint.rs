@@ -1,0 +1,62 @@
+//! `CheckPaint`: separates packets by their colour.
+
+use element::arguments::Annotation;
+use element::prelude::*;
+
+/// Passes packets whose paint annotation is COLOR; others go to output 1, or are dropped as `wrong_paint`.
+///
+/// ANNO names another annotation byte to look at.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> Paint(2) -> check :: CheckPaint(3);
+/// check[0] -> right :: Counter -> Discard;
+/// check[1] -> other :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 0
+/// other.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "CheckPaint",
+    group = "changing",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "Paint, PaintTee, PaintSwitch"
+)]
+pub struct CheckPaintArgs {
+    /// The colour that passes, 0 to 255.
+    #[arg(position)]
+    color: u8,
+    /// The annotation to look at.
+    #[arg(position, default = "PAINT")]
+    anno: Annotation<1>,
+}
+
+/// The element.
+pub struct CheckPaint {
+    args: CheckPaintArgs,
+}
+
+impl Filter for CheckPaint {
+    type Args = CheckPaintArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("color", "The colour that passes.", |check| check.args.color.to_string()),
+        Handler::write("color", "Sets the colour that passes.", |check, cx, value| {
+            check.args.color = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: CheckPaintArgs, _: &mut Setup) -> Result<CheckPaint, SetupError> {
+        Ok(CheckPaint { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
+        if packet.annotation_u8(self.args.anno.0) == self.args.color {
+            return Verdict::Pass(packet);
+        }
+        Verdict::Divert(packet, "wrong_paint")
+    }
+}

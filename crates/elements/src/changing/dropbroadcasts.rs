@@ -1,0 +1,54 @@
+//! `DropBroadcasts`: drops what the link layer addressed to many.
+
+use element::prelude::*;
+use packet::PacketType;
+
+/// Sends packets that arrived as link broadcast or multicast to output 1, or drops them as `broadcast`.
+///
+/// The packet type annotation tells, which `FromDevice` and `HostEtherFilter` set. A router must not forward such
+/// packets (RFC 1812, 5.3.4).
+/// ```click
+/// InfiniteSource(LIMIT 2, STOP true) -> t :: Tee -> SetPacketType(MULTICAST) -> d :: DropBroadcasts
+///     -> c :: Counter -> Discard;
+/// t[1] -> SetPacketType(HOST) -> d;
+/// ```
+/// ```expect
+/// c.count = 2
+/// d.drops = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "DropBroadcasts",
+    group = "changing",
+    ports = "1/1-2",
+    processing = "a/ah",
+    see = "SetPacketType, HostEtherFilter"
+)]
+pub struct DropBroadcastsArgs {}
+
+/// The element.
+pub struct DropBroadcasts {
+    drops: u64,
+}
+
+impl Filter for DropBroadcasts {
+    type Args = DropBroadcastsArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("drops", "Packets that did not pass.", |drop| drop.drops.to_string())];
+
+    fn new(_: DropBroadcastsArgs, _: &mut Setup) -> Result<DropBroadcasts, SetupError> {
+        Ok(DropBroadcasts { drops: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        if !matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast) {
+            return Verdict::Pass(packet);
+        }
+        if self.drops == 0 {
+            cx.say("DropBroadcasts: dropped a packet");
+        }
+        self.drops += 1;
+        Verdict::Divert(packet, "broadcast")
+    }
+}

@@ -1,0 +1,50 @@
+//! `MarkMACHeader`: says where the link header is.
+
+use element::prelude::*;
+
+/// Sets the link header annotation to OFFSET bytes into each packet.
+///
+/// With a LENGTH above zero the network header annotation is set to LENGTH bytes behind it. A place beyond the end of
+/// the packet unsets the annotation.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> MarkMACHeader(0, 14) -> StripToNetworkHeader
+///     -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 2
+/// c.byte_count = 92
+/// ```
+#[derive(Args)]
+#[element(name = "MarkMACHeader", group = "changing", commutes, see = "MarkIPHeader, StripToNetworkHeader")]
+pub struct MarkMACHeaderArgs {
+    /// Where the link header starts.
+    #[arg(position, default = "0")]
+    offset: u32,
+    /// Its length; 0 if it is not known.
+    #[arg(position, default = "0")]
+    length: u32,
+}
+
+/// The element.
+pub struct MarkMACHeader {
+    args: MarkMACHeaderArgs,
+}
+
+impl Filter for MarkMACHeader {
+    type Args = MarkMACHeaderArgs;
+    const LIVE: bool = true;
+
+    fn new(args: MarkMACHeaderArgs, _: &mut Setup) -> Result<MarkMACHeader, SetupError> {
+        Ok(MarkMACHeader { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let offset = self.args.offset as isize;
+        match self.args.length {
+            0 => packet.set_mac(offset),
+            length => packet.set_mac_header(offset, length as usize),
+        }
+        Verdict::Pass(packet)
+    }
+}

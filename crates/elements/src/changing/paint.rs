@@ -1,0 +1,52 @@
+//! `Paint`: colours packets.
+
+use element::arguments::Annotation;
+use element::prelude::*;
+
+/// Sets the paint annotation of each packet to COLOR.
+///
+/// ANNO names another annotation byte to set.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> p :: Paint(2) -> check :: CheckPaint(2) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// p.color = 2
+/// c.count = 3
+/// ```
+#[derive(Args)]
+#[element(name = "Paint", group = "changing", commutes, see = "CheckPaint, PaintTee, PaintSwitch")]
+pub struct PaintArgs {
+    /// The colour, 0 to 255.
+    #[arg(position)]
+    color: u8,
+    /// The annotation to set.
+    #[arg(position, default = "PAINT")]
+    anno: Annotation<1>,
+}
+
+/// The element.
+pub struct Paint {
+    args: PaintArgs,
+}
+
+impl Filter for Paint {
+    type Args = PaintArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("color", "The colour.", |paint| paint.args.color.to_string()),
+        Handler::write("color", "Sets the colour.", |paint, cx, value| {
+            paint.args.color = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: PaintArgs, _: &mut Setup) -> Result<Paint, SetupError> {
+        Ok(Paint { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        packet.set_annotation_u8(self.args.anno.0, self.args.color);
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,81 @@
+//! `Resize`: moves both ends of packets.
+
+use element::prelude::*;
+
+/// Puts HEAD bytes to the front and TAIL bytes behind each packet; negative numbers remove bytes.
+///
+/// Bytes put to the front are those that were removed there before, or have any value; bytes put behind are zero. A
+/// packet that would become larger than the largest is dropped as `too_large`.
+///
+/// ## Differences
+/// Bytes put behind are zero; in Click they are what the buffer held.
+/// ```click
+/// InfiniteSource(DATA ABCD, LIMIT 1, STOP true) -> Resize(HEAD -2) -> a :: Counter
+///     -> r :: Resize(+4, -2) -> b :: Counter -> Resize(HEAD -8) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// r.head = 4
+/// r.tail = -2
+/// a.byte_count = 2
+/// b.byte_count = 4
+/// c.byte_count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "Resize", group = "changing", commutes, see = "Strip, Unstrip, Truncate")]
+pub struct ResizeArgs {
+    /// Bytes to add to the front.
+    #[arg(position, default = "0")]
+    head: i32,
+    /// Bytes to add behind.
+    #[arg(position, default = "0")]
+    tail: i32,
+}
+
+/// The element.
+pub struct Resize {
+    args: ResizeArgs,
+}
+
+impl Filter for Resize {
+    type Args = ResizeArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("head", "Bytes added to the front.", |resize| resize.args.head.to_string()),
+        Handler::write("head", "Sets the bytes added to the front.", |resize, cx, value| {
+            resize.args.head = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("tail", "Bytes added behind.", |resize| resize.args.tail.to_string()),
+        Handler::write("tail", "Sets the bytes added behind.", |resize, cx, value| {
+            resize.args.tail = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: ResizeArgs, _: &mut Setup) -> Result<Resize, SetupError> {
+        Ok(Resize { args })
+    }
+
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if resize(&mut packet, self.args.head, self.args.tail).is_none() {
+            return Verdict::Drop(packet, "too_large");
+        }
+        Verdict::Pass(packet)
+    }
+}
+
+/// Moves the front, then the back; `None` if the packet can't grow so much.
+fn resize(packet: &mut Packet, head: i32, tail: i32) -> Option<()> {
+    let (front, back) = (head.unsigned_abs() as usize, tail.unsigned_abs() as usize);
+    if head < 0 {
+        packet.strip(front);
+    } else if head > 0 && !packet.unstrip(front) {
+        packet.prepend(front)?;
+    }
+    if tail < 0 {
+        packet.truncate_by(back);
+    } else if tail > 0 {
+        packet.append(back)?;
+    }
+    Some(())
+}

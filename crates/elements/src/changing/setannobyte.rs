@@ -1,0 +1,55 @@
+//! `SetAnnoByte`: sets an annotation byte.
+
+use element::arguments::Annotation;
+use element::prelude::*;
+
+/// Sets the annotation byte ANNO of each packet to VALUE.
+///
+/// `Paint(VALUE, ANNO)` does the same and is preferred; a warning says so.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> s :: SetAnnoByte(16, 7) -> CheckPaint(7) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// s.anno = 16
+/// s.value = 7
+/// c.count = 3
+/// ```
+#[derive(Args)]
+#[element(name = "SetAnnoByte", group = "changing", commutes, see = "Paint")]
+pub struct SetAnnoByteArgs {
+    /// The annotation to set.
+    #[arg(position)]
+    anno: Annotation<1>,
+    /// The value, 0 to 255.
+    #[arg(position)]
+    value: u8,
+}
+
+/// The element.
+pub struct SetAnnoByte {
+    args: SetAnnoByteArgs,
+}
+
+impl Filter for SetAnnoByte {
+    type Args = SetAnnoByteArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("anno", "The offset of the annotation.", |set| set.args.anno.0.to_string()),
+        Handler::read("value", "The value.", |set| set.args.value.to_string()),
+        Handler::write("value", "Sets the value.", |set, cx, value| {
+            set.args.value = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: SetAnnoByteArgs, setup: &mut Setup) -> Result<SetAnnoByte, SetupError> {
+        setup.warn("SetAnnoByte(ANNO, VALUE) is obsolete, use Paint(VALUE, ANNO) instead");
+        Ok(SetAnnoByte { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        packet.set_annotation_u8(self.args.anno.0, self.args.value);
+        Verdict::Pass(packet)
+    }
+}

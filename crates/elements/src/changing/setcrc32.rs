@@ -1,0 +1,41 @@
+//! `SetCRC32`: puts a checksum behind packets.
+
+use element::prelude::*;
+use packet::checksum::crc32;
+
+/// Puts the CRC-32 of each packet behind it, four bytes, the lowest first.
+///
+/// The polynomial is Ethernet's, but the bits are taken highest first and not inverted at the end, so this is no
+/// Ethernet frame check sequence. `CheckCRC32` verifies it. A packet that can't grow is dropped as `too_large`.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> SetCRC32 -> a :: Counter -> CheckCRC32
+///     -> b :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.byte_count = 128
+/// b.byte_count = 120
+/// ```
+#[derive(Args)]
+#[element(name = "SetCRC32", group = "changing", commutes, see = "CheckCRC32")]
+pub struct SetCRC32Args {}
+
+/// The element.
+pub struct SetCRC32;
+
+impl Filter for SetCRC32 {
+    type Args = SetCRC32Args;
+
+    fn new(_: SetCRC32Args, _: &mut Setup) -> Result<SetCRC32, SetupError> {
+        Ok(SetCRC32)
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let sum = crc32(u32::MAX, packet.data()).to_le_bytes();
+        match packet.append(sum.len()) {
+            Some(place) => place.copy_from_slice(&sum),
+            None => return Verdict::Drop(packet, "too_large"),
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,56 @@
+//! `SetPacketType`: says how packets were addressed.
+
+use element::arguments::Word;
+use element::prelude::*;
+use packet::PacketType;
+
+/// Sets the packet type annotation: how the link layer says that the packet was addressed.
+///
+/// TYPE is HOST, BROADCAST, MULTICAST, OTHERHOST, OUTGOING or LOOPBACK, in any case.
+/// ```click
+/// InfiniteSource(LIMIT 2, STOP true) -> SetPacketType(BROADCAST) -> d :: DropBroadcasts;
+/// d[0] -> passed :: Counter -> Discard;
+/// d[1] -> broadcast :: Counter -> Discard;
+/// ```
+/// ```expect
+/// passed.count = 0
+/// broadcast.count = 2
+/// d.drops = 2
+/// ```
+#[derive(Args)]
+#[element(name = "SetPacketType", group = "changing", commutes, see = "DropBroadcasts, HostEtherFilter")]
+pub struct SetPacketTypeArgs {
+    /// The type.
+    #[arg(position, keyword = "TYPE")]
+    kind: Word,
+}
+
+/// The element.
+pub struct SetPacketType {
+    kind: PacketType,
+}
+
+impl Filter for SetPacketType {
+    type Args = SetPacketTypeArgs;
+    const LIVE: bool = true;
+
+    fn new(args: SetPacketTypeArgs, _: &mut Setup) -> Result<SetPacketType, SetupError> {
+        let name = args.kind.0.to_ascii_uppercase();
+        let kind = match name.as_str() {
+            "HOST" => PacketType::Host,
+            "BROADCAST" => PacketType::Broadcast,
+            "MULTICAST" => PacketType::Multicast,
+            "OTHERHOST" => PacketType::OtherHost,
+            "OUTGOING" => PacketType::Outgoing,
+            "LOOPBACK" => PacketType::Loopback,
+            _ => return Err(SetupError::new(format!("unrecognized packet type ‘{}’", args.kind.0))),
+        };
+        Ok(SetPacketType { kind })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        packet.set_packet_type(self.kind);
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,62 @@
+//! `SetTimestamp`: sets the time of packets.
+
+use element::prelude::*;
+
+/// Sets the timestamp annotation of each packet to TIMESTAMP, or to the time at which it arrives here.
+///
+/// With FIRST true the first timestamp annotation is set instead.
+///
+/// ## Differences
+/// Packets that one turn of a task brings carry the same time: the clock is read once a turn.
+/// ```click
+/// InfiniteSource(LIMIT 2, STOP true) -> SetTimestamp(2.5) -> Queue -> t :: TimeSortedSched
+///     -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// t.well_ordered = true
+/// c.count = 2
+/// ```
+#[derive(Args)]
+#[element(name = "SetTimestamp", group = "changing", commutes, see = "TimeSortedSched, Print")]
+pub struct SetTimestampArgs {
+    /// The time to set.
+    #[arg(position)]
+    timestamp: Option<Timestamp>,
+    /// Whether the first timestamp annotation is meant.
+    #[arg(default = "false")]
+    first: bool,
+    /// No longer supported.
+    #[arg(default = "false")]
+    delta: bool,
+}
+
+/// The element.
+pub struct SetTimestamp {
+    time: Option<Timestamp>,
+    first: bool,
+}
+
+impl Filter for SetTimestamp {
+    type Args = SetTimestampArgs;
+
+    fn new(args: SetTimestampArgs, _: &mut Setup) -> Result<SetTimestamp, SetupError> {
+        if args.delta {
+            let text = "SetTimestamp(DELTA) is deprecated, use SetTimestampDelta(TYPE FIRST)";
+            return Err(SetupError::new(text));
+        }
+        // A time before 1970 stands for the present.
+        let time = args.timestamp.filter(|time| *time >= Timestamp::ZERO);
+        Ok(SetTimestamp { time, first: args.first })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let time = self.time.unwrap_or_else(|| cx.now());
+        if self.first {
+            packet.set_first_timestamp(time);
+        } else {
+            packet.set_timestamp(time);
+        }
+        Verdict::Pass(packet)
+    }
+}

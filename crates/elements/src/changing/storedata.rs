@@ -1,0 +1,53 @@
+//! `StoreData`: overwrites bytes.
+
+use element::arguments::Bytes;
+use element::prelude::*;
+
+/// Writes DATA into each packet, from byte OFFSET on; what would go beyond the end is left out.
+/// ```click
+/// InfiniteSource(DATA \<00010203>, LIMIT 2, STOP true) -> StoreData(1, \<aabb>)
+///     -> c :: Classifier(0/00aabb03, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "StoreData", group = "changing", commutes, see = "StoreIPAddress, StoreEtherAddress")]
+pub struct StoreDataArgs {
+    /// The first byte to write.
+    #[arg(position)]
+    offset: u32,
+    /// What to write.
+    #[arg(position)]
+    data: Bytes,
+}
+
+/// The element.
+pub struct StoreData {
+    offset: usize,
+    data: Vec<u8>,
+}
+
+impl Filter for StoreData {
+    type Args = StoreDataArgs;
+
+    fn new(args: StoreDataArgs, _: &mut Setup) -> Result<StoreData, SetupError> {
+        Ok(StoreData { offset: args.offset as usize, data: args.data.0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        // Nothing is written beyond the end, so nothing is copied for it either.
+        if self.offset < packet.len()
+            && let Some(place) = packet.data_mut().get_mut(self.offset..)
+        {
+            for (byte, new) in place.iter_mut().zip(&self.data) {
+                *byte = *new;
+            }
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,40 @@
+//! `Strip`: removes bytes from the front.
+
+use element::prelude::*;
+
+/// Removes the first LENGTH bytes of each packet; a shorter one becomes empty.
+///
+/// The bytes stay in the headroom, where `Unstrip` finds them again.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 3, STOP true) -> Strip(14) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 3
+/// c.byte_count = 138
+/// ```
+#[derive(Args)]
+#[element(name = "Strip", group = "changing", commutes, see = "Unstrip, Truncate, EtherEncap, IPEncap")]
+pub struct StripArgs {
+    /// Bytes to remove.
+    #[arg(position)]
+    length: u32,
+}
+
+/// The element.
+pub struct Strip {
+    length: usize,
+}
+
+impl Filter for Strip {
+    type Args = StripArgs;
+
+    fn new(args: StripArgs, _: &mut Setup) -> Result<Strip, SetupError> {
+        Ok(Strip { length: args.length as usize })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        packet.strip(self.length);
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,46 @@
+//! `StripToNetworkHeader`: makes packets start at their network header.
+
+use element::prelude::*;
+
+/// Removes everything in front of the network header, or puts back what was removed of it.
+///
+/// Needs a network header annotation, as `CheckIPHeader` and `MarkIPHeader` set it.
+///
+/// ## Differences
+/// A packet without a network header annotation is dropped as `no_network_header`; in Click it must not occur.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> MarkIPHeader(14) -> StripToNetworkHeader
+///     -> stripped :: Counter -> Discard;
+/// ```
+/// ```expect
+/// stripped.count = 2
+/// stripped.byte_count = 92
+/// ```
+#[derive(Args)]
+#[element(name = "StripToNetworkHeader", group = "changing", commutes, see = "Strip, MarkIPHeader")]
+pub struct StripToNetworkHeaderArgs {}
+
+/// The element.
+pub struct StripToNetworkHeader;
+
+impl Filter for StripToNetworkHeader {
+    type Args = StripToNetworkHeaderArgs;
+
+    fn new(_: StripToNetworkHeaderArgs, _: &mut Setup) -> Result<StripToNetworkHeader, SetupError> {
+        Ok(StripToNetworkHeader)
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(offset) = packet.network_offset() else {
+            return Verdict::Drop(packet, "no_network_header");
+        };
+        if offset >= 0 {
+            packet.strip(offset.unsigned_abs());
+        } else {
+            // The header lies in the headroom, so there is enough of that.
+            packet.unstrip(offset.unsigned_abs());
+        }
+        Verdict::Pass(packet)
+    }
+}

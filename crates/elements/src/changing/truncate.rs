@@ -1,0 +1,61 @@
+//! `Truncate`: limits the length of packets.
+
+use element::prelude::*;
+
+/// Removes what is beyond LENGTH bytes from the end of each packet.
+///
+/// What is removed is added to the extra length annotation, unless EXTRA_LENGTH is false.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> t :: Truncate(20) -> short :: Counter
+///     -> Pad -> long :: Counter -> Discard;
+/// ```
+/// ```expect
+/// t.nbytes = 20
+/// short.byte_count = 40
+/// long.byte_count = 120
+/// ```
+#[derive(Args)]
+#[element(name = "Truncate", group = "changing", commutes, see = "Strip, Pad, CheckLength")]
+pub struct TruncateArgs {
+    /// The most bytes that a packet keeps.
+    #[arg(position)]
+    length: u32,
+    /// Whether the extra length annotation counts the removed bytes.
+    #[arg(default = "true")]
+    extra_length: bool,
+}
+
+/// The element.
+pub struct Truncate {
+    args: TruncateArgs,
+}
+
+impl Filter for Truncate {
+    type Args = TruncateArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("nbytes", "The most bytes that a packet keeps.", |truncate| {
+            truncate.args.length.to_string()
+        }),
+        Handler::write("nbytes", "Sets the most bytes that a packet keeps.", |truncate, cx, value| {
+            truncate.args.length = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: TruncateArgs, _: &mut Setup) -> Result<Truncate, SetupError> {
+        Ok(Truncate { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let removed = packet.len().saturating_sub(self.args.length as usize);
+        if removed > 0 {
+            packet.truncate_by(removed);
+            if self.args.extra_length {
+                packet.set_extra_length(packet.extra_length().wrapping_add(removed as u32));
+            }
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,47 @@
+//! `Unstrip`: puts bytes back to the front.
+
+use element::prelude::*;
+
+/// Puts LENGTH bytes back to the front of each packet: those that `Strip` has removed.
+///
+/// Where fewer were removed, the bytes in front of them have any value. A packet that would become larger than the
+/// largest is dropped as `too_large`.
+/// ```click
+/// InfiniteSource(DATA \<aabbccdd>, LIMIT 2, STOP true) -> Strip(3) -> Unstrip(2)
+///     -> c :: Classifier(0/bbccdd, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 2
+/// right.byte_count = 6
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "Unstrip", group = "changing", commutes, see = "Strip, EtherEncap, IPEncap")]
+pub struct UnstripArgs {
+    /// Bytes to put back.
+    #[arg(position)]
+    length: u32,
+}
+
+/// The element.
+pub struct Unstrip {
+    length: usize,
+}
+
+impl Filter for Unstrip {
+    type Args = UnstripArgs;
+
+    fn new(args: UnstripArgs, _: &mut Setup) -> Result<Unstrip, SetupError> {
+        Ok(Unstrip { length: args.length as usize })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if packet.unstrip(self.length) || packet.prepend(self.length).is_some() {
+            return Verdict::Pass(packet);
+        }
+        Verdict::Drop(packet, "too_large")
+    }
+}
