@@ -9,8 +9,7 @@ use element::prelude::*;
 /// ## Differences
 /// Packets that one turn of a task brings carry the same time: the clock is read once a turn.
 /// ```click
-/// InfiniteSource(LIMIT 2, STOP true) -> SetTimestamp(2.5) -> Queue -> t :: TimeSortedSched
-///     -> c :: Counter -> Discard;
+/// InfiniteSource(LIMIT 2) -> SetTimestamp(2.5) -> t :: TimeSortedSched(STOP true) -> c :: Counter -> Discard;
 /// ```
 /// ```expect
 /// t.well_ordered = true

@@ -1,0 +1,111 @@
+//! `DRRSched`: pulls from its inputs fairly by bytes.
+
+use element::prelude::*;
+use element::{Direction, Signal};
+
+/// Answers pulls from its inputs in turn so that each gets the same number of bytes: deficit round robin (Shreedhar
+/// and Varghese, 1995).
+///
+/// Every round gives an input QUANTUM bytes more to send; it sends packets while they are no longer than what it has
+/// saved. A packet that must wait is kept here. An input that is empty loses its savings. It listens to its inputs for
+/// notification and notifies downstream.
+/// ```click
+/// InfiniteSource(LENGTH 100, LIMIT 8, STOP true) -> [0] s :: DRRSched(200);
+/// InfiniteSource(LENGTH 200, LIMIT 4) -> [1] s;
+/// s -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.byte_count = 1600
+/// ```
+#[derive(Args)]
+#[element(
+    name = "DRRSched",
+    group = "scheduling",
+    ports = "-/1",
+    processing = "l/l",
+    notifies = "empty",
+    see = "PrioSched, RoundRobinSched, StrideSched"
+)]
+pub struct DRRSchedArgs {
+    /// Bytes that each input may send in a round.
+    #[arg(position, default = "500")]
+    quantum: i32,
+}
+
+/// The element.
+pub struct DRRSched {
+    quantum: u64,
+    inputs: Vec<Input>,
+    next: usize,
+}
+
+struct Input {
+    signal: Signal,
+    /// A packet that is longer than the deficit.
+    head: Option<Packet>,
+    /// Bytes that may be sent.
+    deficit: u64,
+}
+
+impl Element for DRRSched {
+    type Args = DRRSchedArgs;
+
+    fn new(args: DRRSchedArgs, _: &mut Setup) -> Result<DRRSched, SetupError> {
+        let quantum = u64::try_from(args.quantum).ok().filter(|quantum| *quantum > 0);
+        let quantum = quantum.ok_or_else(|| SetupError::new("bad QUANTUM"))?;
+        Ok(DRRSched { quantum, inputs: Vec::new(), next: 0 })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let input = |port| Input { signal: cx.upstream_signal(port), head: None, deficit: 0 };
+        self.inputs = (0..cx.inputs()).map(input).collect();
+        cx.set_signal(Direction::Empty, true);
+        Ok(())
+    }
+
+    fn woken(&mut self, cx: &mut Context) {
+        cx.set_signal(Direction::Empty, true);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        for _ in 0..most {
+            match self.pull_one(cx) {
+                Some(packet) => into.push(packet),
+                None => break,
+            }
+        }
+    }
+}
+
+impl DRRSched {
+    /// Looks at each input once, first at the one that was served last.
+    fn pull_one(&mut self, cx: &mut Context) -> Option<Packet> {
+        let count = self.inputs.len();
+        let mut active = false;
+        for _ in 0..count {
+            let input = self.inputs.get_mut(self.next)?;
+            let mut packet = input.head.take();
+            if packet.is_some() {
+                active = true;
+            } else if input.signal.is_active() {
+                packet = cx.pull_one(self.next);
+                active = true;
+            }
+            match packet {
+                None => input.deficit = 0,
+                Some(packet) if packet.len() as u64 <= input.deficit => {
+                    input.deficit -= packet.len() as u64;
+                    cx.set_signal(Direction::Empty, true);
+                    return Some(packet);
+                }
+                waiting => input.head = waiting,
+            }
+            self.next = if self.next + 1 < count { self.next + 1 } else { 0 };
+            if let Some(input) = self.inputs.get_mut(self.next) {
+                input.deficit = input.deficit.saturating_add(self.quantum);
+            }
+        }
+        cx.set_signal(Direction::Empty, active);
+        None
+    }
+}

@@ -1,0 +1,117 @@
+//! `RoundRobinSched`: pulls from its inputs in turn.
+
+use element::Signal;
+use element::prelude::*;
+
+/// Answers each pull from the next input that has a packet, starting behind the one that answered the last.
+///
+/// It listens for notification from its inputs, so that an input that is known to be empty is not tried.
+/// ```click
+/// InfiniteSource(LIMIT 3) -> [0] s :: RoundRobinSched;
+/// InfiniteSource(LIMIT 3, STOP true) -> [1] s;
+/// s -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 6
+/// ```
+#[derive(Args)]
+#[element(
+    name = "RoundRobinSched",
+    group = "scheduling",
+    ports = "-/1",
+    processing = "l/l",
+    see = "PrioSched, StrideSched, DRRSched, RoundRobinSwitch"
+)]
+pub struct RoundRobinSchedArgs {}
+
+/// The element.
+pub struct RoundRobinSched {
+    inputs: Vec<Input>,
+    next: usize,
+}
+
+struct Input {
+    signal: Signal,
+    /// Packets of the round that is being dealt, the last one first.
+    pulled: Batch,
+    /// Whether it has shown in this call that there is nothing more.
+    dry: bool,
+}
+
+impl Input {
+    fn is_open(&self) -> bool {
+        !self.dry && self.signal.is_active()
+    }
+}
+
+impl Element for RoundRobinSched {
+    type Args = RoundRobinSchedArgs;
+
+    fn new(_: RoundRobinSchedArgs, _: &mut Setup) -> Result<RoundRobinSched, SetupError> {
+        Ok(RoundRobinSched { inputs: Vec::new(), next: 0 })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let input = |port| Input { signal: cx.upstream_signal(port), pulled: Batch::new(), dry: false };
+        self.inputs = (0..cx.inputs()).map(input).collect();
+        Ok(())
+    }
+
+    fn woken(&mut self, _: &mut Context) {}
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let mut left = most;
+        for input in &mut self.inputs {
+            input.dry = false;
+        }
+        // A round gives every input its share of what is wanted. If all have that much, the round is exactly what single
+        // pulls would have brought; what some lack is asked of the others in the next round.
+        while left > 0 {
+            let got = self.round(cx, left);
+            self.deal(got, into);
+            if got == 0 {
+                break;
+            }
+            left -= got;
+        }
+    }
+}
+
+impl RoundRobinSched {
+    /// Pulls at most `wanted` packets, shared out among the open inputs from the next one on; returns how many came.
+    fn round(&mut self, cx: &mut Context, wanted: usize) -> usize {
+        let count = self.inputs.len();
+        let open = self.inputs.iter().filter(|input| input.is_open()).count();
+        let (Some(share), Some(mut extra)) = (wanted.checked_div(open), wanted.checked_rem(open)) else {
+            return 0;
+        };
+        let mut got = 0;
+        for port in (self.next..count).chain(0..self.next) {
+            let Some(input) = self.inputs.get_mut(port).filter(|input| input.is_open()) else { continue };
+            let quota = share + usize::from(extra > 0);
+            extra = extra.saturating_sub(1);
+            if quota > 0 {
+                let came = cx.pull(port, quota, &mut input.pulled);
+                input.pulled.as_mut_slice().reverse();
+                input.dry = came < quota;
+                got += came;
+            } else {
+                // With fewer wanted than there are inputs, those that are not asked may have packets yet.
+                break;
+            }
+        }
+        got
+    }
+
+    /// Moves `count` packets that were pulled to `into`, in turn.
+    fn deal(&mut self, count: usize, into: &mut Batch) {
+        let mut dealt = 0;
+        while dealt < count {
+            if let Some(packet) = self.inputs.get_mut(self.next).and_then(|input| input.pulled.pop()) {
+                into.push(packet);
+                dealt += 1;
+            }
+            self.next = if self.next + 1 < self.inputs.len() { self.next + 1 } else { 0 };
+        }
+    }
+}

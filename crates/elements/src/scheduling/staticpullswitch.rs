@@ -1,0 +1,49 @@
+//! `StaticPullSwitch`: pulls from a fixed input.
+
+use element::prelude::*;
+
+use super::pullswitch::existing;
+
+/// Answers pulls from the input INPUT.
+///
+/// With an INPUT that is negative or does not exist pulls yield none. `PullSwitch` can be changed while it runs.
+/// ```click
+/// InfiniteSource(LIMIT 3) -> [0] s :: StaticPullSwitch(1);
+/// InfiniteSource(LIMIT 4, STOP true) -> [1] s;
+/// s -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 4
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StaticPullSwitch",
+    group = "scheduling",
+    ports = "-/1",
+    processing = "l/l",
+    see = "PullSwitch, StaticSwitch"
+)]
+pub struct StaticPullSwitchArgs {
+    /// The input; a negative one is none.
+    #[arg(position)]
+    input: i32,
+}
+
+/// The element.
+pub struct StaticPullSwitch {
+    input: Option<usize>,
+}
+
+impl Element for StaticPullSwitch {
+    type Args = StaticPullSwitchArgs;
+
+    fn new(args: StaticPullSwitchArgs, setup: &mut Setup) -> Result<StaticPullSwitch, SetupError> {
+        Ok(StaticPullSwitch { input: existing(args.input, setup.inputs()) })
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        if let Some(input) = self.input {
+            cx.pull(input, most, into);
+        }
+    }
+}

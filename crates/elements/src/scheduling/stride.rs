@@ -1,0 +1,236 @@
+//! Stride scheduling: whose turn it is among clients with tickets.
+
+use element::arguments::Raw;
+use element::prelude::*;
+
+/// The stride of a client with one ticket.
+const STRIDE1: u32 = 1 << 16;
+/// The most tickets of a client, so that strides stay above zero.
+const MAX_TICKETS: i32 = 1 << 15;
+
+/// Clients that take turns in proportion to their tickets (Waldspurger and Weihl, 1995).
+pub(crate) struct Stride {
+    clients: Vec<Client>,
+    /// Clients with tickets, the next one first.
+    order: Vec<usize>,
+    /// Those that had their turn and are to be put back into `order`.
+    stridden: Vec<usize>,
+}
+
+struct Client {
+    tickets: i32,
+    pass: u32,
+    stride: u32,
+}
+
+impl Client {
+    fn new(tickets: i32) -> Client {
+        let stride = stride(tickets);
+        Client { tickets, pass: stride, stride }
+    }
+}
+
+impl Stride {
+    /// Clients with so many tickets each.
+    pub(crate) fn new(tickets: &[i32]) -> Stride {
+        let clients = tickets.iter().map(|tickets| Client::new(*tickets)).collect();
+        let mut stride = Stride { clients, order: Vec::new(), stridden: Vec::new() };
+        stride.sort();
+        stride
+    }
+
+    /// Gives all clients new numbers of tickets; each keeps its place in time.
+    pub(crate) fn set_all(&mut self, tickets: &[i32]) {
+        for (client, tickets) in self.clients.iter_mut().zip(tickets) {
+            (client.tickets, client.stride) = (*tickets, stride(*tickets));
+        }
+        self.sort();
+    }
+
+    /// Lets clients have their turns until one of them uses it.
+    #[inline]
+    pub(crate) fn turn(&mut self, mut uses: impl FnMut(usize) -> bool) {
+        let mut turns = 0;
+        for &client in &self.order {
+            turns += 1;
+            let used = uses(client);
+            if let Some(client) = self.clients.get_mut(client) {
+                client.pass = client.pass.wrapping_add(client.stride);
+            }
+            if used {
+                break;
+            }
+        }
+        // All that had their turn leave before the first comes back, as their order among each other depends on it.
+        let mut stridden = core::mem::take(&mut self.stridden);
+        stridden.extend(self.order.drain(..turns));
+        for client in stridden.drain(..) {
+            self.insert(client);
+        }
+        self.stridden = stridden;
+    }
+
+    /// The only client that has tickets.
+    #[inline]
+    pub(crate) fn only(&self) -> Option<usize> {
+        match self.order.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// Each client's tickets, as a configuration.
+    pub(crate) fn config(&self) -> String {
+        let tickets: Vec<String> = self.clients.iter().map(|client| client.tickets.to_string()).collect();
+        tickets.join(", ")
+    }
+
+    /// Answers the handlers `tickets0`, `tickets1` ...
+    pub(crate) fn handle(
+        &mut self,
+        cx: &Context,
+        name: &str,
+        write: Option<&str>,
+    ) -> Option<Result<String, HandlerError>> {
+        let number = name.strip_prefix("tickets")?;
+        let port: usize = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
+        let now = self.clients.get(port)?.tickets;
+        Some(match write {
+            None => Ok(now.to_string()),
+            Some(value) => self.write(cx, port, value).map(|()| String::new()),
+        })
+    }
+
+    fn write(&mut self, cx: &Context, port: usize, value: &str) -> Result<(), HandlerError> {
+        let tickets: i32 =
+            cx.argument(value).map_err(|_| HandlerError::new("tickets value must be integer"))?;
+        if tickets < 0 {
+            return Err(HandlerError::new("number of tickets must be >= 0"));
+        }
+        if tickets > MAX_TICKETS {
+            cx.say(&format!("warning: port {port} tickets reduced to {MAX_TICKETS}"));
+        }
+        self.set(port, tickets.min(MAX_TICKETS));
+        Ok(())
+    }
+
+    /// Gives one client a new number of tickets; one that had none starts behind the one whose turn is next.
+    fn set(&mut self, port: usize, tickets: i32) {
+        let first = self.order.first().and_then(|first| self.clients.get(*first)).map(|client| client.pass);
+        let Some(client) = self.clients.get_mut(port) else { return };
+        let old = core::mem::replace(&mut client.tickets, tickets);
+        client.stride = stride(tickets);
+        if tickets == 0 {
+            self.order.retain(|other| *other != port);
+        } else if old == 0 {
+            client.pass = first.map_or(0, |pass| pass.wrapping_add(client.stride));
+            self.insert(port);
+        }
+    }
+
+    fn sort(&mut self) {
+        self.order.clear();
+        // Backwards, because of two with the same pass the later one goes first.
+        for port in (0..self.clients.len()).rev() {
+            if self.clients.get(port).is_some_and(|client| client.tickets > 0) {
+                self.insert(port);
+            }
+        }
+    }
+
+    /// Puts a client before the first whose pass is not less.
+    #[inline]
+    fn insert(&mut self, port: usize) {
+        let pass = |port: usize| self.clients.get(port).map_or(0, |client| client.pass);
+        let own = pass(port);
+        let later = |other: &usize| own.wrapping_sub(pass(*other)).cast_signed() <= 0;
+        let place = self.order.iter().position(later).unwrap_or(self.order.len());
+        self.order.insert(place, port);
+    }
+}
+
+fn stride(tickets: i32) -> u32 {
+    STRIDE1.checked_div(tickets.unsigned_abs()).unwrap_or(0)
+}
+
+/// The tickets that an element's arguments give to its `ports` ports, which are called `side`.
+pub(crate) fn tickets(
+    arguments: &[Raw],
+    ports: usize,
+    side: &str,
+    setup: &mut Setup,
+) -> Result<Vec<i32>, SetupError> {
+    if arguments.len() != ports {
+        return Err(SetupError::new(format!("need {ports} arguments, one per {side} port")));
+    }
+    let mut errors = SetupError::default();
+    let mut all = Vec::new();
+    for (index, argument) in arguments.iter().enumerate() {
+        match i32::from_argument(&argument.0, setup) {
+            Err(_) => errors
+                .merge(SetupError::new(format!("argument {index} should be number of tickets (integer)"))),
+            Ok(tickets) if tickets < 0 => {
+                errors.merge(SetupError::new(format!("argument {index} (number of tickets) must be >= 0")))
+            }
+            Ok(tickets) => {
+                if tickets > MAX_TICKETS {
+                    setup.warn(format!("{side} {index} tickets reduced to {MAX_TICKETS}"));
+                }
+                all.push(tickets.min(MAX_TICKETS));
+            }
+        }
+    }
+    errors.into_result()?;
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first turns, when every client uses each of them.
+    fn turns(stride: &mut Stride, count: usize) -> Vec<usize> {
+        let mut turns = Vec::new();
+        for _ in 0..count {
+            stride.turn(|client| {
+                turns.push(client);
+                true
+            });
+        }
+        turns
+    }
+
+    #[test]
+    fn turns_in_proportion() {
+        let mut stride = Stride::new(&[4, 2, 1]);
+        assert_eq!(turns(&mut stride, 14), [0, 0, 1, 0, 0, 1, 2, 0, 0, 1, 0, 0, 1, 2]);
+        assert_eq!(turns(&mut Stride::new(&[0, 3]), 3), [1, 1, 1]);
+        assert_eq!(turns(&mut Stride::new(&[0, 0]), 3), []);
+        assert_eq!(turns(&mut Stride::new(&[]), 3), []);
+    }
+
+    #[test]
+    fn who_passes_is_asked_later() {
+        let mut stride = Stride::new(&[4, 2]);
+        let mut asked = Vec::new();
+        stride.turn(|client| {
+            asked.push(client);
+            client == 1
+        });
+        stride.turn(|client| {
+            asked.push(client);
+            true
+        });
+        assert_eq!(asked, [0, 1, 0]);
+    }
+
+    #[test]
+    fn tickets_change() {
+        let mut stride = Stride::new(&[1, 1]);
+        stride.set(0, 0);
+        assert_eq!(stride.only(), Some(1));
+        stride.set(0, 2);
+        assert_eq!(stride.config(), "2, 1");
+        assert_eq!(turns(&mut stride, 3), [1, 0, 0]);
+    }
+}

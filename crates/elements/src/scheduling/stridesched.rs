@@ -1,0 +1,97 @@
+//! `StrideSched`: pulls from its inputs in proportion.
+
+use element::arguments::Raw;
+use element::prelude::*;
+use element::{HandlerKind, Signal};
+
+use super::stride::{Stride, tickets};
+
+/// Answers pulls from its inputs in proportion to their TICKETS, by stride scheduling.
+///
+/// An input that has no packet when it is its turn loses that turn, and the next one is asked. The handlers `tickets0`,
+/// `tickets1` ... read and set the tickets of an input, at most 32768.
+/// ```click
+/// InfiniteSource(LIMIT 4) -> [0] s :: StrideSched(2, 1);
+/// InfiniteSource(LIMIT 4, STOP true) -> [1] s;
+/// s -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// s.tickets0 = 2
+/// s.config = 2, 1
+/// c.count = 8
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StrideSched",
+    group = "scheduling",
+    ports = "1-/1",
+    processing = "l/l",
+    see = "PrioSched, RoundRobinSched, DRRSched, StrideSwitch"
+)]
+pub struct StrideSchedArgs {
+    /// The tickets of each input.
+    #[arg(rest)]
+    tickets: Vec<Raw>,
+}
+
+/// The element.
+pub struct StrideSched {
+    stride: Stride,
+    signals: Vec<Signal>,
+}
+
+impl Element for StrideSched {
+    type Args = StrideSchedArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("config", "The configuration.", |sched| sched.stride.config())];
+    const LIVE: bool = true;
+
+    fn new(args: StrideSchedArgs, setup: &mut Setup) -> Result<StrideSched, SetupError> {
+        let tickets = tickets(&args.tickets, setup.inputs(), "input", setup)?;
+        Ok(StrideSched { stride: Stride::new(&tickets), signals: Vec::new() })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.signals = (0..cx.inputs()).map(|port| cx.upstream_signal(port)).collect();
+        Ok(())
+    }
+
+    fn woken(&mut self, _: &mut Context) {}
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let StrideSched { stride, signals } = self;
+        let is_active = |port: usize| signals.get(port).is_some_and(Signal::is_active);
+        if let Some(only) = stride.only() {
+            // Whose turn it is is no question, so one call may bring them all.
+            if is_active(only) {
+                cx.pull(only, most, into);
+            }
+            return;
+        }
+        for _ in 0..most {
+            let mut found = false;
+            stride.turn(|port| {
+                found = is_active(port) && cx.pull(port, 1, into) > 0;
+                found
+            });
+            if !found {
+                break;
+            }
+        }
+    }
+
+    fn reconfigure(&mut self, args: StrideSchedArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        self.stride.set_all(&tickets(&args.tickets, setup.inputs(), "input", setup)?);
+        Ok(())
+    }
+
+    fn other_handler(
+        &mut self,
+        cx: &mut Context,
+        name: &str,
+        call: HandlerKind,
+        value: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        self.stride.handle(cx, name, (call == HandlerKind::Write).then_some(value))
+    }
+}

@@ -1,0 +1,58 @@
+//! `Hub`: duplicates packets to all ports but their own.
+
+use element::prelude::*;
+
+/// Sends each packet to all outputs but the one of the number of the input that it came by.
+///
+/// It acts as an Ethernet hub does, but the packets may be of any kind.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> h :: Hub;
+/// Idle -> [1] h;
+/// Idle -> [2] h;
+/// h[0] -> a :: Counter -> Discard;
+/// h[1] -> b :: Counter -> Discard;
+/// h[2] -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.count = 0
+/// b.count = 3
+/// c.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Hub",
+    group = "switching",
+    ports = "-/=",
+    processing = "h/h",
+    flow = "#/[^#]",
+    commutes,
+    see = "Tee, EtherSwitch"
+)]
+pub struct HubArgs {}
+
+/// The element.
+pub struct Hub;
+
+impl Element for Hub {
+    type Args = HubArgs;
+
+    fn new(_: HubArgs, _: &mut Setup) -> Result<Hub, SetupError> {
+        Ok(Hub)
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        let outputs = cx.outputs();
+        let Some(last) = (0..outputs).rev().find(|output| *output != port) else {
+            return cx.drop_batch(batch, "no_other_port");
+        };
+        for packet in batch.drain() {
+            for output in (0..last).filter(|output| *output != port) {
+                if let Some(copy) = cx.duplicate(&packet) {
+                    cx.send(output, copy);
+                }
+            }
+            cx.send(last, packet);
+        }
+        cx.recycle(batch);
+    }
+}

@@ -1,0 +1,68 @@
+//! `PaintSwitch`: chooses the output by colour.
+
+use element::arguments::Annotation;
+use element::prelude::*;
+
+/// Sends each packet to the output of the number that its paint annotation holds.
+///
+/// A packet of colour 255 goes to every output. Where there is no such output it is dropped as `no_output`. ANNO names
+/// another annotation byte to look at.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> t :: Tee -> Paint(1) -> s :: PaintSwitch;
+/// t[1] -> Paint(255) -> s;
+/// s[0] -> a :: Counter -> Discard;
+/// s[1] -> b :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.count = 3
+/// b.count = 6
+/// ```
+#[derive(Args)]
+#[element(
+    name = "PaintSwitch",
+    group = "switching",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "Paint, PaintTee, CheckPaint, Switch"
+)]
+pub struct PaintSwitchArgs {
+    /// The annotation to look at.
+    #[arg(position, default = "PAINT")]
+    anno: Annotation<1>,
+}
+
+/// The colour that means every output.
+const ALL: u8 = 255;
+
+/// The element.
+pub struct PaintSwitch {
+    place: usize,
+}
+
+impl Filter for PaintSwitch {
+    type Args = PaintSwitchArgs;
+
+    fn new(args: PaintSwitchArgs, _: &mut Setup) -> Result<PaintSwitch, SetupError> {
+        Ok(PaintSwitch { place: args.anno.0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        let (paint, outputs) = (packet.annotation_u8(self.place), cx.outputs());
+        if paint != ALL {
+            let output = usize::from(paint);
+            return match output < outputs {
+                true => Verdict::To(output, packet),
+                false => Verdict::Drop(packet, "no_output"),
+            };
+        }
+        let Some(last) = outputs.checked_sub(1) else { return Verdict::Drop(packet, "no_output") };
+        for output in 0..last {
+            if let Some(copy) = cx.duplicate(&packet) {
+                cx.send(output, copy);
+            }
+        }
+        Verdict::To(last, packet)
+    }
+}

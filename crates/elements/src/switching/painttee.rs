@@ -1,0 +1,69 @@
+//! `PaintTee`: duplicates packets of one colour.
+
+use element::arguments::Annotation;
+use element::prelude::*;
+
+/// Sends every packet to output 0, and before it a copy to output 1 if its paint annotation is COLOR.
+///
+/// ANNO names another annotation byte to look at.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> Paint(4) -> t :: PaintTee(4);
+/// t[0] -> a :: Counter -> Paint(5) -> u :: PaintTee(4);
+/// t[1] -> b :: Counter -> Discard;
+/// u[0] -> c :: Counter -> Discard;
+/// u[1] -> d :: Counter -> Discard;
+/// ```
+/// ```expect
+/// t.color = 4
+/// a.count = 3
+/// b.count = 3
+/// c.count = 3
+/// d.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "PaintTee",
+    group = "switching",
+    ports = "1/2",
+    processing = "a/ah",
+    commutes,
+    see = "Paint, CheckPaint, PaintSwitch, Tee"
+)]
+pub struct PaintTeeArgs {
+    /// The colour, 0 to 255.
+    #[arg(position)]
+    color: u8,
+    /// The annotation to look at.
+    #[arg(position, default = "PAINT")]
+    anno: Annotation<1>,
+}
+
+/// The element.
+pub struct PaintTee {
+    args: PaintTeeArgs,
+}
+
+impl Filter for PaintTee {
+    type Args = PaintTeeArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("color", "The colour.", |tee| tee.args.color.to_string()),
+        Handler::write("color", "Sets the colour.", |tee, cx, value| {
+            tee.args.color = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: PaintTeeArgs, _: &mut Setup) -> Result<PaintTee, SetupError> {
+        Ok(PaintTee { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        if packet.annotation_u8(self.args.anno.0) == self.args.color
+            && let Some(copy) = cx.duplicate(&packet)
+        {
+            cx.send(1, copy);
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,40 @@
+//! `RandomSwitch`: chooses outputs at random.
+
+use element::prelude::*;
+
+/// Sends each packet to an output chosen at random, all of them equally often.
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true) -> s :: RandomSwitch;
+/// s[0] -> all :: Counter -> Discard;
+/// s[1] -> all;
+/// ```
+/// ```expect
+/// all.count = 5
+/// ```
+#[derive(Args)]
+#[element(
+    name = "RandomSwitch",
+    group = "switching",
+    ports = "1/1-",
+    processing = "h/h",
+    see = "Switch, RoundRobinSwitch, StrideSwitch, HashSwitch, RandomSample"
+)]
+pub struct RandomSwitchArgs {}
+
+/// The element.
+pub struct RandomSwitch;
+
+impl Filter for RandomSwitch {
+    type Args = RandomSwitchArgs;
+
+    fn new(_: RandomSwitchArgs, _: &mut Setup) -> Result<RandomSwitch, SetupError> {
+        Ok(RandomSwitch)
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        // The high half of a product instead of a division: each output gets its share of the 32-bit numbers.
+        let output = (u64::from(cx.random()) * cx.outputs() as u64) >> 32;
+        Verdict::To(output as usize, packet)
+    }
+}

@@ -1,0 +1,52 @@
+//! `StaticSwitch`: sends packets to a fixed output.
+
+use element::prelude::*;
+
+/// Sends all packets to the output OUTPUT.
+///
+/// With an OUTPUT that is negative or does not exist packets are dropped as `switched_off`. `Switch` can be changed
+/// while it runs.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> s :: StaticSwitch(1);
+/// s[0] -> a :: Counter -> Discard;
+/// s[1] -> b :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.count = 0
+/// b.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StaticSwitch",
+    group = "switching",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "Switch, StaticPullSwitch"
+)]
+pub struct StaticSwitchArgs {
+    /// The output; a negative one is none.
+    #[arg(position)]
+    output: i32,
+}
+
+/// The element.
+pub struct StaticSwitch {
+    output: Option<usize>,
+}
+
+impl Element for StaticSwitch {
+    type Args = StaticSwitchArgs;
+
+    fn new(args: StaticSwitchArgs, setup: &mut Setup) -> Result<StaticSwitch, SetupError> {
+        let output = usize::try_from(args.output).ok().filter(|output| *output < setup.outputs());
+        Ok(StaticSwitch { output })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        match self.output {
+            Some(output) => cx.emit(output, batch),
+            None => cx.drop_batch(batch, "switched_off"),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `StrideSwitch`: deals packets out in proportion.
+
+use element::HandlerKind;
+use element::arguments::Raw;
+use element::prelude::*;
+
+use crate::scheduling::stride::{Stride, tickets};
+
+/// Sends packets to its outputs in proportion to their TICKETS, by stride scheduling.
+///
+/// The handlers `tickets0`, `tickets1` ... read and set the tickets of an output, at most 32768. When no output has any,
+/// packets are dropped as `no_tickets`.
+/// ```click
+/// InfiniteSource(LIMIT 6, STOP true) -> s :: StrideSwitch(2, 1);
+/// s[0] -> a :: Counter -> Discard;
+/// s[1] -> b :: Counter -> Discard;
+/// ```
+/// ```expect
+/// s.tickets1 = 1
+/// a.count = 4
+/// b.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StrideSwitch",
+    group = "switching",
+    ports = "1/1-",
+    processing = "h/h",
+    see = "RoundRobinSwitch, Switch, HashSwitch, RandomSwitch, StrideSched"
+)]
+pub struct StrideSwitchArgs {
+    /// The tickets of each output.
+    #[arg(rest)]
+    tickets: Vec<Raw>,
+}
+
+/// The element.
+pub struct StrideSwitch {
+    stride: Stride,
+}
+
+impl Element for StrideSwitch {
+    type Args = StrideSwitchArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("config", "The configuration.", |switch| switch.stride.config())];
+    const LIVE: bool = true;
+
+    fn new(args: StrideSwitchArgs, setup: &mut Setup) -> Result<StrideSwitch, SetupError> {
+        let tickets = tickets(&args.tickets, setup.outputs(), "output", setup)?;
+        Ok(StrideSwitch { stride: Stride::new(&tickets) })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            let mut output = None;
+            self.stride.turn(|client| {
+                output = Some(client);
+                true
+            });
+            match output {
+                Some(output) => cx.send(output, packet),
+                None => cx.drop(packet, "no_tickets"),
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn reconfigure(&mut self, args: StrideSwitchArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        self.stride.set_all(&tickets(&args.tickets, setup.outputs(), "output", setup)?);
+        Ok(())
+    }
+
+    fn other_handler(
+        &mut self,
+        cx: &mut Context,
+        name: &str,
+        call: HandlerKind,
+        value: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        self.stride.handle(cx, name, (call == HandlerKind::Write).then_some(value))
+    }
+}

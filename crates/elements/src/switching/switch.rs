@@ -1,0 +1,65 @@
+//! `Switch`: sends packets to a settable output.
+
+use element::prelude::*;
+
+/// Sends all packets to one output: OUTPUT, which the handler `switch` changes.
+///
+/// With a negative OUTPUT packets are dropped as `switched_off`.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> s :: Switch(1);
+/// s[0] -> a :: Counter -> Discard;
+/// s[1] -> b :: Counter -> Discard;
+/// ```
+/// ```expect
+/// s.switch = 1
+/// a.count = 0
+/// b.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Switch",
+    group = "switching",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "StaticSwitch, PullSwitch, RoundRobinSwitch, StrideSwitch, HashSwitch, RandomSwitch"
+)]
+pub struct SwitchArgs {
+    /// The output; a negative one is none.
+    #[arg(position, default = "0")]
+    output: i32,
+}
+
+/// The element.
+pub struct Switch {
+    output: i32,
+}
+
+impl Element for Switch {
+    type Args = SwitchArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("switch", "The output.", |switch| switch.output.to_string()),
+        Handler::write("switch", "Sets the output; one that does not exist is none.", |switch, cx, value| {
+            let output: i32 =
+                cx.argument(value).map_err(|_| HandlerError::new("Switch output must be integer"))?;
+            switch.output = if output >= cx.outputs() as i32 { -1 } else { output };
+            Ok(())
+        }),
+        Handler::read("config", "The configuration.", |switch| switch.output.to_string()),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: SwitchArgs, setup: &mut Setup) -> Result<Switch, SetupError> {
+        if args.output >= setup.outputs() as i32 {
+            return Err(SetupError::new(format!("output must be < {}", setup.outputs())));
+        }
+        Ok(Switch { output: args.output })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        match usize::try_from(self.output) {
+            Ok(output) => cx.emit(output, batch),
+            Err(_) => cx.drop_batch(batch, "switched_off"),
+        }
+    }
+}

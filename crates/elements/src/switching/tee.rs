@@ -1,0 +1,69 @@
+//! `Tee`: duplicates packets.
+
+use element::prelude::*;
+
+/// Sends each packet to all outputs.
+///
+/// The copies share their bytes until one of them is changed. N, if given, must be the number of outputs.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> t :: Tee(2);
+/// t[0] -> a :: Counter -> Discard;
+/// t[1] -> b :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.count = 3
+/// b.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Tee",
+    group = "switching",
+    ports = "1/1-",
+    processing = "h/h",
+    commutes,
+    see = "PullTee, PaintTee, Hub"
+)]
+pub struct TeeArgs {
+    /// The number of outputs.
+    #[arg(position)]
+    n: Option<u32>,
+}
+
+/// The element.
+pub struct Tee;
+
+impl Element for Tee {
+    type Args = TeeArgs;
+
+    fn new(args: TeeArgs, setup: &mut Setup) -> Result<Tee, SetupError> {
+        check_arms(args.n, setup)?;
+        Ok(Tee)
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        let last = cx.outputs().saturating_sub(1);
+        if last == 0 {
+            return cx.emit(0, batch);
+        }
+        for packet in batch.drain() {
+            for output in 0..last {
+                if let Some(copy) = cx.duplicate(&packet) {
+                    cx.send(output, copy);
+                }
+            }
+            cx.send(last, packet);
+        }
+        cx.recycle(batch);
+    }
+}
+
+/// Refuses a number of arms that is not the number of outputs.
+pub(super) fn check_arms(arms: Option<u32>, setup: &Setup) -> Result<(), SetupError> {
+    let outputs = setup.outputs();
+    match arms {
+        Some(arms) if arms as usize != outputs => {
+            Err(SetupError::new(format!("{outputs} outputs implies {outputs} arms")))
+        }
+        _ => Ok(()),
+    }
+}
