@@ -7,8 +7,10 @@ use super::LinearRoutes;
 use super::commands::{self, RouteElement};
 use super::forward::Ip4Forwarder;
 
-/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
-/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+/// Routes packets by the most specific mask that their destination annotation matches.
+///
+/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
+/// without a route are dropped as `no_route`.
 ///
 /// Masks need not be contiguous. The first route that matches wins, unless a later one's mask has all the bits of the
 /// best so far; for contiguous masks that is the longest prefix, and as long as there are no others the look-up costs

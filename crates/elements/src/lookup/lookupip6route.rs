@@ -13,8 +13,10 @@ use super::routes::{Moves, Routes};
 use super::slots::Reuse;
 use super::{Prefix, RouteError};
 
-/// Finds the route of each packet's IPv6 destination annotation, sets the annotation to the route's gateway if it has
-/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+/// Routes packets by the longest prefix of their IPv6 destination annotation.
+///
+/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
+/// without a route are dropped as `no_route`.
 ///
 /// The longest prefix wins; a later route replaces an earlier one for the same prefix. A gateway of `::` is none.
 ///
@@ -37,7 +39,7 @@ use super::{Prefix, RouteError};
     ports = "1/-",
     processing = "h/h",
     commutes,
-    see = "RadixIPLookup, CheckIP6Header"
+    see = "RadixIPLookup"
 )]
 pub struct LookupIP6RouteArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

@@ -11,8 +11,10 @@ use super::forward::Forwarder;
 use super::linear::LinearRoutes;
 use super::route::{Route, RouteStore};
 
-/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
-/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+/// Routes packets as LinearIPLookup does, without handlers.
+///
+/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
+/// without a route are dropped as `no_route`.
 ///
 /// The most specific mask wins, the later of two routes for one prefix. Unlike with LinearIPLookup `-` is no gateway.
 ///

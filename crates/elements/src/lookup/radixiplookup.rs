@@ -7,8 +7,10 @@ use super::Ip4Routes;
 use super::commands::{self, RouteElement};
 use super::forward::Ip4Forwarder;
 
-/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
-/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+/// Routes packets by the longest prefix of their destination annotation.
+///
+/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
+/// without a route are dropped as `no_route`.
 ///
 /// The longest prefix wins. 1,000,000 routes are looked up at a third of the rate of one or faster, and a change takes
 /// microseconds whatever the size of the table.

@@ -7,8 +7,10 @@ use super::Ip4Routes;
 use super::commands::{self, RouteElement};
 use super::forward::Ip4Forwarder;
 
-/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
-/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+/// Routes packets by the longest prefix of their destination annotation, as RadixIPLookup does.
+///
+/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
+/// without a route are dropped as `no_route`.
 ///
 /// The longest prefix wins. The structure is RadixIPLookup's, so that a change costs microseconds here too; `table`
 /// shows the routes in the order of DirectIPLookup.

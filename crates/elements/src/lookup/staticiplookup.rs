@@ -7,10 +7,12 @@ use super::LinearRoutes;
 use super::commands::{self, RouteElement};
 use super::forward::Ip4Forwarder;
 
-/// Finds the route of each packet's destination annotation, sets the annotation to the route's gateway if it has
-/// one, and sends the packet to the route's output; packets without a route are dropped as `no_route`.
+/// Routes packets as LinearIPLookup does, by routes that do not change.
 ///
-/// As LinearIPLookup, but the routes can't be changed.
+/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
+/// without a route are dropped as `no_route`.
+///
+/// The rules for masks are LinearIPLookup's.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
 ///     -> SetIPAddress(10.1.2.3)
