@@ -16,6 +16,13 @@ use core::fmt;
 /// "Clickbox" as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"Clickbox");
 
+/// Where on the page the table of regions begins: after magic, version, platform, features, three clock words
+/// and four seeds.
+const REGIONS: usize = 8 + 4 + 4 + 8 + 3 * 8 + 4 * 8;
+
+/// Bytes of the longest table of regions.
+const REGIONS_SIZE: usize = 4 + MAX_REGIONS * 20;
+
 /// Why a boot page can't be written or read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootError {
@@ -251,6 +258,21 @@ impl BootInfo {
         Ok(info)
     }
 
+    /// The first region of a kind on a boot page, found without a heap: for the first steps of an image.
+    pub fn find_region(memory: &impl SharedMemory, kind: MemoryKind) -> Option<MemoryRegion> {
+        let mut table = [0; REGIONS_SIZE];
+        memory.read(control::BOOT + REGIONS, &mut table);
+        let mut fields = Decoder(&table);
+        for _ in 0..fields.count(MAX_REGIONS).ok()? {
+            let found = fields.u32().ok()?;
+            let region = MemoryRegion { kind, address: fields.u64().ok()?, size: fields.u64().ok()? };
+            if found == kind as u32 {
+                return Some(region);
+            }
+        }
+        None
+    }
+
     /// The first region of a kind.
     pub fn region(&self, kind: MemoryKind) -> Option<MemoryRegion> {
         self.regions.iter().copied().find(|region| region.kind == kind)
@@ -296,6 +318,8 @@ mod tests {
         info.write(&memory).unwrap();
         assert_eq!(BootInfo::read(&memory).unwrap(), info);
         assert_eq!(info.region(MemoryKind::Heap).unwrap().address, 7);
+        assert_eq!(BootInfo::find_region(&memory, MemoryKind::Heap), info.region(MemoryKind::Heap));
+        assert_eq!(BootInfo::find_region(&memory, MemoryKind::Pool), None);
         assert!(info.features.has(CpuFeatures::AES) && !info.features.has(CpuFeatures::AVX512));
         memory.write(8, &(PROTOCOL + 1).to_le_bytes());
         assert_eq!(BootInfo::read(&memory), Err(BootError::Version { found: PROTOCOL + 1 }));
@@ -307,6 +331,7 @@ mod tests {
         full.u64(MAGIC).u32(PROTOCOL);
         for seed in 0..2_000 {
             assert!(BootInfo::read(&&Hostile::new(4096, seed)).is_err());
+            BootInfo::find_region(&&Hostile::new(4096, seed), MemoryKind::Area);
             let mut page = full.0.clone();
             page.resize(12 + seed as usize % 200, seed as u8);
             drop(BootInfo::decode(&page));

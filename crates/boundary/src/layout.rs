@@ -21,6 +21,10 @@ pub mod control {
     pub const REPLIES: usize = 0x8000;
     /// The channel of events, box to host.
     pub const EVENTS: usize = 0xd000;
+    /// The system call filter of a box in a process: a 64-bit count of instructions, then the instructions.
+    pub const FILTER: usize = 0x1_1800;
+    /// Most instructions of the filter, 8 bytes each.
+    pub const FILTER_LENGTH: usize = (SIZE - FILTER) / 8 - 1;
     /// Bytes of the control area; the ports follow.
     pub const SIZE: usize = 0x1_2000;
     /// Bytes of a one-page part.
@@ -30,6 +34,7 @@ pub mod control {
 }
 
 const _: () = assert!(control::CHANNEL_SIZE >= crate::mailbox::CHANNEL_BYTES);
+const _: () = assert!(control::EVENTS + crate::mailbox::CHANNEL_BYTES <= control::FILTER);
 
 /// Why an area can't be laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@ mod boot;
 mod codec;
 mod crash;
 mod layout;
+pub mod leave;
 pub mod limits;
 mod mailbox;
 mod memory;

@@ -15,11 +15,13 @@ pub const NOTE_TYPE: u32 = 1;
 
 /// What the image's ELF note says.
 ///
-/// The note's description is three 64-bit words: protocol, address of the fault table, bytes of stack.
+/// The note's description is four 64-bit words: the protocol, and the fields in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionNote {
     /// Address of 32 fault entries of 16 bytes, one per exception vector.
     pub fault_table: u64,
+    /// The address at which the stack of the fault entries begins, downwards.
+    pub fault_stack: u64,
     /// Bytes of stack that the image wants at least.
     pub stack_size: u64,
 }
@@ -77,8 +79,10 @@ impl VersionNote {
         if found != u64::from(PROTOCOL) {
             return Err(NoteError::Version { found });
         }
-        match (fields.u64(), fields.u64()) {
-            (Ok(fault_table), Ok(stack_size)) => Ok(Self { fault_table, stack_size }),
+        match (fields.u64(), fields.u64(), fields.u64()) {
+            (Ok(fault_table), Ok(fault_stack), Ok(stack_size)) => {
+                Ok(Self { fault_table, fault_stack, stack_size })
+            }
             _ => Err(NoteError::Damaged),
         }
     }
@@ -112,14 +116,14 @@ mod tests {
 
     #[test]
     fn notes_are_found_and_checked() {
-        let good = VersionNote { fault_table: 2, stack_size: 3 };
-        let ours = [u64::from(PROTOCOL), 2, 3];
+        let good = VersionNote { fault_table: 2, fault_stack: 3, stack_size: 4 };
+        let ours = [u64::from(PROTOCOL), 2, 3, 4];
         let both = [note(b"GNU\0", &[9]), note(NOTE_NAME, &ours)].concat();
         let cases = [
             (note(NOTE_NAME, &ours), Ok(good)),
             (both, Ok(good)),
-            (note(NOTE_NAME, &[7, 2, 3]), Err(NoteError::Version { found: 7 })),
-            (note(NOTE_NAME, &ours[..2]), Err(NoteError::Damaged)),
+            (note(NOTE_NAME, &[7, 2, 3, 4]), Err(NoteError::Version { found: 7 })),
+            (note(NOTE_NAME, &ours[..3]), Err(NoteError::Damaged)),
             (note(b"GNU\0", &ours), Err(NoteError::Missing)),
             (Vec::new(), Err(NoteError::Missing)),
         ];

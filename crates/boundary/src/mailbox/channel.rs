@@ -235,6 +235,7 @@ impl<M: SharedMemory> FrameReader<M> {
         }
         let (offset, near) = pieces(at.wrapping_add(FRAME_HEADER), length);
         let filled = message.len();
+        message.reserve_exact(total as usize - filled);
         message.resize(filled + length, 0);
         let (near, far) = message[filled..].split_at_mut(near);
         self.memory.read(offset, near);
