@@ -1,0 +1,93 @@
+//! The first instructions, and the version note by which the host knows the image.
+
+use crate::leave::Platform;
+use crate::{fault, heap, leave, process};
+use boundary::{BootError, BootInfo, CrashCause, CrashPage, Mapped, MemoryKind, control};
+use core::arch::global_asm;
+use core::ptr::NonNull;
+
+/// Bytes of stack that the host is asked for.
+const STACK_SIZE: u64 = 128 << 10;
+
+// A virtual machine begins with the area's address in rdi and the stack pointer at the top of its stack;
+// a process begins with rdi zero on the kernel's stack.
+global_asm!(
+    ".section .text.start, \"ax\"",
+    ".globl _start",
+    "_start:",
+    "xor ebp, ebp",
+    "and rsp, -16",
+    "call {begin}",
+    "ud2",
+    ".text",
+    begin = sym begin,
+);
+
+global_asm!(
+    ".section .note.clickbox, \"a\", @note",
+    ".balign 4",
+    ".long 9, 32, {kind}",
+    ".asciz \"Clickbox\"",
+    ".balign 4",
+    ".quad {protocol}, {table}, {stack} + {stack_size}, {wanted}",
+    ".text",
+    kind = const boundary::NOTE_TYPE,
+    protocol = const boundary::PROTOCOL,
+    table = sym fault::fault_table,
+    stack = sym fault::FAULT_STACK,
+    stack_size = const fault::STACK_SIZE,
+    wanted = const STACK_SIZE,
+);
+
+/// What a program starts with.
+#[derive(Debug)]
+pub struct Boot {
+    /// What the host told.
+    pub info: BootInfo,
+    /// The area shared with the host.
+    pub area: Mapped,
+}
+
+unsafe extern "Rust" {
+    /// The program.
+    safe fn run(boot: Boot) -> !;
+}
+
+extern "C" fn begin(area: usize) -> ! {
+    memory::link();
+    let (platform, address) = match area {
+        0 => (Platform::Process, process::map_area()),
+        _ => (Platform::Machine, area),
+    };
+    leave::set_platform(platform, address);
+    let Some(base) = NonNull::new(address as *mut u8) else { leave::crash() };
+    // SAFETY: both platforms map at least the control area there, for ever; no reference to it is ever made.
+    let control = unsafe { Mapped::new(base, control::SIZE) };
+    let region = |kind| BootInfo::find_region(&control, kind);
+    let (Some(whole), Some(free)) = (region(MemoryKind::Area), region(MemoryKind::Heap)) else {
+        refuse(&control);
+    };
+    if platform == Platform::Process {
+        process::confine(&control, free);
+    }
+    // SAFETY: the host (or `confine`) has mapped the heap's region, and nothing else lies in it.
+    unsafe { heap::set(free.address as usize, free.size as usize) };
+    // SAFETY: as for `control`, for the size that the boot info tells.
+    let area = unsafe { Mapped::new(base, whole.size as usize) };
+    match BootInfo::read(&area) {
+        Ok(info) => run(Boot { info, area }),
+        Err(_) => refuse(&control),
+    }
+}
+
+/// Ends a box whose boot info is of another version, or none.
+fn refuse(control: &Mapped) -> ! {
+    if let Some(page) = control.part(control::CRASH, control::PAGE_SIZE).map(CrashPage) {
+        let found = match BootInfo::read(control) {
+            Err(BootError::Version { found }) => u64::from(found),
+            _ => 0,
+        };
+        page.begin(CrashCause::Version { found });
+    }
+    leave::crash()
+}

@@ -1,0 +1,163 @@
+//! The platform of a Linux process: set-up, confinement, the system calls that are left.
+//!
+//! The host has started this image with nothing but the shared area's descriptor. Before the program
+//! runs, the descriptor is mapped and closed, and a filter leaves four system calls: sleep, give way,
+//! ring, end.
+
+use boundary::{BootInfo, CrashCause};
+use boundary::{CrashPage, Mapped, MemoryKind, MemoryRegion, SharedMemory, control, fault, leave};
+use core::arch::{asm, naked_asm};
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::leave::crash_page;
+
+const WRITE: usize = 1;
+const MMAP: usize = 9;
+const RT_SIGACTION: usize = 13;
+const SCHED_YIELD: usize = 24;
+const SIGALTSTACK: usize = 131;
+const PRCTL: usize = 157;
+const FUTEX: usize = 202;
+const EXIT_GROUP: usize = 231;
+const SECCOMP: usize = 317;
+const CLOSE_RANGE: usize = 436;
+
+const READ_WRITE: usize = 3;
+const MAP_SHARED: usize = 1;
+const MAP_PRIVATE: usize = 2;
+const MAP_FIXED: usize = 0x10;
+const MAP_ANONYMOUS: usize = 0x20;
+const MAP_NORESERVE: usize = 0x4000;
+const PR_SET_PDEATHSIG: usize = 1;
+const PR_SET_NO_NEW_PRIVS: usize = 38;
+const SECCOMP_SET_MODE_FILTER: usize = 1;
+const SA_SIGINFO_ONSTACK_RESTORER: usize = 4 | 0x0800_0000 | 0x0400_0000;
+/// SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV: what a processor exception becomes.
+const FAULT_SIGNALS: [usize; 5] = [4, 5, 7, 8, 11];
+const SIGNAL_STACK: usize = 16 << 10;
+
+fn call(number: usize, arguments: [usize; 6]) -> isize {
+    let result;
+    // SAFETY: what each call does to memory is argued where it is made; the kernel keeps all other registers.
+    unsafe {
+        asm!("syscall", inlateout("rax") number as isize => result, in("rdi") arguments[0], in("rsi") arguments[1],
+            in("rdx") arguments[2], in("r10") arguments[3], in("r8") arguments[4], in("r9") arguments[5],
+            out("rcx") _, out("r11") _, options(nostack));
+    }
+    result
+}
+
+/// Ends the process when a step of the set-up failed; the host learns which one from the status.
+fn require(step: i32, result: isize) -> usize {
+    if result < 0 {
+        exit(leave::SETUP_STATUS + step);
+    }
+    result as usize
+}
+
+/// Maps the shared area where its boot info wants it, and tells the address.
+pub(crate) fn map_area() -> usize {
+    let shared = |address, size, fixed| {
+        let descriptor = leave::AREA_DESCRIPTOR as usize;
+        call(MMAP, [address, size, READ_WRITE, MAP_SHARED | fixed, descriptor, 0])
+    };
+    let first = require(1, shared(0, control::SIZE, 0));
+    let Some(base) = core::ptr::NonNull::new(first as *mut u8) else { exit(leave::SETUP_STATUS) };
+    // SAFETY: just mapped, and never unmapped.
+    let control = unsafe { Mapped::new(base, control::SIZE) };
+    match BootInfo::find_region(&control, MemoryKind::Area) {
+        Some(area) => require(2, shared(area.address as usize, area.size as usize, MAP_FIXED)),
+        None => exit(leave::SETUP_STATUS + 3),
+    }
+}
+
+/// Maps the heap, catches exceptions, closes all descriptors and gives up all system calls but four.
+pub(crate) fn confine(control: &Mapped, heap: MemoryRegion) {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    let (address, size) = (heap.address as usize, heap.size as usize);
+    require(4, call(MMAP, [address, size, READ_WRITE, flags, usize::MAX, 0]));
+    let unfixed = MAP_PRIVATE | MAP_ANONYMOUS;
+    let stack = require(5, call(MMAP, [0, SIGNAL_STACK, READ_WRITE, unfixed, usize::MAX, 0]));
+    let alternative = [stack, 0, SIGNAL_STACK];
+    require(6, call(SIGALTSTACK, [alternative.as_ptr() as usize, 0, 0, 0, 0, 0]));
+    let action =
+        [on_signal as *const () as usize, SA_SIGINFO_ONSTACK_RESTORER, restore as *const () as usize, 0];
+    for signal in FAULT_SIGNALS {
+        require(7, call(RT_SIGACTION, [signal, action.as_ptr() as usize, 0, 8, 0, 0]));
+    }
+    let bell = leave::BELL_DESCRIPTOR as usize;
+    require(8, call(CLOSE_RANGE, [0, bell - 1, 0, 0, 0, 0]));
+    require(8, call(CLOSE_RANGE, [bell + 1, u32::MAX as usize, 0, 0, 0, 0]));
+    require(9, call(PRCTL, [PR_SET_PDEATHSIG, 9, 0, 0, 0, 0]));
+    require(10, call(PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]));
+    let length = control.load_u64(control::FILTER, Relaxed) as usize;
+    let Some(instructions) = control.pointer(control::FILTER + 8, 8 * length) else {
+        exit(leave::SETUP_STATUS + 11);
+    };
+    let program = [length, instructions.as_ptr() as usize];
+    require(12, call(SECCOMP, [SECCOMP_SET_MODE_FILTER, 0, program.as_ptr() as usize, 0, 0, 0]));
+}
+
+/// Sleeps while the doorbell says `seen`.
+pub(crate) fn sleep(doorbell: Mapped, seen: u32) {
+    if let Some(word) = doorbell.pointer(0, 4) {
+        call(FUTEX, [word.as_ptr() as usize, 0, seen as usize, 0, 0, 0]);
+    }
+}
+
+/// Lets others run.
+pub(crate) fn give_way() {
+    call(SCHED_YIELD, [0; 6]);
+}
+
+/// Rings for the host. A host without a bell isn't waiting for one.
+pub(crate) fn ring() {
+    let one = 1u64;
+    call(WRITE, [leave::BELL_DESCRIPTOR as usize, &raw const one as usize, 8, 0, 0, 0]);
+}
+
+/// Ends the process.
+pub(crate) fn exit(status: i32) -> ! {
+    loop {
+        call(EXIT_GROUP, [status as usize, 0, 0, 0, 0, 0]);
+    }
+}
+
+/// The kernel wants a way back for a handler; ours has none.
+#[unsafe(naked)]
+extern "C" fn restore() -> ! {
+    naked_asm!("ud2")
+}
+
+/// Order of the registers that the kernel saves from its `ucontext` on: r8 to r15, rdi, rsi, rbp, rbx,
+/// rdx, rax, rcx, rsp, rip, flags, segments, error, vector, (mask), address. Here each crash register's
+/// place in it: rip, rsp, flags, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8 to r15.
+const SAVED: [usize; fault::REGISTER_COUNT] = [16, 15, 17, 13, 11, 14, 12, 9, 8, 10, 0, 1, 2, 3, 4, 5, 6, 7];
+/// Bytes of a `ucontext` before its registers.
+const CONTEXT_HEADER: usize = 40;
+const SAVED_ERROR: usize = 19;
+const SAVED_VECTOR: usize = 20;
+const SAVED_ADDRESS: usize = 22;
+
+extern "C" fn on_signal(_signal: i32, _info: usize, context: usize) -> ! {
+    let saved = |index: usize| {
+        // SAFETY: the kernel passes the address of a ucontext, whose registers lie there.
+        unsafe { ((context + CONTEXT_HEADER) as *const u64).add(index).read() }
+    };
+    if let Some(page) = crash_page() {
+        let cause = CrashCause::Exception { vector: saved(SAVED_VECTOR), error_code: 0 };
+        if page.begin(cause) {
+            page.0.store_u64(fault::ERROR_CODE, saved(SAVED_ERROR), Relaxed);
+            page.0.store_u64(fault::ADDRESS, saved(SAVED_ADDRESS), Relaxed);
+            for (register, place) in SAVED.into_iter().enumerate() {
+                page.0.store_u64(fault::REGISTERS + 8 * register, saved(place), Relaxed);
+            }
+            add_context(&page);
+        }
+    }
+    exit(leave::CRASHED_STATUS)
+}
+
+fn add_context(page: &CrashPage<Mapped>) {
+    crate::fault::add_context(page);
+}

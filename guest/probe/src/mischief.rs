@@ -1,0 +1,75 @@
+//! What a box must not do, done.
+
+use crate::command::Fault;
+use alloc::vec::Vec;
+use boundary::{Mapped, SharedMemory};
+use core::arch::asm;
+use core::hint::black_box;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Faults.
+pub(crate) fn fault(kind: Fault) {
+    // SAFETY: there is none: each of these breaks a rule on purpose, and none comes back.
+    unsafe {
+        match kind {
+            Fault::Null => asm!("mov byte ptr [8], 1"),
+            Fault::Stack => drop(black_box(recurse(&[0; 4096]))),
+            Fault::WriteText => asm!("mov byte ptr [{}], 1", in(reg) fault as *const ()),
+            Fault::ExecuteData => {
+                let data = Vec::from([0xc3u8; 64]);
+                asm!("call {}", in(reg) data.as_ptr());
+            }
+            Fault::Invalid => asm!("ud2"),
+            Fault::Divide => {
+                asm!("xor ecx, ecx", "div ecx", out("rcx") _, inout("rax") 1 => _, inout("rdx") 0 => _)
+            }
+            Fault::Privileged => asm!("mov rax, cr3", out("rax") _),
+            Fault::NonCanonical => asm!("mov rax, 0x8000000000000000", "mov byte ptr [rax], 1", out("rax") _),
+            Fault::SystemCall => asm!("syscall", inout("rax") 39u64 => _, out("rcx") _, out("r11") _),
+            Fault::OtherPort => asm!("out 0x60, al"),
+        }
+    }
+}
+
+#[expect(unconditional_recursion, reason = "the stack is to overflow")]
+fn recurse(above: &[u8; 4096]) -> u8 {
+    let here = black_box([above[7].wrapping_add(1); 4096]);
+    recurse(&here).wrapping_add(here[9])
+}
+
+/// Takes memory until there is none.
+pub(crate) fn take_all_memory() {
+    let mut kept = Vec::new();
+    loop {
+        kept.push(black_box(Vec::<u8>::with_capacity(60_000)));
+    }
+}
+
+/// Writes random words over the area.
+pub(crate) struct Scribbler {
+    random: u64,
+}
+
+impl Scribbler {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { random: seed | 1 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random
+    }
+
+    pub(crate) fn scribble(&mut self, area: &Mapped) -> ! {
+        loop {
+            let value = self.next();
+            // Half of the words go where indices, frames and pages are, half anywhere.
+            let span = if value & 1 == 0 { 0x1_4000 } else { area.size() };
+            let offset = self.next() as usize % span;
+            let word = if value & 2 == 0 { value >> 32 } else { value & 0xff };
+            area.store_u32(offset & !3, word as u32, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A port as the probe sees it.
+
+use boundary::{Consumer, Corrupt, Descriptor, Mapped, Pool, PortInfo, PortStats, Producer};
+
+/// Packets that are moved at once.
+pub(crate) const BATCH: u32 = 64;
+
+pub(crate) struct Port {
+    pub(crate) receive: Consumer<Mapped>,
+    pub(crate) transmit: Producer<Mapped>,
+    pub(crate) stats: PortStats,
+    buffers: Mapped,
+    pool: Pool,
+}
+
+/// Shows the host what was pushed, and wakes it if it sleeps.
+fn publish(transmit: &mut Producer<Mapped>) {
+    if transmit.publish() {
+        boot::ring_host();
+    }
+}
+
+impl Port {
+    /// The port that a boot info describes, or nothing when it doesn't lie in the area.
+    pub(crate) fn new(area: &Mapped, info: &PortInfo) -> Option<Self> {
+        let ring = |offset: u32| area.part(offset as usize, info.slots.bytes());
+        let buffers = area.part(info.buffers as usize, info.buffers_size as usize)?;
+        Some(Self {
+            receive: Consumer::new(ring(info.receive)?, info.slots).ok()?,
+            transmit: Producer::new(ring(info.transmit)?, info.slots).ok()?,
+            stats: PortStats::default(),
+            pool: Pool::in_bytes(info.buffers_size as usize),
+            buffers,
+        })
+    }
+
+    /// Takes packets and forgets them; how many.
+    pub(crate) fn drop_batch(&mut self) -> Result<u32, Corrupt> {
+        let count = self.receive.available(BATCH)?.min(BATCH);
+        for _ in 0..count {
+            if let Some(packet) = self.receive.pop() {
+                self.stats.received_packets += 1;
+                self.stats.received_bytes += u64::from(packet.length);
+            }
+        }
+        self.receive.release();
+        Ok(count)
+    }
+
+    /// Sends packets of `length` bytes; how many.
+    pub(crate) fn send_batch(&mut self, length: u16) -> Result<u32, Corrupt> {
+        let count = self.transmit.free(BATCH)?.min(BATCH);
+        for _ in 0..count {
+            let Some(spare) = self.transmit.spare() else { break };
+            self.transmit.push(Descriptor { offset: 0, length, ..spare });
+            self.stats.sent_packets += 1;
+            self.stats.sent_bytes += u64::from(length);
+        }
+        publish(&mut self.transmit);
+        Ok(count)
+    }
+
+    /// Sends a batch back, addresses exchanged; how many.
+    pub(crate) fn mirror_batch(&mut self) -> Result<u32, Corrupt> {
+        let count = self.receive.available(BATCH)?.min(BATCH);
+        let count = self.transmit.free(count)?.min(count);
+        for _ in 0..count {
+            let Some(spare) = self.transmit.spare() else { break };
+            let Some(packet) = self.receive.exchange(spare.buffer) else { break };
+            self.exchange_addresses(packet);
+            self.transmit.push(packet);
+            self.note(packet);
+        }
+        publish(&mut self.transmit);
+        self.receive.release();
+        Ok(count)
+    }
+
+    /// Copies a batch to `other`; how many.
+    pub(crate) fn forward_batch(&mut self, other: &mut Self) -> Result<u32, Corrupt> {
+        let count = self.receive.available(BATCH)?.min(BATCH);
+        let count = other.transmit.free(count)?.min(count);
+        for _ in 0..count {
+            let Some(spare) = other.transmit.spare() else { break };
+            let Some(packet) = self.receive.pop() else { break };
+            let target = Descriptor { buffer: spare.buffer, ..packet };
+            if let (Ok(from), Ok(to)) = (self.pool.range(packet), other.pool.range(target)) {
+                let from = self.buffers.pointer(from.start, from.len());
+                let to = other.buffers.pointer(to.start, to.len());
+                if let (Some(from), Some(to)) = (from, to) {
+                    // SAFETY: both ranges are in their pools, which don't overlap.
+                    unsafe { to.copy_from_nonoverlapping(from, usize::from(packet.length)) };
+                }
+            }
+            other.transmit.push(target);
+            self.note(packet);
+        }
+        publish(&mut other.transmit);
+        self.receive.release();
+        Ok(count)
+    }
+
+    fn note(&mut self, packet: Descriptor) {
+        self.stats.received_packets += 1;
+        self.stats.received_bytes += u64::from(packet.length);
+        self.stats.sent_packets += 1;
+        self.stats.sent_bytes += u64::from(packet.length);
+    }
+
+    fn exchange_addresses(&self, packet: Descriptor) {
+        let range = self.pool.range(packet).ok().filter(|range| range.len() >= 12);
+        if let Some(data) = range.and_then(|range| self.buffers.pointer(range.start, 12)) {
+            let data = data.cast::<[[u8; 6]; 2]>();
+            // SAFETY: 12 bytes inside the pool; bytes need no alignment.
+            unsafe {
+                let [to, from] = data.read();
+                data.write([from, to]);
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The probe's main loop: packets, mailbox, rest.
+
+use crate::command::Command;
+use crate::mischief::{self, Scribbler};
+use crate::port::Port;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use boot::Boot;
+use boundary::limits::MAX_REQUEST;
+use boundary::{
+    BoxState, ChannelError, Corrupt, Event, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox,
+};
+use boundary::{Reply, Request, Stats, StatusPage, control};
+
+/// Rounds without work before the probe rests.
+const PATIENCE: u32 = 64;
+
+pub(crate) struct Program {
+    area: Mapped,
+    status: StatusPage<Mapped>,
+    requests: FrameReader<Mapped>,
+    replies: FrameWriter<Mapped>,
+    events: FrameWriter<Mapped>,
+    inbox: Inbox,
+    outbox: Outbox,
+    console: Outbox,
+    ports: Vec<Port>,
+    command: Command,
+    /// What the handler `value` holds.
+    value: Vec<u8>,
+    busy_cycles: u64,
+}
+
+impl Program {
+    pub(crate) fn new(boot: &Boot) -> Result<Self, &'static str> {
+        let channel = |offset| boot.area.part(offset, control::CHANNEL_SIZE).ok_or("no channel");
+        let status = boot.area.part(control::STATUS, control::PAGE_SIZE).ok_or("no status page")?;
+        let ports: Option<Vec<Port>> =
+            boot.info.ports.iter().map(|info| Port::new(&boot.area, info)).collect();
+        boot::on_crash(|page| page.set_element(b"probe"));
+        let status = StatusPage(status);
+        status.set_state(BoxState::Ready);
+        Ok(Self {
+            area: boot.area,
+            status,
+            requests: FrameReader::new(channel(control::REQUESTS)?).map_err(|_| "requests don't fit")?,
+            replies: FrameWriter::new(channel(control::REPLIES)?).map_err(|_| "replies don't fit")?,
+            events: FrameWriter::new(channel(control::EVENTS)?).map_err(|_| "events don't fit")?,
+            inbox: Inbox::new(MAX_REQUEST),
+            outbox: Outbox::default(),
+            console: Outbox::default(),
+            ports: ports.ok_or("a port is outside the area")?,
+            command: Command::Drop,
+            value: Vec::new(),
+            busy_cycles: 0,
+        })
+    }
+
+    pub(crate) fn run(mut self) -> ! {
+        let (mut empty, mut used) = (0, 0);
+        loop {
+            let served = self.serve().unwrap_or_else(|error| panic!("{error}"));
+            let start = cycles();
+            let moved = self.move_packets().unwrap_or_else(|error| panic!("{error}"));
+            if moved > 0 {
+                self.busy_cycles += cycles() - start;
+            }
+            if self.status.stop_wished() {
+                boot::stop();
+            }
+            used += moved;
+            let quantum = self.status.quantum();
+            if quantum != 0 && used >= quantum {
+                used = 0;
+                boot::end_turn();
+            }
+            empty = if moved > 0 || served || self.command == Command::Busy { 0 } else { empty + 1 };
+            if empty > PATIENCE {
+                (empty, used) = (0, 0);
+                self.rest().unwrap_or_else(|error| panic!("{error}"));
+            }
+        }
+    }
+
+    /// Leaves, unless there is work: flags first, then one more look, then away.
+    fn rest(&mut self) -> Result<(), ChannelError> {
+        let rest = boot::rest();
+        let mut sleeps = self.requests.prepare_sleep()?;
+        for port in &mut self.ports {
+            sleeps &= port.receive.prepare_sleep()?;
+        }
+        if matches!(self.command, Command::Send(_)) {
+            for port in &mut self.ports {
+                sleeps &= port.transmit.prepare_sleep()?;
+            }
+        }
+        if !self.outbox.is_empty() {
+            sleeps &= self.replies.prepare_sleep()?;
+        }
+        if sleeps && !self.status.stop_wished() {
+            boot::idle(rest);
+        }
+        self.requests.end_sleep();
+        self.replies.end_sleep();
+        for port in &self.ports {
+            port.receive.end_sleep();
+            port.transmit.end_sleep();
+        }
+        Ok(())
+    }
+
+    fn move_packets(&mut self) -> Result<u32, Corrupt> {
+        let mut moved = 0;
+        match self.command {
+            Command::Drop => {
+                for port in &mut self.ports {
+                    moved += port.drop_batch()?;
+                }
+            }
+            Command::Mirror | Command::Busy => {
+                for port in &mut self.ports {
+                    moved += port.mirror_batch()?;
+                }
+            }
+            Command::Forward => {
+                for pair in self.ports.chunks_exact_mut(2) {
+                    if let [left, right] = pair {
+                        moved += left.forward_batch(right)? + right.forward_batch(left)?;
+                    }
+                }
+            }
+            Command::Send(length) => {
+                if let Some(port) = self.ports.first_mut() {
+                    moved += port.send_batch(length)?;
+                }
+            }
+            Command::Loop => loop {
+                core::hint::spin_loop();
+            },
+            Command::Fault(kind) => mischief::fault(kind),
+            Command::Panic => panic!("told to"),
+            Command::Memory => mischief::take_all_memory(),
+            Command::Scribble(seed) => Scribbler::new(seed).scribble(&self.area),
+        }
+        Ok(moved)
+    }
+
+    /// Answers requests; whether there was one, or an answer is still on its way.
+    fn serve(&mut self) -> Result<bool, ChannelError> {
+        let mut served = false;
+        while let Some(message) = self.inbox.poll(&mut self.requests)? {
+            let reply = match Request::decode(&message) {
+                Ok(request) => self.answer(&request),
+                Err(error) => Err(format!("{error}")),
+            };
+            let reply = match &reply {
+                Ok(value) => Reply::Done(value),
+                Err(reason) => Reply::Failed(reason.as_bytes()),
+            };
+            self.outbox.push(reply.encode(message.number));
+            served = true;
+        }
+        self.requests.release();
+        if !self.outbox.is_empty() {
+            self.outbox.flush(&mut self.replies)?;
+        }
+        if !self.console.is_empty() {
+            self.console.flush(&mut self.events)?;
+        }
+        Ok(served)
+    }
+
+    fn answer(&mut self, request: &Request) -> Result<Vec<u8>, String> {
+        match *request {
+            Request::Install { configuration, .. } => {
+                self.command =
+                    Command::parse(configuration).ok_or_else(|| format!("`{configuration}`: unknown"))?;
+                self.say(configuration);
+                Ok(Vec::new())
+            }
+            Request::Remove { .. } => {
+                self.command = Command::Drop;
+                Ok(Vec::new())
+            }
+            Request::Read { handler: "value", .. } => Ok(self.value.clone()),
+            Request::Write { handler: "value", value, .. } => {
+                self.value = value.to_vec();
+                Ok(Vec::new())
+            }
+            Request::Stats => {
+                let heap = boot::heap_use();
+                let stats = Stats {
+                    busy_cycles: self.busy_cycles,
+                    heap_used: heap.used as u64,
+                    heap_peak: heap.peak as u64,
+                    lost_events: 0,
+                    ports: self.ports.iter().map(|port| port.stats).collect(),
+                    drops: Vec::new(),
+                };
+                Ok(stats.encode())
+            }
+            Request::Read { handler, .. } | Request::Write { handler, .. } => {
+                Err(format!("`{handler}`: no such handler"))
+            }
+            Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
+        }
+    }
+
+    fn say(&mut self, command: &str) {
+        let line = format!("runs `{command}`");
+        let event = Event::Console { name: b"", line: line.as_bytes() };
+        let message: Message = event.encode(0);
+        self.console.push(message);
+    }
+}
+
+fn cycles() -> u64 {
+    // SAFETY: every x86-64 processor has a time stamp counter, and nothing forbids reading it.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
