@@ -1,0 +1,63 @@
+//! Builds the guest workspace and leaves its images where the library embeds them.
+//!
+//! The guest has a target folder of its own, inside this crate's output folder: it follows
+//! CARGO_TARGET_DIR, and the two cargos never wait for each other's lock. What the outer cargo says about
+//! flags and wrappers is not for the guest.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+/// Packages of the guest workspace that are images.
+const IMAGES: [&str; 1] = ["probe"];
+
+/// Variables of the outer build that would change the inner one.
+const FOREIGN: [&str; 9] = [
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_TARGET_DIR",
+    "RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "RUSTDOC",
+    "RUSTFLAGS",
+];
+
+fn main() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guest = root.join("guest");
+    for folder in ["guest", "crates/boundary/src", "crates/boundary/Cargo.toml"] {
+        let path = root.join(folder);
+        match folder {
+            "guest" => {
+                for part in ["boot", "memory", "probe", ".cargo", "Cargo.toml", "Cargo.lock", "image.ld"] {
+                    println!("cargo::rerun-if-changed={}", path.join(part).display());
+                }
+            }
+            _ => println!("cargo::rerun-if-changed={}", path.display()),
+        }
+    }
+    let Some(out) = env::var_os("OUT_DIR") else { fail("OUT_DIR is not set") };
+    let target = Path::new(&out).join("guest");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.args(["build", "--release", "--locked", "--target-dir"]).arg(&target).current_dir(&guest);
+    for name in FOREIGN {
+        build.env_remove(name);
+    }
+    match build.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => fail(&format!("the build of the box image ended with {status}")),
+        Err(error) => fail(&format!("cargo can't be started for the box image: {error}")),
+    }
+    for image in IMAGES {
+        let built = target.join("x86_64-unknown-linux-gnu/release").join(image);
+        println!("cargo::rustc-env=IMAGE_{}={}", image.to_uppercase(), built.display());
+    }
+}
+
+fn fail(reason: &str) -> ! {
+    println!("cargo::error={reason}");
+    std::process::exit(1);
+}

@@ -1,0 +1,7 @@
+//! The box images, embedded as bytes.
+//!
+//! `cargo build` makes them from the `guest/` workspace; there is nothing else to set up. They are ELF files that are
+//! self-contained: a sandbox maps one and runs it, in a virtual machine or as a process.
+
+/// The probe: a program for tests and measurements of the sandboxes, without an engine.
+pub static PROBE: &[u8] = include_bytes!(env!("IMAGE_PROBE"));
