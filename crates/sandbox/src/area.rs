@@ -1,0 +1,83 @@
+//! The area that a box and its host share, as the host holds it.
+
+use crate::cpu;
+use crate::error::{CreateError, SystemError};
+use crate::memory::{Chunk, Mapping};
+use crate::settings::Settings;
+use boundary::{
+    AreaLayout, BootInfo, CrashPage, Mapped, MemoryRegion, Platform, PortInfo, StatusPage, control,
+};
+use std::sync::Arc;
+
+/// What keeps an area's memory.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held for its end")]
+pub(crate) enum Backing {
+    Chunk(Chunk),
+    Mapping(Mapping),
+}
+
+/// An area. Whoever uses a part of it holds the area.
+#[derive(Debug)]
+pub(crate) struct Area {
+    memory: Mapped,
+    pub(crate) layout: AreaLayout,
+    #[expect(dead_code, reason = "held for its end")]
+    backing: Backing,
+}
+
+impl Area {
+    pub(crate) fn new(memory: Mapped, layout: AreaLayout, backing: Backing) -> Arc<Self> {
+        Arc::new(Self { memory, layout, backing })
+    }
+
+    pub(crate) fn memory(&self) -> Mapped {
+        self.memory
+    }
+
+    /// A part that the layout names.
+    pub(crate) fn part(&self, offset: usize, size: usize) -> Result<Mapped, CreateError> {
+        self.memory.part(offset, size).ok_or(CreateError::NoMemory)
+    }
+
+    pub(crate) fn status(&self) -> Result<StatusPage<Mapped>, CreateError> {
+        self.part(control::STATUS, control::PAGE_SIZE).map(StatusPage)
+    }
+
+    pub(crate) fn crash(&self) -> Result<CrashPage<Mapped>, CreateError> {
+        self.part(control::CRASH, control::PAGE_SIZE).map(CrashPage)
+    }
+
+    /// Writes what the box is told, and its quantum.
+    pub(crate) fn write_boot_info(
+        &self,
+        settings: &Settings,
+        platform: Platform,
+        regions: Vec<MemoryRegion>,
+    ) -> Result<(), CreateError> {
+        let (clock_tsc, clock_unix_ns) = cpu::clock();
+        let system = |cause| SystemError { action: "read random numbers", cause };
+        let port = |(layout, port): (&boundary::PortLayout, &crate::settings::PortSettings)| PortInfo {
+            slots: layout.slots,
+            receive: layout.receive as u32,
+            transmit: layout.transmit as u32,
+            buffers: layout.buffers as u32,
+            buffers_size: layout.buffers_size as u32,
+            mac: port.mac.iter().rev().fold(0, |mac, byte| mac << 8 | u64::from(*byte)),
+            mtu: port.mtu.into(),
+        };
+        let info = BootInfo {
+            platform,
+            features: cpu::features(),
+            tsc_hz: cpu::tsc_hz(),
+            clock_tsc,
+            clock_unix_ns,
+            seeds: cpu::seeds().map_err(system)?,
+            regions,
+            ports: self.layout.ports.iter().zip(&settings.ports).map(port).collect(),
+        };
+        info.write(&self.memory)?;
+        self.status()?.set_quantum(settings.quantum);
+        Ok(())
+    }
+}

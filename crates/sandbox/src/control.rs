@@ -1,0 +1,101 @@
+//! The host's end of a box's mailbox.
+
+use crate::area::Area;
+use crate::error::CreateError;
+use boundary::limits::{MAX_EVENT, MAX_REPLY};
+use boundary::{ChannelError, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox, Request, control};
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlError {
+    /// The box broke the mailbox's protocol: it is faulty, and its mailbox of no more use.
+    Channel(ChannelError),
+    /// A reply means nothing.
+    Reply(boundary::DecodeError),
+    /// The box refused, with a reason that it wrote.
+    Refused(String),
+    /// No reply came in time.
+    TimedOut,
+    /// The box has ended.
+    Ended,
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Channel(error) => write!(f, "the box broke the mailbox's protocol: {error}"),
+            Self::Reply(error) => write!(f, "the box's reply means nothing: {error}"),
+            Self::Refused(reason) => write!(f, "{}", reason.escape_debug()),
+            Self::TimedOut => write!(f, "the box did not answer in time"),
+            Self::Ended => write!(f, "the box has ended"),
+        }
+    }
+}
+
+impl std::error::Error for ControlError {}
+
+impl From<ChannelError> for ControlError {
+    fn from(error: ChannelError) -> Self {
+        Self::Channel(error)
+    }
+}
+
+/// The host's end of a mailbox.
+#[derive(Debug)]
+pub struct Control {
+    requests: FrameWriter<Mapped>,
+    replies: FrameReader<Mapped>,
+    events: FrameReader<Mapped>,
+    outbox: Outbox,
+    inbox: Inbox,
+    event_inbox: Inbox,
+    number: u32,
+    /// Keeps the memory that the channels lie in.
+    _area: Arc<Area>,
+}
+
+impl Control {
+    pub(crate) fn new(area: Arc<Area>) -> Result<Self, CreateError> {
+        let channel = |offset| area.part(offset, control::CHANNEL_SIZE);
+        Ok(Self {
+            requests: FrameWriter::new(channel(control::REQUESTS)?)?,
+            replies: FrameReader::new(channel(control::REPLIES)?)?,
+            events: FrameReader::new(channel(control::EVENTS)?)?,
+            outbox: Outbox::default(),
+            inbox: Inbox::new(MAX_REPLY),
+            event_inbox: Inbox::new(MAX_EVENT),
+            number: 0,
+            _area: area,
+        })
+    }
+
+    /// Queues a request; its number, which the reply will carry.
+    pub fn ask(&mut self, request: &Request) -> u32 {
+        self.number = self.number.wrapping_add(1);
+        self.outbox.push(request.encode(self.number));
+        self.number
+    }
+
+    /// Sends what fits of the queued requests. True: the box sleeps, and the caller is to ring its doorbell.
+    pub fn flush(&mut self) -> Result<bool, ControlError> {
+        match self.outbox.is_empty() {
+            true => Ok(false),
+            false => Ok(self.outbox.flush(&mut self.requests)?),
+        }
+    }
+
+    /// The next reply, and whether the box sleeps for want of room, so that its doorbell is to be rung.
+    pub fn reply(&mut self) -> Result<(Option<Message>, bool), ControlError> {
+        let message = self.inbox.poll(&mut self.replies)?;
+        Ok((message, self.replies.release()))
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Result<Option<Message>, ControlError> {
+        let message = self.event_inbox.poll(&mut self.events)?;
+        self.events.release();
+        Ok(message)
+    }
+}

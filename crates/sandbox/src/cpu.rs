@@ -1,0 +1,78 @@
+//! What the processor can do, how fast its clock is, what time it is.
+
+use boundary::CpuFeatures;
+use std::arch::x86_64::_rdtsc;
+use std::io::Read;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long the time stamp counter is measured when nothing tells its rate.
+const MEASURE: Duration = Duration::from_millis(10);
+
+/// The time stamp counter.
+pub(crate) fn cycles() -> u64 {
+    // SAFETY: every x86-64 processor has it, and Linux lets programs read it.
+    unsafe { _rdtsc() }
+}
+
+/// Processor time that the calling thread has used.
+pub(crate) fn thread_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time goes to a live variable.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// What the image is told of the processor.
+pub(crate) fn features() -> CpuFeatures {
+    let all = [
+        (std::is_x86_feature_detected!("avx2"), CpuFeatures::AVX2),
+        (std::is_x86_feature_detected!("aes"), CpuFeatures::AES),
+        (std::is_x86_feature_detected!("pclmulqdq"), CpuFeatures::PCLMULQDQ),
+        (std::is_x86_feature_detected!("rdrand"), CpuFeatures::RDRAND),
+        (std::is_x86_feature_detected!("bmi1") && std::is_x86_feature_detected!("bmi2"), CpuFeatures::BMI),
+    ];
+    // AVX-512 is not told: a box's extended state ends at 256 bits.
+    all.into_iter().filter(|(there, _)| *there).fold(CpuFeatures::default(), |set, (_, one)| set.with(one))
+}
+
+/// What the image is compiled for and this processor lacks.
+pub(crate) fn missing() -> Option<&'static str> {
+    let needed = [
+        (std::is_x86_feature_detected!("avx2"), "AVX2"),
+        (std::is_x86_feature_detected!("bmi1") && std::is_x86_feature_detected!("bmi2"), "BMI"),
+        (std::is_x86_feature_detected!("fma"), "FMA"),
+        (std::is_x86_feature_detected!("movbe"), "MOVBE"),
+        (std::is_x86_feature_detected!("lzcnt"), "LZCNT"),
+        (std::is_x86_feature_detected!("aes"), "AES"),
+        (std::is_x86_feature_detected!("pclmulqdq"), "PCLMULQDQ"),
+    ];
+    needed.into_iter().find(|(there, _)| !there).map(|(_, name)| name)
+}
+
+/// The counter's rate per second, measured once.
+pub(crate) fn tsc_hz() -> u64 {
+    static RATE: OnceLock<u64> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        let (start, from) = (Instant::now(), cycles());
+        while start.elapsed() < MEASURE {
+            std::hint::spin_loop();
+        }
+        let (time, counted) = (start.elapsed(), cycles() - from);
+        (u128::from(counted) * 1_000_000_000 / time.as_nanos().max(1)) as u64
+    })
+}
+
+/// The counter, and nanoseconds since 1970 at the same moment.
+pub(crate) fn clock() -> (u64, u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (cycles(), u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Random numbers for one start of one box.
+pub(crate) fn seeds() -> std::io::Result<[u64; 4]> {
+    let mut bytes = [0; 32];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let word = |at: usize| bytes.iter().skip(at).take(8).fold(0, |word, byte| word << 8 | u64::from(*byte));
+    Ok([word(0), word(8), word(16), word(24)])
+}

@@ -1,0 +1,157 @@
+//! What can go wrong before a box runs.
+
+use crate::settings::SettingsError;
+use boundary::{BootError, LayoutError, NoteError, RingError};
+use std::fmt;
+
+/// A system call that failed.
+#[derive(Debug)]
+pub struct SystemError {
+    /// What was to be done, as in "can't ...".
+    pub action: &'static str,
+    /// What the system says.
+    pub cause: std::io::Error,
+}
+
+impl SystemError {
+    pub(crate) fn last(action: &'static str) -> Self {
+        Self { action, cause: std::io::Error::last_os_error() }
+    }
+
+    /// For the errors of the KVM crates, which carry a number.
+    pub(crate) fn kvm(action: &'static str) -> impl Fn(kvm_ioctls::Error) -> Self {
+        move |error| Self { action, cause: std::io::Error::from_raw_os_error(error.errno()) }
+    }
+}
+
+impl fmt::Display for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "can't {}: {}", self.action, self.cause)
+    }
+}
+
+impl std::error::Error for SystemError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Why an image can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageError {
+    /// Not a 64-bit x86 ELF program.
+    NotElf,
+    /// A header or segment lies outside the file.
+    Truncated,
+    /// A segment is where it can't be, or there are none.
+    Layout(u64),
+    /// Its version note is missing or of another version.
+    Note(NoteError),
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotElf => write!(f, "the image is not a 64-bit x86 ELF program"),
+            Self::Truncated => write!(f, "the image ends too early"),
+            Self::Layout(address) => write!(f, "the image has a segment at {address:#x}, where none can be"),
+            Self::Note(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ImageError {}
+
+/// Why a host can't be made.
+#[derive(Debug)]
+pub enum HostError {
+    /// The image.
+    Image(ImageError),
+    /// The system.
+    System(SystemError),
+    /// The processor lacks what the image is compiled for.
+    Processor(&'static str),
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Image(error) => error.fmt(f),
+            Self::System(error) => error.fmt(f),
+            Self::Processor(feature) => {
+                write!(f, "this processor has no {feature}, which the box image needs")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HostError {}
+
+impl From<ImageError> for HostError {
+    fn from(error: ImageError) -> Self {
+        Self::Image(error)
+    }
+}
+
+impl From<SystemError> for HostError {
+    fn from(error: SystemError) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Why a box can't be made.
+#[derive(Debug)]
+pub enum CreateError {
+    /// The settings.
+    Settings(SettingsError),
+    /// The ports.
+    Layout(LayoutError),
+    /// The rings.
+    Ring(RingError),
+    /// The boot info.
+    Boot(BootError),
+    /// The system.
+    System(SystemError),
+    /// All of the memory that is set aside for boxes is in use.
+    NoMemory,
+    /// There is no usable `/dev/kvm`.
+    NoKvm,
+    /// The box's process couldn't be set up.
+    Process(crate::process::SetupError),
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(error) => error.fmt(f),
+            Self::Layout(error) => error.fmt(f),
+            Self::Ring(error) => error.fmt(f),
+            Self::Boot(error) => error.fmt(f),
+            Self::System(error) => error.fmt(f),
+            Self::NoMemory => write!(f, "all of the memory that is set aside for boxes is in use"),
+            Self::NoKvm => write!(f, "there is no usable /dev/kvm"),
+            Self::Process(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for CreateError {}
+
+macro_rules! from {
+    ($($variant:ident($error:ty)),* $(,)?) => {
+        $(impl From<$error> for CreateError {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        })*
+    };
+}
+
+from!(
+    Settings(SettingsError),
+    Layout(LayoutError),
+    Ring(RingError),
+    Boot(BootError),
+    System(SystemError),
+    Process(crate::process::SetupError),
+);

@@ -1,0 +1,118 @@
+//! What makes boxes: an image, memory, and what carries them.
+
+use crate::area::{Area, Backing};
+use crate::control::Control;
+use crate::cpu;
+use crate::error::{CreateError, HostError};
+use crate::image::Image;
+use crate::memory::{Arena, Mapping, Use};
+use crate::port::HostPort;
+use crate::process::{self, Program};
+use crate::sandbox::Sandbox;
+use crate::settings::Settings;
+use crate::vm::{Hypervisor, Machine, Worker};
+use boundary::AreaLayout;
+use std::sync::Arc;
+
+/// Addresses set aside for what is small and touched at once: a box's first pieces and its area.
+const DENSE_SPACE: usize = 64 << 30;
+
+/// Addresses set aside for heaps.
+const SPARSE_SPACE: usize = 1 << 40;
+
+/// Where a box is to run.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// In a virtual machine, in this worker's care.
+    Machine(&'a Worker),
+    /// In a process of its own.
+    Process,
+}
+
+/// What makes boxes of one image.
+pub struct Host {
+    hypervisor: Option<Arc<Hypervisor>>,
+    program: Arc<Program>,
+    dense: Arc<Arena>,
+    sparse: Arc<Arena>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("machines", &self.has_machines()).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Checks an image and makes it ready to be run many times.
+    pub fn new(image: &[u8]) -> Result<Self, HostError> {
+        if let Some(feature) = cpu::missing() {
+            return Err(HostError::Processor(feature));
+        }
+        let image = Arc::new(Image::parse(image)?);
+        Ok(Self {
+            hypervisor: Hypervisor::open(&image)?.map(Arc::new),
+            program: Arc::new(Program::new(&image)?),
+            dense: Arena::new(DENSE_SPACE, Use::Dense)?,
+            sparse: Arena::new(SPARSE_SPACE, Use::Sparse)?,
+        })
+    }
+
+    /// Whether virtual machines can be had here.
+    pub fn has_machines(&self) -> bool {
+        self.hypervisor.is_some()
+    }
+
+    /// Makes a box. It doesn't run before [`Sandbox::start`].
+    pub fn create(&self, place: Place, settings: &Settings) -> Result<Sandbox, CreateError> {
+        settings.check()?;
+        match place {
+            Place::Machine(worker) => {
+                let (machine, area) = self.make_machine(settings)?;
+                let (control, ports) = ends(&area)?;
+                let seat = worker.seat(machine, &area, settings.bell.clone());
+                Ok(Sandbox::new(Arc::new(seat), area, control, ports))
+            }
+            Place::Process => {
+                let layout = layout(settings)?;
+                let file = process::area_file(layout.size)?;
+                let mapping = Mapping::shared(&file, layout.size)?;
+                let area = Area::new(mapping.mapped(), layout, Backing::Mapping(mapping));
+                let (control, ports) = ends(&area)?;
+                let child = process::Child::new(&self.program, &area, file, settings)?;
+                Ok(Sandbox::new(Arc::new(child), area, control, ports))
+            }
+        }
+    }
+
+    /// Makes a machine without a worker: the caller enters it when it likes.
+    pub fn create_machine(
+        &self,
+        settings: &Settings,
+    ) -> Result<(Machine, Control, Vec<HostPort>), CreateError> {
+        settings.check()?;
+        let (machine, area) = self.make_machine(settings)?;
+        let (control, ports) = ends(&area)?;
+        Ok((machine, control, ports))
+    }
+
+    fn make_machine(&self, settings: &Settings) -> Result<(Machine, Arc<Area>), CreateError> {
+        let hypervisor = self.hypervisor.as_ref().ok_or(CreateError::NoKvm)?;
+        let layout = layout(settings)?;
+        let chunk = self.dense.take(layout.size)?;
+        let area = Area::new(chunk.mapped(), layout, Backing::Chunk(chunk));
+        let machine = Machine::new(hypervisor, settings, &area, &self.dense, &self.sparse)?;
+        Ok((machine, area))
+    }
+}
+
+fn layout(settings: &Settings) -> Result<AreaLayout, CreateError> {
+    let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
+    Ok(AreaLayout::new(&slots)?)
+}
+
+/// The host's ends of an area's mailbox and ports.
+fn ends(area: &Arc<Area>) -> Result<(Control, Vec<HostPort>), CreateError> {
+    let ports = area.layout.ports.iter().map(|port| HostPort::new(area.clone(), port));
+    Ok((Control::new(area.clone())?, ports.collect::<Result<_, _>>()?))
+}

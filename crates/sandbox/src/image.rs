@@ -1,0 +1,157 @@
+//! The image: an ELF program, read once.
+
+use crate::error::ImageError;
+use boundary::VersionNote;
+
+/// Where shared areas begin in a box's addresses; the image's shared part must end before.
+pub(crate) const AREA_ADDRESS: u64 = 0x1000_0000;
+
+/// First address of private memory: variables, heap. Stack and page tables lie below, above the longest area.
+const PRIVATE_FLOOR: u64 = 0x4000_0000;
+
+/// First address that the shared part may have: one page below it holds the processor's tables.
+const SHARED_FLOOR: u64 = 0x2000;
+
+/// What a loaded segment is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) address: u64,
+    /// Bytes in memory; those after the file's are zero.
+    pub(crate) size: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) execute: bool,
+    pub(crate) write: bool,
+}
+
+/// A checked image.
+#[derive(Clone, Debug)]
+pub(crate) struct Image {
+    pub(crate) entry: u64,
+    pub(crate) note: VersionNote,
+    /// Text and constants.
+    pub(crate) shared: Vec<Segment>,
+    /// Variables.
+    pub(crate) data: Segment,
+    /// The file, for running it as a process.
+    pub(crate) file: Vec<u8>,
+}
+
+const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+const HEADER_SIZE: usize = 56;
+
+fn word<const N: usize>(file: &[u8], offset: usize) -> Result<[u8; N], ImageError> {
+    file.get(offset..).and_then(|rest| rest.first_chunk::<N>()).copied().ok_or(ImageError::Truncated)
+}
+
+fn u64_at(file: &[u8], offset: usize) -> Result<u64, ImageError> {
+    word(file, offset).map(u64::from_le_bytes)
+}
+
+impl Image {
+    /// Reads an ELF file.
+    pub(crate) fn parse(file: &[u8]) -> Result<Self, ImageError> {
+        // 64-bit, little endian, version 1; x86-64, executable at fixed addresses.
+        if file.get(..7) != Some(b"\x7fELF\x02\x01\x01") || file.get(16..20) != Some(&[2, 0, 62, 0]) {
+            return Err(ImageError::NotElf);
+        }
+        let headers = usize::try_from(u64_at(file, 32)?).map_err(|_| ImageError::Truncated)?;
+        let count = usize::from(u16::from_le_bytes(word(file, 56)?));
+        let (mut shared, mut data, mut note) = (Vec::new(), None, None);
+        for index in 0..count {
+            let at = headers.checked_add(index * HEADER_SIZE).ok_or(ImageError::Truncated)?;
+            let kind = u32::from_le_bytes(word(file, at)?);
+            let flags = u32::from_le_bytes(word(file, at + 4)?);
+            let (offset, address) = (u64_at(file, at + 8)?, u64_at(file, at + 16)?);
+            let (stored, size) = (u64_at(file, at + 32)?, u64_at(file, at + 40)?);
+            let bytes = || {
+                let end = offset.checked_add(stored).ok_or(ImageError::Truncated)?;
+                file.get(offset as usize..end as usize).ok_or(ImageError::Truncated)
+            };
+            match kind {
+                LOAD => {
+                    let (execute, write) = (flags & 1 != 0, flags & 2 != 0);
+                    let segment = Segment { address, size, bytes: bytes()?.to_vec(), execute, write };
+                    segment.check()?;
+                    match (write, &data) {
+                        (false, _) => shared.push(segment),
+                        (true, None) => data = Some(segment),
+                        (true, Some(_)) => return Err(ImageError::Layout(address)),
+                    }
+                }
+                NOTE => note = Some(VersionNote::find(bytes()?).map_err(ImageError::Note)?),
+                _ => {}
+            }
+        }
+        let note = note.ok_or(ImageError::Note(boundary::NoteError::Missing))?;
+        shared.sort_by_key(|segment: &Segment| segment.address);
+        let data = data.ok_or(ImageError::Layout(0))?;
+        let entry = u64_at(file, 24)?;
+        let inside = |segment: &Segment| segment.execute && (segment.address..segment.end()).contains(&entry);
+        if !shared.iter().any(inside) || shared.windows(2).any(|pair| pair[0].end() > pair[1].address) {
+            return Err(ImageError::Layout(entry));
+        }
+        Ok(Self { entry, note, shared, data, file: file.to_vec() })
+    }
+
+    /// First address of the shared part.
+    pub(crate) fn shared_start(&self) -> u64 {
+        self.shared.first().map_or(AREA_ADDRESS, |segment| segment.address)
+    }
+
+    /// First address after the shared part, at a page's end.
+    pub(crate) fn shared_end(&self) -> u64 {
+        self.shared.last().map_or(AREA_ADDRESS, Segment::end)
+    }
+}
+
+impl Segment {
+    /// First address after it, at a page's end.
+    pub(crate) fn end(&self) -> u64 {
+        (self.address + self.size).next_multiple_of(4096)
+    }
+
+    fn check(&self) -> Result<(), ImageError> {
+        let fits = match self.write {
+            true => self.address == PRIVATE_FLOOR && self.size <= 64 << 20,
+            false => self.address >= SHARED_FLOOR && self.address < AREA_ADDRESS && self.size <= AREA_ADDRESS,
+        };
+        let valid = fits
+            && self.address.is_multiple_of(4096)
+            && self.bytes.len() as u64 <= self.size
+            && (self.write || self.end() <= AREA_ADDRESS)
+            && !(self.write && self.execute);
+        if valid { Ok(()) } else { Err(ImageError::Layout(self.address)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_is_read() {
+        let image = Image::parse(image::PROBE).unwrap();
+        assert_eq!(image.entry, image.shared_start());
+        assert!(image.shared.len() >= 2 && image.shared_end() < AREA_ADDRESS);
+        assert!(image.note.fault_stack > image.data.address && image.note.fault_stack <= image.data.end());
+        assert!(image.shared.iter().filter(|segment| segment.execute).count() == 1);
+    }
+
+    #[test]
+    fn damaged_images_are_refused_or_read_but_never_trusted() {
+        let good = image::PROBE;
+        for length in (0..512).chain([4096, good.len() / 2]) {
+            assert!(Image::parse(&good[..length]).is_err(), "{length} bytes");
+        }
+        // Each byte of the headers, changed in three ways.
+        for at in 0..64 + 5 * HEADER_SIZE {
+            for change in [0xff, 0x01, 0x80] {
+                let mut file = good.to_vec();
+                file[at] ^= change;
+                let _ = Image::parse(&file);
+            }
+        }
+        assert!(matches!(Image::parse(&[0; 100]), Err(ImageError::NotElf)));
+    }
+}

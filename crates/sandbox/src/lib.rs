@@ -1,0 +1,37 @@
+//! Starts, watches and ends boxes: one lifecycle over virtual machines and processes.
+//!
+//! A [`Host`] loads an image once; every [`Sandbox`] runs it with memory, mailbox and ports of its own.
+//! What runs inside is not this crate's business: it knows `boundary`, never packets' contents, elements
+//! or Click.
+//!
+//! Invariants:
+//! - A box reaches its own memory, the read-only image and its shared area, and nothing else. In a virtual machine the
+//!   page tables and memory slots see to that, in a process its address space and a system call filter.
+//! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error of this crate,
+//!   never in a panic of the host.
+//! - A new box gets zeroed memory: nothing of the box that had it before.
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!("boxes run on 64-bit x86 processors under Linux");
+
+mod area;
+mod control;
+mod cpu;
+mod error;
+mod host;
+mod image;
+mod memory;
+mod port;
+mod process;
+mod sandbox;
+mod settings;
+mod vm;
+
+pub use control::{Control, ControlError};
+pub use error::{CreateError, HostError, ImageError, SystemError};
+pub use host::{Host, Place};
+pub use port::{HostPort, PortFault};
+pub use process::SetupError;
+pub use sandbox::{Bell, Doorbell, End, Sandbox, State, Usage};
+pub use settings::{PortSettings, Settings, SettingsError};
+pub use vm::{Leave, Machine, Worker};

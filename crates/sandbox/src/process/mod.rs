@@ -1,0 +1,15 @@
+//! Boxes as processes: the same image, executed by the kernel, with nothing left but its own memory.
+//!
+//! The child is made without copying this process (it borrows its memory until it executes the image), in
+//! namespaces of its own. It inherits two descriptors, the area and the bell; the image maps the first,
+//! closes everything but the second, and installs the filter that lies in the area: sleep, give way,
+//! ring, end are the calls that remain.
+
+mod child;
+mod filter;
+mod program;
+mod spawn;
+
+pub(crate) use child::Child;
+pub(crate) use program::{Program, area_file};
+pub use spawn::SetupError;

@@ -1,0 +1,64 @@
+//! The image as a file that can be executed, and areas as files that can be shared.
+
+use crate::error::{CreateError, HostError, SystemError};
+use crate::image::Image;
+use crate::process::filter;
+use crate::process::spawn::Spawner;
+use seccompiler::BpfProgram;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// An image that can be executed many times.
+pub(crate) struct Program {
+    pub(crate) image: Arc<Image>,
+    /// The file in memory: its pages are shared by all processes that run it.
+    pub(crate) file: OwnedFd,
+    pub(crate) filter: BpfProgram,
+    pub(crate) spawner: Spawner,
+}
+
+impl Program {
+    pub(crate) fn new(image: &Arc<Image>) -> Result<Self, HostError> {
+        let file = memory_file(c"box-image")?;
+        let mut file = File::from(file);
+        file.write_all(&image.file).map_err(|cause| SystemError { action: "store the box image", cause })?;
+        let file = OwnedFd::from(file);
+        seal(&file, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+        let filter = filter::program().map_err(|_| {
+            HostError::System(SystemError {
+                action: "make a system call filter",
+                cause: std::io::ErrorKind::Other.into(),
+            })
+        })?;
+        Ok(Self { image: image.clone(), file, filter, spawner: Spawner::start()? })
+    }
+}
+
+/// A zeroed file in memory for an area. Its size is fixed: a file that shrank would fault the host.
+pub(crate) fn area_file(size: usize) -> Result<OwnedFd, CreateError> {
+    let file = File::from(memory_file(c"box-area")?);
+    file.set_len(size as u64).map_err(|cause| SystemError { action: "size a shared area", cause })?;
+    let file = OwnedFd::from(file);
+    seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+    Ok(file)
+}
+
+fn memory_file(name: &std::ffi::CStr) -> Result<OwnedFd, SystemError> {
+    // SAFETY: the name is a C string; a descriptor that is returned is the caller's own.
+    unsafe {
+        match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
+            descriptor if descriptor >= 0 => Ok(OwnedFd::from_raw_fd(descriptor)),
+            _ => Err(SystemError::last("make a file in memory")),
+        }
+    }
+}
+
+fn seal(file: &OwnedFd, seals: i32) -> Result<(), SystemError> {
+    // SAFETY: the descriptor is open; the call touches no memory.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) } {
+        0 => Ok(()),
+        _ => Err(SystemError::last("seal a file in memory")),
+    }
+}

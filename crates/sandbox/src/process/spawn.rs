@@ -1,0 +1,224 @@
+//! Making a process that runs an image.
+//!
+//! One thread makes them all and lives as long as the host: the kernel ends a box when the thread that
+//! made it ends, so that no box outlives its host.
+
+use crate::error::SystemError;
+use std::ffi::c_void;
+use std::fmt;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::null;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+
+use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR};
+
+/// Namespaces of a box. Network is left out, as it costs more than all the others and no socket can be
+/// made anyway.
+const NAMESPACES: i32 =
+    libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+
+/// Bytes of stack for the steps between clone and exec.
+const STACK_SIZE: usize = 32 << 10;
+
+/// Descriptors are moved here first, so that none is overwritten before it is used.
+const HIGH: i32 = 100;
+
+/// A box needs no file but the few that it inherits, and no dump of its memory goes to a disk.
+const LIMITS: [(libc::__rlimit_resource_t, libc::rlim_t); 3] =
+    [(libc::RLIMIT_CORE, 0), (libc::RLIMIT_STACK, 1 << 20), (libc::RLIMIT_NOFILE, 256)];
+
+/// Why a box's process couldn't be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetupError {
+    /// The system call filter couldn't be made.
+    Filter,
+    /// The kernel refused a new process.
+    Clone(i32),
+    /// The child failed before it ran the image: the step, and the error's number.
+    Child {
+        /// What it was to do.
+        step: &'static str,
+        /// The error's number.
+        errno: i32,
+    },
+    /// The thread that makes processes has ended.
+    Gone,
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cause = |errno: &i32| std::io::Error::from_raw_os_error(*errno);
+        match self {
+            Self::Filter => write!(f, "can't make a box's system call filter"),
+            Self::Clone(errno) => write!(f, "can't make a box's process: {}", cause(errno)),
+            Self::Child { step, errno } => write!(f, "a box's process can't {step}: {}", cause(errno)),
+            Self::Gone => write!(f, "no processes are made any more"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+/// What a new process is made of.
+pub(crate) struct Order {
+    pub(crate) image: OwnedFd,
+    pub(crate) area: OwnedFd,
+    pub(crate) bell: Option<OwnedFd>,
+}
+
+/// A process that was made: its number and a descriptor of it.
+pub(crate) type Made = (libc::pid_t, OwnedFd);
+
+type Job = (Order, Sender<Result<Made, SetupError>>);
+
+/// The thread that makes processes.
+pub(crate) struct Spawner {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Spawner {
+    pub(crate) fn start() -> Result<Self, SystemError> {
+        let (jobs, orders) = mpsc::channel::<Job>();
+        let run = move || {
+            let mut stack = vec![0u8; STACK_SIZE];
+            while let Ok((order, answer)) = orders.recv() {
+                // Nobody listening means that the process isn't wanted; its descriptor is dropped, and
+                // the area's end of it with the caller.
+                let _ = answer.send(make(&order, &mut stack));
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("spawner".into())
+            .spawn(run)
+            .map_err(|cause| SystemError { action: "start the thread that makes processes", cause })?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    pub(crate) fn spawn(&self, order: Order) -> Result<Made, SetupError> {
+        let (answer, answered) = mpsc::channel();
+        let jobs = self.jobs.as_ref().ok_or(SetupError::Gone)?;
+        jobs.send((order, answer)).map_err(|_| SetupError::Gone)?;
+        answered.recv().map_err(|_| SetupError::Gone)?
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the child needs, and where it leaves its failure. It shares this memory until it executes the image.
+struct Plan {
+    image: i32,
+    area: i32,
+    bell: i32,
+    failed: Option<(&'static str, i32)>,
+}
+
+fn make(order: &Order, stack: &mut [u8]) -> Result<Made, SetupError> {
+    let mut plan = Plan {
+        image: order.image.as_raw_fd(),
+        area: order.area.as_raw_fd(),
+        bell: order.bell.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        failed: None,
+    };
+    let mut made = try_clone(&mut plan, stack, NAMESPACES);
+    if matches!(made, Err(libc::EPERM | libc::ENOSPC | libc::EINVAL | libc::EUSERS)) {
+        // Where namespaces are forbidden the filter is still there.
+        made = try_clone(&mut plan, stack, 0);
+    }
+    let (pid, descriptor) = made.map_err(SetupError::Clone)?;
+    match plan.failed {
+        None => Ok((pid, descriptor)),
+        Some((step, errno)) => {
+            // SAFETY: it waits for the child just made, which has ended; the status goes to a live variable.
+            unsafe { libc::waitpid(pid, &mut 0, libc::__WALL) };
+            Err(SetupError::Child { step, errno })
+        }
+    }
+}
+
+fn try_clone(plan: &mut Plan, stack: &mut [u8], namespaces: i32) -> Result<Made, i32> {
+    let mut descriptor = -1;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
+    let top = stack.as_mut_ptr_range().end.map_addr(|address| address & !15);
+    // SAFETY: the child runs `child` on a stack of its own while this thread is held (CLONE_VFORK), so
+    // that `plan` is used by one of the two at a time; it makes only system calls, and ends in exec or
+    // _exit.
+    let pid = unsafe {
+        libc::clone(child, top.cast::<c_void>(), flags, (&raw mut *plan).cast(), &raw mut descriptor)
+    };
+    match pid {
+        // SAFETY: CLONE_PIDFD has stored a new descriptor.
+        1.. => Ok((pid, unsafe { OwnedFd::from_raw_fd(descriptor) })),
+        _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)),
+    }
+}
+
+extern "C" fn child(plan: *mut c_void) -> i32 {
+    // SAFETY: `try_clone` passes its plan, and waits.
+    let plan = unsafe { &mut *plan.cast::<Plan>() };
+    plan.failed = Some(become_image(plan));
+    // SAFETY: the end of a process that shares its parent's memory: no destructors.
+    unsafe { libc::_exit(1) }
+}
+
+/// The steps to the image. Returning is failure: the step, and the error's number.
+fn become_image(plan: &Plan) -> (&'static str, i32) {
+    let step = |name, result: i64| match result {
+        0.. => Ok(result as i32),
+        // SAFETY: the error number of this thread, which the child borrows.
+        _ => Err((name, unsafe { *libc::__errno_location() })),
+    };
+    let steps = || {
+        // SAFETY: plain system calls on descriptors that are open, with pointers to live memory.
+        unsafe {
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            step(
+                "unblock signals",
+                libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()).into(),
+            )?;
+            let high =
+                |descriptor| step("move a descriptor", libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
+            let (image, area) = (high(plan.image)?, high(plan.area)?);
+            let bell = if plan.bell < 0 { None } else { Some(high(plan.bell)?) };
+            step("pass its area on", libc::dup2(area, AREA_DESCRIPTOR).into())?;
+            libc::close(BELL_DESCRIPTOR);
+            if let Some(bell) = bell {
+                step("pass its bell on", libc::dup2(bell, BELL_DESCRIPTOR).into())?;
+            }
+            let rest = (BELL_DESCRIPTOR + 1) as u32;
+            let closing = libc::syscall(libc::SYS_close_range, rest, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
+            step("close its descriptors", closing)?;
+            for standard in 0..AREA_DESCRIPTOR {
+                libc::close(standard);
+            }
+            for (resource, limit) in LIMITS {
+                let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+                step("limit itself", libc::setrlimit(resource, &limit).into())?;
+            }
+            step("give up new privileges", libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into())?;
+            let arguments = [c"box".as_ptr(), null()];
+            let environment = [null::<libc::c_char>()];
+            let path = c"".as_ptr();
+            let executed = libc::syscall(
+                libc::SYS_execveat,
+                image,
+                path,
+                arguments.as_ptr(),
+                environment.as_ptr(),
+                libc::AT_EMPTY_PATH,
+            );
+            step("run the box image", executed)
+        }
+    };
+    steps().err().unwrap_or(("run the box image", 0))
+}

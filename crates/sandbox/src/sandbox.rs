@@ -1,0 +1,308 @@
+//! A box, from its creation to its end.
+
+use crate::area::Area;
+use crate::control::{Control, ControlError};
+use crate::error::{CreateError, SystemError};
+use crate::port::HostPort;
+use boundary::{BoxState, CrashReport, Message, Reply, Request};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a waiting caller looks for a reply before it begins to sleep between looks.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// How long it sleeps between looks.
+const NAP: Duration = Duration::from_micros(100);
+
+/// How a box ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was asked to stop, and did.
+    Stopped,
+    /// It was killed.
+    Killed,
+    /// It couldn't go on, and left a report.
+    Crashed(Box<CrashReport>),
+    /// It ended without a report; the status tells how, where there is one.
+    Vanished {
+        /// A process's exit status, or minus the number of the signal that ended it; 0 for a machine.
+        status: i32,
+    },
+}
+
+impl End {
+    /// The end of a box that crashed, with the address of its last page fault.
+    pub(crate) fn crashed(area: &Area, address: u64) -> Self {
+        match area.crash().ok().and_then(|page| page.report()) {
+            Some(mut report) => {
+                if report.address == 0 {
+                    report.address = address;
+                }
+                Self::Crashed(Box::new(report))
+            }
+            None => Self::Vanished { status: 0 },
+        }
+    }
+}
+
+/// What a box is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has not been started.
+    Created,
+    /// It runs, or rests until there is work.
+    Running,
+    /// It stands still, on request.
+    Suspended,
+    /// It has ended.
+    Ended(End),
+}
+
+/// What a box has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time.
+    pub time: Duration,
+    /// Turns, where a worker runs it.
+    pub turns: u64,
+    /// Turns that it did not end by itself.
+    pub overstays: u64,
+}
+
+/// A counter by which boxes ring for their host: something to sleep on together with other descriptors.
+#[derive(Debug)]
+pub struct Bell(OwnedFd);
+
+impl Bell {
+    /// A bell that has not rung.
+    pub fn new() -> Result<Self, SystemError> {
+        // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
+        unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                descriptor if descriptor >= 0 => Ok(Self(OwnedFd::from_raw_fd(descriptor))),
+                _ => Err(SystemError::last("make a bell")),
+            }
+        }
+    }
+
+    /// Rings.
+    pub fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are read from a live variable. A bell that is full has rung.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Whether it rang since the last call.
+    pub fn rang(&self) -> bool {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to a live variable.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
+    }
+
+    /// Sleeps until it rings, at most so long; whether it rang.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one live entry.
+        unsafe { libc::poll(&mut poll, 1, milliseconds) };
+        self.rang()
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What carries a box: one contract for machines and processes.
+pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
+    /// Tells the box that there is work.
+    fn ring(&self);
+    /// Lets it begin.
+    fn start(&self) -> Result<(), CreateError>;
+    /// Makes it stand still.
+    fn suspend(&self);
+    /// Lets it go on.
+    fn resume(&self);
+    /// Ends it at once.
+    fn kill(&self);
+    /// How it ended, if it has.
+    fn end(&self) -> Option<End>;
+    /// What it has used.
+    fn usage(&self) -> Usage;
+    /// The number of its process, when it has one of its own.
+    fn process_id(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// By this, whoever puts work into a box's rings wakes it.
+#[derive(Clone, Debug)]
+pub struct Doorbell(Arc<dyn Carrier>);
+
+impl Doorbell {
+    /// Tells the box that there is work.
+    pub fn ring(&self) {
+        self.0.ring();
+    }
+}
+
+/// A box. Dropped, it is killed.
+#[derive(Debug)]
+pub struct Sandbox {
+    carrier: Arc<dyn Carrier>,
+    control: Control,
+    ports: Vec<Option<HostPort>>,
+    area: Arc<Area>,
+    /// Between `start` and the end: running or suspended.
+    state: State,
+}
+
+impl Sandbox {
+    pub(crate) fn new(
+        carrier: Arc<dyn Carrier>,
+        area: Arc<Area>,
+        control: Control,
+        ports: Vec<HostPort>,
+    ) -> Self {
+        Self { carrier, control, ports: ports.into_iter().map(Some).collect(), area, state: State::Created }
+    }
+
+    /// Lets a new box begin. A box that was started already is left as it is.
+    pub fn start(&mut self) -> Result<(), CreateError> {
+        if self.state == State::Created {
+            self.carrier.start()?;
+            self.state = State::Running;
+        }
+        Ok(())
+    }
+
+    /// What the box is doing.
+    pub fn state(&mut self) -> State {
+        if let (State::Running | State::Suspended, Some(end)) = (&self.state, self.carrier.end()) {
+            self.state = State::Ended(end);
+        }
+        self.state.clone()
+    }
+
+    /// Whether the box says that it serves its mailbox.
+    pub fn is_ready(&self) -> bool {
+        self.area.status().is_ok_and(|status| status.state() == Some(BoxState::Ready))
+    }
+
+    /// Makes a running box stand still.
+    pub fn suspend(&mut self) {
+        if self.state() == State::Running {
+            self.carrier.suspend();
+            self.state = State::Suspended;
+        }
+    }
+
+    /// Lets a suspended box go on.
+    pub fn resume(&mut self) {
+        if self.state() == State::Suspended {
+            self.state = State::Running;
+            self.carrier.resume();
+        }
+    }
+
+    /// Wishes the box to stop by itself. It may not: see [`kill`](Self::kill).
+    pub fn stop(&mut self) {
+        if let Ok(status) = self.area.status() {
+            status.set_stop(true);
+        }
+        self.carrier.ring();
+    }
+
+    /// Ends the box at once.
+    pub fn kill(&mut self) {
+        if !matches!(self.state(), State::Ended(_)) {
+            self.carrier.kill();
+            self.state = State::Ended(End::Killed);
+        }
+    }
+
+    /// Sends a request and waits for its reply: what [`Reply::Done`] holds.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlError::Refused`] with the box's reason; the others when it doesn't answer, or not as it
+    /// should.
+    pub fn call(&mut self, request: &Request, timeout: Duration) -> Result<Vec<u8>, ControlError> {
+        let start = Instant::now();
+        let number = self.control.ask(request);
+        loop {
+            if self.control.flush()? {
+                self.carrier.ring();
+            }
+            let (reply, wants_room) = self.control.reply()?;
+            if wants_room {
+                self.carrier.ring();
+            }
+            if let Some(reply) = reply
+                && reply.number == number
+            {
+                return match Reply::decode(&reply).map_err(ControlError::Reply)? {
+                    Reply::Done(value) => Ok(value.to_vec()),
+                    Reply::Failed(reason) => {
+                        Err(ControlError::Refused(String::from_utf8_lossy(reason).into_owned()))
+                    }
+                };
+            }
+            let waited = start.elapsed();
+            if waited >= timeout {
+                return Err(ControlError::TimedOut);
+            }
+            if waited < PATIENCE {
+                std::hint::spin_loop();
+            } else if matches!(self.state(), State::Ended(_)) {
+                return Err(ControlError::Ended);
+            } else {
+                std::thread::sleep(NAP);
+            }
+        }
+    }
+
+    /// Runs a configuration under a name.
+    pub fn install(
+        &mut self,
+        name: &str,
+        configuration: &str,
+        timeout: Duration,
+    ) -> Result<(), ControlError> {
+        self.call(&Request::Install { name, configuration }, timeout).map(drop)
+    }
+
+    /// The next event of the box.
+    pub fn event(&mut self) -> Result<Option<Message>, ControlError> {
+        self.control.event()
+    }
+
+    /// The host's end of a port, once: for the switch.
+    pub fn take_port(&mut self, index: usize) -> Option<HostPort> {
+        self.ports.get_mut(index)?.take()
+    }
+
+    /// What wakes the box.
+    pub fn doorbell(&self) -> Doorbell {
+        Doorbell(self.carrier.clone())
+    }
+
+    /// The number of the box's process, while it has one of its own.
+    pub fn process_id(&self) -> Option<i32> {
+        self.carrier.process_id()
+    }
+
+    /// What the box has used.
+    pub fn usage(&self) -> Usage {
+        self.carrier.usage()
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

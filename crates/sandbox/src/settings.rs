@@ -1,0 +1,71 @@
+//! What a box is made of.
+
+use crate::sandbox::Bell;
+use boundary::Slots;
+use std::fmt;
+use std::sync::Arc;
+
+/// Least private memory of a box: stack, variables, and a heap for a small configuration.
+const MIN_MEMORY: usize = 512 << 10;
+
+/// Most private memory of a box. Limits page tables, which the host writes before the box runs, to 32 KB
+/// a gigabyte.
+const MAX_MEMORY: usize = 64 << 30;
+
+/// Settings that no box can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsError {
+    /// Private memory out of its range.
+    Memory(usize),
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(bytes) => {
+                write!(f, "{bytes} bytes of memory: it must be from {MIN_MEMORY} to {MAX_MEMORY}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+/// A port of a box to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSettings {
+    /// Slots of each of its two rings.
+    pub slots: Slots,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Longest packet without its Ethernet header, bytes.
+    pub mtu: u16,
+}
+
+/// A box to be.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Private memory in bytes: variables, heap and stack. Only what the box touches is really taken.
+    pub memory: usize,
+    /// Its ports.
+    pub ports: Vec<PortSettings>,
+    /// Packets after which the box gives its turn back; 0: when it has nothing to do.
+    pub quantum: u32,
+    /// What the box rings when the host sleeps beside its packets.
+    pub bell: Option<Arc<Bell>>,
+}
+
+impl Settings {
+    /// A box with so much memory, no ports, and no quantum.
+    pub fn new(memory: usize) -> Self {
+        Self { memory, ports: Vec::new(), quantum: 0, bell: None }
+    }
+
+    /// Checks the memory. Slots are checked by their type, the number of ports by the area's layout.
+    pub(crate) fn check(&self) -> Result<(), SettingsError> {
+        match (MIN_MEMORY..=MAX_MEMORY).contains(&self.memory) {
+            true => Ok(()),
+            false => Err(SettingsError::Memory(self.memory)),
+        }
+    }
+}

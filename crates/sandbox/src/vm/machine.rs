@@ -1,0 +1,228 @@
+//! One virtual machine.
+
+use crate::area::Area;
+use crate::error::{CreateError, SystemError};
+use crate::image::AREA_ADDRESS;
+use crate::memory::{Arena, PAGE};
+use crate::settings::Settings;
+use crate::vm::hypervisor::Hypervisor;
+use crate::vm::memory::Private;
+use crate::vm::{kick, tables};
+use boundary::Platform;
+use boundary::leave::{CRASH_PORT, IDLE, LEAVE_PORT, RING, STOPPED, TURN_OVER};
+use kvm_bindings::{
+    KVM_MEM_READONLY, KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET, kvm_device_attr, kvm_dtable, kvm_regs,
+    kvm_segment, kvm_sregs, kvm_userspace_memory_region, kvm_xcrs,
+};
+use kvm_ioctls::{VcpuExit, VcpuFd, VmFd};
+use std::os::fd::AsRawFd;
+use std::ptr::{NonNull, addr_of_mut};
+use std::sync::Arc;
+
+/// Why a machine was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// It has nothing to do, and waits for its doorbell.
+    Idle,
+    /// Its quantum is used up.
+    TurnOver,
+    /// It rings for the host, and goes on when it is entered again.
+    Ring,
+    /// It was called out.
+    Kicked,
+    /// It obeyed the wish to stop.
+    Stopped,
+    /// It can't go on: the crash page may say why.
+    Crashed {
+        /// The address of a page fault, when the machine was left by one.
+        address: u64,
+    },
+}
+
+/// A virtual machine that is ready to run an image.
+pub struct Machine {
+    processor: VcpuFd,
+    /// The "leave at once" byte of the processor's run page.
+    immediate_exit: NonNull<u8>,
+    ended: bool,
+    /// The machine's memory slots point into these; they go after it.
+    _vm: VmFd,
+    _private: Private,
+    _hypervisor: Arc<Hypervisor>,
+    _area: Arc<Area>,
+}
+
+// SAFETY: the pointer leads into the run page, which is mapped as long as the processor lives and is used
+// by one thread at a time, the one that holds the machine.
+unsafe impl Send for Machine {}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine").field("ended", &self.ended).finish_non_exhaustive()
+    }
+}
+
+/// `KVM_SET_DEVICE_ATTR`, which the library offers for other processors only.
+const SET_DEVICE_ATTR: libc::c_ulong = 0x4018_aee1;
+
+/// Control registers for 64-bit mode with paging, 256-bit vectors and no system calls.
+const CR0: u64 = 0x8005_0033;
+const CR4: u64 = 1 << 5 | 1 << 9 | 1 << 10 | 1 << 16 | 1 << 18;
+const EFER: u64 = 1 << 8 | 1 << 10 | 1 << 11;
+/// x87, 128-bit and 256-bit state.
+const XCR0: u64 = 7;
+/// Reserved bit, and I/O privilege for ring 3: some processors go by this, some by the task's bitmap.
+const RFLAGS: u64 = 2 | 3 << 12;
+
+impl Machine {
+    pub(crate) fn new(
+        hypervisor: &Arc<Hypervisor>,
+        settings: &Settings,
+        area: &Arc<Area>,
+        dense: &Arc<Arena>,
+        sparse: &Arc<Arena>,
+    ) -> Result<Self, CreateError> {
+        kick::install()?;
+        let image = &hypervisor.image;
+        let area_size = area.layout.size;
+        let private =
+            Private::new(image, hypervisor.descriptors(), settings.memory, area_size, dense, sparse)?;
+        area.write_boot_info(settings, Platform::Machine, private.regions.clone())?;
+        let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
+        let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
+        let mut slots = vec![
+            (hypervisor.descriptors(), shared, hypervisor.shared_size, KVM_MEM_READONLY),
+            (AREA_ADDRESS, area.memory().pointer(0, area_size), area_size, 0),
+            (private.dense_address, Some(private.dense.address()), private.dense.size, 0),
+        ];
+        if let Some(sparse) = &private.sparse {
+            slots.push((private.sparse_address, Some(sparse.address()), sparse.size, 0));
+        }
+        for (slot, (address, memory, size, flags)) in slots.into_iter().enumerate() {
+            let memory = memory.ok_or(CreateError::NoMemory)?;
+            let region = kvm_userspace_memory_region {
+                slot: slot as u32,
+                flags,
+                guest_phys_addr: address,
+                memory_size: size.next_multiple_of(PAGE) as u64,
+                userspace_addr: memory.as_ptr() as u64,
+            };
+            // SAFETY: the memory lives at least as long as the machine, which holds all of it.
+            unsafe { vm.set_user_memory_region(region) }
+                .map_err(SystemError::kvm("give a virtual machine its memory"))?;
+        }
+        let mut processor = vm.create_vcpu(0).map_err(SystemError::kvm("create a processor"))?;
+        let immediate_exit = NonNull::from(&mut processor.get_kvm_run().immediate_exit);
+        let machine = Self {
+            processor,
+            immediate_exit,
+            ended: false,
+            _vm: vm,
+            _private: private,
+            _hypervisor: hypervisor.clone(),
+            _area: area.clone(),
+        };
+        machine.set_registers(hypervisor)?;
+        Ok(machine)
+    }
+
+    fn set_registers(&self, hypervisor: &Hypervisor) -> Result<(), SystemError> {
+        let processor = &self.processor;
+        processor.set_cpuid2(&hypervisor.features).map_err(SystemError::kvm("set a processor's features"))?;
+        let mut system = processor.get_sregs().map_err(SystemError::kvm("read a processor's state"))?;
+        set_system_registers(&mut system, hypervisor.descriptors(), self._private.dense_address);
+        processor.set_sregs(&system).map_err(SystemError::kvm("set a processor's state"))?;
+        let mut extended = kvm_xcrs { nr_xcrs: 1, ..kvm_xcrs::default() };
+        extended.xcrs[0].value = XCR0;
+        processor.set_xcrs(&extended).map_err(SystemError::kvm("enable a processor's vectors"))?;
+        let start = kvm_regs {
+            rip: hypervisor.image.entry,
+            rsp: self._private.stack_top,
+            rdi: AREA_ADDRESS,
+            rflags: RFLAGS,
+            ..kvm_regs::default()
+        };
+        processor.set_regs(&start).map_err(SystemError::kvm("set a processor's registers"))?;
+        self.align_clock()
+    }
+
+    /// Makes the box's time stamp counter the host's.
+    fn align_clock(&self) -> Result<(), SystemError> {
+        let mut offset = 0u64;
+        let attribute = kvm_device_attr {
+            group: KVM_VCPU_TSC_CTRL,
+            attr: KVM_VCPU_TSC_OFFSET.into(),
+            addr: addr_of_mut!(offset) as u64,
+            flags: 0,
+        };
+        // SAFETY: the request reads the attribute and eight bytes at its address.
+        match unsafe { libc::ioctl(self.processor.as_raw_fd(), SET_DEVICE_ATTR, &attribute) } {
+            0 => Ok(()),
+            _ => Err(SystemError::last("align a processor's clock")),
+        }
+    }
+
+    /// Runs the box until it leaves or is called out. An ended box stays ended.
+    pub fn enter(&mut self) -> Leave {
+        if self.ended {
+            return Leave::Crashed { address: 0 };
+        }
+        let processor = &mut self.processor;
+        let leave = kick::noted(self.immediate_exit.as_ptr(), || match processor.run() {
+            Ok(VcpuExit::IoOut(LEAVE_PORT, &[reason])) => match reason {
+                IDLE => Some(Leave::Idle),
+                TURN_OVER => Some(Leave::TurnOver),
+                RING => Some(Leave::Ring),
+                STOPPED => Some(Leave::Stopped),
+                _ => None,
+            },
+            Ok(VcpuExit::Intr) => Some(Leave::Kicked),
+            Ok(VcpuExit::IoOut(CRASH_PORT, _)) | Ok(_) => None,
+            Err(error) if matches!(error.errno(), libc::EINTR | libc::EAGAIN) => Some(Leave::Kicked),
+            Err(_) => None,
+        });
+        let leave = leave.unwrap_or_else(|| Leave::Crashed { address: self.fault_address() });
+        self.ended = matches!(leave, Leave::Stopped | Leave::Crashed { .. });
+        leave
+    }
+
+    /// The address of the last page fault, which the box itself can't read.
+    fn fault_address(&self) -> u64 {
+        self.processor.get_sregs().map_or(0, |system| system.cr2)
+    }
+}
+
+fn set_system_registers(system: &mut kvm_sregs, descriptors: u64, page_tables: u64) {
+    let segment = |selector, type_, l, db| kvm_segment {
+        base: 0,
+        limit: u32::MAX,
+        selector,
+        type_,
+        present: 1,
+        dpl: 3,
+        db,
+        s: 1,
+        l,
+        g: 1,
+        ..kvm_segment::default()
+    };
+    system.cr0 = CR0;
+    system.cr3 = page_tables;
+    system.cr4 = CR4;
+    system.efer = EFER;
+    system.cs = segment(tables::CODE, 11, 1, 0);
+    let data = segment(tables::DATA, 3, 0, 1);
+    (system.ds, system.es, system.fs, system.gs, system.ss) = (data, data, data, data, data);
+    system.ldt = kvm_segment { unusable: 1, ..kvm_segment::default() };
+    system.tr = kvm_segment {
+        base: descriptors + tables::TSS,
+        limit: tables::TSS_LIMIT,
+        selector: tables::TASK,
+        type_: 11,
+        present: 1,
+        ..kvm_segment::default()
+    };
+    let table = |offset, limit| kvm_dtable { base: descriptors + offset, limit, ..kvm_dtable::default() };
+    system.gdt = table(tables::GDT, tables::GDT_LIMIT);
+    system.idt = table(tables::IDT, tables::IDT_LIMIT);
+}

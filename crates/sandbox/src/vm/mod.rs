@@ -1,0 +1,15 @@
+//! Boxes as virtual machines of KVM.
+//!
+//! One processor, no device, no interrupt, no kernel: the image runs in ring 3 from its first
+//! instruction, over tables that the host prepares and that the box can't write.
+
+mod hypervisor;
+mod kick;
+mod machine;
+mod memory;
+mod tables;
+mod worker;
+
+pub(crate) use hypervisor::Hypervisor;
+pub use machine::{Leave, Machine};
+pub use worker::Worker;

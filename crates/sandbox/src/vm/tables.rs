@@ -1,0 +1,232 @@
+//! What the processor wants in memory: page tables, and one page with its descriptor tables.
+//!
+//! The descriptor page is shared by all boxes and read-only: segments' accessed bits are set beforehand,
+//! so that the processor never writes there. Page tables lie in each box's private memory, outside what
+//! the box can address: the processor sets bits in them, which a read-only slot would turn into an
+//! endless fault on real hardware.
+
+use crate::memory::PAGE;
+use boundary::VersionNote;
+use boundary::leave::{CRASH_PORT, LEAVE_PORT};
+
+const PRESENT: u64 = 1;
+const WRITABLE: u64 = 1 << 1;
+const USER: u64 = 1 << 2;
+const ACCESSED_DIRTY: u64 = 0x60;
+const LARGE: u64 = 1 << 7;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+const LARGE_PAGE: u64 = 2 << 20;
+
+/// What may be done with mapped memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Execute,
+    Read,
+    Write,
+    /// Only the processor itself, never the box.
+    Processor,
+}
+
+impl Access {
+    const fn bits(self) -> u64 {
+        match self {
+            Self::Execute => USER,
+            Self::Read => USER | NO_EXECUTE,
+            Self::Write => USER | NO_EXECUTE | WRITABLE,
+            Self::Processor => NO_EXECUTE,
+        }
+    }
+}
+
+/// A range of addresses, the same for the box and for its memory slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    pub(crate) access: Access,
+}
+
+/// Page tables in the making. `base` is the physical address of the first.
+pub(crate) struct PageTables {
+    base: u64,
+    entries: Vec<u64>,
+}
+
+impl PageTables {
+    /// The tables that map `ranges`, each to itself. Ranges are of whole pages and apart.
+    pub(crate) fn new(base: u64, ranges: &[Range]) -> Self {
+        let mut tables = Self { base, entries: vec![0; PAGE / 8] };
+        for range in ranges {
+            let mut at = range.address;
+            let end = range.address + range.size.next_multiple_of(PAGE as u64);
+            while at < end {
+                let large = at.is_multiple_of(LARGE_PAGE) && end - at >= LARGE_PAGE;
+                at += tables.map(at, range.access, large);
+            }
+        }
+        tables
+    }
+
+    /// Pages that the tables of `ranges` take.
+    pub(crate) fn pages(ranges: &[Range]) -> usize {
+        Self::new(0, ranges).entries.len() * 8 / PAGE
+    }
+
+    /// The tables' bytes, to lie at `base`.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.entries.iter().flat_map(|entry| entry.to_le_bytes()).collect()
+    }
+
+    fn map(&mut self, address: u64, access: Access, large: bool) -> u64 {
+        let index = |level: u64| (address >> (12 + 9 * level)) as usize & 511;
+        let mut table = 0;
+        for level in [3, 2] {
+            table = self.below(table + index(level));
+        }
+        let flags = PRESENT | ACCESSED_DIRTY | access.bits();
+        if large {
+            self.set(table + index(1), address | flags | LARGE);
+            return LARGE_PAGE;
+        }
+        table = self.below(table + index(1));
+        self.set(table + index(0), address | flags);
+        PAGE as u64
+    }
+
+    /// The table that an entry points to, made when there is none.
+    fn below(&mut self, entry: usize) -> usize {
+        let value = self.entries.get(entry).copied().unwrap_or(0);
+        if value & PRESENT != 0 {
+            return ((value & ADDRESS) - self.base) as usize / 8;
+        }
+        let made = self.entries.len();
+        self.entries.resize(made + PAGE / 8, 0);
+        self.set(entry, (self.base + 8 * made as u64) | PRESENT | WRITABLE | USER | ACCESSED_DIRTY);
+        made
+    }
+
+    fn set(&mut self, entry: usize, value: u64) {
+        if let Some(slot) = self.entries.get_mut(entry) {
+            *slot = value;
+        }
+    }
+}
+
+/// Offsets in the descriptor page.
+pub(crate) const GDT: u64 = 0;
+pub(crate) const GDT_LIMIT: u16 = 16 * 8 - 1;
+pub(crate) const IDT: u64 = 0x100;
+pub(crate) const IDT_LIMIT: u16 = 32 * 16 - 1;
+pub(crate) const TSS: u64 = 0x400;
+/// The I/O bitmap begins after the task's 104 bytes.
+const BITMAP: u64 = 104;
+/// It covers ports 0 to 63, and ends with a byte of ones.
+const BITMAP_SIZE: u64 = 8;
+pub(crate) const TSS_LIMIT: u32 = (BITMAP + BITMAP_SIZE) as u32;
+
+/// Selectors: 64-bit code and data of ring 3, and the task.
+pub(crate) const CODE: u16 = 0x33;
+pub(crate) const DATA: u16 = 0x2b;
+pub(crate) const TASK: u16 = 0x38;
+
+/// The descriptor page for an image.
+pub(crate) fn descriptor_page(note: &VersionNote) -> Vec<u8> {
+    let mut page = vec![0; PAGE];
+    let mut put = |offset: u64, bytes: &[u8]| {
+        for (to, from) in page.iter_mut().skip(offset as usize).zip(bytes) {
+            *to = *from;
+        }
+    };
+    // Flat segments of ring 3, accessed already. Rings 0's are there for form: nothing ever uses them.
+    for (slot, descriptor) in [
+        (2, 0x00af_9b00_0000_ffff),
+        (3, 0x00cf_9300_0000_ffff),
+        (5, 0x00cf_f300_0000_ffff),
+        (6, 0x00af_fb00_0000_ffff),
+    ] {
+        put(GDT + slot * 8, &u64::to_le_bytes(descriptor));
+    }
+    // Gates of all 32 exceptions: present, ring 3, interrupt, to ring-3 code, on the task's first extra
+    // stack.
+    for vector in 0..32 {
+        let handler = note.fault_table + vector * 16;
+        let low = (handler & 0xffff)
+            | u64::from(CODE) << 16
+            | 1 << 32
+            | 0xee << 40
+            | (handler >> 16 & 0xffff) << 48;
+        put(IDT + vector * 16, &low.to_le_bytes());
+        put(IDT + vector * 16 + 8, &(handler >> 32).to_le_bytes());
+    }
+    // The task: stack of ring 0 (never used), first extra stack, where the bitmap begins.
+    put(TSS + 4, &note.fault_stack.to_le_bytes());
+    put(TSS + 0x24, &note.fault_stack.to_le_bytes());
+    put(TSS + 102, &(BITMAP as u16).to_le_bytes());
+    let mut bitmap = u64::MAX;
+    for port in [LEAVE_PORT, CRASH_PORT] {
+        bitmap &= !(1 << port);
+    }
+    put(TSS + BITMAP, &bitmap.to_le_bytes());
+    put(TSS + BITMAP + BITMAP_SIZE, &[0xff]);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the tables say of an address: where it leads, and the flags.
+    fn walk(tables: &PageTables, address: u64) -> Option<(u64, u64)> {
+        let mut table = 0;
+        for level in [3u64, 2, 1, 0] {
+            let entry = tables.entries[table + ((address >> (12 + 9 * level)) as usize & 511)];
+            if entry & PRESENT == 0 {
+                return None;
+            }
+            if level == 0 || entry & LARGE != 0 {
+                let within = (1u64 << (12 + 9 * level)) - 1;
+                return Some(((entry & ADDRESS & !within) | address & within, entry & !ADDRESS));
+            }
+            table = ((entry & ADDRESS) - tables.base) as usize / 8;
+        }
+        None
+    }
+
+    #[test]
+    fn ranges_are_mapped_to_themselves_and_nothing_else_is() {
+        let ranges = [
+            Range { address: 0x20_0000, size: 0x5000, access: Access::Execute },
+            Range { address: 0x20_5000, size: 1, access: Access::Read },
+            Range { address: 0x1000_0000, size: 0x48_1000, access: Access::Write },
+            Range { address: 0x3fff_f000, size: 0x1000, access: Access::Processor },
+        ];
+        let tables = PageTables::new(0x5000_0000, &ranges);
+        assert_eq!(tables.bytes().len(), PageTables::pages(&ranges) * PAGE);
+        for range in ranges {
+            for address in [range.address, range.address + range.size - 1] {
+                let (leads, flags) = walk(&tables, address).unwrap();
+                assert_eq!(leads, address);
+                assert_eq!(flags & (USER | WRITABLE | NO_EXECUTE), range.access.bits());
+            }
+        }
+        assert_eq!(walk(&tables, 0x1020_0000).unwrap().1 & LARGE, LARGE);
+        for address in [0, 0x1f_f000, 0x20_6000, 0x0fff_f000, 0x1048_1000, 0x4000_0000, 0x5000_0000] {
+            assert_eq!(walk(&tables, address), None, "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn only_two_ports_are_open() {
+        let page = descriptor_page(&VersionNote {
+            fault_table: 0x1234_5678,
+            fault_stack: 0x4000_4000,
+            stack_size: 0,
+        });
+        let bitmap = &page[(TSS + BITMAP) as usize..][..9];
+        for port in 0..72u16 {
+            let closed = bitmap[usize::from(port / 8)] >> (port % 8) & 1 == 1;
+            assert_eq!(closed, port != LEAVE_PORT && port != CRASH_PORT, "{port}");
+        }
+    }
+}

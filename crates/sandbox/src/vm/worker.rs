@@ -1,0 +1,266 @@
+//! A thread that runs machines in turn.
+//!
+//! A machine gets its turn when its doorbell was rung, and keeps it until it leaves: with nothing to do,
+//! or with its quantum used up, when it goes to the end of the queue. One that doesn't leave by itself is
+//! called out by a timer, counted, and goes to the end of the queue too: a loop costs its own box's share
+//! and no more.
+
+use crate::area::Area;
+use crate::cpu;
+use crate::error::{CreateError, SystemError};
+use crate::sandbox::{Bell, Carrier, End, Usage};
+use crate::vm::kick::{Target, Ticker};
+use crate::vm::machine::{Leave, Machine};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a machine may stay without leaving by itself.
+const SLICE: Duration = Duration::from_millis(4);
+
+/// How long a worker without work looks for some before it sleeps: waking a thread costs about as much.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// A thread that runs machines. Dropped, it finishes the turn that it is in and ends; its machines stand
+/// still.
+#[derive(Debug)]
+pub struct Worker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    work: Condvar,
+    /// Machines in the queue: what the patient worker looks at.
+    waiting: AtomicUsize,
+    target: Target,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    ready: VecDeque<Arc<Seat>>,
+    ended: bool,
+}
+
+/// A machine's place in its worker's care.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    /// Taken out when the machine has ended, and its memory with it.
+    machine: Mutex<Option<Machine>>,
+    end: Mutex<Option<End>>,
+    /// In the queue, or about to be.
+    queued: AtomicBool,
+    /// Suspended: not to be entered.
+    held: AtomicBool,
+    killed: AtomicBool,
+    busy_cycles: AtomicU64,
+    turns: AtomicU64,
+    overstays: AtomicU64,
+    bell: Option<Arc<Bell>>,
+    area: Arc<Area>,
+    shared: Arc<Shared>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Worker {
+    /// Starts a worker.
+    pub fn start() -> Result<Self, SystemError> {
+        crate::vm::kick::install()?;
+        let (tell, told) = mpsc::channel();
+        let run = move || {
+            let started = Ticker::new().map(|ticker| {
+                let shared = Arc::new(Shared {
+                    queue: Mutex::default(),
+                    work: Condvar::new(),
+                    waiting: AtomicUsize::new(0),
+                    target: Target::this_thread(),
+                });
+                (shared, ticker)
+            });
+            match started {
+                Ok((shared, ticker)) if tell.send(Ok(shared.clone())).is_ok() => shared.run(&ticker),
+                Ok(_) => {}
+                // Nobody listening means that nobody wants a worker.
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        };
+        let failed = |cause| SystemError { action: "start a worker", cause };
+        let thread = std::thread::Builder::new().name("worker".into()).spawn(run).map_err(failed)?;
+        let shared = told.recv().map_err(|_| failed(std::io::ErrorKind::Other.into()))??;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Takes a machine into care. It has its first turn when its doorbell rings.
+    pub(crate) fn seat(&self, machine: Machine, area: &Arc<Area>, bell: Option<Arc<Bell>>) -> Arc<Seat> {
+        Arc::new(Seat {
+            machine: Mutex::new(Some(machine)),
+            end: Mutex::default(),
+            queued: AtomicBool::new(false),
+            held: AtomicBool::new(false),
+            killed: AtomicBool::new(false),
+            busy_cycles: AtomicU64::new(0),
+            turns: AtomicU64::new(0),
+            overstays: AtomicU64::new(0),
+            bell,
+            area: area.clone(),
+            shared: self.shared.clone(),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).ended = true;
+        self.shared.work.notify_one();
+        self.shared.target.kick();
+        if let Some(thread) = self.thread.take() {
+            // A worker that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self, ticker: &Ticker) {
+        ticker.set(SLICE);
+        while let Some(seat) = self.next(ticker) {
+            // From here on a doorbell puts the machine into the queue again.
+            seat.queued.store(false, Ordering::SeqCst);
+            if seat.turn() {
+                seat.ring();
+            }
+        }
+    }
+
+    /// The next machine, waiting for one as long as it takes. Nothing: the worker is to end.
+    fn next(&self, ticker: &Ticker) -> Option<Arc<Seat>> {
+        let since = Instant::now();
+        while self.waiting.load(Ordering::Acquire) == 0 && since.elapsed() < PATIENCE {
+            std::hint::spin_loop();
+        }
+        let mut queue = lock(&self.queue);
+        let mut resting = false;
+        loop {
+            if queue.ended {
+                return None;
+            }
+            if let Some(seat) = queue.ready.pop_front() {
+                self.waiting.store(queue.ready.len(), Ordering::Release);
+                if resting {
+                    ticker.set(SLICE);
+                }
+                return Some(seat);
+            }
+            if !resting {
+                ticker.set(Duration::ZERO);
+                resting = true;
+            }
+            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Seat {
+    /// Gives the machine a turn. True: it has more to do.
+    fn turn(&self) -> bool {
+        let mut place = lock(&self.machine);
+        let Some(machine) = place.as_mut() else { return false };
+        if self.held.load(Ordering::SeqCst) || self.killed.load(Ordering::SeqCst) {
+            return false;
+        }
+        let (from, spent) = (cpu::cycles(), cpu::thread_time());
+        let leave = loop {
+            match machine.enter() {
+                Leave::Ring => self.bell.iter().for_each(|bell| bell.ring()),
+                // The timer doesn't know who came when, nor who was kept waiting by the kernel.
+                Leave::Kicked if cpu::thread_time() - spent < SLICE && !self.called_out() => {}
+                leave => break leave,
+            }
+        };
+        self.busy_cycles.fetch_add(cpu::cycles().wrapping_sub(from), Ordering::Relaxed);
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        match leave {
+            Leave::Idle => return false,
+            Leave::TurnOver | Leave::Ring => return true,
+            Leave::Kicked => {
+                self.overstays.fetch_add(u64::from(!self.called_out()), Ordering::Relaxed);
+                return true;
+            }
+            Leave::Stopped => self.finish(End::Stopped),
+            Leave::Crashed { address } => self.finish(End::crashed(&self.area, address)),
+        }
+        *place = None;
+        false
+    }
+
+    /// Whether someone wants the machine to leave for another reason than time.
+    fn called_out(&self) -> bool {
+        self.held.load(Ordering::SeqCst)
+            || self.killed.load(Ordering::SeqCst)
+            || lock(&self.shared.queue).ended
+    }
+
+    fn finish(&self, end: End) {
+        lock(&self.end).get_or_insert(end);
+        self.bell.iter().for_each(|bell| bell.ring());
+    }
+}
+
+impl Carrier for Arc<Seat> {
+    fn ring(&self) {
+        if self.queued.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut queue = lock(&self.shared.queue);
+        queue.ready.push_back(self.clone());
+        self.shared.waiting.store(queue.ready.len(), Ordering::Release);
+        drop(queue);
+        self.shared.work.notify_one();
+    }
+
+    fn start(&self) -> Result<(), CreateError> {
+        self.ring();
+        Ok(())
+    }
+
+    fn suspend(&self) {
+        self.held.store(true, Ordering::SeqCst);
+        self.shared.target.kick();
+        // When this can be had, the machine is not running, and won't.
+        drop(lock(&self.machine));
+    }
+
+    fn resume(&self) {
+        self.held.store(false, Ordering::SeqCst);
+        self.ring();
+    }
+
+    fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        self.shared.target.kick();
+        *lock(&self.machine) = None;
+        self.finish(End::Killed);
+    }
+
+    fn end(&self) -> Option<End> {
+        lock(&self.end).clone()
+    }
+
+    fn usage(&self) -> Usage {
+        let cycles = u128::from(self.busy_cycles.load(Ordering::Relaxed));
+        let nanoseconds = cycles * 1_000_000_000 / u128::from(cpu::tsc_hz().max(1));
+        Usage {
+            time: Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)),
+            turns: self.turns.load(Ordering::Relaxed),
+            overstays: self.overstays.load(Ordering::Relaxed),
+        }
+    }
+}

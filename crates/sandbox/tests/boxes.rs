@@ -1,0 +1,225 @@
+//! A box from its creation to its end, in each kind of sandbox.
+
+mod support;
+
+use boundary::{CrashCause, Event, Request, Stats};
+use sandbox::{ControlError, End, Sandbox, Settings, State};
+use std::time::{Duration, Instant};
+use support::{PATIENCE, begin, ended, exchange, in_each, settings, until};
+
+fn frame(number: usize, length: usize) -> Vec<u8> {
+    let mut frame: Vec<u8> = (0..length).map(|byte| (byte * 31 + number) as u8).collect();
+    frame[..6].fill(1);
+    frame[6..12].fill(2);
+    frame
+}
+
+/// The box's own counters.
+fn stats(sandbox: &mut Sandbox) -> Stats {
+    Stats::decode(&sandbox.call(&Request::Stats, PATIENCE).unwrap()).unwrap()
+}
+
+#[test]
+fn packets_come_back_mirrored() {
+    in_each(&settings(1), |place, mut sandbox| {
+        begin(&mut sandbox, "mirror");
+        let mut port = sandbox.take_port(0).unwrap();
+        let lengths = [60, 64, 1514, 2048, 14];
+        let packets: Vec<_> =
+            (0..5_000).map(|number| frame(number, lengths[number % lengths.len()])).collect();
+        let received = exchange(&sandbox.doorbell(), (&mut port, None), &packets, packets.len());
+        for (sent, received) in packets.iter().zip(&received) {
+            assert_eq!(received[..6], sent[6..12], "{place}");
+            assert_eq!(received[6..12], sent[..6], "{place}");
+            assert_eq!(received[12..], sent[12..], "{place}");
+        }
+        let stats = stats(&mut sandbox);
+        assert_eq!(stats.ports[0].received_packets, 5_000, "{place}");
+        assert_eq!(stats.ports[0].sent_bytes, packets.iter().map(|packet| packet.len() as u64).sum::<u64>());
+    });
+}
+
+#[test]
+fn packets_are_forwarded_between_ports() {
+    in_each(&settings(2), |_, mut sandbox| {
+        begin(&mut sandbox, "forward");
+        let (mut left, mut right) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
+        let packets: Vec<_> = (0..1_000).map(|number| frame(number, 60)).collect();
+        let doorbell = sandbox.doorbell();
+        assert_eq!(exchange(&doorbell, (&mut left, Some(&mut right)), &packets, 1_000), packets);
+        assert_eq!(exchange(&doorbell, (&mut right, Some(&mut left)), &packets, 1_000), packets);
+        assert!(sandbox.take_port(0).is_none() && sandbox.take_port(2).is_none());
+    });
+}
+
+#[test]
+fn requests_are_answered_whatever_their_size() {
+    in_each(&settings(0), |_, mut sandbox| {
+        sandbox.start().unwrap();
+        for size in [0, 1, 4096, 65_536, 100_003] {
+            let value: Vec<u8> = (0..size).map(|byte| byte as u8).collect();
+            let write = Request::Write { name: "", handler: "value", value: &value };
+            assert_eq!(sandbox.call(&write, PATIENCE), Ok(Vec::new()));
+            let read = Request::Read { name: "", handler: "value", argument: b"" };
+            assert_eq!(sandbox.call(&read, PATIENCE), Ok(value));
+        }
+        let unknown = Request::Read { name: "", handler: "none", argument: b"" };
+        assert!(
+            matches!(sandbox.call(&unknown, PATIENCE), Err(ControlError::Refused(reason)) if reason.contains("none"))
+        );
+        assert!(sandbox.install("", "dance", PATIENCE).is_err());
+    });
+}
+
+#[test]
+fn console_lines_arrive() {
+    in_each(&settings(0), |_, mut sandbox| {
+        begin(&mut sandbox, "drop");
+        let mut line = None;
+        until("a line comes", || {
+            line = sandbox.event().unwrap();
+            line.is_some()
+        });
+        let expected = Event::Console { name: b"", line: b"runs `drop`" };
+        assert_eq!(Event::decode(&line.unwrap()), Ok(expected));
+    });
+}
+
+/// Every kind of fault ends in a report that names it; the host goes on.
+#[test]
+fn faults_end_in_reports() {
+    let cases = [
+        ("fault null", 14),
+        ("fault stack", 14),
+        ("fault write-text", 14),
+        ("fault execute-data", 14),
+        ("fault invalid", 6),
+        ("fault divide", 0),
+        ("fault privileged", 13),
+        ("fault non-canonical", 13),
+    ];
+    for (command, expected) in cases {
+        in_each(&settings(0), |place, mut sandbox| {
+            let End::Crashed(report) = crash(&mut sandbox, command) else {
+                panic!("{place}: {command}: no report")
+            };
+            let CrashCause::Exception { vector, .. } = report.cause else {
+                panic!("{place}: {command}: {report:?}")
+            };
+            assert_eq!(vector, expected, "{place}: {command}");
+            assert!(report.registers.rip != 0 && report.registers.rsp != 0, "{place}: {command}");
+            assert_eq!(report.element, b"probe");
+            if command == "fault null" {
+                assert_eq!(report.address, 8, "{place}");
+            }
+        });
+    }
+}
+
+fn crash(sandbox: &mut Sandbox, command: &str) -> End {
+    sandbox.start().unwrap();
+    // The reply may come before the end, or not.
+    match sandbox.install("", command, PATIENCE) {
+        Ok(()) | Err(ControlError::Ended) => ended(sandbox),
+        Err(error) => panic!("{command}: {error}"),
+    }
+}
+
+#[test]
+fn panics_and_used_up_memory_end_in_reports() {
+    in_each(&settings(0), |place, mut sandbox| {
+        let End::Crashed(report) = crash(&mut sandbox, "panic") else { panic!("{place}: no report") };
+        assert_eq!(report.cause, CrashCause::Panic);
+        assert!(String::from_utf8_lossy(&report.message).contains("told to"), "{place}: {report:?}");
+    });
+    in_each(&settings(0), |place, mut sandbox| {
+        let End::Crashed(report) = crash(&mut sandbox, "memory") else { panic!("{place}: no report") };
+        assert_eq!(report.cause, CrashCause::OutOfMemory, "{place}: {report:?}");
+    });
+}
+
+/// System calls and ports that a box may not use end it.
+#[test]
+fn what_is_not_allowed_ends_the_box() {
+    for command in ["fault system-call", "fault other-port"] {
+        in_each(&settings(0), |place, mut sandbox| {
+            let end = crash(&mut sandbox, command);
+            assert!(matches!(end, End::Crashed(_) | End::Vanished { .. }), "{place}: {command}: {end:?}");
+        });
+    }
+}
+
+#[test]
+fn an_endless_loop_is_killed() {
+    in_each(&settings(0), |place, mut sandbox| {
+        sandbox.start().unwrap();
+        let _ = sandbox.install("", "loop", PATIENCE);
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(sandbox.state(), State::Running, "{place}");
+        assert!(sandbox.usage().time >= Duration::from_millis(2), "{place}: {:?}", sandbox.usage());
+        let start = Instant::now();
+        sandbox.kill();
+        assert_eq!(sandbox.state(), State::Ended(End::Killed));
+        assert!(start.elapsed() < Duration::from_secs(1), "{place}: {:?}", start.elapsed());
+    });
+}
+
+#[test]
+fn a_suspended_box_stands_still_and_goes_on() {
+    in_each(&settings(1), |place, mut sandbox| {
+        begin(&mut sandbox, "mirror");
+        let mut port = sandbox.take_port(0).unwrap();
+        sandbox.suspend();
+        assert_eq!(sandbox.state(), State::Suspended);
+        assert!(port.send(&frame(1, 60)).unwrap());
+        port.publish();
+        sandbox.doorbell().ring();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(port.available(1), Ok(0), "{place}");
+        sandbox.resume();
+        until("the packet comes back", || port.available(1).unwrap() == 1);
+        assert_eq!(sandbox.state(), State::Running);
+    });
+}
+
+#[test]
+fn a_box_stops_when_it_is_asked() {
+    in_each(&settings(1), |place, mut sandbox| {
+        begin(&mut sandbox, "mirror");
+        sandbox.stop();
+        assert_eq!(ended(&mut sandbox), End::Stopped, "{place}");
+        let late = sandbox.install("", "mirror", Duration::from_millis(50));
+        assert_eq!(late, Err(ControlError::Ended), "{place}");
+    });
+}
+
+#[test]
+fn a_box_rings_when_its_host_sleeps() {
+    let settings = settings(1);
+    let bell = settings.bell.clone().unwrap();
+    in_each(&settings, |place, mut sandbox| {
+        begin(&mut sandbox, "mirror");
+        let mut port = sandbox.take_port(0).unwrap();
+        bell.rang();
+        for number in 0..20 {
+            assert_eq!(port.prepare_sleep(), Ok(true), "{place}");
+            port.room(1).unwrap();
+            assert!(port.send(&frame(number, 60)).unwrap());
+            if port.publish() {
+                sandbox.doorbell().ring();
+            }
+            assert!(bell.wait(PATIENCE), "{place}: packet {number} came without a ring");
+            assert_eq!(port.available(1), Ok(1));
+            port.receive(&mut [0; 2048]).unwrap();
+            port.release();
+        }
+    });
+}
+
+#[test]
+fn settings_out_of_range_are_refused() {
+    let host = support::host();
+    for settings in [Settings::new(0), Settings::new(usize::MAX), settings(17)] {
+        assert!(host.create(sandbox::Place::Process, &settings).is_err());
+    }
+}

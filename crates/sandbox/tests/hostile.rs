@@ -1,0 +1,143 @@
+//! Boxes that do all they can against their host and each other.
+
+mod support;
+
+use boundary::limits::BUFFER_SIZE;
+use sandbox::{End, Place, PortFault, Sandbox, State, Worker};
+use std::time::{Duration, Instant};
+use support::{PATIENCE, begin, ended, exchange, host, in_each, settings, until};
+
+/// A box writes random words over everything that it shares, while the host goes on using its ends.
+#[test]
+fn a_scribbling_box_harms_only_itself() {
+    for seed in [3, 77, 1234] {
+        in_each(&settings(1), |place, mut sandbox| {
+            sandbox.start().unwrap();
+            let _ = sandbox.install("", &format!("scribble {seed}"), PATIENCE);
+            let mut port = sandbox.take_port(0).unwrap();
+            let mut buffer = [0; BUFFER_SIZE];
+            let start = Instant::now();
+            let mut faults = 0;
+            while start.elapsed() < Duration::from_millis(150) {
+                let mut fault = |result: Result<(), PortFault>| faults += u32::from(result.is_err());
+                fault(port.room(64).map(drop));
+                fault(port.send(&[5; 60]).map(drop));
+                port.publish();
+                fault(port.available(64).map(drop));
+                fault(port.receive(&mut buffer).map(drop));
+                port.release();
+                let _ = sandbox.event();
+                let _ = sandbox.call(&boundary::Request::Stats, Duration::ZERO);
+                sandbox.doorbell().ring();
+                sandbox.state();
+                let _ = sandbox.is_ready();
+            }
+            assert!(faults > 0, "{place}: the scribbling was never met");
+            sandbox.kill();
+            assert!(matches!(sandbox.state(), State::Ended(_)));
+        });
+    }
+}
+
+/// Beside boxes that loop, crash and scribble, one goes on and loses nothing.
+#[test]
+fn neighbours_lose_nothing() {
+    let settings = settings(1);
+    let bad = ["loop", "fault null", "scribble 9", "busy", "memory"];
+    let check = |place: Place, name: &str| {
+        let make = || host().create(place, &settings).unwrap();
+        let mut good = make();
+        begin(&mut good, "mirror");
+        let mut neighbours: Vec<Sandbox> = bad.iter().map(|_| make()).collect();
+        for (neighbour, command) in neighbours.iter_mut().zip(bad) {
+            neighbour.start().unwrap();
+            let _ = neighbour.install("", command, Duration::from_millis(100));
+        }
+        let mut port = good.take_port(0).unwrap();
+        let packets: Vec<_> =
+            (0..3_000u16).map(|number| [&[7; 58], &number.to_be_bytes()[..]].concat()).collect();
+        let received = exchange(&good.doorbell(), (&mut port, None), &packets, packets.len());
+        assert!(received.iter().zip(&packets).all(|(came, went)| came[12..] == went[12..]), "{name}");
+        assert_eq!(good.state(), State::Running, "{name}");
+    };
+    if host().has_machines() {
+        let worker = Worker::start().unwrap();
+        check(Place::Machine(&worker), "machine");
+    } else {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    check(Place::Process, "process");
+}
+
+/// A loop is called out of its turn, counted, and takes about its share.
+#[test]
+fn a_loop_shares_its_worker() {
+    if !host().has_machines() {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+        return;
+    }
+    let worker = Worker::start().unwrap();
+    let mut looping = host().create(Place::Machine(&worker), &settings(0)).unwrap();
+    looping.start().unwrap();
+    let _ = looping.install("", "loop", Duration::from_millis(100));
+    let mut polite = host().create(Place::Machine(&worker), &settings(0)).unwrap();
+    polite.start().unwrap();
+    for _ in 0..10 {
+        polite.install("", "drop", PATIENCE).unwrap();
+    }
+    assert!(looping.usage().overstays >= 5, "{:?}", looping.usage());
+    assert_eq!(polite.usage().overstays, 0);
+}
+
+/// A process that is killed from outside is noticed.
+#[test]
+fn a_process_that_vanishes_is_noticed() {
+    let mut sandbox = host().create(Place::Process, &settings(0)).unwrap();
+    begin(&mut sandbox, "fault system-call");
+    assert_eq!(ended(&mut sandbox), End::Vanished { status: -31 }, "SIGSYS by the filter");
+}
+
+/// What a process still has, as the kernel tells it: no descriptors but the bell, a filter, no privileges.
+#[test]
+fn a_process_has_nothing_left() {
+    let mut sandbox = host().create(Place::Process, &settings(1)).unwrap();
+    begin(&mut sandbox, "drop");
+    let pid = sandbox.process_id().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_ascii_whitespace().nth(1).unwrap_or_default().to_string()
+    };
+    assert_eq!((field("Seccomp:"), field("NoNewPrivs:")), ("2".into(), "1".into()));
+    let open: Vec<_> = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten().collect();
+    assert_eq!(open.len(), 1, "{open:?}");
+    sandbox.kill();
+    until("the process is gone", || !std::path::Path::new(&format!("/proc/{pid}")).exists());
+}
+
+/// Memory of a box that has ended is zero for the next one.
+#[test]
+fn the_next_box_finds_nothing() {
+    if !host().has_machines() {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+        return;
+    }
+    let worker = Worker::start().unwrap();
+    for _ in 0..3 {
+        let mut sandbox = host().create(Place::Machine(&worker), &settings(1)).unwrap();
+        begin(&mut sandbox, "drop");
+        let mut port = sandbox.take_port(0).unwrap();
+        while port.send(&[0xaa; 2048]).unwrap() {}
+        port.publish();
+        drop((port, sandbox));
+        // The same chunk, taken again: its packets' bytes are gone.
+        let mut next = host().create(Place::Machine(&worker), &settings(1)).unwrap();
+        begin(&mut next, "send 2048");
+        let mut port = next.take_port(0).unwrap();
+        next.doorbell().ring();
+        until("packets come", || port.available(1).unwrap() > 0);
+        let mut buffer = [1; BUFFER_SIZE];
+        let packet = port.receive(&mut buffer).unwrap().unwrap();
+        assert!(packet.iter().all(|byte| *byte == 0));
+    }
+}

@@ -1,0 +1,89 @@
+//! What the tests of boxes share: a host, and a box in each kind of sandbox.
+
+use boundary::Slots;
+use boundary::limits::BUFFER_SIZE;
+use sandbox::{Bell, Doorbell, Host, HostPort, Place, PortSettings, Sandbox, Settings, State, Worker};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Long enough for a loaded machine; only a failure takes as long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The host that all tests of a program share.
+pub(crate) fn host() -> &'static Host {
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(|| Host::new(image::PROBE).unwrap())
+}
+
+/// Runs `check` on a box in a machine, where there are any, and on one in a process.
+pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
+    if host().has_machines() {
+        let worker = Worker::start().unwrap();
+        check("machine", host().create(Place::Machine(&worker), settings).unwrap());
+    } else {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    check("process", host().create(Place::Process, settings).unwrap());
+}
+
+/// Settings with 1 MB and so many ports of 256 slots.
+pub(crate) fn settings(ports: usize) -> Settings {
+    let port = PortSettings { slots: Slots::new(256).unwrap(), mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
+    let bell = Some(Arc::new(Bell::new().unwrap()));
+    Settings { ports: vec![port; ports], bell, ..Settings::new(1 << 20) }
+}
+
+/// Starts a box and gives it a command.
+pub(crate) fn begin(sandbox: &mut Sandbox, command: &str) {
+    sandbox.start().unwrap();
+    sandbox.install("", command, PATIENCE).unwrap();
+}
+
+/// Waits until `done` says so.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Waits for the box's end.
+pub(crate) fn ended(sandbox: &mut Sandbox) -> sandbox::End {
+    until("the box ends", || matches!(sandbox.state(), State::Ended(_)));
+    match sandbox.state() {
+        State::Ended(end) => end,
+        state => panic!("{state:?}"),
+    }
+}
+
+/// Sends all of `packets` and takes what comes back on another port, until so many have come.
+pub(crate) fn exchange(
+    doorbell: &Doorbell,
+    (to, from): (&mut HostPort, Option<&mut HostPort>),
+    packets: &[Vec<u8>],
+    expected: usize,
+) -> Vec<Vec<u8>> {
+    let (mut sent, mut received) = (0, Vec::new());
+    let mut buffer = [0; BUFFER_SIZE];
+    let start = Instant::now();
+    let mut from = from;
+    while received.len() < expected || sent < packets.len() {
+        assert!(start.elapsed() < PATIENCE, "{sent} sent, {} received", received.len());
+        to.room(packets.len() as u32).unwrap();
+        while sent < packets.len() && to.send(&packets[sent]).unwrap() {
+            sent += 1;
+        }
+        let mut ring = to.publish();
+        let source = from.as_deref_mut().unwrap_or(to);
+        source.available(1).unwrap();
+        while let Some(packet) = source.receive(&mut buffer).unwrap() {
+            received.push(packet.to_vec());
+        }
+        ring |= source.release();
+        if ring {
+            doorbell.ring();
+        }
+    }
+    received
+}
