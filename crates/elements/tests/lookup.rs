@@ -118,7 +118,7 @@ fn a_group_of_commands_is_done_or_not() {
             class,
             "10/8 1",
             &[
-                "write ctrl add 11/8 1\n\nset 10/8 2.2.2.2 2 /* x */\nadd 12/8 2\nremove 12/8",
+                "write ctrl add 11/8 1\n\nset 10/8 2.2.2.2 2\nadd 12/8 2\nremove 12/8",
                 "read lookup 10.1.1.1",
                 "write ctrl remove 11/8\nset 10/8 0\nadd 13/8 0\nadd 10/8 0",
                 "read lookup 10.1.1.1",
