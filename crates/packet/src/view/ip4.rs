@@ -40,7 +40,7 @@ pub enum Fault {
     TooShort,
     /// The version is not 4.
     Version,
-    /// The header length is below 20 or beyond the bytes.
+    /// The header length is below 20.
     HeaderLength,
     /// The total length is below the header length or beyond the bytes.
     TotalLength,
@@ -80,7 +80,7 @@ impl<'a> View<'a> {
         let total = usize::from(view.total_length());
         if view.version() != 4 {
             Err(Fault::Version)
-        } else if view.header_length() < LENGTH || view.header_length() > bytes.len() {
+        } else if view.header_length() < LENGTH {
             Err(Fault::HeaderLength)
         } else if total > bytes.len() || total < view.header_length() {
             Err(Fault::TotalLength)
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(View::check(&packet()[..19], true).map(|_| ()), Err(Fault::TooShort));
         assert_eq!(check(0, 0x65), Err(Fault::Version));
         assert_eq!(check(0, 0x44), Err(Fault::HeaderLength));
-        assert_eq!(check(0, 0x48), Err(Fault::HeaderLength));
+        assert_eq!(check(0, 0x48), Err(Fault::TotalLength));
         assert_eq!(check(3, 19), Err(Fault::TotalLength));
         assert_eq!(check(3, 29), Err(Fault::TotalLength));
         assert_eq!(check(8, 1), Err(Fault::Checksum));
