@@ -1,6 +1,7 @@
 //! Arguments: from text to types, all or nothing.
 
 mod addresses;
+mod lists;
 mod numbers;
 mod parser;
 mod quantities;
@@ -8,6 +9,7 @@ mod setup;
 mod values;
 
 pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
+pub use lists::Spaced;
 pub use parser::{Args, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate};
 pub use setup::Setup;

@@ -1,0 +1,24 @@
+//! Lists inside one argument.
+
+use alloc::vec::Vec;
+
+use crate::text;
+
+use super::parser::{FromArgument, Problem};
+use super::setup::Setup;
+
+/// Values separated by spaces, perhaps none: `BADSRC 10.0.0.255 10.0.1.255`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spaced<T>(pub Vec<T>);
+
+impl<T: FromArgument> FromArgument for Spaced<T> {
+    const KIND: &'static str = "list separated by spaces";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Spaced<T>, Problem> {
+        text::words(text)
+            .iter()
+            .map(|word| T::from_argument(word, setup))
+            .collect::<Result<_, _>>()
+            .map(Spaced)
+    }
+}
