@@ -1,6 +1,7 @@
 //! Arguments: from text to types, all or nothing.
 
 mod addresses;
+mod icmp;
 mod lists;
 mod numbers;
 mod parser;
@@ -9,6 +10,7 @@ mod setup;
 mod values;
 
 pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
+pub use icmp::IcmpType;
 pub use lists::Spaced;
 pub use parser::{Args, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate};

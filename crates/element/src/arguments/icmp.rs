@@ -1,0 +1,84 @@
+//! ICMP types and codes.
+
+use crate::names::NameKind;
+
+use super::numbers::integer;
+use super::parser::{FromArgument, Problem};
+use super::setup::Setup;
+
+/// An ICMP type, by number or name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpType(pub u8);
+
+/// Types (RFC 792, 950, 1256) by Click's names.
+const TYPES: &[(&str, u8)] = &[
+    ("echo-reply", 0),
+    ("unreachable", 3),
+    ("sourcequench", 4),
+    ("redirect", 5),
+    ("echo", 8),
+    ("routeradvert", 9),
+    ("routersolicit", 10),
+    ("timeexceeded", 11),
+    ("parameterproblem", 12),
+    ("timestamp", 13),
+    ("timestamp-reply", 14),
+    ("inforeq", 15),
+    ("inforeq-reply", 16),
+    ("maskreq", 17),
+    ("maskreq-reply", 18),
+];
+
+/// Codes of each type that has named ones (RFC 792, 1122, 1812).
+const CODES: &[(u8, &str, u8)] = &[
+    (3, "net", 0),
+    (3, "host", 1),
+    (3, "protocol", 2),
+    (3, "port", 3),
+    (3, "needfrag", 4),
+    (3, "srcroutefail", 5),
+    (3, "netunknown", 6),
+    (3, "hostunknown", 7),
+    (3, "isolated", 8),
+    (3, "netprohibited", 9),
+    (3, "hostprohibited", 10),
+    (3, "tosnet", 11),
+    (3, "toshost", 12),
+    (3, "filterprohibited", 13),
+    (3, "hostprecedence", 14),
+    (3, "precedencecutoff", 15),
+    (5, "net", 0),
+    (5, "host", 1),
+    (5, "tosnet", 2),
+    (5, "toshost", 3),
+    (11, "transit", 0),
+    (11, "reassembly", 1),
+    (12, "erroratptr", 0),
+    (12, "missingopt", 1),
+    (12, "length", 2),
+];
+
+impl FromArgument for IcmpType {
+    const KIND: &'static str = "ICMP type";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<IcmpType, Problem> {
+        if let Some(number) = integer(text) {
+            return u8::try_from(number).map(IcmpType).map_err(|_| Problem::OutOfRange("255".into()));
+        }
+        if let Some(&[number]) = setup.names().find(NameKind::IcmpType, setup.scope(), text).as_deref() {
+            return Ok(IcmpType(number));
+        }
+        let known = TYPES.iter().find(|(name, _)| *name == text);
+        known.map(|(_, number)| IcmpType(*number)).ok_or(Problem::Syntax)
+    }
+}
+
+impl IcmpType {
+    /// A code of this type, by number or name.
+    pub fn code(self, text: &str) -> Option<u8> {
+        if let Some(number) = integer(text) {
+            return u8::try_from(number).ok();
+        }
+        CODES.iter().find(|(kind, name, _)| (*kind, *name) == (self.0, text)).map(|(_, _, code)| *code)
+    }
+}
