@@ -1,0 +1,289 @@
+//! `ICMPError`: answers a packet with an error message.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::{IcmpType, Spaced, Word};
+use element::prelude::*;
+use packet::view::icmp4::kind;
+use packet::view::ip4::{OPTION_END, OPTION_LOOSE_ROUTE, OPTION_NOP, OPTION_STRICT_ROUTE};
+use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol};
+
+/// Turns each IPv4 packet into an ICMP error message to its sender, as RFC 1812 (4.3.2) wants it.
+///
+/// The message is an IPv4 packet from SRC with TYPE, CODE and as much of the packet as MTU leaves room for. Its
+/// destination annotation is set, and so is the one by which `FixIPSrc` later sets the outgoing interface's address. A
+/// source route comes back reversed. The pointer of `parameterproblem` is the packet's parameter-problem annotation, the
+/// gateway of `redirect` its destination annotation, and `unreachable` with `needfrag` carries PMTU.
+///
+/// There is no answer to ICMP errors (dropped as `is_error`), to broadcasts and multicasts (`is_broadcast`), to later
+/// fragments (`is_fragment`), to sources that are no host's (`bad_source`), nor a redirect for a source-routed packet
+/// (`is_routed`), nor to a packet without a marked header (`no_ip_header`).
+///
+/// ## Differences
+///
+/// Every element numbers its messages' IP identifications by itself, from 1 on.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 3, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> e :: ICMPError(10.0.0.9, unreachable, port)
+///     -> CheckIPHeader -> CheckICMPHeader
+///     -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// e.src = 10.0.0.9
+/// c.count = 3
+/// c.byte_count = 192
+/// ```
+#[derive(Args)]
+#[element(name = "ICMPError", group = "icmp", see = "DecIPTTL, FixIPSrc, IPGWOptions")]
+pub struct ICMPErrorArgs {
+    /// The messages' source.
+    #[arg(position)]
+    src: Ipv4Addr,
+    /// The type, by number or name: `unreachable`, `sourcequench`, `redirect`, `timeexceeded`, `parameterproblem`.
+    #[arg(position, keyword = "TYPE")]
+    kind: IcmpType,
+    /// The code, by number or by a name that the type has.
+    #[arg(position, default = "0")]
+    code: Word,
+    /// Further addresses that are no host's, such as subnets' broadcast addresses.
+    #[arg(position, default = "")]
+    badaddrs: Spaced<Ipv4Addr>,
+    /// The longest message, in bytes.
+    #[arg(default = "576")]
+    mtu: u32,
+    /// The longest packet that the path takes, for `needfrag`.
+    #[arg(default = "0")]
+    pmtu: u32,
+    /// Whether to set the annotation that asks `FixIPSrc` for the source address.
+    #[arg(default = "true")]
+    set_fix_anno: bool,
+}
+
+/// The element.
+pub struct ICMPError {
+    args: ICMPErrorArgs,
+    code: u8,
+    identification: u16,
+}
+
+/// The code that asks for smaller packets.
+const NEEDS_FRAGMENTATION: u8 = 4;
+/// The code that says that a pointer tells the wrong byte.
+const ERROR_AT_POINTER: u8 = 0;
+
+/// The longest header of IPv4.
+const LONGEST_HEADER: usize = 60;
+
+fn is_error(kind: u8) -> bool {
+    use kind::*;
+    matches!(kind, UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM)
+}
+
+impl ICMPError {
+    fn is_unicast(&self, address: Ipv4Addr) -> bool {
+        !(address.is_broadcast() || address.is_multicast() || self.args.badaddrs.0.contains(&address))
+    }
+
+    fn is_host(&self, address: Ipv4Addr) -> bool {
+        self.is_unicast(address) && !matches!(address.octets()[0], 0 | 127 | 240..)
+    }
+
+    /// Why the packet gets no answer, if so.
+    fn objection(&self, packet: &Packet) -> Option<&'static str> {
+        let Some(header) = Ip4View::new(packet.network()) else {
+            return Some("no_ip_header");
+        };
+        if header.protocol() == protocol::ICMP {
+            let message = packet.network().get(header.header_length()..).filter(|message| message.len() >= 4);
+            if message.and_then(|message| message.first()).is_none_or(|kind| is_error(*kind)) {
+                return Some("is_error");
+            }
+        }
+        if !self.is_unicast(header.destination())
+            || matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast)
+        {
+            return Some("is_broadcast");
+        }
+        if !self.is_host(header.source()) {
+            return Some("bad_source");
+        }
+        (!header.is_first_fragment()).then_some("is_fragment")
+    }
+
+    fn answer(&mut self, cx: &mut Context, packet: &Packet) -> Result<Option<Packet>, &'static str> {
+        if let Some(objection) = self.objection(packet) {
+            return Err(objection);
+        }
+        let pointer = packet.annotation_u8(annotation::ICMP_PARAMPROB.offset.into());
+        let kind = self.args.kind.0;
+        let reports_pointer = kind == kind::PARAMETER_PROBLEM && self.code == ERROR_AT_POINTER;
+        let mut header = [0; LONGEST_HEADER];
+        let mut header_length = 20;
+        if let Some((at, route)) = source_route(packet.network()) {
+            if kind == kind::REDIRECT {
+                return Err("is_routed");
+            }
+            // A route that is itself the problem is of no use.
+            if !(reports_pointer && (at..at + route.len()).contains(&pointer.into())) {
+                header_length = reverse_route(route, &mut header);
+            }
+        }
+        let start = header_length + 8;
+        let room = (self.args.mtu as usize).saturating_sub(start);
+        let quoted = packet.network().get(..room).unwrap_or(packet.network());
+        let length = start + quoted.len();
+        let Some(mut answer) = cx.pool().allocate(length) else {
+            cx.count_exhausted();
+            return Ok(None);
+        };
+
+        let Some((to_header, to_message)) = answer.data_mut().split_at_mut_checked(header_length) else {
+            return Ok(None);
+        };
+        to_header.copy_from_slice(header.get(..header_length).unwrap_or(&[]));
+        if let (Some(mut header), Some(asked)) = (Ip4ViewMut::new(to_header), Ip4View::new(packet.network()))
+        {
+            header.set_header_length(header_length);
+            header.set_total_length(length as u16);
+            header.set_identification(self.identification);
+            header.set_ttl(200);
+            header.set_protocol(protocol::ICMP);
+            header.set_source(self.args.src);
+            header.set_destination(asked.source());
+            header.fill_checksum();
+        }
+        self.identification = self.identification.wrapping_add(1);
+        to_message.fill(0);
+        if let Some(place) = to_message.get_mut(8..) {
+            place.copy_from_slice(quoted);
+        }
+        if let Some(mut message) = Icmp4ViewMut::new(to_message) {
+            message.set_kind(kind);
+            message.set_code(self.code);
+            if reports_pointer {
+                message.set_pointer(pointer);
+            } else if kind == kind::REDIRECT {
+                message.set_gateway(packet.destination_ip());
+            } else if kind == kind::UNREACHABLE && self.code == NEEDS_FRAGMENTATION {
+                message.set_next_mtu(self.args.pmtu as u16);
+            }
+            message.fill_checksum();
+        }
+        answer.set_network(0, header_length);
+        let destination = Ip4View::new(answer.data()).map(|header| header.destination());
+        answer.set_destination_ip(destination.unwrap_or(Ipv4Addr::UNSPECIFIED));
+        if self.args.set_fix_anno {
+            answer.set_annotation_u8(annotation::FIX_IP_SRC.offset.into(), 1);
+        }
+        answer.set_timestamp(cx.now());
+        Ok(Some(answer))
+    }
+}
+
+/// The first source-route option of a header whose pointer is sound: its offset, and its bytes.
+fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
+    let end = usize::from(header.first()? & 0xf) * 4;
+    let header = header.get(..end)?;
+    let mut at = 20;
+    loop {
+        match *header.get(at..)? {
+            [OPTION_NOP, ..] => at += 1,
+            [kind, length, ref rest @ ..] if kind != OPTION_END && length >= 2 => {
+                let option = header.get(at..at + usize::from(length))?;
+                let pointer = rest.first().copied().unwrap_or(0);
+                let is_sound =
+                    pointer >= 4 && pointer.is_multiple_of(4) && usize::from(pointer) <= option.len() + 1;
+                if matches!(kind, OPTION_LOOSE_ROUTE | OPTION_STRICT_ROUTE) && is_sound {
+                    return Some((at, option));
+                }
+                at += usize::from(length);
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Writes the part of a source route that lies behind, backwards, into a header's options; returns the header's length.
+fn reverse_route(route: &[u8], header: &mut [u8; LONGEST_HEADER]) -> usize {
+    let (Some(&kind), Some(&pointer)) = (route.first(), route.get(2)) else { return 20 };
+    let hops = route.get(3..usize::from(pointer) - 1).unwrap_or(&[]);
+    let length = 3 + hops.len();
+    let (_, options) = header.split_at_mut(20);
+    if let [to_kind, to_length, to_pointer, to_hops @ ..] = options {
+        (*to_kind, *to_length, *to_pointer) = (kind, length as u8, 4);
+        for (to, hop) in to_hops.chunks_exact_mut(4).zip(hops.rchunks_exact(4)) {
+            to.copy_from_slice(hop);
+        }
+    }
+    (20 + length).next_multiple_of(4).min(LONGEST_HEADER)
+}
+
+impl Filter for ICMPError {
+    type Args = ICMPErrorArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("src", "The messages' source.", |element| element.args.src.to_string()),
+        Handler::write("src", "Sets the messages' source.", |element, cx, value| {
+            element.args.src = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("mtu", "The longest message.", |element| element.args.mtu.to_string()),
+        Handler::write("mtu", "Sets the longest message.", |element, cx, value| {
+            element.args.mtu = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("pmtu", "The longest packet that the path takes.", |element| {
+            element.args.pmtu.to_string()
+        }),
+        Handler::write("pmtu", "Sets the longest packet that the path takes.", |element, cx, value| {
+            element.args.pmtu = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: ICMPErrorArgs, _: &mut Setup) -> Result<ICMPError, SetupError> {
+        if !is_error(args.kind.0) {
+            return Err(SetupError::new(format!("ICMP type {} is not an error type", args.kind.0)));
+        }
+        let code = args
+            .kind
+            .code(&args.code.0)
+            .ok_or_else(|| SetupError::new("argument 2 takes ICMP code (integer between 0 and 255)"))?;
+        Ok(ICMPError { args, code, identification: 1 })
+    }
+
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        match self.answer(cx, &packet) {
+            Ok(Some(answer)) => Verdict::Pass(answer),
+            Ok(None) => Verdict::Taken,
+            Err(reason) => Verdict::Drop(packet, reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_are_reversed() {
+        let mut header = vec![0; 36];
+        header[0] = 0x49;
+        header[20..32].copy_from_slice(&[1, 131, 11, 12, 1, 1, 1, 1, 2, 2, 2, 2]);
+        let (at, route) = source_route(&header).unwrap();
+        assert_eq!((at, route.len()), (21, 11));
+        let mut answer = [0; LONGEST_HEADER];
+        assert_eq!(reverse_route(route, &mut answer), 32);
+        assert_eq!(answer[20..32], [131, 11, 4, 2, 2, 2, 2, 1, 1, 1, 1, 0]);
+        // Nothing of the route has been travelled.
+        header[23] = 4;
+        assert_eq!(reverse_route(source_route(&header).unwrap().1, &mut answer), 24);
+        for (at, value) in [(23, 5), (23, 0), (23, 16), (22, 200), (22, 1), (21, 0)] {
+            let mut wrong = header.clone();
+            wrong[at] = value;
+            assert!(source_route(&wrong).is_none(), "{at}");
+        }
+        assert!(source_route(&[]).is_none() && source_route(&header[..30]).is_none());
+    }
+}

@@ -1,0 +1,138 @@
+//! `CheckIPHeader`: separates packets with sound IPv4 headers.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::{Ip4PrefixOrHost, Problem, Spaced};
+use element::prelude::*;
+
+use super::headercheck::{HeaderCheck, REASONS};
+use super::tally::Tally;
+
+/// Passes packets whose IPv4 header is sound, marks the header, and cuts the packet to the length that it states.
+///
+/// Version, header length, total length and checksum must be right, and with INTERFACES, BADSRC or GOODDST the source
+/// must be one that a router may accept (RFC 1812, 5.3.7). The destination becomes the destination annotation. Other
+/// packets go to output 1, or are dropped as `too_short`, `bad_version`, `bad_header_length`, `bad_length`,
+/// `bad_checksum` or `bad_source`; the first of them is told on the console.
+///
+/// The old syntax is taken as well: a first argument that lists bad sources, to which 0.0.0.0 and 255.255.255.255 are
+/// added, then OFFSET.
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> good :: CheckIPHeader(INTERFACES 10.0.0.2/24)
+///     -> shifted :: CheckIPHeader(OFFSET 4, DETAILS true)
+///     -> Discard;
+/// shifted[1] -> bad :: Counter -> Discard;
+/// ```
+/// ```expect
+/// good.drops = 0
+/// shifted.drops = 2
+/// bad.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "CheckIPHeader",
+    group = "ip",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader"
+)]
+pub struct CheckIPHeaderArgs {
+    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good destinations.
+    interfaces: Option<Spaced<Ip4PrefixOrHost>>,
+    /// Sources that are refused.
+    badsrc: Option<Spaced<Ipv4Addr>>,
+    /// Destinations for which any source will do.
+    gooddst: Option<Spaced<Ipv4Addr>>,
+    /// Whether every refusal is told on the console.
+    #[arg(default = "false")]
+    verbose: bool,
+    /// Whether refusals are counted by reason.
+    #[arg(default = "false")]
+    details: bool,
+    /// Whether the checksum is looked at.
+    #[arg(default = "true")]
+    checksum: bool,
+    /// The offset of the header in bytes, or bad sources in the old syntax.
+    #[arg(position, keyword = "BADSRC*")]
+    first: Option<First>,
+    /// Where the header starts, in bytes.
+    #[arg(position)]
+    offset: Option<u32>,
+}
+
+/// What the first argument without a keyword may be.
+pub(super) enum First {
+    Offset(u32),
+    BadSources(Spaced<Ipv4Addr>),
+}
+
+impl FromArgument for First {
+    const KIND: &'static str = "integer, or IPv4 addresses";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<First, Problem> {
+        u32::from_argument(text, setup)
+            .map(First::Offset)
+            .or_else(|_| Spaced::from_argument(text, setup).map(First::BadSources))
+    }
+}
+
+/// The element.
+pub struct CheckIPHeader {
+    check: HeaderCheck,
+    offset: usize,
+    tally: Tally,
+}
+
+impl CheckIPHeader {
+    /// One of this kind or of its sibling, from what their arguments have in common.
+    pub(super) fn make(
+        mut check: HeaderCheck,
+        first: Option<First>,
+        offset: Option<u32>,
+        tally: Tally,
+    ) -> CheckIPHeader {
+        let mut offset = offset.unwrap_or(0);
+        match first {
+            Some(First::Offset(first)) => offset = first,
+            Some(First::BadSources(list)) => check.set_old_bad_sources(list),
+            None => {}
+        }
+        CheckIPHeader { check, offset: offset as usize, tally }
+    }
+
+    #[inline(always)]
+    pub(super) fn judge(&mut self, cx: &Context, mut packet: Packet) -> Verdict {
+        match self.check.check(&mut packet, self.offset) {
+            Ok(()) => Verdict::Pass(packet),
+            Err(reason) => self.tally.refuse(cx, packet, reason, &format!("{}: IP header", cx.name())),
+        }
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+impl Filter for CheckIPHeader {
+    type Args = CheckIPHeaderArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("drops", "Packets refused.", |check| check.tally.drops()),
+        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |check, _, _| {
+            check.tally.details()
+        }),
+    ];
+
+    fn new(args: CheckIPHeaderArgs, _: &mut Setup) -> Result<CheckIPHeader, SetupError> {
+        let check = HeaderCheck::new(args.checksum, args.interfaces, args.badsrc, args.gooddst);
+        let tally = Tally::new(REASONS, args.verbose, args.details);
+        Ok(CheckIPHeader::make(check, args.first, args.offset, tally))
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        self.judge(cx, packet)
+    }
+}

@@ -1,0 +1,77 @@
+//! `DecIPTTL`: counts a hop.
+
+use element::prelude::*;
+use packet::{Ip4View, Ip4ViewMut};
+
+/// Takes one from the time-to-live of IPv4 packets and updates the checksum.
+///
+/// A packet that has at most one hop left goes unchanged to output 1, usually an `ICMPError`, or is dropped as
+/// `ttl_expired`. One without a marked header is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(DATA \<4500001400000000021100000a0000010a000002>, LIMIT 3, STOP true)
+///     -> MarkIPHeader -> first :: DecIPTTL -> second :: DecIPTTL -> Discard;
+/// ```
+/// ```expect
+/// first.drops = 0
+/// second.drops = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "DecIPTTL",
+    group = "ip",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "ICMPError, CheckIPHeader"
+)]
+pub struct DecIPTTLArgs {
+    /// Whether it does anything.
+    #[arg(default = "true")]
+    active: bool,
+    /// Whether packets to multicast addresses are changed as well.
+    #[arg(default = "true")]
+    multicast: bool,
+}
+
+/// The element.
+pub struct DecIPTTL {
+    args: DecIPTTLArgs,
+    drops: u64,
+}
+
+impl Filter for DecIPTTL {
+    type Args = DecIPTTLArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("drops", "Packets that had no hop left.", |element| element.drops.to_string()),
+        Handler::read("active", "Whether it does anything.", |element| element.args.active.to_string()),
+        Handler::write("active", "Switches it on or off.", |element, cx, value| {
+            element.args.active = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: DecIPTTLArgs, _: &mut Setup) -> Result<DecIPTTL, SetupError> {
+        Ok(DecIPTTL { args, drops: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if !self.args.active {
+            return Verdict::Pass(packet);
+        }
+        let Some(header) = Ip4View::new(packet.network()) else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        if !self.args.multicast && header.destination().is_multicast() {
+            return Verdict::Pass(packet);
+        }
+        if header.ttl() <= 1 {
+            self.drops += 1;
+            return Verdict::Divert(packet, "ttl_expired");
+        }
+        if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
+            header.decrement_ttl();
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,38 @@
+//! Where an encapsulation sends packets.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::Problem;
+use element::prelude::*;
+
+/// An address, or `DST_ANNO` for each packet's destination annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Address(Ipv4Addr),
+    Annotation,
+}
+
+impl Destination {
+    /// The destination of one packet, which becomes its annotation.
+    #[inline]
+    pub(crate) fn of(self, packet: &mut Packet) -> Ipv4Addr {
+        match self {
+            Destination::Address(address) => {
+                packet.set_destination_ip(address);
+                address
+            }
+            Destination::Annotation => packet.destination_ip(),
+        }
+    }
+}
+
+impl FromArgument for Destination {
+    const KIND: &'static str = "IPv4 address or `DST_ANNO`";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Destination, Problem> {
+        if text == "DST_ANNO" {
+            return Ok(Destination::Annotation);
+        }
+        Ipv4Addr::from_argument(text, setup).map(Destination::Address)
+    }
+}

@@ -1,0 +1,63 @@
+//! `FixIPSrc`: gives packets that ask for it the router's source address.
+
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use packet::{Ip4View, Ip4ViewMut, annotation};
+
+/// Sets the IPv4 source of packets whose fix-source annotation is set, computes the checksum and clears the annotation.
+///
+/// Elements such as `ICMPError` set the annotation, because only at the outgoing interface it is known which of the
+/// router's addresses must be the source. Other packets, and those without a marked header, pass as they are.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> SetAnnoByte(FIX_IP_SRC, 1)
+///     -> FixIPSrc(10.9.9.9)
+///     -> check :: CheckIPHeader(BADSRC 10.9.9.9, DETAILS true)
+///     -> Discard;
+/// ```
+/// ```expect
+/// check.drops = 2
+/// ```
+#[derive(Args)]
+#[element(name = "FixIPSrc", group = "ip", commutes, see = "ICMPError")]
+pub struct FixIPSrcArgs {
+    /// The source address to set.
+    #[arg(position)]
+    ipaddr: Ipv4Addr,
+}
+
+/// The element.
+pub struct FixIPSrc {
+    source: Ipv4Addr,
+}
+
+/// Gives a packet that asks for it its source address; returns whether it did.
+#[inline]
+pub(super) fn fix_source(packet: &mut Packet, source: Ipv4Addr) -> bool {
+    const PLACE: usize = annotation::FIX_IP_SRC.offset as usize;
+    if packet.annotation_u8(PLACE) == 0 || Ip4View::new(packet.network()).is_none() {
+        return false;
+    }
+    packet.set_annotation_u8(PLACE, 0);
+    if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
+        header.set_source(source);
+        header.fill_checksum();
+    }
+    true
+}
+
+impl Filter for FixIPSrc {
+    type Args = FixIPSrcArgs;
+
+    fn new(args: FixIPSrcArgs, _: &mut Setup) -> Result<FixIPSrc, SetupError> {
+        Ok(FixIPSrc { source: args.ipaddr })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        fix_source(&mut packet, self.source);
+        Verdict::Pass(packet)
+    }
+}

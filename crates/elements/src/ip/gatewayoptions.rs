@@ -1,0 +1,207 @@
+//! What a router does with the options of an IPv4 header that passes it (RFC 791, RFC 1812, 5.2.4).
+
+use core::net::Ipv4Addr;
+
+use packet::Timestamp;
+use packet::view::ip4::{OPTION_END, OPTION_NOP, OPTION_RECORD_ROUTE, OPTION_TIMESTAMP};
+
+/// The router's part in the options.
+pub(crate) struct Router<'a> {
+    /// Its address on the interface that the packet leaves by.
+    pub(crate) address: Ipv4Addr,
+    /// Its other addresses.
+    pub(crate) others: &'a [Ipv4Addr],
+    /// The time of day to record.
+    pub(crate) now: Timestamp,
+}
+
+/// Which options a header has that concern a router.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// None, and all are well formed.
+    Nothing,
+    /// Some: the header must be written.
+    Write,
+    /// The byte at this offset of the header is wrong before anything is to be written.
+    Fault(u8),
+}
+
+/// One option: where it begins in the header, its kind and its length.
+struct Place {
+    at: usize,
+    kind: u8,
+    length: usize,
+}
+
+/// The option at `at`; `Ok(None)` at the end, `Err` with the offset of a wrong byte.
+fn option(header: &[u8], mut at: usize) -> Result<Option<Place>, u8> {
+    loop {
+        match header.get(at) {
+            None | Some(&OPTION_END) => return Ok(None),
+            Some(&OPTION_NOP) => at += 1,
+            Some(&kind) => {
+                let length = header.get(at + 1).copied().map_or(0, usize::from);
+                if length < 2 || at + length > header.len() {
+                    return Err((at + 1) as u8);
+                }
+                return Ok(Some(Place { at, kind, length }));
+            }
+        }
+    }
+}
+
+/// Looks at the options of a header, given up to the end of its options, without writing.
+pub(crate) fn look(header: &[u8]) -> Outlook {
+    let mut at = 20;
+    loop {
+        match option(header, at) {
+            Ok(None) => return Outlook::Nothing,
+            Ok(Some(Place { kind: OPTION_RECORD_ROUTE | OPTION_TIMESTAMP, .. })) => return Outlook::Write,
+            Ok(Some(place)) => at = place.at + place.length,
+            Err(at) => return Outlook::Fault(at),
+        }
+    }
+}
+
+impl Router<'_> {
+    /// Records route and time in the options of a header that `bytes` begin with, `length` bytes long. Returns whether
+    /// anything was to be done; `Err` has the offset of the byte that is wrong.
+    pub(crate) fn process(&self, bytes: &mut [u8], length: usize) -> Result<bool, u8> {
+        let mut done = false;
+        let mut at = 20;
+        let length = length.min(bytes.len());
+        while let Some(place) = option(&bytes[..length], at)? {
+            // A pointer or flag byte that an option is too short for is the one behind it, as the option claims it.
+            let Some(rest) = bytes.get_mut(place.at..) else { break };
+            let fault = match place.kind {
+                OPTION_RECORD_ROUTE => self.record_route(rest, place.length).err(),
+                OPTION_TIMESTAMP => self.record_time(rest, place.length).err(),
+                _ => {
+                    at = place.at + place.length;
+                    continue;
+                }
+            };
+            if let Some(offset) = fault {
+                return Err((place.at + offset) as u8);
+            }
+            done = true;
+            at = place.at + place.length;
+        }
+        Ok(done)
+    }
+
+    fn record_route(&self, option: &mut [u8], length: usize) -> Result<(), usize> {
+        let pointer = option.get(2).copied().unwrap_or(0);
+        let at = usize::from(pointer).wrapping_sub(1);
+        if at >= 3 && at.saturating_add(4) <= length {
+            put(option, at, self.address.octets());
+            put(option, 2, [pointer.wrapping_add(4)]);
+        } else if at != length {
+            return Err(2);
+        }
+        Ok(())
+    }
+
+    fn record_time(&self, option: &mut [u8], length: usize) -> Result<(), usize> {
+        let pointer = option.get(2).copied().unwrap_or(0);
+        let flags = option.get(3).copied().unwrap_or(0);
+        let at = usize::from(pointer).saturating_sub(1);
+        if at < 4 {
+            return Err(2);
+        }
+        let milliseconds = self.time_of_day().to_be_bytes();
+        match flags & 0xf {
+            0 if at + 4 <= length => {
+                put(option, at, milliseconds);
+                put(option, 2, [pointer.wrapping_add(4)]);
+            }
+            1 if at + 8 <= length => {
+                put(option, at, self.address.octets());
+                put(option, at + 4, milliseconds);
+                put(option, 2, [pointer.wrapping_add(8)]);
+            }
+            // No room: the router counts itself in the overflow nibble, as long as that can count.
+            0 | 1 if flags < 0xf0 => put(option, 3, [flags + 0x10]),
+            3 if at + 8 <= length => {
+                let address =
+                    option.get(at..).and_then(|rest| rest.first_chunk::<4>()).map(|a| Ipv4Addr::from(*a));
+                if address.is_some_and(|a| a == self.address || self.others.contains(&a)) {
+                    put(option, at + 4, milliseconds);
+                    put(option, 2, [pointer.wrapping_add(8)]);
+                }
+            }
+            _ => return Err(3),
+        }
+        Ok(())
+    }
+
+    /// Milliseconds since midnight, universal time.
+    fn time_of_day(&self) -> u32 {
+        let milliseconds = self.now.millis();
+        milliseconds.rem_euclid(86_400_000) as u32
+    }
+}
+
+fn put<const LENGTH: usize>(bytes: &mut [u8], at: usize, value: [u8; LENGTH]) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+        *place = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    const ROUTER: Router = Router {
+        address: Ipv4Addr::new(9, 9, 9, 9),
+        others: &[Ipv4Addr::new(8, 8, 8, 8)],
+        now: Timestamp::from_parts(86_401, 7_000_000),
+    };
+
+    #[track_caller]
+    fn check(options: &[u8], result: Result<bool, u8>, after: &[u8]) {
+        let mut bytes = vec![0; 20];
+        bytes.extend(options);
+        let length = bytes.len();
+        assert_eq!(ROUTER.process(&mut bytes, length), result);
+        assert_eq!(bytes[20..], *after);
+    }
+
+    #[test]
+    fn routes_are_recorded() {
+        check(&[1, 7, 7, 4, 0, 0, 0, 0], Ok(true), &[1, 7, 7, 8, 9, 9, 9, 9]);
+        check(&[7, 7, 8, 1, 2, 3, 4, 0], Ok(true), &[7, 7, 8, 1, 2, 3, 4, 0]);
+        check(&[7, 7, 6, 1, 2, 3, 4, 0], Err(22), &[7, 7, 6, 1, 2, 3, 4, 0]);
+        check(&[7, 7, 0, 1, 2, 3, 4, 0], Err(22), &[7, 7, 0, 1, 2, 3, 4, 0]);
+        check(&[7, 9, 4, 0, 0, 0, 0, 0], Err(21), &[7, 9, 4, 0, 0, 0, 0, 0]);
+        check(&[148, 4, 0, 0], Ok(false), &[148, 4, 0, 0]);
+        check(&[1, 1, 1, 7], Err(24), &[1, 1, 1, 7]);
+    }
+
+    #[test]
+    fn times_are_recorded() {
+        check(&[68, 8, 5, 0, 0, 0, 0, 0], Ok(true), &[68, 8, 9, 0, 0, 0, 3, 0xef]);
+        check(&[68, 8, 9, 0, 1, 2, 3, 4], Ok(true), &[68, 8, 9, 0x10, 1, 2, 3, 4]);
+        check(&[68, 8, 9, 0xf0, 1, 2, 3, 4], Err(23), &[68, 8, 9, 0xf0, 1, 2, 3, 4]);
+        check(&[68, 8, 4, 0, 1, 2, 3, 4], Err(22), &[68, 8, 4, 0, 1, 2, 3, 4]);
+        check(&[68, 8, 5, 2, 1, 2, 3, 4], Err(23), &[68, 8, 5, 2, 1, 2, 3, 4]);
+        check(&[68, 12, 5, 1, 0, 0, 0, 0, 0, 0, 0, 0], Ok(true), &[68, 12, 13, 1, 9, 9, 9, 9, 0, 0, 3, 0xef]);
+        check(&[68, 12, 5, 3, 8, 8, 8, 8, 0, 0, 0, 0], Ok(true), &[68, 12, 13, 3, 8, 8, 8, 8, 0, 0, 3, 0xef]);
+        check(&[68, 12, 5, 3, 7, 8, 8, 8, 0, 0, 0, 0], Ok(true), &[68, 12, 5, 3, 7, 8, 8, 8, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn any_bytes_will_do() {
+        let mut random = crate::random::Random::new(5);
+        for _ in 0..20_000 {
+            let length = 20 + random.below(41) as usize;
+            let mut bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+            for at in (20..length).step_by(5) {
+                bytes[at] = [0, 1, 7, 68, 131][random.below(5) as usize];
+            }
+            let _ = (look(&bytes), ROUTER.process(&mut bytes, length));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `GetIPAddress`: takes the next hop's address from the packet.
+
+use element::arguments::{Annotation, Word};
+use element::prelude::*;
+use packet::Ip4View;
+
+/// Copies an IPv4 address from the packet to the destination annotation, or to another one.
+///
+/// The address is the four bytes at OFFSET, or with `IP src` or `IP dst` a field of the marked header. One of the two
+/// must be given.
+///
+/// ## Differences
+///
+/// Where the packet has no such bytes, the address is 0.0.0.0.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> GetIPAddress(12) -> StoreIPAddress(16) -> SetIPChecksum
+///     -> CheckIPHeader(BADSRC 10.0.0.1, GOODDST 10.0.0.1)
+///     -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "GetIPAddress",
+    group = "ip",
+    commutes,
+    see = "ARPQuerier, StaticIPLookup, SetIPAddress, StoreIPAddress"
+)]
+pub struct GetIPAddressArgs {
+    /// Where the address is, in bytes from the start of the packet.
+    #[arg(position)]
+    offset: Option<u32>,
+    /// Where the address goes.
+    #[arg(position, default = "0")]
+    anno: Annotation<4>,
+    /// Which address of the marked header to take: `src` or `dst`.
+    ip: Option<Word>,
+}
+
+/// The element.
+pub struct GetIPAddress {
+    from: From,
+    annotation: usize,
+}
+
+enum From {
+    Offset(usize),
+    Source,
+    Destination,
+}
+
+impl Filter for GetIPAddress {
+    type Args = GetIPAddressArgs;
+
+    fn new(args: GetIPAddressArgs, _: &mut Setup) -> Result<GetIPAddress, SetupError> {
+        let from = match (args.offset, args.ip.as_ref().map(|Word(word)| word.as_str())) {
+            (Some(offset), None) => From::Offset(offset as usize),
+            (None, Some("src")) => From::Source,
+            (None, Some("dst")) => From::Destination,
+            (None, Some(_)) => return Err(SetupError::new("bad IP")),
+            _ => return Err(SetupError::new("set one of OFFSET, IP")),
+        };
+        Ok(GetIPAddress { from, annotation: args.anno.0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let octets = match self.from {
+            From::Offset(offset) => packet.data().get(offset..).and_then(|rest| rest.first_chunk()).copied(),
+            From::Source => Ip4View::new(packet.network()).map(|header| header.source().octets()),
+            From::Destination => Ip4View::new(packet.network()).map(|header| header.destination().octets()),
+        };
+        packet.set_annotation_u32(self.annotation, u32::from_ne_bytes(octets.unwrap_or([0; 4])));
+        Verdict::Pass(packet)
+    }
+}

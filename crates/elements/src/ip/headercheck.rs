@@ -1,0 +1,147 @@
+//! The check of IPv4 headers that several elements share.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::{Ip4PrefixOrHost, Spaced};
+use element::prelude::*;
+use packet::view::ip4::{Fault, View};
+
+use super::tally::Reason;
+
+/// What can be wrong, in the order of `drop_details`.
+pub(crate) static REASONS: &[Reason] = &[
+    Reason { text: "tiny packet", drop: "too_short" },
+    Reason { text: "bad IP version", drop: "bad_version" },
+    Reason { text: "bad IP header length", drop: "bad_header_length" },
+    Reason { text: "bad IP length", drop: "bad_length" },
+    Reason { text: "bad IP checksum", drop: "bad_checksum" },
+    Reason { text: "bad source address", drop: "bad_source" },
+];
+
+const BAD_SOURCE: usize = 5;
+
+/// Which headers are sound.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeaderCheck {
+    /// Whether the checksum is looked at.
+    pub(crate) checksum: bool,
+    /// Sources that are refused.
+    pub(crate) bad_sources: Vec<Ipv4Addr>,
+    /// Destinations that make up for a bad source.
+    pub(crate) good_destinations: Vec<Ipv4Addr>,
+}
+
+/// The two broadcast addresses that are never a source.
+const BROADCASTS: [Ipv4Addr; 2] = [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST];
+
+impl HeaderCheck {
+    /// From the keywords that name addresses; `interfaces` stands for itself, `BADSRC` and `GOODDST` replace what it says.
+    pub(crate) fn new(
+        checksum: bool,
+        interfaces: Option<Spaced<Ip4PrefixOrHost>>,
+        bad_sources: Option<Spaced<Ipv4Addr>>,
+        good_destinations: Option<Spaced<Ipv4Addr>>,
+    ) -> HeaderCheck {
+        let mut check = HeaderCheck { checksum, ..HeaderCheck::default() };
+        if let Some(Spaced(interfaces)) = interfaces {
+            for Ip4PrefixOrHost(interface) in interfaces {
+                let broadcast = interface.network().to_bits() | !interface.mask.to_bits();
+                check.bad_sources.push(Ipv4Addr::from_bits(broadcast));
+                check.good_destinations.push(interface.address);
+            }
+            check.bad_sources.extend(BROADCASTS);
+        }
+        if let Some(Spaced(list)) = bad_sources {
+            check.bad_sources = list;
+        }
+        if let Some(Spaced(list)) = good_destinations {
+            check.good_destinations = list;
+        }
+        check
+    }
+
+    /// Sets the bad sources from the positional list of the old syntax, which implies the broadcast addresses.
+    pub(crate) fn set_old_bad_sources(&mut self, Spaced(mut list): Spaced<Ipv4Addr>) {
+        list.extend(BROADCASTS);
+        self.bad_sources = list;
+    }
+
+    /// Checks the header at `offset`. A packet with a sound one is marked, cut to the header's length and annotated with
+    /// the destination; else the place of the fault among [`REASONS`] is returned.
+    #[inline]
+    pub(crate) fn check(&self, packet: &mut Packet, offset: usize) -> Result<(), usize> {
+        let bytes = packet.data().get(offset..).unwrap_or(&[]);
+        let header = View::check(bytes, self.checksum).map_err(place)?;
+        let (length, header_length) = (usize::from(header.total_length()), header.header_length());
+        let destination = header.destination();
+        if self.bad_sources.contains(&header.source()) && !self.good_destinations.contains(&destination) {
+            return Err(BAD_SOURCE);
+        }
+        packet.set_network(offset as isize, header_length);
+        packet.truncate(offset + length);
+        packet.set_destination_ip(destination);
+        Ok(())
+    }
+}
+
+#[cold]
+fn place(fault: Fault) -> usize {
+    match fault {
+        Fault::TooShort => 0,
+        Fault::Version => 1,
+        Fault::HeaderLength => 2,
+        Fault::TotalLength => 3,
+        Fault::Checksum => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::{Ip4ViewMut, Pool};
+
+    fn datagram(length: u16, source: [u8; 4]) -> Vec<u8> {
+        let mut bytes = vec![0; 30];
+        let mut header = Ip4ViewMut::new(&mut bytes).unwrap();
+        header.set_header_length(20);
+        header.set_total_length(length);
+        header.set_source(source.into());
+        header.set_destination(Ipv4Addr::new(10, 0, 0, 9));
+        header.fill_checksum();
+        bytes
+    }
+
+    #[test]
+    fn marks_and_cuts() {
+        let pool = Pool::new(4);
+        let check = HeaderCheck { checksum: true, ..HeaderCheck::default() };
+        let mut framed = vec![0; 14];
+        framed.extend(datagram(24, [10, 0, 0, 1]));
+        let mut packet = pool.packet(&framed).unwrap();
+        assert_eq!(check.check(&mut packet, 14), Ok(()));
+        assert_eq!(
+            (packet.len(), packet.network_offset(), packet.network_header_length()),
+            (38, Some(14), 20)
+        );
+        assert_eq!(packet.destination_ip(), Ipv4Addr::new(10, 0, 0, 9));
+    }
+
+    #[test]
+    fn refuses() {
+        let pool = Pool::new(4);
+        let mut check = HeaderCheck { checksum: true, ..HeaderCheck::default() };
+        let judge = |bytes: &[u8], offset| check.check(&mut pool.packet(bytes).unwrap(), offset);
+        let sound = datagram(30, [10, 0, 0, 1]);
+        assert_eq!(judge(&sound, 11), Err(0));
+        assert_eq!(judge(&sound, usize::MAX), Err(0));
+        assert_eq!(judge(&[], 0), Err(0));
+        assert_eq!(judge(&sound, 1), Err(1));
+        assert_eq!(judge(&datagram(31, [10, 0, 0, 1]), 0), Err(3));
+        assert_eq!(judge(&datagram(19, [10, 0, 0, 1]), 0), Err(3));
+        check.set_old_bad_sources(Spaced(Vec::new()));
+        let mut broadcast = pool.packet(&datagram(30, [255; 4])).unwrap();
+        assert_eq!(check.check(&mut broadcast, 0), Err(BAD_SOURCE));
+        check.good_destinations.push(Ipv4Addr::new(10, 0, 0, 9));
+        assert_eq!(check.check(&mut broadcast, 0), Ok(()));
+    }
+}

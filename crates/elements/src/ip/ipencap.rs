@@ -1,0 +1,132 @@
+//! `IPEncap`: wraps packets in IPv4.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::{IpProtocol, Word};
+use element::prelude::*;
+use packet::view::ip4::DONT_FRAGMENT;
+
+use super::destination::Destination;
+use super::template::HeaderTemplate;
+
+/// Puts an IPv4 header in front of each packet, with the same protocol and addresses for all.
+///
+/// The destination becomes the destination annotation; with DST `DST_ANNO` it is taken from there instead. The
+/// identification counts from 0.
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
+///     -> e :: IPEncap(ipip, 10.0.0.1, 10.0.0.2, TTL 3, DSCP 46)
+///     -> CheckIPHeader -> DecIPTTL -> DecIPTTL -> last :: DecIPTTL
+///     -> Discard;
+/// ```
+/// ```expect
+/// e.src = 10.0.0.1
+/// e.dst = 10.0.0.2
+/// last.drops = 2
+/// ```
+#[derive(Args)]
+#[element(name = "IPEncap", group = "ip", see = "UDPIPEncap, StripIPHeader")]
+pub struct IPEncapArgs {
+    /// The protocol of the packets, by number or name.
+    #[arg(position)]
+    proto: IpProtocol,
+    /// The source address.
+    #[arg(position)]
+    src: Ipv4Addr,
+    /// The destination address, or `DST_ANNO`.
+    #[arg(position)]
+    dst: Destination,
+    /// The type-of-service byte; excludes DSCP, ECT and CE.
+    tos: Option<u8>,
+    /// The time to live.
+    #[arg(default = "250")]
+    ttl: u8,
+    /// The differentiated services code point, 0 to 63.
+    dscp: Option<u32>,
+    /// Whether the transport is capable of congestion notification; `2` for the second such mark.
+    #[arg(default = "false")]
+    ect: Word,
+    /// Whether congestion is marked.
+    #[arg(default = "false")]
+    ce: bool,
+    /// Whether fragmentation is forbidden.
+    #[arg(default = "false")]
+    df: bool,
+}
+
+/// The element.
+pub struct IPEncap {
+    source: Ipv4Addr,
+    destination: Destination,
+    header: HeaderTemplate,
+}
+
+impl IPEncapArgs {
+    /// The type-of-service byte that the arguments add up to.
+    fn type_of_service(&self, setup: &Setup) -> Result<u8, SetupError> {
+        let ect = match self.ect.0.as_str() {
+            "2" => 2,
+            text => bool::from_argument(text, setup)
+                .map(u8::from)
+                .map_err(|_| SetupError::new(format!("bad ECT value '{text}'")))?,
+        };
+        if self.tos.is_some() && self.dscp.is_some() {
+            return Err(SetupError::new("cannot set both TOS and DSCP"));
+        }
+        if self.tos.is_some() && (ect > 0 || self.ce) {
+            return Err(SetupError::new("cannot set both TOS and ECN bits"));
+        }
+        if ect > 0 && self.ce {
+            return Err(SetupError::new("can set at most one ECN option"));
+        }
+        let dscp = self.dscp.unwrap_or(0);
+        if dscp > 63 {
+            return Err(SetupError::new("DSCP too large; max 63"));
+        }
+        let ecn = if self.ce { 3 } else { ect };
+        Ok(self.tos.unwrap_or((dscp << 2) as u8) | ecn)
+    }
+}
+
+impl Filter for IPEncap {
+    type Args = IPEncapArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("src", "The source address.", |element| element.source.to_string()),
+        Handler::write("src", "Sets the source address.", |element, cx, value| {
+            element.source = cx.argument(value)?;
+            element.header.set_source(element.source);
+            Ok(())
+        }),
+        Handler::read("dst", "The destination address, or `DST_ANNO`.", |element| {
+            match element.destination {
+                Destination::Address(address) => address.to_string(),
+                Destination::Annotation => "DST_ANNO".to_string(),
+            }
+        }),
+        Handler::write("dst", "Sets the destination address, or `DST_ANNO`.", |element, cx, value| {
+            element.destination = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: IPEncapArgs, setup: &mut Setup) -> Result<IPEncap, SetupError> {
+        let tos = args.type_of_service(setup)?;
+        let fragment = if args.df { DONT_FRAGMENT } else { 0 };
+        let header = HeaderTemplate::new(args.proto.0, args.src).with(tos, fragment, args.ttl);
+        Ok(IPEncap { source: args.src, destination: args.dst, header })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if packet.prepend(20).is_none() {
+            return Verdict::Drop(packet, "too_long");
+        }
+        let destination = self.destination.of(&mut packet);
+        let bytes = packet.data_mut();
+        let length = bytes.len() as u16;
+        self.header.write(bytes, length, destination);
+        packet.set_network(0, 20);
+        Verdict::Pass(packet)
+    }
+}

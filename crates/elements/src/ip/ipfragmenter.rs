@@ -1,0 +1,229 @@
+//! `IPFragmenter`: cuts IPv4 packets to a size.
+
+use element::prelude::*;
+use packet::view::ip4::{DONT_FRAGMENT, MORE_FRAGMENTS, OPTION_END, OPTION_NOP};
+use packet::{HEADROOM, Ip4View, Ip4ViewMut};
+
+/// Cuts IPv4 packets longer than MTU into fragments, sent in order from the first on.
+///
+/// Length counts from the marked IPv4 header; what lies before it stays with the first fragment only. Later fragments
+/// have the options that RFC 791 wants copied, and all annotations. A packet that must not be fragmented, or whose header
+/// leaves no room for data, goes unchanged to output 1, usually `ICMPError(..., unreachable, needfrag)`, or is dropped
+/// as `dont_fragment`; the first five are told on the console.
+/// ```click
+/// InfiniteSource(LENGTH 100, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> f :: IPFragmenter(60) -> CheckIPHeader -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// f.fragments = 6
+/// f.drops = 0
+/// c.count = 6
+/// c.byte_count = 336
+/// ```
+#[derive(Args)]
+#[element(
+    name = "IPFragmenter",
+    group = "ip",
+    ports = "1/1-2",
+    processing = "h/h",
+    commutes,
+    see = "ICMPError, CheckLength"
+)]
+pub struct IPFragmenterArgs {
+    /// The longest packet that passes whole, in bytes; at least 8.
+    #[arg(position)]
+    mtu: u32,
+    /// Whether packets may forbid fragmentation; else they are given a random identification and cut.
+    #[arg(position, default = "true")]
+    honor_df: bool,
+    /// Whether every packet that goes to output 1 is told on the console.
+    #[arg(position, default = "false")]
+    verbose: bool,
+    /// Room in front of the fragments, in bytes; by default the usual one.
+    headroom: Option<u32>,
+}
+
+/// The element.
+pub struct IPFragmenter {
+    args: IPFragmenterArgs,
+    fragments: u64,
+    drops: u64,
+}
+
+/// Refusals that are told on the console without VERBOSE.
+const TOLD: u64 = 5;
+
+/// The longest header of IPv4.
+const LONGEST_HEADER: usize = 60;
+
+impl IPFragmenter {
+    #[cold]
+    fn refuse(&mut self, cx: &Context, packet: Packet) -> Verdict {
+        if (self.args.verbose || self.drops < TOLD)
+            && let Some(header) = Ip4View::new(packet.network())
+        {
+            let (source, destination, length) = (header.source(), header.destination(), packet.len());
+            cx.say(&format!("IPFragmenter({}) DF {source} {destination} len={length}", self.args.mtu));
+        }
+        self.drops += 1;
+        Verdict::Divert(packet, "dont_fragment")
+    }
+
+    fn fragment(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(header) = Ip4View::new(packet.network()) else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        let (old_field, header_length) = (header.fragment(), header.header_length());
+        let Some(header_end) =
+            (header_length >= 20).then_some(header_length).filter(|end| *end <= packet.network().len())
+        else {
+            return Verdict::Drop(packet, "bad_header_length");
+        };
+        let room = (self.args.mtu as usize).saturating_sub(header_end) & !7;
+        if (self.args.honor_df && old_field & DONT_FRAGMENT != 0) || room < 8 {
+            return self.refuse(cx, packet);
+        }
+        let length = usize::from(header.total_length()).saturating_sub(header_end);
+        let random = if old_field & DONT_FRAGMENT != 0 { Some(cx.random() as u16) } else { None };
+        let field = (old_field & !DONT_FRAGMENT) | MORE_FRAGMENTS;
+        if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
+            if let Some(random) = random {
+                header.set_identification(random);
+            }
+            header.set_fragment(field);
+            header.set_total_length((header_end + room) as u16);
+            header.fill_checksum();
+        }
+        let excess = packet.network().len().saturating_sub(header_end + room);
+        if let Some(mut first) = cx.duplicate(&packet) {
+            first.truncate_by(excess);
+            self.fragments += 1;
+            cx.send(0, first);
+        }
+
+        let mut template = [0; LONGEST_HEADER];
+        let header_length = later_header(packet.network(), header_end, &mut template);
+        let step = (self.args.mtu as usize - header_length) & !7;
+        let mut at = room;
+        while let Some(data) =
+            packet.network().get(header_end + at..).filter(|data| !data.is_empty() && at < length)
+        {
+            let size = step.min(length - at).min(data.len());
+            let is_last = at + size >= length && old_field & MORE_FRAGMENTS == 0;
+            let field = field.wrapping_add((at / 8) as u16) & if is_last { !MORE_FRAGMENTS } else { 0xffff };
+            if let Some(fragment) = self.later(cx, &packet, &template[..header_length], &data[..size], field)
+            {
+                self.fragments += 1;
+                cx.send(0, fragment);
+            }
+            at += size;
+        }
+        Verdict::Taken
+    }
+
+    /// A fragment but the first, of a header and data.
+    fn later(
+        &self,
+        cx: &mut Context,
+        whole: &Packet,
+        header: &[u8],
+        data: &[u8],
+        field: u16,
+    ) -> Option<Packet> {
+        let headroom = self.args.headroom.map_or(HEADROOM, |headroom| headroom as usize);
+        let length = header.len() + data.len();
+        let Some(mut fragment) = cx.pool().allocate_with(headroom, length) else {
+            cx.count_exhausted();
+            return None;
+        };
+        let (to_header, to_data) = fragment.data_mut().split_at_mut_checked(header.len())?;
+        to_header.copy_from_slice(header);
+        to_data.copy_from_slice(data);
+        fragment.set_network(0, header.len());
+        if let Some(mut header) = Ip4ViewMut::new(fragment.data_mut()) {
+            header.set_fragment(field);
+            header.set_total_length(length as u16);
+            header.fill_checksum();
+        }
+        fragment.copy_annotations(whole);
+        Some(fragment)
+    }
+}
+
+/// Makes the header of the fragments after the first from that of the whole; returns its length.
+fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; LONGEST_HEADER]) -> usize {
+    let mut length = 20;
+    if let (Some(from), Some(to)) = (whole.get(..20), header.get_mut(..20)) {
+        to.copy_from_slice(from);
+    }
+    let mut options = whole.get(20..header_end).unwrap_or(&[]);
+    loop {
+        match *options {
+            [OPTION_NOP, ref rest @ ..] => options = rest,
+            [kind, size, ..] if kind != OPTION_END && size >= 2 => {
+                let Some((option, rest)) = options.split_at_checked(size.into()) else { break };
+                // The highest bit of the kind says that every fragment has a copy.
+                if kind & 0x80 != 0
+                    && let Some(place) = header.get_mut(length..length + option.len())
+                {
+                    place.copy_from_slice(option);
+                    length += option.len();
+                }
+                options = rest;
+            }
+            _ => break,
+        }
+    }
+    length = length.next_multiple_of(4);
+    header[0] = 0x40 | (length / 4) as u8;
+    length
+}
+
+impl Filter for IPFragmenter {
+    type Args = IPFragmenterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("drops", "Packets too long that could not be cut.", |element| {
+            element.drops.to_string()
+        }),
+        Handler::read("fragments", "Fragments sent.", |element| element.fragments.to_string()),
+    ];
+
+    fn new(args: IPFragmenterArgs, _: &mut Setup) -> Result<IPFragmenter, SetupError> {
+        if args.mtu < 8 {
+            return Err(SetupError::new("MTU must be at least 8"));
+        }
+        Ok(IPFragmenter { args, fragments: 0, drops: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        if packet.network().len() <= self.args.mtu as usize {
+            return Verdict::Pass(packet);
+        }
+        self.fragment(cx, packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_later_fragments() {
+        let check = |options: &[u8], expected: &[u8]| {
+            let mut whole = vec![0x40; 20];
+            whole.extend(options);
+            let mut header = [0; LONGEST_HEADER];
+            let length = later_header(&whole, whole.len(), &mut header);
+            assert_eq!(header[20..length], *expected, "{options:?}");
+            assert_eq!(usize::from(header[0] & 0xf) * 4, length);
+        };
+        check(&[], &[]);
+        check(&[1, 148, 4, 0, 0, 7, 3, 4], &[148, 4, 0, 0]);
+        check(&[131, 7, 4, 1, 2, 3, 4, 0], &[131, 7, 4, 1, 2, 3, 4, 0]);
+        for broken in [&[148, 1, 0, 0][..], &[148, 9, 0, 0], &[1, 1, 1, 148], &[0, 148, 4, 0, 0, 0, 0, 0]] {
+            check(broken, &[]);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `MarkIPHeader`: says where the IPv4 header is.
+
+use element::prelude::*;
+
+/// Marks the IPv4 header at OFFSET, without looking at more of it than its length.
+///
+/// Nothing is checked, cut or annotated: that is what `CheckIPHeader` does.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> MarkIPHeader
+///     -> StripIPHeader
+///     -> CheckLength(16)
+///     -> c :: Counter
+///     -> Discard;
+/// ```
+/// ```expect
+/// c.byte_count = 32
+/// ```
+#[derive(Args)]
+#[element(
+    name = "MarkIPHeader",
+    group = "ip",
+    commutes,
+    see = "CheckIPHeader, CheckIPHeader2, StripIPHeader"
+)]
+pub struct MarkIPHeaderArgs {
+    /// Where the header starts, in bytes.
+    #[arg(position, default = "0")]
+    offset: u32,
+}
+
+/// The element.
+pub struct MarkIPHeader {
+    offset: usize,
+}
+
+impl Filter for MarkIPHeader {
+    type Args = MarkIPHeaderArgs;
+
+    fn new(args: MarkIPHeaderArgs, _: &mut Setup) -> Result<MarkIPHeader, SetupError> {
+        Ok(MarkIPHeader { offset: args.offset as usize })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let first = packet.data().get(self.offset).copied().unwrap_or(0);
+        packet.set_network(self.offset as isize, usize::from(first & 0xf) * 4);
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,65 @@
+//! `SetIPChecksum`: computes the checksum of IPv4 headers.
+
+use element::prelude::*;
+use packet::Ip4ViewMut;
+
+/// Computes the checksum of the marked IPv4 header, or of one at the start of the packet, and writes it.
+///
+/// Elements that change headers keep the checksum right by themselves. A packet that is no IPv4 packet, or shorter than its
+/// header, is dropped as `bad_header_length`; the first is told on the console.
+/// ```click
+/// InfiniteSource(DATA \<4500001400000000401100000a0000010a000002>, LIMIT 2, STOP true)
+///     -> s :: SetIPChecksum -> c :: CheckIPHeader -> Truncate(19) -> t :: SetIPChecksum -> Discard;
+/// ```
+/// ```expect
+/// s.drops = 0
+/// c.drops = 0
+/// t.drops = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "SetIPChecksum",
+    group = "ip",
+    commutes,
+    see = "CheckIPHeader, DecIPTTL, SetIPDSCP, IPRewriter"
+)]
+pub struct SetIPChecksumArgs;
+
+/// The element.
+pub struct SetIPChecksum {
+    drops: u64,
+}
+
+impl SetIPChecksum {
+    #[cold]
+    fn refuse(&mut self, cx: &Context, packet: Packet) -> Verdict {
+        self.drops += 1;
+        if self.drops == 1 {
+            cx.say("SetIPChecksum: bad input packet");
+        }
+        Verdict::Drop(packet, "bad_header_length")
+    }
+}
+
+impl Filter for SetIPChecksum {
+    type Args = SetIPChecksumArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("drops", "Packets without a whole header.", |element| element.drops.to_string())];
+
+    fn new(_: SetIPChecksumArgs, _: &mut Setup) -> Result<SetIPChecksum, SetupError> {
+        Ok(SetIPChecksum { drops: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let bytes = if packet.has_network() { packet.network_mut() } else { packet.data_mut() };
+        let length = bytes.len();
+        if let Some(mut header) = Ip4ViewMut::new(bytes)
+            && (20..=length).contains(&header.view().header_length())
+        {
+            header.fill_checksum();
+            return Verdict::Pass(packet);
+        }
+        self.refuse(cx, packet)
+    }
+}

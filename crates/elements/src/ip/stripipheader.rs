@@ -1,0 +1,47 @@
+//! `StripIPHeader`: takes the IPv4 header off.
+
+use element::prelude::*;
+
+/// Strips everything up to the end of the marked IPv4 header, options included.
+///
+/// The marks stay: the header is still there for elements that read it, and `UnstripIPHeader` shows it again. A packet
+/// whose header is not marked, or ends beyond the packet, is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> StripIPHeader -> inner :: Counter
+///     -> UnstripIPHeader -> outer :: Counter
+///     -> Discard;
+/// ```
+/// ```expect
+/// inner.byte_count = 32
+/// outer.byte_count = 72
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StripIPHeader",
+    group = "ip",
+    commutes,
+    see = "CheckIPHeader, CheckIPHeader2, MarkIPHeader, UnstripIPHeader, Strip"
+)]
+pub struct StripIPHeaderArgs;
+
+/// The element.
+pub struct StripIPHeader;
+
+impl Filter for StripIPHeader {
+    type Args = StripIPHeaderArgs;
+
+    fn new(_: StripIPHeaderArgs, _: &mut Setup) -> Result<StripIPHeader, SetupError> {
+        Ok(StripIPHeader)
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(offset) = packet.transport_offset() else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        packet.strip(usize::try_from(offset).unwrap_or(0));
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,58 @@
+//! The account that header checks keep of what they refuse.
+
+use element::prelude::*;
+
+/// One way in which a header can be wrong.
+pub(crate) struct Reason {
+    /// As the console and `drop_details` show it.
+    pub(crate) text: &'static str,
+    /// As the framework counts it.
+    pub(crate) drop: &'static str,
+}
+
+/// Packets refused, in all and for each reason.
+pub(crate) struct Tally {
+    reasons: &'static [Reason],
+    drops: u64,
+    details: Option<Vec<u64>>,
+    verbose: bool,
+}
+
+impl Tally {
+    /// None yet. With `verbose` every refusal is told, else the first; with `details` reasons are counted apart.
+    pub(crate) fn new(reasons: &'static [Reason], verbose: bool, details: bool) -> Tally {
+        Tally { reasons, drops: 0, details: details.then(|| vec![0; reasons.len()]), verbose }
+    }
+
+    /// Refuses a packet: output 1 if there is one. `check` begins the message.
+    #[cold]
+    pub(crate) fn refuse(&mut self, cx: &Context, packet: Packet, reason: usize, check: &str) -> Verdict {
+        let Some(Reason { text, drop }) = self.reasons.get(reason) else {
+            return Verdict::Divert(packet, "refused");
+        };
+        if self.drops == 0 || self.verbose {
+            cx.say(&format!("{check} check failed: {text}"));
+        }
+        self.drops += 1;
+        if let Some(count) = self.details.as_mut().and_then(|details| details.get_mut(reason)) {
+            *count += 1;
+        }
+        Verdict::Divert(packet, drop)
+    }
+
+    /// The `drops` handler.
+    pub(crate) fn drops(&self) -> String {
+        self.drops.to_string()
+    }
+
+    /// The `drop_details` handler: a line with count and text for each reason. Absent without `details`.
+    pub(crate) fn details(&self) -> Result<String, HandlerError> {
+        let details =
+            self.details.as_ref().ok_or_else(|| HandlerError::NoHandler("drop_details".to_string()))?;
+        Ok(details
+            .iter()
+            .zip(self.reasons)
+            .map(|(count, reason)| format!("{count}\t{}\n", reason.text))
+            .collect())
+    }
+}

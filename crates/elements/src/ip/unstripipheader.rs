@@ -1,0 +1,46 @@
+//! `UnstripIPHeader`: puts a stripped IPv4 header back.
+
+use element::prelude::*;
+
+/// Shows the marked IPv4 header again, if it lies in front of the packet's data.
+///
+/// A packet without a marked header is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 3, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> Strip(28) -> UnstripIPHeader -> UnstripIPHeader
+///     -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.byte_count = 108
+/// ```
+#[derive(Args)]
+#[element(
+    name = "UnstripIPHeader",
+    group = "ip",
+    commutes,
+    see = "CheckIPHeader, MarkIPHeader, StripIPHeader"
+)]
+pub struct UnstripIPHeaderArgs;
+
+/// The element.
+pub struct UnstripIPHeader;
+
+impl Filter for UnstripIPHeader {
+    type Args = UnstripIPHeaderArgs;
+
+    fn new(_: UnstripIPHeaderArgs, _: &mut Setup) -> Result<UnstripIPHeader, SetupError> {
+        Ok(UnstripIPHeader)
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(offset) = packet.network_offset() else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        if offset < 0 && !packet.unstrip(offset.unsigned_abs()) {
+            return Verdict::Drop(packet, "no_ip_header");
+        }
+        Verdict::Pass(packet)
+    }
+}

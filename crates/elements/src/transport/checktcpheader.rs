@@ -1,0 +1,89 @@
+//! `CheckTCPHeader`: separates packets with sound TCP headers.
+
+use element::prelude::*;
+use packet::{Ip4View, TcpView, protocol};
+
+use crate::ip::{Reason, Tally};
+
+/// Passes TCP packets whose header length is sound and whose checksum is right.
+///
+/// Other packets go to output 1, or are dropped as `not_tcp`, `bad_length` or `bad_checksum`; the first of them is told
+/// on the console. The IPv4 header must be marked; its length says where the segment ends.
+/// ```click
+/// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000>, LIMIT 2, STOP true)
+///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> bad :: CheckTCPHeader;
+/// bad[0] -> Discard;
+/// bad[1] -> SetTCPChecksum -> good :: CheckTCPHeader -> Discard;
+/// ```
+/// ```expect
+/// bad.drops = 2
+/// good.drops = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "CheckTCPHeader",
+    group = "transport",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "CheckIPHeader, CheckUDPHeader, CheckICMPHeader, MarkIPHeader"
+)]
+pub struct CheckTCPHeaderArgs {
+    /// Whether every refusal is told on the console.
+    #[arg(default = "false")]
+    verbose: bool,
+    /// Whether refusals are counted by reason.
+    #[arg(default = "false")]
+    details: bool,
+}
+
+static REASONS: &[Reason] = &[
+    Reason { text: "not TCP", drop: "not_tcp" },
+    Reason { text: "bad packet length", drop: "bad_length" },
+    Reason { text: "bad TCP checksum", drop: "bad_checksum" },
+];
+
+/// The element.
+pub struct CheckTCPHeader {
+    tally: Tally,
+}
+
+/// The place of the fault among [`REASONS`], if there is one.
+#[inline]
+fn fault(packet: &Packet) -> Option<usize> {
+    let Some(header) = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::TCP)
+    else {
+        return Some(0);
+    };
+    let length = header.total_length().saturating_sub(header.header_length() as u16);
+    let segment = packet.transport().get(..length.into()).and_then(TcpView::new);
+    let Some(tcp) = segment.filter(|tcp| (20..=length.into()).contains(&tcp.header_length())) else {
+        return Some(1);
+    };
+    (!tcp.checksum_is_right(header.pseudo_header(length))).then_some(2)
+}
+
+impl Filter for CheckTCPHeader {
+    type Args = CheckTCPHeaderArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("drops", "Packets refused.", |element| element.tally.drops()),
+        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
+            element.tally.details()
+        }),
+    ];
+
+    fn new(args: CheckTCPHeaderArgs, _: &mut Setup) -> Result<CheckTCPHeader, SetupError> {
+        Ok(CheckTCPHeader { tally: Tally::new(REASONS, args.verbose, args.details) })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        match fault(&packet) {
+            None => Verdict::Pass(packet),
+            Some(reason) => {
+                let check = format!("{} :: CheckTCPHeader: TCP header", cx.name());
+                self.tally.refuse(cx, packet, reason, &check)
+            }
+        }
+    }
+}

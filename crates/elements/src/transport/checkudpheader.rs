@@ -1,0 +1,86 @@
+//! `CheckUDPHeader`: separates packets with sound UDP headers.
+
+use element::prelude::*;
+use packet::{Ip4View, UdpView, protocol};
+
+use crate::ip::{Reason, Tally};
+
+/// Passes UDP packets whose length is that of a header at least and of the packet at most, and whose checksum is right
+/// or absent.
+///
+/// Other packets go to output 1, or are dropped as `not_udp`, `bad_length` or `bad_checksum`; the first of them is told
+/// on the console. The IPv4 header must be marked.
+/// ```click
+/// InfiniteSource(LENGTH 4, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> good :: CheckUDPHeader
+///     -> StoreData(28, \<ffff>) -> bad :: CheckUDPHeader(DETAILS true)
+///     -> Discard;
+/// ```
+/// ```expect
+/// good.drops = 0
+/// bad.drops = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "CheckUDPHeader",
+    group = "transport",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "CheckIPHeader, CheckTCPHeader, CheckICMPHeader, MarkIPHeader"
+)]
+pub struct CheckUDPHeaderArgs {
+    /// Whether every refusal is told on the console.
+    #[arg(default = "false")]
+    verbose: bool,
+    /// Whether refusals are counted by reason.
+    #[arg(default = "false")]
+    details: bool,
+}
+
+static REASONS: &[Reason] = &[
+    Reason { text: "not UDP", drop: "not_udp" },
+    Reason { text: "bad packet length", drop: "bad_length" },
+    Reason { text: "bad UDP checksum", drop: "bad_checksum" },
+];
+
+/// The element.
+pub struct CheckUDPHeader {
+    tally: Tally,
+}
+
+/// The place of the fault among [`REASONS`], if there is one.
+#[inline]
+fn fault(packet: &Packet) -> Option<usize> {
+    let Some(header) = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::UDP)
+    else {
+        return Some(0);
+    };
+    let bytes = packet.transport();
+    let Some(udp) = UdpView::new(bytes).filter(|udp| (8..=bytes.len()).contains(&udp.length().into())) else {
+        return Some(1);
+    };
+    (!udp.checksum_is_right(header.pseudo_header(udp.length()))).then_some(2)
+}
+
+impl Filter for CheckUDPHeader {
+    type Args = CheckUDPHeaderArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("drops", "Packets refused.", |element| element.tally.drops()),
+        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
+            element.tally.details()
+        }),
+    ];
+
+    fn new(args: CheckUDPHeaderArgs, _: &mut Setup) -> Result<CheckUDPHeader, SetupError> {
+        Ok(CheckUDPHeader { tally: Tally::new(REASONS, args.verbose, args.details) })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        match fault(&packet) {
+            None => Verdict::Pass(packet),
+            Some(reason) => self.tally.refuse(cx, packet, reason, "UDP header"),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `UDPIPEncap`: wraps packets in UDP and IPv4.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::UdpPort;
+use element::prelude::*;
+use packet::{UdpViewMut, protocol};
+
+use crate::ip::{Destination, HeaderTemplate};
+
+/// Puts UDP and IPv4 headers in front of each packet, with the same addresses and ports for all.
+///
+/// The destination becomes the destination annotation; with DST `DST_ANNO` it is taken from there instead. The time to
+/// live is 250; the identification counts from 0.
+///
+/// ## Differences
+///
+/// A UDP checksum that comes out as zero is sent as 0xffff (RFC 768), because zero means that there is none.
+/// ```click
+/// InfiniteSource(LENGTH 12, LIMIT 3, STOP true)
+///     -> u :: UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, domain)
+///     -> CheckIPHeader -> CheckUDPHeader
+///     -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// u.dst = 10.0.0.2
+/// u.dport = 53
+/// c.count = 3
+/// c.byte_count = 120
+/// ```
+#[derive(Args)]
+#[element(name = "UDPIPEncap", group = "transport", see = "Strip, IPEncap")]
+pub struct UDPIPEncapArgs {
+    /// The source address.
+    #[arg(position)]
+    src: Ipv4Addr,
+    /// The source port.
+    #[arg(position)]
+    sport: UdpPort,
+    /// The destination address, or `DST_ANNO`.
+    #[arg(position)]
+    dst: Destination,
+    /// The destination port.
+    #[arg(position)]
+    dport: UdpPort,
+    /// Whether the UDP checksum is computed.
+    #[arg(position, default = "true")]
+    checksum: bool,
+}
+
+/// The element.
+pub struct UDPIPEncap {
+    args: UDPIPEncapArgs,
+    header: HeaderTemplate,
+}
+
+/// Bytes of both headers.
+const HEADERS: usize = 28;
+
+impl Filter for UDPIPEncap {
+    type Args = UDPIPEncapArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("src", "The source address.", |element| element.args.src.to_string()),
+        Handler::write("src", "Sets the source address.", |element, cx, value| {
+            element.args.src = cx.argument(value)?;
+            element.header.set_source(element.args.src);
+            Ok(())
+        }),
+        Handler::read("sport", "The source port.", |element| element.args.sport.0.to_string()),
+        Handler::write("sport", "Sets the source port.", |element, cx, value| {
+            element.args.sport = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("dst", "The destination address; 0.0.0.0 for `DST_ANNO`.", |element| {
+            match element.args.dst {
+                Destination::Address(address) => address.to_string(),
+                Destination::Annotation => Ipv4Addr::UNSPECIFIED.to_string(),
+            }
+        }),
+        Handler::write("dst", "Sets the destination address, or `DST_ANNO`.", |element, cx, value| {
+            element.args.dst = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("dport", "The destination port.", |element| element.args.dport.0.to_string()),
+        Handler::write("dport", "Sets the destination port.", |element, cx, value| {
+            element.args.dport = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: UDPIPEncapArgs, _: &mut Setup) -> Result<UDPIPEncap, SetupError> {
+        let header = HeaderTemplate::new(protocol::UDP, args.src);
+        Ok(UDPIPEncap { args, header })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if packet.prepend(HEADERS).is_none() {
+            return Verdict::Drop(packet, "too_long");
+        }
+        let destination = self.args.dst.of(&mut packet);
+        let bytes = packet.data_mut();
+        let (ip_length, length) = (bytes.len() as u16, (bytes.len() - 20) as u16);
+        self.header.write(bytes, ip_length, destination);
+        if let Some(mut udp) = bytes.get_mut(20..).and_then(UdpViewMut::new) {
+            udp.set_source(self.args.sport.0);
+            udp.set_destination(self.args.dport.0);
+            udp.set_length(length);
+            udp.set_checksum(0);
+            if self.args.checksum {
+                udp.fill_checksum(HeaderTemplate::pseudo(protocol::UDP, self.args.src, destination, length));
+            }
+        }
+        packet.set_network(0, 20);
+        Verdict::Pass(packet)
+    }
+}
