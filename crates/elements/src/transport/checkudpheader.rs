@@ -5,9 +5,9 @@ use packet::{Ip4View, UdpView, protocol};
 
 use crate::ip::{Reason, Tally};
 
-/// Passes UDP packets whose length is that of a header at least and of the packet at most, and whose checksum is right
-/// or absent.
+/// Passes UDP packets whose length is sound and whose checksum is right or absent.
 ///
+/// The length must be that of a header at least, and of the packet at most.
 /// Other packets go to output 1, or are dropped as `not_udp`, `bad_length` or `bad_checksum`; the first of them is told
 /// on the console. The IPv4 header must be marked.
 /// ```click
