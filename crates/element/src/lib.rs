@@ -22,6 +22,7 @@ mod context;
 mod contract;
 mod environment;
 mod error;
+pub mod figures;
 mod filter;
 mod handler;
 mod names;

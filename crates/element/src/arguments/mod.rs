@@ -3,6 +3,7 @@
 mod addresses;
 mod icmp;
 mod lists;
+mod call;
 mod numbers;
 mod parser;
 mod quantities;
@@ -12,6 +13,7 @@ mod values;
 pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
 pub use icmp::IcmpType;
 pub use lists::Spaced;
+pub use call::HandlerCall;
 pub use parser::{Args, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate};
 pub use setup::Setup;
