@@ -1,6 +1,11 @@
-//! Counting and looking at packets.
+//! Counting and looking.
 
 use element::Class;
 
+mod counter;
+pub mod rate;
+
+pub use counter::Counter;
+
 /// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[];
+pub static CLASSES: &[Class] = &[Class::of::<Counter>()];

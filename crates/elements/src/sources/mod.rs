@@ -3,8 +3,17 @@
 use element::Class;
 
 mod discard;
+mod idle;
+mod infinitesource;
+mod null;
+mod production;
 
 pub use discard::Discard;
+pub use idle::Idle;
+pub use infinitesource::InfiniteSource;
+pub use null::Null;
+pub(crate) use production::MOST_AT_ONCE;
 
 /// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[Class::of::<Discard>()];
+pub static CLASSES: &[Class] =
+    &[Class::of::<InfiniteSource>(), Class::of::<Discard>(), Class::of::<Idle>(), Class::of::<Null>()];

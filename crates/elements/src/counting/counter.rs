@@ -1,0 +1,202 @@
+//! `Counter`: counts packets and bytes, and their rates.
+
+use element::arguments::{FromArgument, HandlerCall, Problem};
+use element::prelude::*;
+
+use super::rate::Rate;
+
+/// Counts packets and bytes that pass, and measures their rates.
+///
+/// COUNT_CALL and BYTE_COUNT_CALL write a handler when a count is reached, before the packet that reached it goes on.
+/// The rates are moving averages over the last few hundredths of a second.
+/// ```click
+/// InfiniteSource(LENGTH 64, LIMIT 10) -> c :: Counter(COUNT_CALL 8 stop) -> Discard;
+/// ```
+/// ```expect
+/// c.count = 8
+/// c.byte_count = 512
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Counter",
+    group = "counting",
+    ports = "1/1",
+    processing = "a/a",
+    commutes,
+    see = "AverageCounter, Print"
+)]
+pub struct CounterArgs {
+    /// A count of packets, and the write handler to call when it is reached.
+    count_call: Option<Trigger>,
+    /// A count of bytes, and the write handler to call when it is reached or passed.
+    byte_count_call: Option<Trigger>,
+}
+
+/// A count and what to do when it is reached.
+#[derive(Clone, Debug)]
+struct Trigger {
+    at: u64,
+    call: Option<HandlerCall>,
+    done: bool,
+}
+
+impl FromArgument for Trigger {
+    const KIND: &'static str = "count and handler call";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Trigger, Problem> {
+        let mut rest = text;
+        let count = element::text::next_word(&mut rest).unwrap_or("");
+        let at = match u64::from_argument(count, setup) {
+            Ok(at) => at,
+            Err(Problem::OutOfRange(_)) => u64::MAX,
+            Err(_) => return Err(Problem::new("type mismatch")),
+        };
+        let call = if rest.is_empty() { None } else { Some(HandlerCall::from_argument(rest, setup)?) };
+        Ok(Trigger { at, call, done: false })
+    }
+}
+
+impl Trigger {
+    fn check(trigger: &Option<Trigger>, cx: &Context, keyword: &str) -> Result<(), SetupError> {
+        match trigger.as_ref().and_then(|trigger| trigger.call.as_ref()) {
+            Some(call) => call.check(cx, keyword),
+            None => Ok(()),
+        }
+    }
+
+    fn pull(&mut self, cx: &Context) {
+        self.done = true;
+        if let Some(call) = &self.call {
+            call.defer(cx);
+        }
+    }
+}
+
+/// The element.
+pub struct Counter {
+    count: u64,
+    bytes: u64,
+    rate: Rate<10>,
+    byte_rate: Rate<4>,
+    args: CounterArgs,
+}
+
+impl Counter {
+    #[inline]
+    fn add(&mut self, cx: &Context, packets: &[Packet]) {
+        let now = cx.steady();
+        if self.args.count_call.is_some() || self.args.byte_count_call.is_some() {
+            for packet in packets {
+                self.count += 1;
+                self.bytes += packet.len() as u64;
+                self.trigger(cx);
+            }
+        }
+        let bytes = packets.iter().map(|packet| packet.len() as u64).sum();
+        if self.args.count_call.is_none() && self.args.byte_count_call.is_none() {
+            self.count += packets.len() as u64;
+            self.bytes += bytes;
+        }
+        self.rate.count(now, packets.len() as u64);
+        self.byte_rate.count(now, bytes);
+    }
+
+    fn trigger(&mut self, cx: &Context) {
+        let (count, bytes) = (self.count, self.bytes);
+        if let Some(trigger) = self.args.count_call.as_mut().filter(|call| !call.done && call.at == count) {
+            trigger.pull(cx);
+        }
+        if let Some(trigger) =
+            self.args.byte_count_call.as_mut().filter(|call| !call.done && bytes >= call.at)
+        {
+            trigger.pull(cx);
+        }
+    }
+
+    fn reset(&mut self) {
+        (self.count, self.bytes) = (0, 0);
+        for trigger in [&mut self.args.count_call, &mut self.args.byte_count_call].into_iter().flatten() {
+            trigger.done = false;
+        }
+    }
+}
+
+/// A new trigger from a handler's value.
+fn trigger(cx: &Context, value: &str, handler: &str, old: &Option<Trigger>) -> Result<Trigger, HandlerError> {
+    let problem = format!("'{handler}' first word should be unsigned (count)");
+    let mut trigger: Trigger = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
+    if trigger.call.is_none() {
+        trigger.call = old.as_ref().and_then(|old| old.call.clone());
+    }
+    if let Some(call) = &trigger.call {
+        cx.runtime().resolve(cx.element(), &call.path)?;
+    }
+    Ok(trigger)
+}
+
+impl Element for Counter {
+    type Args = CounterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("count", "Packets since the last reset.", |counter| counter.count.to_string()),
+        Handler::read("byte_count", "Bytes since the last reset.", |counter| counter.bytes.to_string()),
+        Handler::read_with("rate", "Packets a second, lately.", |counter, cx, _| {
+            Ok(counter.rate.text(cx.steady()))
+        }),
+        Handler::read_with("bit_rate", "Bits a second, lately.", |counter, cx, _| {
+            Ok(counter.byte_rate.text_times(cx.steady(), 8))
+        }),
+        Handler::read_with("byte_rate", "Bytes a second, lately.", |counter, cx, _| {
+            Ok(counter.byte_rate.text(cx.steady()))
+        }),
+        Handler::write("reset", "Sets the counts to zero.", |counter, _, _| {
+            counter.reset();
+            Ok(())
+        }),
+        Handler::write("reset_counts", "Sets the counts to zero.", |counter, _, _| {
+            counter.reset();
+            Ok(())
+        }),
+        Handler::read("count_call", "The count that COUNT_CALL waits for.", |counter| {
+            counter.args.count_call.as_ref().map_or_else(String::new, |trigger| trigger.at.to_string())
+        }),
+        Handler::write(
+            "count_call",
+            "Sets COUNT_CALL; the handler may be left out.",
+            |counter, cx, value| {
+                counter.args.count_call = Some(trigger(cx, value, "count_call", &counter.args.count_call)?);
+                Ok(())
+            },
+        ),
+        Handler::write("byte_count_call", "Sets BYTE_COUNT_CALL; likewise.", |counter, cx, value| {
+            let new = trigger(cx, value, "byte_count_call", &counter.args.byte_count_call)?;
+            counter.args.byte_count_call = Some(new);
+            Ok(())
+        }),
+    ];
+
+    fn new(args: CounterArgs, setup: &mut Setup) -> Result<Counter, SetupError> {
+        setup.strict |= args.count_call.is_some() || args.byte_count_call.is_some();
+        Ok(Counter { count: 0, bytes: 0, rate: Rate::new(), byte_rate: Rate::new(), args })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        Trigger::check(&self.args.count_call, cx, "COUNT_CALL")?;
+        Trigger::check(&self.args.byte_count_call, cx, "BYTE_COUNT_CALL")
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.add(cx, batch.as_slice());
+        cx.emit(0, batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        cx.pull(0, most, into);
+        self.add(cx, into.as_slice().get(before..).unwrap_or(&[]));
+    }
+
+    fn inherit(&mut self, old: &mut Counter, _: &mut Context) {
+        (self.count, self.bytes) = (old.count, old.bytes);
+        (self.rate, self.byte_rate) = (old.rate, old.byte_rate);
+    }
+}

@@ -1,0 +1,118 @@
+//! Rates as Click measures them: a moving average of counts per millisecond.
+
+use element::figures;
+use element::prelude::*;
+
+/// Epochs a second; one lasts a millisecond.
+const EPOCHS: i64 = 1_000;
+/// Each epoch moves the average by a sixteenth of its distance.
+const STABILITY: u32 = 4;
+/// Epochs without a count after which the average is what an empty one gives.
+const FORGOTTEN: i64 = 100;
+
+/// An exponentially weighted moving average of a count, in fixed point with `SCALE` bits of fraction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate<const SCALE: u32> {
+    average: i64,
+    current: i64,
+    epoch: i64,
+}
+
+impl<const SCALE: u32> Rate<SCALE> {
+    /// None counted yet.
+    pub const fn new() -> Rate<SCALE> {
+        Rate { average: 0, current: 0, epoch: 0 }
+    }
+
+    /// Counts `amount` at steady time `now`. All of a batch may be counted at once: time stands still for it.
+    #[inline]
+    pub fn count(&mut self, now: Timestamp, amount: u64) {
+        let epoch = now.millis();
+        if epoch != self.epoch {
+            self.turn(epoch);
+        }
+        self.current = self.current.saturating_add(amount as i64);
+    }
+
+    fn turn(&mut self, epoch: i64) {
+        self.observe(self.current);
+        let empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
+        if empty >= FORGOTTEN {
+            self.average = 0;
+        } else {
+            for _ in 0..empty {
+                self.observe(0);
+            }
+        }
+        (self.current, self.epoch) = (0, epoch);
+    }
+
+    #[inline]
+    fn observe(&mut self, count: i64) {
+        let scaled = count.saturating_mul(1 << SCALE).saturating_add(1 << (STABILITY - 1));
+        self.average += scaled.saturating_sub(self.average) >> STABILITY;
+    }
+
+    /// The average count of an epoch, scaled by two to the `SCALE`; of the time until the last `count`.
+    #[inline]
+    pub fn scaled(&self) -> i64 {
+        self.average
+    }
+
+    /// The rate a second as text, at steady time `now`.
+    pub fn text(&mut self, now: Timestamp) -> String {
+        self.text_times(now, 1)
+    }
+
+    /// As `text`, of `factor` times the rate.
+    pub fn text_times(&mut self, now: Timestamp, factor: i64) -> String {
+        self.count(now, 0);
+        figures::signed_fixed(self.average.saturating_mul(EPOCHS).saturating_mul(factor), SCALE)
+    }
+
+    /// What `scaled` is at a constant rate a second.
+    pub fn scale(rate: u32) -> i64 {
+        (i64::from(rate) << SCALE) / EPOCHS
+    }
+
+    /// The rate a second of which `scaled` is the [`Rate::scale`], as text.
+    pub fn unscale(scaled: i64) -> String {
+        figures::signed_fixed(scaled.saturating_mul(EPOCHS), SCALE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn approaches_a_constant_rate_and_forgets_it() {
+        let mut rate = Rate::<10>::new();
+        for milli in 1..1_000 {
+            rate.count(Timestamp::from_millis(milli), 5);
+        }
+        let text = rate.text(Timestamp::from_millis(1_000));
+        assert!(text.starts_with("4999") || text.starts_with("5000"), "{text}");
+        assert_eq!(rate.text(Timestamp::from_millis(3_000)), "0");
+    }
+
+    #[test]
+    fn a_batch_counts_like_its_packets() {
+        let (mut one, mut many) = (Rate::<4>::new(), Rate::<4>::new());
+        for milli in 1..50 {
+            one.count(Timestamp::from_millis(milli), 7 * 64);
+            for _ in 0..7 {
+                many.count(Timestamp::from_millis(milli), 64);
+            }
+        }
+        assert_eq!(one.scaled(), many.scaled());
+    }
+
+    #[test]
+    fn time_and_amounts_may_be_anything() {
+        let mut rate = Rate::<10>::new();
+        for (nanos, amount) in [(i64::MAX, u64::MAX), (i64::MIN, u64::MAX), (0, 0), (5, u64::MAX)] {
+            rate.count(Timestamp::from_nanos(nanos), amount);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What sources share: how many packets are still to come, and what happens after the last.
+
+use element::arguments::HandlerCall;
+use element::prelude::*;
+
+/// The most packets that a source makes in one turn; a longer burst goes on in the next one. Bounds the packets that
+/// are alive before the first of them is delivered.
+pub(crate) const MOST_AT_ONCE: usize = 4096;
+
+/// How many packets were made and how many may be; a negative limit is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quota {
+    pub(crate) limit: i64,
+    pub(crate) count: u64,
+}
+
+impl Quota {
+    pub(crate) fn new(limit: i64) -> Quota {
+        Quota { limit, count: 0 }
+    }
+
+    /// At most `wish` packets.
+    #[inline]
+    pub(crate) fn allow(&self, wish: usize) -> usize {
+        match u64::try_from(self.limit) {
+            Ok(limit) => wish.min(usize::try_from(limit.saturating_sub(self.count)).unwrap_or(usize::MAX)),
+            Err(_) => wish,
+        }
+    }
+
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.allow(1) == 0
+    }
+}
+
+/// What a source does when it has made its last packet.
+#[derive(Clone, Debug)]
+pub(crate) enum Finale {
+    Nothing,
+    Stop,
+    Call(HandlerCall),
+}
+
+impl Finale {
+    /// From the arguments STOP and END_CALL.
+    pub(crate) fn new(stop: bool, call: Option<HandlerCall>) -> Result<Finale, SetupError> {
+        match (stop, call) {
+            (true, Some(_)) => Err(SetupError::new("END_CALL and STOP are mutually exclusive")),
+            (true, None) => Ok(Finale::Stop),
+            (false, Some(call)) => Ok(Finale::Call(call)),
+            (false, None) => Ok(Finale::Nothing),
+        }
+    }
+
+    /// Checks that what it calls exists.
+    pub(crate) fn check(&self, cx: &Context) -> Result<(), SetupError> {
+        match self {
+            Finale::Call(call) => call.check(cx, "END_CALL"),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn perform(&self, cx: &Context) {
+        match self {
+            Finale::Nothing => {}
+            Finale::Stop => cx.stop(),
+            Finale::Call(call) => call.defer(cx),
+        }
+    }
+}
+
+/// The bytes of a packet: `data`, or with a length as much of it, repeated, as is asked for.
+pub(crate) fn content(data: &[u8], length: Option<usize>) -> Vec<u8> {
+    let length = length.unwrap_or(data.len());
+    data.iter().copied().cycle().take(length).collect()
+}
+
+/// A packet that others are copied from; `None` beyond the largest packet, or when the pool is exhausted.
+pub(crate) fn template(cx: &Context, data: &[u8], length: Option<usize>, headroom: usize) -> Option<Packet> {
+    if length.unwrap_or(data.len()) > packet::MAX_CAPACITY {
+        return None;
+    }
+    // Without data there is nothing to repeat.
+    let bytes = content(if data.is_empty() { &[0] } else { data }, Some(length.unwrap_or(data.len())));
+    let mut packet = cx.pool().allocate_with(headroom, bytes.len())?;
+    packet.data_mut().copy_from_slice(&bytes);
+    Some(packet)
+}
+
+/// Fills `batch` with `count` copies of `template`; copies that the pool has no room for are counted as drops.
+#[inline]
+pub(crate) fn replicate(cx: &mut Context, template: &Packet, count: usize, batch: &mut Batch) {
+    for _ in batch.push_copies(template, count)..count {
+        cx.count_exhausted();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_counts_down() {
+        let mut quota = Quota::new(5);
+        assert_eq!(quota.allow(3), 3);
+        quota.count = 3;
+        assert_eq!((quota.allow(3), quota.is_used_up()), (2, false));
+        quota.count = 9;
+        assert_eq!((quota.allow(3), quota.is_used_up()), (0, true));
+        assert_eq!(Quota::new(-1).allow(usize::MAX), usize::MAX);
+    }
+
+    #[test]
+    fn data_are_repeated_or_cut() {
+        assert_eq!(content(b"abc", None), b"abc");
+        assert_eq!(content(b"abc", Some(2)), b"ab");
+        assert_eq!(content(b"abc", Some(7)), b"abcabca");
+    }
+}

@@ -1,0 +1,217 @@
+//! What all queues share.
+
+use alloc::collections::VecDeque;
+use core::any::Any;
+
+use element::prelude::*;
+use element::{Direction, Notifies};
+
+use super::length::Length;
+
+/// Pulls in vain after which a queue says that it is empty, so that one that hovers around empty does not flap.
+const SLEEPY: u32 = 9;
+/// Room that is made at the start; a longer queue grows when it is used.
+const ROOM: usize = 4096;
+
+/// What tells one class of queue from another.
+pub trait Kind: 'static {
+    /// Its arguments.
+    type Args: Args;
+    /// Whether it says that it is empty with the packet that empties it, not some pulls later.
+    const QUICK: bool = false;
+    /// Whether it is the newest packets that stay when the capacity shrinks.
+    const KEEPS_NEWEST: bool = false;
+
+    /// The capacity.
+    fn capacity(args: Self::Args) -> usize;
+
+    /// Stores a packet that came by `port`; gives back the one that there is no room for.
+    #[inline]
+    fn store(
+        packets: &mut VecDeque<Packet>,
+        capacity: usize,
+        _port: usize,
+        packet: Packet,
+    ) -> Option<Packet> {
+        if packets.len() >= capacity {
+            return Some(packet);
+        }
+        packets.push_back(packet);
+        None
+    }
+}
+
+/// A queue of packets, first in, first out unless its kind says otherwise.
+pub struct Fifo<K: Kind> {
+    packets: VecDeque<Packet>,
+    capacity: usize,
+    highwater: usize,
+    drops: u64,
+    sleepiness: u32,
+    length: Length,
+    kind: core::marker::PhantomData<K>,
+}
+
+impl<K: Kind> Fifo<K> {
+    const TELLS_EMPTY: bool =
+        matches!(<K::Args as Args>::INFO.notifies, Notifies::Empty | Notifies::EmptyAndFull);
+    const TELLS_FULL: bool =
+        matches!(<K::Args as Args>::INFO.notifies, Notifies::Full | Notifies::EmptyAndFull);
+
+    fn overflow(&mut self, cx: &mut Context, packet: Packet) {
+        if self.drops == 0 && self.capacity > 0 {
+            cx.say(&format!("{} :: {}: overflow", cx.name(), <K::Args as Args>::INFO.name));
+        }
+        self.drops += 1;
+        if cx.outputs() < 2 {
+            cx.drop(packet, "overflow");
+        } else {
+            cx.send(1, packet);
+        }
+    }
+
+    /// After packets have come.
+    #[inline]
+    fn grown(&mut self, cx: &Context) {
+        let length = self.packets.len();
+        self.length.set(length);
+        self.highwater = self.highwater.max(length);
+        if Self::TELLS_EMPTY && length > 0 {
+            cx.set_signal(Direction::Empty, true);
+        }
+        if Self::TELLS_FULL && length >= self.capacity {
+            cx.set_signal(Direction::Full, false);
+        }
+    }
+
+    /// After `taken` packets have gone, of `most` that were wanted.
+    #[inline]
+    fn shrunk(&mut self, cx: &Context, taken: usize, most: usize) {
+        self.length.set(self.packets.len());
+        if taken > 0 {
+            self.sleepiness = 0;
+            if Self::TELLS_FULL {
+                cx.set_signal(Direction::Full, true);
+            }
+        }
+        if K::QUICK {
+            if self.packets.is_empty() {
+                cx.set_signal(Direction::Empty, false);
+            }
+        } else if taken < most {
+            if self.sleepiness < SLEEPY {
+                self.sleepiness += 1;
+            } else if Self::TELLS_EMPTY {
+                cx.set_signal(Direction::Empty, false);
+            }
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+        if K::KEEPS_NEWEST {
+            self.packets.drain(..self.packets.len().saturating_sub(capacity));
+        } else {
+            self.packets.truncate(capacity);
+        }
+        self.length.set(self.packets.len());
+    }
+}
+
+impl<K: Kind> Element for Fifo<K> {
+    type Args = K::Args;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("length", "Packets stored.", |queue| queue.packets.len().to_string()),
+        Handler::read("highwater_length", "The most packets that were ever stored.", |queue| {
+            queue.highwater.to_string()
+        }),
+        Handler::read("capacity", "The most packets that it stores.", |queue| queue.capacity.to_string()),
+        Handler::write("capacity", "Sets the most packets that it stores.", |queue, cx, value| {
+            let capacity: u32 =
+                cx.argument(value).map_err(|error| HandlerError::new(format!("CAPACITY: {error}")))?;
+            queue.set_capacity(capacity as usize);
+            if Self::TELLS_FULL && queue.packets.len() < queue.capacity {
+                cx.set_signal(Direction::Full, true);
+            }
+            Ok(())
+        }),
+        Handler::read("drops", "Packets that there was no room for.", |queue| queue.drops.to_string()),
+        Handler::write("reset_counts", "Forgets `drops` and `highwater_length`.", |queue, _, _| {
+            (queue.drops, queue.highwater) = (0, queue.packets.len());
+            Ok(())
+        }),
+        Handler::write("reset", "Drops all packets.", |queue, cx, _| {
+            let packets = core::mem::take(&mut queue.packets);
+            let count = packets.len();
+            queue.shrunk(cx, count, count + 1);
+            for packet in packets {
+                if cx.outputs() < 2 {
+                    cx.drop(packet, "reset");
+                } else {
+                    cx.send(1, packet);
+                }
+            }
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: K::Args, _: &mut Setup) -> Result<Fifo<K>, SetupError> {
+        let capacity = K::capacity(args);
+        Ok(Fifo {
+            packets: VecDeque::with_capacity(capacity.min(ROOM)),
+            capacity,
+            highwater: 0,
+            drops: 0,
+            sleepiness: 0,
+            length: Length::default(),
+            kind: core::marker::PhantomData,
+        })
+    }
+
+    fn reconfigure(&mut self, args: K::Args, _: &mut Setup) -> Result<(), SetupError> {
+        self.set_capacity(K::capacity(args));
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        if port == 0 && batch.len() <= self.capacity.saturating_sub(self.packets.len()) {
+            self.packets.extend(batch.drain());
+        } else {
+            for packet in batch.drain() {
+                if let Some(victim) = K::store(&mut self.packets, self.capacity, port, packet) {
+                    self.overflow(cx, victim);
+                }
+            }
+        }
+        cx.recycle(batch);
+        self.grown(cx);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let taken = most.min(self.packets.len());
+        for packet in self.packets.drain(..taken) {
+            into.push(packet);
+        }
+        self.shrunk(cx, taken, most);
+    }
+
+    /// Takes the packets over, as far as there is room.
+    fn inherit(&mut self, old: &mut Self, cx: &mut Context) {
+        let length = old.packets.len();
+        core::mem::swap(&mut self.packets, &mut old.packets);
+        self.set_capacity(self.capacity);
+        self.highwater = self.packets.len();
+        if length > self.capacity {
+            cx.say(&format!(
+                "{}: some packets lost (old length {length}, new capacity {})",
+                cx.name(),
+                self.capacity
+            ));
+        }
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        Some(Rc::new(self.length.clone()))
+    }
+}

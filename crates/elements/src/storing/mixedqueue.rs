@@ -1,0 +1,84 @@
+//! `MixedQueue`: a queue with a second input for packets that overtake.
+
+use alloc::collections::VecDeque;
+
+use element::prelude::*;
+
+use super::fifo::{Fifo, Kind};
+
+/// Stores up to CAPACITY packets: those of input 0 first in, first out, those of input 1 in front of all others.
+///
+/// When it is full, a packet of input 0 is dropped, while one of input 1 takes the place of the last in the queue. What is
+/// dropped goes to output 1 if that exists. It tells those who pull when it is empty.
+/// ```click
+/// InfiniteSource(LIMIT 3, BURST 3) -> [0]q :: MixedQueue(2);
+/// Idle -> [1]q;
+/// q -> Unqueue -> c :: Counter(COUNT_CALL 2 stop) -> Discard;
+/// ```
+/// ```expect
+/// q.drops = 1
+/// ```
+#[derive(Args)]
+#[element(
+    name = "MixedQueue",
+    group = "storing",
+    ports = "2/1-2",
+    processing = "h/lh",
+    notifies = "empty",
+    see = "Queue, FrontDropQueue"
+)]
+pub struct MixedQueueArgs {
+    /// The most packets that it stores.
+    #[arg(position, default = "1000")]
+    capacity: u32,
+}
+
+/// The kind.
+pub struct Mixed;
+
+impl Kind for Mixed {
+    type Args = MixedQueueArgs;
+
+    fn capacity(args: MixedQueueArgs) -> usize {
+        args.capacity as usize
+    }
+
+    fn store(packets: &mut VecDeque<Packet>, capacity: usize, port: usize, packet: Packet) -> Option<Packet> {
+        let full = packets.len() >= capacity;
+        if port == 0 {
+            if full {
+                return Some(packet);
+            }
+            packets.push_back(packet);
+            return None;
+        }
+        let victim = if full { packets.pop_back() } else { None };
+        if full && victim.is_none() {
+            return Some(packet);
+        }
+        packets.push_front(packet);
+        victim
+    }
+}
+
+/// The element.
+pub type MixedQueue = Fifo<Mixed>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_input_overtakes_and_displaces_the_last() {
+        let pool = packet::Pool::new(8);
+        let mut packets = VecDeque::new();
+        let mut store = |port, letter: u8| {
+            let packet = pool.packet(&[letter]).expect("the pool has room");
+            Mixed::store(&mut packets, 3, port, packet).map(|victim| victim.data()[0])
+        };
+        assert_eq!([store(0, b'a'), store(0, b'b'), store(1, b'c')], [None; 3]);
+        assert_eq!((store(0, b'd'), store(1, b'e')), (Some(b'd'), Some(b'b')));
+        let left: Vec<u8> = packets.iter().map(|packet| packet.data()[0]).collect();
+        assert_eq!(left, b"eca");
+    }
+}

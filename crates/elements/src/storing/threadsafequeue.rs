@@ -1,0 +1,44 @@
+//! `ThreadSafeQueue`: `Queue` under the name that Click gives it for several threads.
+
+use element::prelude::*;
+
+use super::fifo::{Fifo, Kind};
+
+/// Stores up to CAPACITY packets, first in, first out; the same as `Queue`.
+///
+/// Click has it for several threads that push or pull at once. Here every element belongs to one.
+/// ```click
+/// InfiniteSource(LIMIT 10, BURST 10) -> q :: ThreadSafeQueue(4) -> Unqueue -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
+/// ```
+/// ```expect
+/// q.highwater_length = 4
+/// q.drops = 6
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ThreadSafeQueue",
+    group = "storing",
+    ports = "1/1-2",
+    processing = "h/lh",
+    notifies = "both",
+    see = "Queue"
+)]
+pub struct ThreadSafeQueueArgs {
+    /// The most packets that it stores.
+    #[arg(position, default = "1000")]
+    capacity: u32,
+}
+
+/// The kind.
+pub struct ThreadSafe;
+
+impl Kind for ThreadSafe {
+    type Args = ThreadSafeQueueArgs;
+
+    fn capacity(args: ThreadSafeQueueArgs) -> usize {
+        args.capacity as usize
+    }
+}
+
+/// The element.
+pub type ThreadSafeQueue = Fifo<ThreadSafe>;

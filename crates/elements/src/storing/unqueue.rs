@@ -1,0 +1,151 @@
+//! `Unqueue`: pulls packets and pushes them on.
+
+use element::Signal;
+use element::prelude::*;
+
+use crate::sources::MOST_AT_ONCE;
+
+/// Pulls packets whenever there are any, at most BURST at a turn, and pushes them on, until there were LIMIT.
+///
+/// A negative BURST pulls until nothing comes. It sleeps while what is upstream says that it is empty.
+///
+/// ## Differences
+///
+/// A BURST above 4096 is spread over several turns.
+/// ```click
+/// InfiniteSource -> u :: Unqueue(LIMIT 5) -> c :: Counter(COUNT_CALL 5 stop) -> Discard;
+/// ```
+/// ```expect
+/// u.count = 5
+/// c.count = 5
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Unqueue",
+    group = "storing",
+    ports = "1/1",
+    processing = "l/h",
+    task,
+    see = "Queue, RatedUnqueue, TimedUnqueue"
+)]
+pub struct UnqueueArgs {
+    /// Packets at a turn; negative for all.
+    #[arg(position, default = "1")]
+    burst: i32,
+    /// Whether it works.
+    #[arg(default = "true")]
+    active: bool,
+    /// Packets to move; negative for no end.
+    #[arg(default = "-1")]
+    limit: i32,
+}
+
+/// The element.
+pub struct Unqueue {
+    args: UnqueueArgs,
+    count: u64,
+    signal: Signal,
+}
+
+/// A burst as it counts: a negative one is the greatest.
+fn burst(given: i32) -> i32 {
+    if given < 0 { i32::MAX } else { given }
+}
+
+impl Unqueue {
+    /// Packets that it may still move, at most `wish`.
+    fn allow(&self, wish: usize) -> usize {
+        match u64::try_from(self.args.limit) {
+            Ok(limit) => wish.min(limit.saturating_sub(self.count) as usize),
+            Err(_) => wish,
+        }
+    }
+
+    fn resume(&self, cx: &Context) {
+        if self.args.active && self.allow(1) > 0 {
+            cx.schedule();
+        }
+    }
+}
+
+impl Element for Unqueue {
+    type Args = UnqueueArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("active", "Whether it works.", |unqueue| unqueue.args.active.to_string()),
+        Handler::write("active", "Starts or stops it.", |unqueue, cx, value| {
+            unqueue.args.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+            unqueue.resume(cx);
+            Ok(())
+        }),
+        Handler::read("count", "Packets moved.", |unqueue| unqueue.count.to_string()),
+        Handler::read("burst", "Packets at a turn.", |unqueue| unqueue.args.burst.to_string()),
+        Handler::write("burst", "Sets the packets at a turn.", |unqueue, cx, value| {
+            unqueue.args.burst = burst(cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?);
+            unqueue.resume(cx);
+            Ok(())
+        }),
+        Handler::read("limit", "Packets to move.", |unqueue| unqueue.args.limit.to_string()),
+        Handler::write("limit", "Sets the packets to move.", |unqueue, cx, value| {
+            unqueue.args.limit = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+            unqueue.resume(cx);
+            Ok(())
+        }),
+        Handler::write("reset", "Starts counting anew.", |unqueue, cx, _| {
+            unqueue.count = 0;
+            unqueue.resume(cx);
+            Ok(())
+        }),
+        Handler::write("reset_counts", "Starts counting anew.", |unqueue, cx, _| {
+            unqueue.count = 0;
+            unqueue.resume(cx);
+            Ok(())
+        }),
+    ];
+
+    fn new(mut args: UnqueueArgs, setup: &mut Setup) -> Result<Unqueue, SetupError> {
+        if args.burst == 0 {
+            setup.warn("BURST size 0, no packets will be pulled");
+        }
+        args.burst = burst(args.burst);
+        Ok(Unqueue { args, count: 0, signal: Signal::BUSY })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.signal = cx.upstream_signal(0);
+        if self.args.active {
+            cx.schedule();
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        if !self.args.active {
+            return false;
+        }
+        let mut wish = self.args.burst as usize;
+        if wish > 0 && wish < cx.batch_limit() {
+            // As many of the turns that it has alone as fill a batch.
+            wish *= cx.turns().min(cx.batch_limit() / wish);
+        }
+        let wish = self.allow(wish.min(MOST_AT_ONCE));
+        if wish == 0 && self.allow(1) == 0 {
+            return false;
+        }
+        let mut moved = 0;
+        while moved < wish {
+            let most = (wish - moved).min(cx.batch_limit());
+            let mut batch = cx.batch();
+            let count = cx.pull(0, most, &mut batch);
+            cx.emit(0, batch);
+            moved += count;
+            if count < most {
+                break;
+            }
+        }
+        self.count += moved as u64;
+        if moved == wish || self.signal.is_active() {
+            cx.schedule();
+        }
+        moved > 0
+    }
+}
