@@ -1,11 +1,13 @@
 //! From a configuration's text to a router, and its diagnostics to the terminal.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::rc::Rc;
 
 use click_lang::{Compiled, Diagnostic, Graph, Severity};
 use element::Environment;
 use router::{Options, Registry, Router};
+
+use crate::report;
 
 /// The classes of the element library.
 pub(crate) const REGISTRY: Registry = Registry::new(elements::REGISTRY);
@@ -47,6 +49,40 @@ impl Source {
     }
 }
 
+/// The configuration that a command is about.
+#[derive(clap::Args)]
+pub(crate) struct ConfigurationArguments {
+    /// The file; `-` or nothing is standard input.
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
+    /// The configuration itself.
+    #[arg(short = 'e', long, value_name = "EXPR", conflicts_with = "file", allow_hyphen_values = true)]
+    expression: Option<String>,
+    /// Parameters of the configuration.
+    #[arg(value_name = "NAME=VALUE", value_parser = parameter)]
+    parameters: Vec<(String, String)>,
+}
+
+impl ConfigurationArguments {
+    /// Reads the configuration; what went wrong has been said.
+    pub(crate) fn read(&self) -> Option<(Text, Vec<(String, String)>)> {
+        let file = || Source::File(self.file.clone().unwrap_or_else(|| "-".into()));
+        let source = self.expression.clone().map_or_else(file, Source::Expression);
+        match source.read() {
+            Ok(text) => Some((text, self.parameters.clone())),
+            Err(error) => {
+                eprintln!("clickbox: {}: {error}", self.file.as_deref().unwrap_or("standard input"));
+                None
+            }
+        }
+    }
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_string(), value.to_string()))
+}
+
 /// Compiles a configuration; libraries are looked for along `path`.
 pub(crate) fn compile(text: &Text, parameters: &[(String, String)], path: &[String]) -> Compiled {
     let is_class = |name: &str| REGISTRY.has(name);
@@ -77,6 +113,14 @@ pub(crate) fn router(
     options: Options,
 ) -> Result<Router, Vec<Diagnostic>> {
     Router::new(graph, REGISTRY, environment, options)
+}
+
+/// Prints diagnostics for people, to standard error.
+pub(crate) fn print(diagnostics: &[Diagnostic], text: &Text) {
+    let color = std::io::stderr().is_terminal();
+    for diagnostic in diagnostics {
+        eprintln!("{}", report::render(diagnostic, text, color));
+    }
 }
 
 /// Prints diagnostics in Click's shape: `file:line: message`, each line of the message under the same mark.

@@ -8,6 +8,9 @@
 mod command;
 mod configuration;
 mod environment;
+mod live;
+mod output;
+mod report;
 
 use std::process::ExitCode;
 
@@ -23,6 +26,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Check(command::check::Arguments),
+    Run(command::run::Arguments),
+    Flatten(command::flatten::Arguments),
+    Element(command::element::Arguments),
     /// Runs a configuration as the `click` program does, with its options.
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
@@ -36,6 +43,10 @@ fn main() -> ExitCode {
         return command::click::main();
     }
     match Arguments::parse().command {
+        Command::Check(arguments) => command::check::run(&arguments),
+        Command::Run(arguments) => command::run::run(&arguments),
+        Command::Flatten(arguments) => command::flatten::run(&arguments),
+        Command::Element(arguments) => command::element::run(&arguments),
         Command::Click(arguments) => command::click::run(arguments),
     }
 }

@@ -66,7 +66,7 @@ impl Core {
             return Err(problems);
         };
         let mut core = Core::assemble(graph, registry, environment, options, pool, hookup);
-        core.configure(&mut problems);
+        core.configure(&mut problems, false);
         if problems.iter().all(|problem| problem.severity != Severity::Error) {
             core.initialize(&mut problems);
         }
@@ -76,7 +76,7 @@ impl Core {
         Ok((core, problems))
     }
 
-    fn assemble(
+    pub(crate) fn assemble(
         graph: Graph,
         registry: Registry,
         environment: Rc<dyn Environment>,
@@ -146,11 +146,12 @@ impl Core {
         order
     }
 
-    fn configure(&mut self, problems: &mut Vec<Diagnostic>) {
+    /// Makes all elements.
+    pub(crate) fn configure(&mut self, problems: &mut Vec<Diagnostic>, checking: bool) {
         let mut strict = false;
         for index in self.in_order() {
             let Some(node) = self.nodes.get(index) else { continue };
-            let (made, warnings, wants_strict) = self.make(index, &node.config.borrow());
+            let (made, warnings, wants_strict) = self.make(index, &node.config.borrow(), checking);
             strict |= wants_strict;
             for text in warnings {
                 let message = self.context("While configuring", index, &text);
@@ -166,11 +167,17 @@ impl Core {
         }
     }
 
-    fn make(&self, index: usize, config: &str) -> (Result<Box<dyn Object>, SetupError>, Vec<String>, bool) {
+    fn make(
+        &self,
+        index: usize,
+        config: &str,
+        checking: bool,
+    ) -> (Result<Box<dyn Object>, SetupError>, Vec<String>, bool) {
         let Some(node) = self.nodes.get(index) else {
             return (Err(SetupError::default()), Vec::new(), false);
         };
         let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
+        setup.checking = checking;
         let made = node.class.create(Arguments::new(config), &mut setup);
         (made, setup.warnings, setup.strict)
     }

@@ -32,13 +32,6 @@ pub(crate) struct End {
     pub(crate) peers: Vec<Place>,
 }
 
-/// Checks classes, ports and push and pull, without making any element.
-pub fn check(graph: &Graph, registry: &Registry) -> Vec<Diagnostic> {
-    let mut problems = Vec::new();
-    hook_up(graph, registry, &mut problems);
-    problems
-}
-
 /// Checks the graph and resolves its ports; `None` if there was an error.
 pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
     let mut classes = Vec::with_capacity(graph.elements.len());

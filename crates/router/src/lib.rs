@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod build;
+mod check;
 mod core;
 mod deliver;
 mod handlers;
@@ -29,6 +30,6 @@ mod signals;
 mod timers;
 
 pub use build::Options;
-pub use hookup::check;
+pub use check::check;
 pub use registry::Registry;
 pub use router::{End, ROUTER_VERSION, Router};

@@ -112,6 +112,13 @@ impl Router {
         }
     }
 
+    /// As `run`, for a span of steady time; `None` is without end.
+    pub fn run_for(&mut self, span: Option<core::time::Duration>) -> End {
+        self.core.clock.turn();
+        let span = span.map(|span| Timestamp::from_nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)));
+        self.run(span.map(|span| self.core.steady() + span))
+    }
+
     /// Asks the element that manages the driver, if there is one, whether to go on.
     fn continues(&self) -> bool {
         let Some(driver) = self.core.driver.get() else { return false };

@@ -1,3 +1,7 @@
 //! The subcommands: a file for each.
 
+pub(crate) mod check;
 pub(crate) mod click;
+pub(crate) mod element;
+pub(crate) mod flatten;
+pub(crate) mod run;

@@ -1,6 +1,6 @@
 //! Files, standard input and output; gzip by the ending of the name or by the first bytes.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::rc::Rc;
@@ -60,8 +60,25 @@ impl Reader for Input {
     }
 }
 
+/// How far the reading of files has come.
+#[derive(Clone, Default)]
+pub(super) struct Progress {
+    inputs: Rc<RefCell<Vec<Reading>>>,
+}
+
+/// Bytes of a file read so far, and its size.
+type Reading = (Rc<Cell<u64>>, u64);
+
+impl Progress {
+    /// Bytes read, and bytes of all files whose size is known.
+    pub(super) fn sum(&self) -> (u64, u64) {
+        let inputs = self.inputs.borrow();
+        inputs.iter().fold((0, 0), |(read, all), (count, size)| (read + count.get(), all + size))
+    }
+}
+
 /// Opens a file to read; `-` is standard input.
-pub(super) fn open(path: &str) -> Result<Box<dyn Reader>, IoError> {
+pub(super) fn open(path: &str, progress: &Progress) -> Result<Box<dyn Reader>, IoError> {
     let count = Rc::new(Cell::new(0));
     let (file, size): (Box<dyn Read>, _) = if path == "-" {
         (Box::new(io::stdin().lock()), None)
@@ -70,6 +87,9 @@ pub(super) fn open(path: &str) -> Result<Box<dyn Reader>, IoError> {
         let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
         (Box::new(file), size)
     };
+    if let Some(size) = size {
+        progress.inputs.borrow_mut().push((count.clone(), size));
+    }
     let mut buffered = BufReader::with_capacity(1 << 16, Counted { inner: file, count: count.clone() });
     let is_gzip = buffered.fill_buf().is_ok_and(|start| start.starts_with(&[0x1f, 0x8b]));
     let inner: Box<dyn Read> =

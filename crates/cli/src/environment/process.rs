@@ -17,6 +17,7 @@ use super::{files, host, sockets};
 /// This host, as an unprivileged process sees it.
 pub(crate) struct Process {
     descriptors: Descriptors,
+    progress: files::Progress,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -30,7 +31,12 @@ impl Process {
             let _ = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
             let _ = signal_hook::flag::register(signal, interrupted.clone());
         }
-        Process { descriptors: Descriptors::default(), interrupted }
+        Process { descriptors: Descriptors::default(), progress: files::Progress::default(), interrupted }
+    }
+
+    /// How far the reading of files has come: bytes read, and bytes in all.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        self.progress.sum()
     }
 }
 
@@ -58,7 +64,7 @@ impl Environment for Process {
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
-        files::open(path)
+        files::open(path, &self.progress)
     }
 
     fn create(&self, path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {

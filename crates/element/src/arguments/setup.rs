@@ -16,6 +16,9 @@ pub struct Setup<'a> {
     pub warnings: Vec<String>,
     /// Set by an element that acts on other elements while packets pass, so that the router handles one at a time.
     pub strict: bool,
+    /// Whether the configuration is only being checked, so that warnings which cost time or would be new to users of
+    /// Click are welcome.
+    pub checking: bool,
 }
 
 impl<'a> Setup<'a> {
@@ -26,7 +29,7 @@ impl<'a> Setup<'a> {
         names: &'a Names,
         environment: &'a dyn Environment,
     ) -> Setup<'a> {
-        Setup { name, ports, names, environment, warnings: Vec::new(), strict: false }
+        Setup { name, ports, names, environment, warnings: Vec::new(), strict: false, checking: false }
     }
 
     /// The element's name.

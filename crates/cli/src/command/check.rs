@@ -1,0 +1,53 @@
+//! `clickbox check`: everything that is wrong with a configuration, at once.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use clap::Args;
+use click_lang::{Diagnostic, Severity};
+
+use crate::configuration::{self, ConfigurationArguments, REGISTRY};
+use crate::environment::Process;
+use crate::report;
+
+/// Check a configuration without running it.
+///
+/// Prints every error and warning with its source line. Exits with 1 if there is an error.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox check examples/firewall.click")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    configuration: ConfigurationArguments,
+    /// Print JSON: a list of diagnostics.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let Some((text, parameters)) = arguments.configuration.read() else { return ExitCode::from(2) };
+    let compiled = configuration::compile(&text, &parameters, &[]);
+    let mut found: Vec<Diagnostic> = compiled.diagnostics;
+    // What compiled is checked further even if something else did not; what was said already is not said again.
+    let said = |known: &[Diagnostic], next: &Diagnostic| known.iter().any(|known| known.message == next.message);
+    for problem in router::check(&compiled.graph, REGISTRY, Rc::new(Process::new())) {
+        if !said(&found, &problem) {
+            found.push(problem);
+        }
+    }
+    let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    if arguments.json {
+        let entries: Vec<_> = found.iter().map(report::Entry::new).collect();
+        crate::output::json(&entries);
+    } else {
+        let color = std::io::stderr().is_terminal();
+        for diagnostic in &found {
+            eprintln!("{}\n", report::render(diagnostic, &text, color));
+        }
+        let warnings = found.len() - errors;
+        let elements = compiled.graph.elements.len();
+        eprintln!("{}: {elements} elements, {errors} errors, {warnings} warnings", text.name);
+    }
+    ExitCode::from(u8::from(errors > 0))
+}

@@ -1,0 +1,216 @@
+//! `clickbox element`: the reference, out of the code itself.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use clap::Args;
+use element::{ArgumentInfo, Class, HandlerKind};
+use serde::Serialize;
+
+use crate::configuration::REGISTRY;
+use crate::output;
+
+/// Show the elements, or the reference of one.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox element IPFilter")]
+pub(crate) struct Arguments {
+    /// The element; without it, all are listed.
+    name: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print Markdown.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    group: &'static str,
+    summary: &'static str,
+    description: &'static str,
+    ports: &'static str,
+    processing: &'static str,
+    flow: &'static str,
+    arguments: Vec<Argument>,
+    handlers: Vec<Handler>,
+    example: &'static str,
+    expect: &'static str,
+    see: &'static [&'static str],
+}
+
+#[derive(Serialize)]
+struct Argument {
+    keyword: &'static str,
+    position: Option<usize>,
+    required: bool,
+    repeated: bool,
+    kind: &'static str,
+    default: Option<&'static str>,
+    summary: &'static str,
+}
+
+#[derive(Serialize)]
+struct Handler {
+    name: &'static str,
+    access: &'static str,
+    summary: &'static str,
+}
+
+impl Entry {
+    fn new(class: &Class) -> Entry {
+        let info = class.info;
+        let argument = |argument: &ArgumentInfo| Argument {
+            keyword: argument.keyword,
+            position: argument.position,
+            required: argument.required,
+            repeated: argument.repeated,
+            kind: argument.kind,
+            default: (!argument.default.is_empty()).then_some(argument.default),
+            summary: argument.summary,
+        };
+        Entry {
+            name: info.name,
+            aliases: info.aliases,
+            group: info.group,
+            summary: info.summary,
+            description: info.description,
+            ports: info.ports,
+            processing: info.processing,
+            flow: info.flow,
+            arguments: info.arguments.iter().map(argument).collect(),
+            handlers: class
+                .handlers()
+                .iter()
+                .map(|handler| Handler {
+                    name: handler.name,
+                    access: if handler.kind == HandlerKind::Write { "write" } else { "read" },
+                    summary: handler.summary,
+                })
+                .collect(),
+            example: info.example,
+            expect: info.expect,
+            see: info.see,
+        }
+    }
+
+    /// The page of the reference.
+    fn markdown(&self) -> String {
+        let mut page = String::new();
+        let _ = writeln!(page, "# {}\n\n{}\n", self.name, self.summary);
+        if !self.description.is_empty() {
+            let _ = writeln!(page, "{}\n", self.description);
+        }
+        let aliases = if self.aliases.is_empty() {
+            String::new()
+        } else {
+            format!(" · also {}", self.aliases.join(", "))
+        };
+        let _ = writeln!(
+            page,
+            "Group {} · ports {} · processing {}{aliases}\n",
+            self.group, self.ports, self.processing
+        );
+        if !self.arguments.is_empty() {
+            let _ = writeln!(page, "## Arguments\n");
+            for argument in &self.arguments {
+                let place =
+                    argument.position.map_or_else(String::new, |place| format!(", position {}", place + 1));
+                let needed = match (argument.required, argument.default) {
+                    (true, _) => ", required".to_string(),
+                    (false, Some(default)) => format!(", default `{default}`"),
+                    (false, None) => String::new(),
+                };
+                let many = if argument.repeated { ", any number" } else { "" };
+                let _ = writeln!(
+                    page,
+                    "- `{}` ({}{place}{needed}{many}): {}",
+                    argument.keyword, argument.kind, argument.summary
+                );
+            }
+            page.push('\n');
+        }
+        if !self.handlers.is_empty() {
+            let _ = writeln!(page, "## Handlers\n");
+            for handler in &self.handlers {
+                let _ = writeln!(page, "- `{}` ({}): {}", handler.name, handler.access, handler.summary);
+            }
+            page.push('\n');
+        }
+        let _ = writeln!(page, "## Example\n\n```click\n{}```\n", self.example);
+        if !self.expect.is_empty() {
+            let _ = writeln!(page, "ends with\n\n```\n{}```\n", self.expect);
+        }
+        if !self.see.is_empty() {
+            let _ = writeln!(page, "See also {}.", self.see.join(", "));
+        }
+        page
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let Some(name) = &arguments.name else {
+        list(arguments);
+        return ExitCode::SUCCESS;
+    };
+    let Some(class) = REGISTRY.find(name) else {
+        let near = nearest(name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        eprintln!("clickbox: there is no element {name}{near}");
+        return ExitCode::from(1);
+    };
+    let entry = Entry::new(class);
+    if arguments.json {
+        output::json(&entry);
+    } else {
+        output::text(&entry.markdown());
+    }
+    ExitCode::SUCCESS
+}
+
+fn list(arguments: &Arguments) {
+    if arguments.json {
+        let entries: Vec<Entry> = REGISTRY.classes().map(Entry::new).collect();
+        return output::json(&entries);
+    }
+    if arguments.markdown {
+        let pages: Vec<String> = REGISTRY.classes().map(|class| Entry::new(class).markdown()).collect();
+        return output::text(&pages.join("\n"));
+    }
+    let mut text = String::new();
+    let mut group = "";
+    for class in REGISTRY.classes() {
+        if class.info.group != group {
+            group = class.info.group;
+            let _ = writeln!(text, "\n{group}");
+        }
+        let _ = writeln!(text, "  {:<24} {}", class.info.name, class.info.summary);
+    }
+    output::text(text.trim_start());
+}
+
+/// The class whose name is nearest, by letters without regard to case.
+fn nearest(name: &str) -> Option<&'static str> {
+    let wanted = name.to_lowercase();
+    let names = REGISTRY.classes().map(|class| class.info.name);
+    let best = names.min_by_key(|known| distance(&wanted, &known.to_lowercase()))?;
+    (distance(&wanted, &best.to_lowercase()) <= wanted.len() / 2).then_some(best)
+}
+
+/// Levenshtein distance.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<u8> = other.bytes().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, against) in other.iter().enumerate() {
+            let substituted = diagonal + usize::from(letter != *against);
+            diagonal = row[column + 1];
+            row[column + 1] = substituted.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}

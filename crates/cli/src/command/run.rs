@@ -1,0 +1,164 @@
+//! `clickbox run`: runs a configuration in this process.
+
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use packet::Timestamp;
+use router::{End, Options};
+use serde::Serialize;
+
+use crate::configuration::{self, ConfigurationArguments};
+use crate::environment::Process;
+use crate::{live, output};
+
+/// Run a configuration in this process.
+///
+/// Ends when the configuration stops or nothing can happen any more; Ctrl-C stops it cleanly. Prints what passed each
+/// element, and why packets were lost.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox run examples/firewall.click")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    configuration: ConfigurationArguments,
+    /// Stop after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Print a handler's value at the end: ELEMENT.HANDLER.
+    #[arg(long, value_name = "ELEMENT.HANDLER")]
+    handler: Vec<String>,
+    /// Run in simulated time.
+    #[arg(long)]
+    simtime: bool,
+    /// Start all randomness from this number.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Packets in a batch, 1 to 256; results do not depend on it.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
+    batch: u16,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Print no summary and no table.
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    end: &'static str,
+    seconds: f64,
+    elements: Vec<Row>,
+    handlers: std::collections::BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    class: &'static str,
+    packets_in: u64,
+    packets_out: u64,
+    lost: std::collections::BTreeMap<&'static str, u64>,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let Some((text, parameters)) = arguments.configuration.read() else { return ExitCode::from(2) };
+    let compiled = configuration::compile(&text, &parameters, &[]);
+    configuration::print(&compiled.diagnostics, &text);
+    if compiled.has_errors() {
+        return ExitCode::from(1);
+    }
+    let options = Options {
+        batch: arguments.batch.into(),
+        simulated: arguments.simtime.then_some(Timestamp::from_parts(1_000_000_000, 0)),
+        seed: arguments.seed,
+        source: text.text.clone(),
+        ..Options::default()
+    };
+    let environment = Rc::new(Process::new());
+    let mut router = match configuration::router(compiled.graph, environment.clone(), options) {
+        Ok(router) => router,
+        Err(problems) => {
+            configuration::print(&problems, &text);
+            return ExitCode::from(1);
+        }
+    };
+    configuration::print(router.warnings(), &text);
+    let started = Instant::now();
+    let limit = arguments.seconds.map(Duration::from_secs_f64);
+    let mut table = live::Live::new();
+    let end = loop {
+        let wait =
+            limit.map_or(live::REFRESH, |limit| live::REFRESH.min(limit.saturating_sub(started.elapsed())));
+        // In simulated time a pause would come at another point in every run.
+        let pause = if arguments.simtime { None } else { Some(wait) };
+        match router.run_for(pause) {
+            End::Paused if limit.is_some_and(|limit| started.elapsed() >= limit) => break End::Paused,
+            End::Paused if !arguments.quiet && !arguments.json => {
+                table.refresh(&router, environment.progress())
+            }
+            End::Paused => {}
+            end => break end,
+        }
+    };
+    table.clear();
+    let elapsed = started.elapsed();
+    let handlers = arguments.handler.iter().map(|path| (path, router.read(path, "")));
+    let mut failed = false;
+    let mut values = std::collections::BTreeMap::new();
+    for (path, value) in handlers {
+        match value {
+            Ok(value) => drop(values.insert(path.clone(), value)),
+            Err(error) => {
+                eprintln!("clickbox: {error}");
+                failed = true;
+            }
+        }
+    }
+    if arguments.json {
+        output::json(&summary(&router, end, elapsed, values));
+    } else {
+        for (path, value) in &values {
+            output::text(&format!("{path} = {}\n", value.trim_end()));
+        }
+        if !arguments.quiet {
+            eprint!("{}", live::summary(&router, elapsed));
+        }
+    }
+    ExitCode::from(u8::from(failed))
+}
+
+fn summary(
+    router: &router::Router,
+    end: End,
+    elapsed: Duration,
+    handlers: std::collections::BTreeMap<String, String>,
+) -> Summary {
+    let losses = router.losses();
+    let rows = router.elements().zip(router.classes()).zip(router.counts());
+    Summary {
+        end: match end {
+            End::Stopped => "stopped",
+            End::Idle => "idle",
+            End::Interrupted => "interrupted",
+            End::Paused => "time",
+        },
+        seconds: elapsed.as_secs_f64(),
+        elements: rows
+            .map(|((name, class), (packets_in, packets_out))| Row {
+                name: name.to_string(),
+                class,
+                packets_in,
+                packets_out,
+                lost: losses
+                    .iter()
+                    .filter(|(element, ..)| element == name)
+                    .map(|(_, reason, count)| (*reason, *count))
+                    .collect(),
+            })
+            .collect(),
+        handlers,
+    }
+}

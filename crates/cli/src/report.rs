@@ -1,0 +1,96 @@
+//! Diagnostics for people: the source line, a caret, the other places, a hint.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use click_lang::{Diagnostic, Severity};
+use serde::Serialize;
+
+use crate::configuration::Text;
+
+/// Renders one diagnostic against the text that it is about.
+pub(crate) fn render(diagnostic: &Diagnostic, text: &Text, color: bool) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    };
+    let (title, detail) = diagnostic.message.split_once('\n').unwrap_or((&diagnostic.message, ""));
+    let mut group = Group::with_title(level.primary_title(title));
+    if let Some(location) = &diagnostic.location {
+        let here = |file: &str| file == text.name;
+        if here(&location.file) {
+            let mut snippet = Snippet::source(&*text.text).path(&*text.name);
+            let label = detail.trim();
+            let span = clip(&location.span, &text.text);
+            snippet = snippet
+                .annotation(AnnotationKind::Primary.span(span).label((!label.is_empty()).then_some(label)));
+            for (place, message) in diagnostic.related.iter().filter(|(place, _)| here(&place.file)) {
+                snippet = snippet.annotation(
+                    AnnotationKind::Context.span(clip(&place.span, &text.text)).label(&**message),
+                );
+            }
+            group = group.element(snippet);
+        } else {
+            group = group.element(Level::NOTE.message(format!("at {location}")));
+            if !detail.is_empty() {
+                group = group.element(Level::NOTE.message(detail.trim()));
+            }
+        }
+    } else if !detail.is_empty() {
+        group = group.element(Level::NOTE.message(detail.trim()));
+    }
+    if let Some(hint) = &diagnostic.hint {
+        group = group.element(Level::HELP.message(&**hint));
+    }
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    renderer.render(&[group])
+}
+
+/// A span that lies in the text, at character boundaries.
+fn clip(span: &std::ops::Range<usize>, text: &str) -> std::ops::Range<usize> {
+    let start = text.floor_char_boundary(span.start.min(text.len()));
+    let end = text.ceil_char_boundary(span.end.clamp(start, text.len()));
+    start..end
+}
+
+/// A diagnostic as JSON.
+#[derive(Serialize)]
+pub(crate) struct Entry<'a> {
+    severity: &'static str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    column: Option<u32>,
+    message: &'a str,
+    hint: Option<&'a str>,
+    related: Vec<Related<'a>>,
+}
+
+#[derive(Serialize)]
+struct Related<'a> {
+    file: &'a str,
+    line: u32,
+    message: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    /// Of a diagnostic.
+    pub(crate) fn new(diagnostic: &'a Diagnostic) -> Entry<'a> {
+        let location = diagnostic.location.as_ref();
+        Entry {
+            severity: match diagnostic.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+                Severity::Note => "note",
+            },
+            file: location.map(|location| &*location.file),
+            line: location.map(|location| location.line),
+            column: location.map(|location| location.column),
+            message: &diagnostic.message,
+            hint: diagnostic.hint.as_deref(),
+            related: diagnostic
+                .related
+                .iter()
+                .map(|(place, message)| Related { file: &place.file, line: place.line, message })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Checking a configuration without running it.
+
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+
+use click_lang::{Diagnostic, Graph, Severity};
+use element::Environment;
+
+use crate::build::Options;
+use crate::core::Core;
+use crate::hookup::{Hookup, hook_up, named};
+use crate::registry::Registry;
+
+/// Everything that is wrong or odd about a graph: classes, ports, push and pull, arguments, elements that no packet can
+/// come to. Elements are made but not initialised, so no file or device is touched.
+pub fn check(graph: &Graph, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    let Some(hookup) = hook_up(graph, &registry, &mut problems) else {
+        return problems;
+    };
+    unreachable(graph, &hookup, &mut problems);
+    let mut core = Core::assemble(graph.clone(), registry, environment, Options::default(), None, hookup);
+    core.configure(&mut problems, true);
+    problems
+}
+
+/// Warns of elements with inputs that no source leads to.
+fn unreachable(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
+    let ends = hookup.inputs.iter().zip(&hookup.outputs).zip(&hookup.classes).enumerate();
+    // A class without inputs makes packets, and so does one whose packets do not come from its inputs: if it has a task.
+    let sources = ends.filter(|(_, ((inputs, outputs), class))| {
+        let through = class.info.flow != "x/y";
+        !outputs.is_empty() && (class.info.task && !through || inputs.is_empty() && (class.info.task || through))
+    });
+    let mut reached = alloc::vec![false; hookup.classes.len()];
+    let mut queue: Vec<usize> = sources.map(|(element, _)| element).collect();
+    while let Some(element) = queue.pop() {
+        let Some(reached) = reached.get_mut(element).filter(|reached| !**reached) else { continue };
+        *reached = true;
+        let outputs = hookup.outputs.get(element).into_iter().flatten();
+        queue.extend(outputs.flat_map(|end| end.peers.iter().map(|peer| peer.0)));
+    }
+    for (element, reached) in reached.into_iter().enumerate() {
+        let has_inputs = hookup.inputs.get(element).is_some_and(|inputs| !inputs.is_empty());
+        if let Some(declared) = graph.elements.get(element)
+            && has_inputs
+            && !reached
+        {
+            let message = format!("no packet can reach ‘{}’: no source leads to it", named(graph, element));
+            problems.push(Diagnostic::new(Severity::Warning, declared.location.clone(), message));
+        }
+    }
+}
