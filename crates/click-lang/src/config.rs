@@ -85,7 +85,7 @@ pub(crate) fn skip_quoted(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Skips what counts as one unit outside comments and space: a quoted string, a `\<...>`, or one byte.
-fn skip_unit(bytes: &[u8], at: usize) -> usize {
+pub(crate) fn skip_unit(bytes: &[u8], at: usize) -> usize {
     match bytes[at] {
         b'"' | b'\'' => skip_quoted(bytes, at),
         b'\\' if bytes.get(at + 1) == Some(&b'<') => skip_hex(bytes, at),

@@ -1,6 +1,7 @@
 //! What configurations compile to, and what is said about those that don't.
 
-use click_lang::{Compiled, Library, Limits, Options, compile, flatten, plain_quotes};
+use click_lang::tree::{TokenKind, Tree};
+use click_lang::{Compiled, Library, Limits, Options, compile, flatten, format, plain_quotes};
 
 const CLASSES: &[&str] =
     &["Discard", "Idle", "InfiniteSource", "Message", "Null", "Paint", "Print", "Queue", "Tee"];
@@ -281,6 +282,43 @@ fn bombs_are_refused() {
     refused(&text, "too many connections");
 }
 
+/// A small generator of random numbers, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
+    }
+
+    fn pieces(&mut self, count: usize, pieces: &[&str]) -> String {
+        (0..count).map(|_| pieces[self.below(pieces.len())]).collect()
+    }
+}
+
+/// The tree gives the text back; the graph printed, and the text laid out anew, mean the same.
+fn check_properties(text: &str) {
+    let tree = Tree::parse(text);
+    assert_eq!(tree.to_string(), text);
+    let compiled = compiled(text);
+    if !compiled.has_errors() {
+        let again = self::compiled(&flatten(&compiled.graph));
+        assert_eq!(summary(&again), summary(&compiled), "{text:?}");
+    }
+    if let Ok(formatted) = format(text, "f") {
+        let tokens = |text: &str| -> Vec<String> {
+            let tree = Tree::parse(text);
+            let tokens = tree.tokens().filter(|(kind, _)| *kind != TokenKind::Space);
+            tokens.map(|(_, token)| token.trim_end().to_string()).collect()
+        };
+        assert_eq!(tokens(&formatted), tokens(text), "{text:?} became {formatted:?}");
+        assert_eq!(format(&formatted, "f").as_deref(), Ok(formatted.as_str()), "{text:?}");
+        assert_eq!(summary(&self::compiled(&formatted)), summary(&compiled), "{text:?}");
+    }
+}
+
 #[test]
 fn any_text_is_survived() {
     // Fragments of the language in random order find more than random bytes do.
@@ -332,22 +370,69 @@ fn any_text_is_survived() {
         "/",
         "@",
         "$",
+        "\r",
     ];
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for _ in 0..20_000 {
-        let text: String = (0..random(60)).map(|_| PIECES[random(PIECES.len())]).collect();
-        let tree = click_lang::tree::Tree::parse(&text);
-        assert_eq!(tree.to_string(), text);
-        let compiled = compiled(&text);
-        if !compiled.has_errors() {
-            let again = self::compiled(&flatten(&compiled.graph));
-            assert_eq!(summary(&again), summary(&compiled), "{text:?}");
-        }
+        let count = random.below(60);
+        check_properties(&random.pieces(count, PIECES));
     }
+}
+
+#[test]
+fn plausible_texts_keep_their_meaning() {
+    const STATEMENTS: &[&str] = &[
+        "a::Idle",
+        "b :: Null(1,\n2)",
+        "a->b",
+        "a\n->\nb",
+        "a[0,1]=>[0,1]a",
+        "a=>(->b),{->Null->}",
+        "require(x)",
+        "Idle->Print(\"x\")",
+        "elementclass X{",
+        "elementclass X{$a|",
+        "elementclass X { $a, K $b,\n__REST__ $c |\n",
+        "}",
+        "||",
+        "x::{",
+        "a->{",
+        "a=>(",
+        ")",
+        "define($a 1)",
+        "input->output",
+        "[0]->[1]",
+        "-> Null ->",
+        "||...}",
+        "->b",
+        "X(1)",
+        "elementclass Y X",
+    ];
+    const SPACE: &[&str] = &[
+        "",
+        " ",
+        ";",
+        ";\n",
+        "\n",
+        "\n\n\n",
+        " // c\n",
+        "/* d */",
+        "\n/* e\n */\n",
+        "\n# 7 \"g\"\n",
+        "\r\n",
+        " /**/ //\n",
+    ];
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut valid = 0;
+    for _ in 0..20_000 {
+        let mut text = String::new();
+        for _ in 0..random.below(8) {
+            text += &random.pieces(1, STATEMENTS);
+            let count = 1 + random.below(3);
+            text += &random.pieces(count, SPACE);
+        }
+        check_properties(&text);
+        valid += usize::from(Tree::parse(&text).errors().is_empty());
+    }
+    assert!(valid > 5_000, "only {valid} were without syntax errors");
 }
