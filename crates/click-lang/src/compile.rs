@@ -72,6 +72,7 @@ pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
         diagnostics: Diagnostics::new(options.limits.diagnostics),
         budget: Budget::new(options.limits.expanded_bytes),
         graph: Graph::default(),
+        unknown_names: 0,
     };
     let outermost = lower::lower(&mut compilation, text);
     expand::expand(&mut compilation, outermost);
@@ -86,7 +87,11 @@ pub(crate) struct Compilation<'a> {
     pub(crate) diagnostics: Diagnostics,
     pub(crate) budget: Budget,
     pub(crate) graph: Graph,
+    unknown_names: usize,
 }
+
+/// Hints are looked for this many times: a configuration in which every name is unknown needs another kind of help.
+const MAX_HINTS: usize = 100;
 
 impl Compilation<'_> {
     /// Adds a source and returns its index.
@@ -124,7 +129,8 @@ impl Compilation<'_> {
         name: &str,
         others: impl Iterator<Item = &'n str>,
     ) {
-        let hint = if self.diagnostics.has_room() {
+        self.unknown_names += 1;
+        let hint = if self.unknown_names <= MAX_HINTS {
             let classes = self.options.class_names.iter().copied().chain(self.classes.names());
             let nearest = suggest::nearest(name, others).or_else(|| suggest::nearest(name, classes));
             nearest.map(|nearest| format!("did you mean ‘{nearest}’?"))

@@ -2,7 +2,7 @@
 
 use crate::class::{Class, ClassId, Compound, Link, PartKind, Place};
 use crate::compile::Compilation;
-use crate::lower::settled_name;
+use crate::lower::Settling;
 use crate::tunnel::{self, Kind};
 use crate::variables::Environment;
 use crate::{Diagnostic, Element, config};
@@ -25,6 +25,7 @@ pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
         compilation,
         flat: Vec::new(),
         names: BTreeMap::new(),
+        settling: Settling::default(),
         links: Vec::new(),
         depth: 0,
         full: false,
@@ -47,6 +48,7 @@ struct Expansion<'c, 'o> {
     compilation: &'c mut Compilation<'o>,
     flat: Vec<Flat>,
     names: BTreeMap<Rc<str>, usize>,
+    settling: Settling,
     links: Vec<Link>,
     depth: usize,
     /// Whether a limit is reached: nothing more is added.
@@ -77,8 +79,7 @@ impl Expansion<'_, '_> {
     /// Gives an anonymous element its final name.
     fn settle_name(&mut self, index: usize) {
         if let Some(name) = self.flat[index].name.strip_prefix(';') {
-            let names = &self.names;
-            let name: Rc<str> = settled_name(name, &mut |name| !names.contains_key(name)).into();
+            let name: Rc<str> = self.settling.free_name(name, |name| self.names.contains_key(name)).into();
             self.names.insert(name.clone(), index);
             self.flat[index].name = name;
         }
@@ -149,7 +150,8 @@ impl Expansion<'_, '_> {
         let mut candidates = alloc::vec![first];
         loop {
             let candidate = candidates[candidates.len() - 1].clone();
-            if !self.compilation.budget.take(arguments.len() + 1) {
+            let cost = arguments.len() + candidate.parameters.len() + candidate.definitions.len() + 1;
+            if !self.compilation.budget.take(cost.saturating_mul(VARIABLE_COST)) {
                 return Choice::None;
             }
             if let Some(values) = candidate.assign(&arguments) {
@@ -276,6 +278,9 @@ impl Expansion<'_, '_> {
         }
     }
 }
+
+/// What it costs, in bytes, to set a variable when a compound is expanded, whatever its value.
+const VARIABLE_COST: usize = 16;
 
 /// Candidates beyond these are not listed: a class may have thousands.
 const MAX_CANDIDATES_SHOWN: usize = 20;

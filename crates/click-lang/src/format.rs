@@ -229,11 +229,10 @@ impl<'t> Printer<'t> {
         let connector = |kind| matches!(kind, TokenKind::Arrow | TokenKind::DoubleArrow);
         let in_ports = self.open.last() == Some(&Open::Ports) || closed == Some(Open::Ports);
         let after_comma = last_kind == TokenKind::Character && last == ",";
-        if kind == TokenKind::Config || last_kind == TokenKind::Config || closed == Some(Open::Config) {
-            Gap::Nothing
-        } else if in_ports || (kind == TokenKind::Character && matches!(token, "," | ";")) {
-            Gap::Nothing
-        } else if self.marks.configs.contains(&at) {
+        let in_config =
+            kind == TokenKind::Config || last_kind == TokenKind::Config || closed == Some(Open::Config);
+        let separator = kind == TokenKind::Character && matches!(token, "," | ";");
+        if in_config || in_ports || separator || self.marks.configs.contains(&at) {
             Gap::Nothing
         } else if self.lines > 0 && (connector(kind) || connector(last_kind) || after_comma) {
             Gap::Line

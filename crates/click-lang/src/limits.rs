@@ -40,7 +40,7 @@ impl Default for Limits {
             connections: 1 << 20,
             port: 65_535,
             tunnel_steps: 1 << 25,
-            expanded_bytes: 512 << 20,
+            expanded_bytes: 256 << 20,
             libraries: 64,
             diagnostics: 1000,
         }

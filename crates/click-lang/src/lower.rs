@@ -9,12 +9,13 @@ use crate::tree::{
     SyntaxError, Tree,
 };
 use crate::{Diagnostic, Requirement, Severity, config};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::Cell;
+use core::ops::Range;
 
 /// Lowers a configuration: returns its outermost level, in which all classes are resolved.
 pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
@@ -39,6 +40,8 @@ pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
 struct Level {
     compound: Compound,
     names: BTreeMap<Rc<str>, usize>,
+    /// The variables that it has a parameter or a definition for.
+    variables: BTreeSet<Rc<str>>,
 }
 
 impl Level {
@@ -54,7 +57,7 @@ impl Level {
             ports: [0, 0],
             next: Cell::new(None),
         };
-        Self { compound, names: BTreeMap::new() }
+        Self { compound, names: BTreeMap::new(), variables: BTreeSet::new() }
     }
 }
 
@@ -190,20 +193,13 @@ impl Lowering<'_, '_> {
                 self.compilation.error(self.place(span), "bad ‘define’ declaration: not a variable");
                 continue;
             }
-            let known = self.defines(name);
-            if known {
+            if self.level().variables.insert(name.into()) {
+                self.level().compound.definitions.push((name.into(), value.into()));
+            } else {
                 let message = format!("parameter ‘${name}’ multiply defined");
                 self.compilation.error(self.place(span), message);
-            } else {
-                self.level().compound.definitions.push((name.into(), value.into()));
             }
         }
-    }
-
-    fn defines(&mut self, name: &str) -> bool {
-        let compound = &self.level().compound;
-        compound.definitions.iter().any(|(known, _)| **known == *name)
-            || compound.parameters.iter().any(|known| *known.name == *name)
     }
 
     fn require(&mut self, span: Span) {
@@ -308,18 +304,19 @@ impl Lowering<'_, '_> {
 
     fn formals(&mut self, formals: &[Formal]) {
         let mut misplaced = false;
+        let mut keywords = BTreeSet::new();
         for formal in formals {
             let name: Rc<str> = self.slice(formal.variable).trim_start_matches('$').into();
             let keyword = formal.keyword.map_or_else(|| Rc::from(""), |span| self.slice(span));
             let place = self.place(formal.variable);
-            if self.defines(&name) {
+            if !self.level().variables.insert(name.clone()) {
                 self.compilation.error(place, format!("parameter ‘${name}’ multiply defined"));
                 continue;
             }
-            let parameters = &self.level().compound.parameters;
-            let repeated = !keyword.is_empty() && parameters.iter().any(|known| known.keyword == keyword);
+            let repeated = !keyword.is_empty() && !keywords.insert(keyword.clone());
+            let parameters = &mut self.level().compound.parameters;
             let after = parameters.last().map(|last| last.keyword.clone());
-            self.level().compound.parameters.push(Parameter { name, keyword: keyword.clone() });
+            parameters.push(Parameter { name, keyword: keyword.clone() });
             if repeated {
                 let message = format!("repeated keyword parameter ‘{keyword}’ in compound element");
                 self.compilation.error(place, message);
@@ -346,6 +343,9 @@ impl Lowering<'_, '_> {
         let links = self.level().compound.links.len();
         self.statements(statements);
         let ports = self.check_ports([group + 1, group + 2], links, "<anonymous group>", place);
+        // With a port missing there are fewer links than ports; the ports beyond are not worth listing.
+        let made = self.level().compound.links.len() - links;
+        let ports = ports.map(|count| count.min(made));
         for (pseudo, part) in outer {
             match part {
                 Some(part) => self.level().names.insert(pseudo.into(), part),
@@ -360,21 +360,14 @@ impl Lowering<'_, '_> {
     fn check_ports(&mut self, parts: [usize; 2], links: usize, name: &str, place: Place) -> [usize; 2] {
         let name = if name.is_empty() { "<anonymous>" } else { name };
         let compound = &self.level().compound;
+        let counts = [compound.parts[parts[0]].ports[1], compound.parts[parts[1]].ports[0]];
+        let misused = [0, 1].map(|side| compound.parts[parts[side]].ports[side] > 0);
         let inputs = compound.links[links..].iter().map(|link| link.from);
         let outputs = compound.links[links..].iter().map(|link| link.to);
-        let mut used: [Vec<bool>; 2] =
-            [1, 0].map(|side| alloc::vec![false; compound.parts[parts[1 - side]].ports[side]]);
-        for (part, port) in inputs {
-            if part == parts[0] {
-                used[0][port] = true;
-            }
-        }
-        for (part, port) in outputs {
-            if part == parts[1] {
-                used[1][port] = true;
-            }
-        }
-        let misused = [0, 1].map(|side| compound.parts[parts[side]].ports[side] > 0);
+        let used: [BTreeSet<usize>; 2] = [
+            inputs.filter(|end| end.0 == parts[0]).map(|end| end.1).collect(),
+            outputs.filter(|end| end.0 == parts[1]).map(|end| end.1).collect(),
+        ];
         for side in [0, 1] {
             let names = ["input", "output"];
             let (this, other) = (names[side], names[1 - side]);
@@ -382,11 +375,16 @@ impl Lowering<'_, '_> {
                 let message = format!("‘{name}’ pseudoelement ‘{this}’ may only be used as {other}");
                 self.compilation.error(place, message);
             }
-            for (port, _) in used[side].iter().enumerate().filter(|(_, used)| !**used) {
-                self.compilation.error(place, format!("‘{name}’ {this} {port} missing"));
+            if used[side].len() < counts[side] {
+                for port in (0..counts[side]).filter(|port| !used[side].contains(port)) {
+                    self.compilation.error(place, format!("‘{name}’ {this} {port} missing"));
+                    if !self.compilation.diagnostics.has_room() {
+                        break;
+                    }
+                }
             }
         }
-        used.map(|used| used.len())
+        counts
     }
 
     // Chains
@@ -612,39 +610,63 @@ fn spread_declaration(items: &mut [Resolved<'_>]) {
     }
 }
 
-/// Gives anonymous elements names that nothing else in the compound has.
-pub(crate) fn settle(parts: &mut [Part], taken: &mut dyn FnMut(&str, usize) -> bool) {
-    for (index, part) in parts.iter_mut().enumerate() {
-        if let Some(name) = part.name.strip_prefix(';') {
-            part.name = settled_name(name, &mut |name| taken(name, index));
-        }
-    }
-}
-
-/// Counts the number behind the last `@` of `name` up until `take` accepts the name.
-pub(crate) fn settled_name(name: &str, take: &mut dyn FnMut(&str) -> bool) -> String {
-    if take(name) {
-        return name.into();
-    }
-    let (prefix, number) = name.rsplit_once('@').unwrap_or((name, ""));
-    let digits = number.bytes().take_while(u8::is_ascii_digit).count();
-    let mut number: u64 = number[..digits].parse().unwrap_or(0);
-    loop {
-        number += 1;
-        let name = format!("{prefix}@{number}");
-        if take(&name) {
-            return name;
-        }
-    }
-}
-
+/// Gives the anonymous elements of a compound their names.
 fn settle_names(level: &mut Level) {
-    let names = &mut level.names;
-    settle(&mut level.compound.parts, &mut |name, index| {
-        let free = !names.contains_key(name);
-        if free {
-            names.insert(name.into(), index);
+    let mut settling = Settling::default();
+    for (index, part) in level.compound.parts.iter_mut().enumerate() {
+        if let Some(name) = part.name.strip_prefix(';') {
+            part.name = settling.free_name(name, |name| level.names.contains_key(name));
+            level.names.insert(part.name.as_str().into(), index);
         }
+    }
+}
+
+/// Finds names for anonymous elements.
+///
+/// Remembers for each class a range of numbers that are taken: otherwise thousands of anonymous elements would each
+/// try thousands of numbers that are in use.
+#[derive(Default)]
+pub(crate) struct Settling {
+    taken: BTreeMap<String, Range<u64>>,
+}
+
+impl Settling {
+    /// Returns `name`, with the number behind its last `@` counted up until the name is not taken.
+    pub(crate) fn free_name(&mut self, name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+        if !is_taken(name) {
+            return name.into();
+        }
+        let (prefix, number) = name.rsplit_once('@').unwrap_or((name, ""));
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        let first: u64 = number[..digits].parse().unwrap_or(0);
+        let taken = self.taken.entry(prefix.into()).or_insert(0..0);
+        let mut number = first;
+        let free = loop {
+            number = if taken.contains(&number) { taken.end } else { number + 1 };
+            let name = format!("{prefix}@{number}");
+            if !is_taken(&name) {
+                break name;
+            }
+        };
+        let start = if taken.contains(&first) { taken.start } else { first };
+        *taken = start..number + 1;
         free
-    });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_names_are_found_quickly() {
+        let mut names: BTreeSet<String> = (1..100_000).map(|number| format!("X@{number}")).collect();
+        let mut settling = Settling::default();
+        for number in 1..100_000 {
+            let name = settling.free_name(&format!("X@{number}"), |name| names.contains(name));
+            assert_eq!(name, format!("X@{}", 99_999 + number));
+            names.insert(name);
+        }
+        assert_eq!(settling.free_name("Y@7", |name| names.contains(name)), "Y@7");
+    }
 }

@@ -334,7 +334,8 @@ impl<'t> Parser<'t> {
 
     /// The elements between two connectors; none when there is an error (or nothing) instead.
     fn step(&mut self, context: Context, first: bool) -> Vec<Item> {
-        let mut items = Vec::new();
+        // Nearly always there is one.
+        let mut items = Vec::with_capacity(1);
         while let Some(item) = self.item(context, first, items.is_empty()) {
             items.push(item);
             if !self.take_character(",") {

@@ -6,6 +6,9 @@ use alloc::vec::Vec;
 /// Names longer than this are not compared: comparing takes time in proportion to the product of the lengths.
 const MAX_LENGTH: usize = 40;
 
+/// More candidates than these are not looked at. Stops: a misspelt name among a million elements, many times over.
+const MAX_CANDIDATES: usize = 5_000;
+
 /// Returns the candidate that is nearest to `name`, when it is near enough to be meant.
 pub(crate) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if name.is_empty() || name.len() > MAX_LENGTH {
@@ -14,6 +17,7 @@ pub(crate) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>)
     let allowed = (name.len() / 3).clamp(1, 3);
     let lower = name.to_ascii_lowercase();
     candidates
+        .take(MAX_CANDIDATES)
         .filter(|candidate| candidate.len() <= MAX_LENGTH && candidate.len().abs_diff(name.len()) <= allowed)
         .filter(|candidate| *candidate != name)
         .map(|candidate| (distance(&lower, &String::from(candidate).to_ascii_lowercase()), candidate))

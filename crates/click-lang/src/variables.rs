@@ -104,6 +104,15 @@ impl Environment {
                 }
                 b'$' if quote != b'\'' => {
                     let Some((reference, end)) = Reference::find(text, at) else {
+                        // A brace that is never closed was looked for up to the end.
+                        budget.take(if matches!(bytes.get(at + 1), Some(b'{' | b'(')) {
+                            text.len() - at
+                        } else {
+                            1
+                        });
+                        if budget.is_empty() {
+                            return Cow::Borrowed(text);
+                        }
                         at += 1;
                         continue;
                     };
@@ -143,7 +152,10 @@ impl Environment {
         let value = if let Some(value) = self.value(parts.name) {
             let value = self.expand_at(value, budget, depth + 1);
             match parts.word {
-                Some(index) => Some(nth_word(&value, index).into()),
+                Some(index) => {
+                    budget.take(value.len());
+                    Some(nth_word(&value, index).into())
+                }
                 None => Some(value.into_owned()),
             }
         } else if let Some(default) = parts.default {
