@@ -4,27 +4,34 @@ use alloc::vec::Vec;
 
 use super::headers::Headers;
 use super::map::Map;
+use super::near::{Near, Place};
+use super::program::Layout;
 use super::rows::{Rows, RowsBuilder};
+use super::slots::Slots;
 use super::spans::Field;
-use super::terms::Term;
 
 /// A field with its classes and their rows.
 pub(crate) struct Index {
     pub(crate) field: Field,
+    /// Number of the field in the terms.
+    pub(crate) number: u16,
+    place: Option<Place>,
     map: Map,
     /// Classes of the coordinates beyond the values: packets that end in the field or before it.
     beyond: Vec<u32>,
+    /// For each class, the granules of slots in which its row has a bit.
+    tops: Vec<u64>,
     pub(crate) rows: Rows,
 }
 
 impl Index {
-    /// Indexes `field`, number `number` of the terms, whose slots are their places in `terms`.
+    /// Indexes `field`, number `number` in the terms of `slots`.
     ///
     /// None when the rows would take too much memory.
-    pub(crate) fn new(field: Field, number: u16, terms: &[(u32, Term)]) -> Option<Self> {
+    pub(crate) fn new(field: Field, number: u16, slots: &Slots, layout: Layout) -> Option<Self> {
         let constrained = || {
-            let sets = terms.iter().enumerate();
-            sets.filter_map(|(slot, (_, term))| Some((slot, term.set(number)?)))
+            let terms = slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?.1)));
+            terms.filter_map(|(slot, term)| Some((slot, term.set(number)?)))
         };
         let mut events: Vec<(u64, u32)> = Vec::new();
         for (slot, spans) in constrained() {
@@ -32,7 +39,8 @@ impl Index {
             events.extend(spans.iter().flat_map(|(first, last)| [(first, slot), (last + 1, slot)]));
         }
         events.sort_unstable();
-        let mut builder = RowsBuilder::new(terms.len(), constrained().map(|(slot, _)| slot));
+        let free = slots.iter().map(|entry| entry.is_some_and(|(_, term)| term.set(number).is_none()));
+        let mut builder = RowsBuilder::new(slots.len(), free);
         let mut parts: Vec<(u64, u32)> = Vec::new();
         if events.first().is_none_or(|(coordinate, _)| *coordinate > 0) {
             parts.push((0, builder.class()?));
@@ -56,12 +64,23 @@ impl Index {
             (u64::from(start) < field.values()).then_some((start, *class))
         });
         let map = Map::new(&values.collect::<Vec<_>>(), field.width);
-        Some(Self { field, map, beyond, rows: builder.finish() })
+        let rows = builder.finish();
+        let place = Place::new(field, layout);
+        Some(Self { field, number, place, map, beyond, tops: rows.tops(slots.granule()), rows })
     }
 
     /// The class of the packet; none when it ends inside a field of 4 bytes.
     #[inline]
-    pub(crate) fn class(&self, headers: &Headers<'_>) -> Option<u32> {
+    pub(crate) fn class(&self, near: &Near, headers: &Headers<'_>) -> Option<u32> {
+        match self.place.and_then(|place| near.get(place)) {
+            Some(value) => Some(self.map.class(value)),
+            None => self.far_class(headers),
+        }
+    }
+
+    /// The class, from the packet's bytes, for a field that is far from the header's start or not complete.
+    #[inline(never)]
+    fn far_class(&self, headers: &Headers<'_>) -> Option<u32> {
         let bytes = headers.from(self.field.base).get(usize::from(self.field.offset)..).unwrap_or_default();
         let value = match self.field.width {
             1 => bytes.first().map(|byte| u32::from(*byte)),
@@ -74,8 +93,22 @@ impl Index {
         }
     }
 
+    /// The granules of slots in which the row of `class` has a bit.
+    #[inline]
+    pub(crate) fn top(&self, class: u32) -> u64 {
+        self.tops.get(class as usize).copied().unwrap_or(0)
+    }
+
+    /// About how many granules the field leaves of an ordinary packet.
+    pub(crate) fn typical(&self) -> u32 {
+        if self.tops.len() <= 8 {
+            return self.tops.iter().map(|top| top.count_ones()).max().unwrap_or(0);
+        }
+        let somewhere = self.field.values() / 2 + self.field.values() / 5;
+        self.top(self.class_at(somewhere)).count_ones()
+    }
+
     /// The class of a packet of which the field has only `bytes`, fewer than its width.
-    #[cold]
     fn class_beyond(&self, bytes: &[u8]) -> Option<u32> {
         match (bytes, self.field.width) {
             ([], _) => self.beyond.last().copied(),

@@ -29,7 +29,80 @@ struct List {
 }
 
 /// Maps every value of a field of 1, 2 or 4 bytes to a class.
-pub(crate) struct Map {
+pub(crate) enum Map {
+    /// Two classes, told apart by some bits.
+    Bits {
+        /// The bits that decide.
+        mask: u32,
+        /// What they are in the first class's values.
+        value: u32,
+        /// The classes of the values that equal, and of the others.
+        classes: [u32; 2],
+    },
+    /// A class for each value of a field of one byte.
+    Table(Box<[u32; 256]>),
+    /// The general form.
+    Trie(Trie),
+}
+
+impl Map {
+    /// Builds the map of a field of `width` bytes from the first values of its parts, in order, with their classes.
+    /// The first part starts at 0; classes are below 2^30.
+    pub(crate) fn new(parts: &[(u32, u32)], width: u8) -> Self {
+        let last = u32::MAX >> (32 - 8 * u32::from(width));
+        bits(parts, last).unwrap_or_else(|| {
+            let trie = Trie::new(parts, width);
+            match width {
+                1 => Self::Table(trie.root),
+                _ => Self::Trie(trie),
+            }
+        })
+    }
+
+    /// The class of `value`, which must fit the field.
+    #[inline]
+    pub(crate) fn class(&self, value: u32) -> u32 {
+        match self {
+            Self::Bits { mask, value: wanted, classes } => classes[usize::from(value & mask != *wanted)],
+            Self::Table(table) => table[value as usize & 255],
+            Self::Trie(trie) => trie.class(value),
+        }
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Bits { .. } => 0,
+            Self::Table(_) => 1024,
+            Self::Trie(trie) => trie.bytes(),
+        }
+    }
+}
+
+/// The map of two classes, when the values of one of them are those with certain bits.
+fn bits(parts: &[(u32, u32)], last: u32) -> Option<Map> {
+    let first = parts.first()?.1;
+    let other = parts.iter().map(|(_, class)| *class).find(|class| *class != first)?;
+    if parts.iter().any(|(_, class)| *class != first && *class != other) {
+        return None;
+    }
+    let ends = parts.iter().skip(1).map(|(start, _)| start - 1).chain([last]);
+    let spans = || parts.iter().zip(ends.clone()).map(|((start, class), end)| (*start, end, *class));
+    [[first, other], [other, first]].into_iter().find_map(|classes| {
+        let own = || spans().filter(|(_, _, class)| *class == classes[0]);
+        let value = own().next()?.0;
+        // All bits below one that varies inside a span vary too.
+        let smear = |bits: u32| bits.checked_ilog2().map_or(0, |bit| u32::MAX >> (31 - bit));
+        let varying = own().fold(0, |bits, (start, end, _)| bits | (start ^ value) | smear(start ^ end));
+        let count: u64 = own().map(|(start, end, _)| u64::from(end - start) + 1).sum();
+        let mask = last & !varying;
+        // Every own value has the bits; when there are as many of them as values with the bits, no other has.
+        (count == 1 << varying.count_ones()).then_some(Map::Bits { mask, value: value & mask, classes })
+    })
+}
+
+/// Maps every value of a field to a class, byte by byte.
+pub(crate) struct Trie {
     root: Box<[Link; 256]>,
     nodes: Vec<[Link; 256]>,
     lists: Vec<List>,
@@ -37,10 +110,9 @@ pub(crate) struct Map {
     below: u32,
 }
 
-impl Map {
-    /// Builds the map of a field of `width` bytes from the first values of its parts, in order, with their classes.
-    /// The first part starts at 0; classes are below 2^30.
-    pub(crate) fn new(parts: &[(u32, u32)], width: u8) -> Self {
+impl Trie {
+    /// Builds the trie of a field, as [`Map::new`].
+    fn new(parts: &[(u32, u32)], width: u8) -> Self {
         let mut map = Self {
             root: Box::new([0; 256]),
             nodes: Vec::new(),
@@ -54,7 +126,7 @@ impl Map {
     }
 
     /// Bytes of memory held.
-    pub(crate) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         1024 * (1 + self.nodes.len()) + size_of::<List>() * self.lists.len()
     }
 
@@ -77,7 +149,7 @@ impl Map {
     fn branch(&mut self, parts: &[(u32, u32)], start: u32, below: u32) -> Link {
         match parts {
             [] => CLASS,
-            [(_, class)] => CLASS | class,
+            [(_, class)] => *class,
             _ if parts.len() - 1 <= LIST || below == 0 => {
                 let mut list = List { bounds: [i32::MAX; LIST], classes: [0; LIST + 1] };
                 for (index, class) in list.classes.iter_mut().enumerate() {
@@ -98,9 +170,9 @@ impl Map {
         }
     }
 
-    /// The class of `value`, which must fit the field.
+    /// The class of `value`.
     #[inline]
-    pub(crate) fn class(&self, value: u32) -> u32 {
+    fn class(&self, value: u32) -> u32 {
         let mut below = self.below;
         let mut link = self.root[(value >> below) as usize & 255];
         while link & KIND == TO_NODE {
@@ -147,6 +219,32 @@ mod tests {
         check(&[0, 80, 81, 1024, 65535], 2, 0..65536);
         check(&[0, 1, 6, 7, 17, 18, 255], 1, 0..256);
         check(&[0], 4, [0, 1, u32::MAX].into_iter());
+    }
+
+    #[test]
+    fn two_classes_are_told_apart_by_bits() {
+        let parts =
+            |starts: &[u32]| starts.iter().copied().zip([3, 7].into_iter().cycle()).collect::<Vec<_>>();
+        let cases: [(&[u32], Option<u32>); 5] = [
+            (&[0, 1], Some(0xffff)),
+            (&[0, 80, 81], Some(0xffff)),
+            (&[0, 1, 0x2000, 0x2001, 0x4000, 0x4001, 0x6000, 0x6001], Some(0x9fff)),
+            (&[0, 0x4000, 0x8000, 0xc000], Some(0x4000)),
+            (&[0, 3], None),
+        ];
+        for (starts, expected) in cases {
+            let parts = parts(starts);
+            let map = Map::new(&parts, 2);
+            let mask = match map {
+                Map::Bits { mask, .. } => Some(mask),
+                _ => None,
+            };
+            assert_eq!(mask, expected, "{starts:x?}");
+            for value in 0..65536 {
+                let part = starts.partition_point(|start| *start <= value) - 1;
+                assert_eq!(map.class(value), parts[part].1, "{value:x} in {starts:x?}");
+            }
+        }
     }
 
     #[test]

@@ -6,8 +6,10 @@ mod headers;
 mod index;
 mod map;
 mod names;
+mod near;
 mod program;
 mod rows;
+mod slots;
 mod spans;
 mod terms;
 

@@ -15,6 +15,8 @@ use alloc::vec::Vec;
 use super::expression::{Expression, Rule, first_match};
 use super::headers::Headers;
 use super::index::Index;
+use super::near::Near;
+use super::slots::{NONE, Slots};
 use super::spans::{Field, Spans};
 use super::terms::{Breaker, Term};
 
@@ -23,8 +25,6 @@ use super::terms::{Breaker, Term};
 const MAX_INDEXES: usize = 16;
 /// Most terms in all; rules beyond are checked against their expressions (a hostile rule set of many wide rules).
 const MAX_TERMS: usize = 1 << 18;
-/// The rule number that means none.
-const NONE: u32 = u32::MAX;
 
 /// What the offsets of a rule set mean, which decides how fields are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,11 +75,10 @@ pub enum Unreachable {
 /// A compiled rule set.
 pub struct Program {
     rules: Vec<Rule>,
+    layout: Layout,
+    /// The looked-up fields, the most selective first.
     indexes: Vec<Index>,
-    /// Number of each index's field in the terms.
-    numbers: Vec<u16>,
-    /// The terms with their rules, by slot.
-    terms: Vec<(u32, Term)>,
+    slots: Slots,
     /// The rule of each slot.
     slot_rules: Vec<u32>,
     /// Slots whose candidates must be checked, as a bitmap.
@@ -99,11 +98,11 @@ impl Program {
         let Broken { mut terms, fields, fallback, live } = break_up(&rules, layout);
         let mut wanted = most_used(&terms, fields.len());
         loop {
-            arrange(&mut terms, &wanted);
+            let slots = Slots::new(terms, &wanted);
             let mut indexes = Vec::with_capacity(wanted.len());
             let failed = wanted.iter().position(|number| {
-                let index =
-                    fields.get(usize::from(*number)).and_then(|field| Index::new(*field, *number, &terms));
+                let field = fields.get(usize::from(*number));
+                let index = field.and_then(|field| Index::new(*field, *number, &slots, layout));
                 let failed = index.is_none();
                 indexes.extend(index);
                 failed
@@ -111,31 +110,36 @@ impl Program {
             match failed {
                 Some(index) => {
                     wanted.remove(index);
+                    terms = slots.into_terms();
                 }
-                None => return Self::assemble(rules, indexes, wanted, terms, fallback, live),
+                None => {
+                    indexes.sort_by_key(Index::typical);
+                    return Self::assemble(rules, layout, indexes, slots, fallback, live);
+                }
             }
         }
     }
 
     fn assemble(
         rules: Vec<Rule>,
+        layout: Layout,
         indexes: Vec<Index>,
-        numbers: Vec<u16>,
-        terms: Vec<(u32, Term)>,
+        slots: Slots,
         fallback: u32,
         live: Vec<bool>,
     ) -> Self {
-        let slot_rules: Vec<u32> = terms.iter().map(|(rule, _)| *rule).collect();
-        let mut checked = vec![0u64; terms.len().div_ceil(64)];
-        for (slot, (_, term)) in terms.iter().enumerate() {
-            let indexed = term.sets.iter().all(|(number, _)| numbers.contains(number));
+        let slot_rules: Vec<u32> = slots.iter().map(|entry| entry.map_or(NONE, |(rule, _)| rule)).collect();
+        let mut checked = vec![0u64; slots.len().div_ceil(64)];
+        for (slot, (_, term)) in slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?))) {
+            let indexed =
+                term.sets.iter().all(|(number, _)| indexes.iter().any(|index| index.number == *number));
             if !term.exact || !indexed {
                 checked[slot / 64] |= 1 << (slot % 64);
             }
         }
         let first_rules =
             slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
-        Self { rules, indexes, numbers, terms, slot_rules, checked, first_rules, fallback, live }
+        Self { rules, layout, indexes, slots, slot_rules, checked, first_rules, fallback, live }
     }
 
     /// The rules, in order.
@@ -155,53 +159,71 @@ impl Program {
     #[must_use]
     #[inline]
     pub fn first_match(&self, headers: &Headers<'_>) -> Option<usize> {
+        let near = Near::new(headers, self.layout);
         let mut classes = [0; MAX_INDEXES];
+        let mut top = u64::MAX;
         for (class, index) in classes.iter_mut().zip(&self.indexes) {
-            match index.class(headers) {
-                Some(found) => *class = found,
-                None => return first_match(&self.rules, headers),
+            let Some(found) = index.class(&near, headers) else {
+                return first_match(&self.rules, headers);
+            };
+            *class = found;
+            top &= index.top(found);
+            if top == 0 {
+                break;
             }
         }
-        self.find(&classes, headers)
-    }
-
-    /// The first rule among the terms that accept the classes.
-    #[inline]
-    fn find(&self, classes: &[u32; MAX_INDEXES], headers: &Headers<'_>) -> Option<usize> {
-        let mut best = self.fallback;
-        for index in 0..self.slot_rules.len().div_ceil(64 * 64) {
-            let mut present = u64::MAX;
-            for (class, field) in classes.iter().zip(&self.indexes) {
-                present &= field.rows.present(*class, index);
-            }
-            while present != 0 {
-                let bit = present.trailing_zeros();
-                present &= present - 1;
-                let word = 64 * index + bit as usize;
-                if self.first_rules.get(word).is_some_and(|rule| *rule < best) {
-                    best = self.find_in_word(word, classes, headers, best);
-                }
-            }
-        }
+        let best = match self.slots.granule() {
+            0 => self.find_in_bits(0, top, headers, self.fallback),
+            granule => self.find(granule, top, &classes, headers),
+        };
         (best != NONE).then_some(best as usize)
     }
 
-    /// The lowest rule of a term in one row word that accepts the packet, if lower than `best`.
+    /// The lowest rule of a term that accepts the classes, in the granules of `top`.
+    fn find(&self, granule: u32, mut top: u64, classes: &[u32; MAX_INDEXES], headers: &Headers<'_>) -> u32 {
+        let mut best = self.fallback;
+        while top != 0 {
+            let first = (top.trailing_zeros() as usize) << granule;
+            let mut mask = u64::MAX;
+            let mut words = first / 64..(first >> 6) + 1;
+            if granule < 6 {
+                mask = ((1 << (1 << granule)) - 1) << (first % 64);
+            } else {
+                words.end = words.start + (1 << (granule - 6));
+            }
+            top &= top - 1;
+            for word in words {
+                if self.first_rules.get(word).is_some_and(|rule| *rule < best) {
+                    best = self.find_in_word(word, mask, classes, headers, best);
+                }
+            }
+        }
+        best
+    }
+
+    /// The lowest rule of a term in one row word, under `mask`, that accepts the classes, or `best` if lower.
     #[inline]
     fn find_in_word(
         &self,
         word: usize,
+        mask: u64,
         classes: &[u32; MAX_INDEXES],
         headers: &Headers<'_>,
-        mut best: u32,
+        best: u32,
     ) -> u32 {
-        let mut found = u64::MAX;
+        let mut found = mask;
         for (class, field) in classes.iter().zip(&self.indexes) {
-            found &= field.rows.word(*class, word / 64, (word % 64) as u32);
+            found &= field.rows.word(*class, word);
             if found == 0 {
                 return best;
             }
         }
+        self.find_in_bits(word, found, headers, best)
+    }
+
+    /// The lowest rule among the slots `found` of row word `word`, or `best` if that is lower.
+    #[inline]
+    fn find_in_bits(&self, word: usize, mut found: u64, headers: &Headers<'_>, mut best: u32) -> u32 {
         let checked = self.checked.get(word).copied().unwrap_or(0);
         while found != 0 {
             let bit = found.trailing_zeros();
@@ -221,16 +243,16 @@ impl Program {
     /// Figures about the program.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let strategy = match self.slot_rules.len() {
-            0 => Strategy::Constant,
-            1..=64 => Strategy::Narrow,
+        let strategy = match (self.slots.len(), self.slots.granule()) {
+            (0, _) => Strategy::Constant,
+            (_, 0) => Strategy::Narrow,
             _ => Strategy::Wide,
         };
         Summary {
             strategy,
             fields: self.indexes.len(),
             classes: self.indexes.iter().map(|index| index.rows.len()).sum(),
-            terms: self.terms.len(),
+            terms: self.slots.iter().flatten().count(),
             checked: self.checked.iter().map(|word| word.count_ones() as usize).sum(),
             bytes: self.indexes.iter().map(Index::bytes).sum(),
         }
@@ -240,11 +262,11 @@ impl Program {
     /// terms contain all of its own, silent where only the union of earlier rules does.
     #[must_use]
     pub fn unreachable(&self) -> Vec<(usize, Unreachable)> {
-        let mut terms: Vec<(u32, usize)> = self.slot_rules.iter().copied().zip(0..).collect();
-        terms.sort_unstable();
+        let mut terms: Vec<(u32, &Term)> = self.slots.iter().flatten().collect();
+        terms.sort_by_key(|(rule, _)| *rule);
         let mut covered: Vec<Option<Option<u32>>> = vec![None; self.rules.len()];
         for group in terms.chunk_by(|a, b| a.0 == b.0) {
-            let covers = group.iter().map(|(rule, slot)| self.cover(*rule, &self.terms[*slot].1));
+            let covers = group.iter().map(|(rule, term)| self.cover(*rule, term));
             let last = covers.reduce(|a, b| Some(a?.max(b?))).flatten();
             covered[group[0].0 as usize] = Some(last);
         }
@@ -267,9 +289,8 @@ impl Program {
         let rows: Vec<(&Index, u32)> = self
             .indexes
             .iter()
-            .zip(&self.numbers)
-            .map(|(index, number)| {
-                let sample = term.set(*number).and_then(Spans::first).unwrap_or(0);
+            .map(|index| {
+                let sample = term.set(index.number).and_then(Spans::first).unwrap_or(0);
                 (index, index.class_at(sample))
             })
             .collect();
@@ -277,21 +298,14 @@ impl Program {
             if self.first_rules[word] >= rule {
                 continue;
             }
-            let start = rows
-                .iter()
-                .fold(u64::MAX, |bits, (index, class)| bits & index.rows.present(*class, word / 64));
-            if start >> (word % 64) & 1 == 0 {
-                continue;
-            }
-            let bits =
-                rows.iter().map(|(index, class)| index.rows.word(*class, word / 64, (word % 64) as u32));
+            let bits = rows.iter().map(|(index, class)| index.rows.word(*class, word));
             let mut found = bits.fold(u64::MAX, |all, bits| all & bits);
             while found != 0 {
                 let slot = 64 * word + found.trailing_zeros() as usize;
                 found &= found - 1;
-                let Some((other_rule, other)) = self.terms.get(slot) else { break };
-                if *other_rule < rule && other.exact && other.contains(term) {
-                    best = Some(best.map_or(*other_rule, |best: u32| best.min(*other_rule)));
+                let Some((other_rule, other)) = self.slots.get(slot) else { continue };
+                if other_rule < rule && other.exact && other.contains(term) {
+                    best = Some(best.map_or(other_rule, |best: u32| best.min(other_rule)));
                 }
             }
         }
@@ -350,12 +364,4 @@ fn most_used(terms: &[(u32, Term)], fields: usize) -> Vec<u16> {
     uses.sort_unstable_by(|a, b| b.cmp(a));
     uses.truncate(MAX_INDEXES);
     uses.into_iter().map(|(_, number)| number).collect()
-}
-
-/// Orders the terms by which indexed fields they look at, and by rule.
-fn arrange(terms: &mut [(u32, Term)], indexed: &[u16]) {
-    terms.sort_by_cached_key(|(rule, term)| {
-        let looks = |mask: u32, number: &u16| mask << 1 | u32::from(term.set(*number).is_some());
-        (indexed.iter().fold(0, looks), *rule)
-    });
 }

@@ -13,37 +13,46 @@ const MAX_WORDS: usize = 1 << 20;
 /// A row is kept as a bitmap of its words that are not empty (`present`), and those words.
 pub(crate) struct Rows {
     /// Bitmap words a row: one bit for every 64 slots.
-    pub(crate) stride: usize,
+    stride: usize,
     present: Vec<u64>,
     /// Index into `words` of the first word under each bitmap word.
     starts: Vec<u32>,
     words: Vec<u64>,
     /// Slots whose terms don't look at the field.
     free: Vec<u64>,
-    /// Which words of `free` are not empty, as a bitmap.
-    free_present: Vec<u64>,
 }
 
 impl Rows {
-    /// Bitmap word `index` for `class`: the words in which the row or the free slots have a bit.
+    /// Word `word` of the row of `class`, free slots included.
     #[inline]
-    pub(crate) fn present(&self, class: u32, index: usize) -> u64 {
-        let row = class as usize * self.stride + index;
-        self.present.get(row).copied().unwrap_or(0) | self.free_present.get(index).copied().unwrap_or(0)
-    }
-
-    /// Word `64 * index + bit` of the row of `class`, free slots included.
-    #[inline]
-    pub(crate) fn word(&self, class: u32, index: usize, bit: u32) -> u64 {
-        let row = class as usize * self.stride + index;
-        let free = self.free.get(64 * index + bit as usize).copied().unwrap_or(0);
+    pub(crate) fn word(&self, class: u32, word: usize) -> u64 {
+        let row = class as usize * self.stride + word / 64;
+        let free = self.free.get(word).copied().unwrap_or(0);
         let present = self.present.get(row).copied().unwrap_or(0);
+        let bit = word % 64;
         if present >> bit & 1 == 0 {
             return free;
         }
         let before = (present & ((1 << bit) - 1)).count_ones();
         let start = self.starts.get(row).copied().unwrap_or(0);
         free | self.words.get((start + before) as usize).copied().unwrap_or(0)
+    }
+
+    /// A word for every class that has a bit for each granule of `1 << granule` slots in which the row has one.
+    pub(crate) fn tops(&self, granule: u32) -> Vec<u64> {
+        let words = |present: &[u64]| {
+            let set = present.iter().zip(0u32..);
+            set.flat_map(|(bits, index)| ones(*bits).map(move |bit| 64 * index + bit)).collect::<Vec<u32>>()
+        };
+        let free =
+            self.free.iter().zip(0..).fold(0, |top, (bits, word)| top | granules(*bits, word, granule));
+        let top = |class: usize| {
+            let row = class * self.stride;
+            let start = self.starts[row] as usize;
+            let found = words(&self.present[row..row + self.stride]).into_iter().zip(&self.words[start..]);
+            found.fold(free, |top, (word, bits)| top | granules(*bits, word, granule))
+        };
+        (0..self.len()).map(top).collect()
     }
 
     /// Number of classes.
@@ -69,30 +78,16 @@ pub(crate) struct RowsBuilder {
 }
 
 impl RowsBuilder {
-    /// A builder for `slots` slots, of which `constrained` yields those whose terms look at the field.
-    pub(crate) fn new(slots: usize, constrained: impl Iterator<Item = usize>) -> Self {
+    /// A builder for `slots` slots; `looseness` says of each whether its term leaves the field alone.
+    pub(crate) fn new(slots: usize, looseness: impl Iterator<Item = bool>) -> Self {
         let words = slots.div_ceil(64).max(1);
         let stride = words.div_ceil(64);
         let mut free = vec![0u64; words];
-        for slot in 0..slots {
-            free[slot / 64] |= 1 << (slot % 64);
-        }
-        for slot in constrained {
-            free[slot / 64] &= !(1 << (slot % 64));
-        }
-        let mut free_present = vec![0u64; stride];
-        for (index, _) in free.iter().enumerate().filter(|(_, word)| **word != 0) {
-            free_present[index / 64] |= 1 << (index % 64);
+        for (slot, loose) in looseness.enumerate().take(slots) {
+            free[slot / 64] |= u64::from(loose) << (slot % 64);
         }
         Self {
-            rows: Rows {
-                stride,
-                present: Vec::new(),
-                starts: Vec::new(),
-                words: Vec::new(),
-                free,
-                free_present,
-            },
+            rows: Rows { stride, present: Vec::new(), starts: Vec::new(), words: Vec::new(), free },
             active: vec![0; words],
             active_present: vec![0; stride],
             signature: 0,
@@ -160,6 +155,23 @@ impl RowsBuilder {
     pub(crate) fn finish(self) -> Rows {
         self.rows
     }
+}
+
+/// The numbers of the set bits.
+fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+        bits &= bits - 1;
+        Some(bit)
+    })
+}
+
+/// The granules of `1 << granule` slots that hold the bits of row word `word`.
+fn granules(bits: u64, word: u32, granule: u32) -> u64 {
+    if granule >= 6 {
+        return u64::from(bits != 0) << (word >> (granule - 6) & 63);
+    }
+    ones(bits).fold(0, |top, bit| top | 1 << ((64 * word + bit) >> granule & 63))
 }
 
 /// Spreads a number over 64 bits.
