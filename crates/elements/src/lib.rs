@@ -40,6 +40,7 @@ pub static REGISTRY: &[&[Class]] = &[
     scheduling::CLASSES,
     switching::CLASSES,
     changing::CLASSES,
+    classify::CLASSES,
     ethernet::CLASSES,
     ip::CLASSES,
     lookup::CLASSES,

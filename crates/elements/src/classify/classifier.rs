@@ -1,0 +1,71 @@
+//! `Classifier`: sends packets to the output of the first byte pattern that they match.
+
+use element::arguments::Raw;
+use element::prelude::*;
+use element::{Message, text};
+
+use super::headers::Headers;
+use super::pattern::pattern_rules;
+use super::program::{Layout, Program};
+use super::split::{split, warn_of_unused_outputs};
+
+/// Sends each packet to the output of the first pattern that it matches, or drops it as `no_match`.
+///
+/// There is a pattern for every output: clauses `OFFSET/VALUE` or `OFFSET/VALUE%MASK`, separated by spaces, all of
+/// which must match. The offset is decimal and counts from the packet's first byte; value and mask are hexadecimal,
+/// of whole bytes, `?` standing for any digit. `!` before a clause means that it must not match. The pattern `-`
+/// matches every packet. A clause about bytes that the packet does not have does not match.
+/// ```click
+/// InfiniteSource(DATA \<000000000001 000000000002 0800>, LIMIT 4, STOP true)
+///     -> c :: Classifier(12/0806 20/0001, 12/0800, -);
+/// c[0] -> requests :: Counter -> Discard;
+/// c[1] -> ip :: Counter -> Discard;
+/// c[2] -> others :: Counter -> Discard;
+/// ```
+/// ```expect
+/// requests.count = 0
+/// ip.count = 4
+/// others.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Classifier",
+    group = "classify",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "IPClassifier, IPFilter"
+)]
+pub struct ClassifierArgs {
+    /// Patterns, one for each output.
+    #[arg(rest)]
+    patterns: Vec<Raw>,
+}
+
+/// The element.
+pub struct Classifier {
+    program: Program,
+}
+
+impl Element for Classifier {
+    type Args = ClassifierArgs;
+    const LIVE: bool = true;
+
+    fn new(args: ClassifierArgs, setup: &mut Setup) -> Result<Classifier, SetupError> {
+        let count = setup.outputs();
+        if args.patterns.len() != count {
+            return Err(SetupError::new(format_args!("need {count} arguments, one per output port")));
+        }
+        let texts: Vec<String> = args.patterns.iter().map(|pattern| text::unquote(&pattern.0)).collect();
+        let (rules, problems) = pattern_rules(&texts);
+        let messages = problems.iter().map(|problem| Message::Other(problem.to_string())).collect();
+        SetupError { messages }.into_result()?;
+        let program = Program::new(rules, Layout::Bytes);
+        warn_of_unused_outputs(&program, setup);
+        Ok(Classifier { program })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        split(cx, batch, "no_match", |packet| self.program.classify(&Headers::data(packet.data())));
+    }
+}

@@ -1,0 +1,115 @@
+//! `IPClassifier`: sends IP packets to the output of the first expression that they match.
+
+use element::arguments::Raw;
+use element::prelude::*;
+use element::{HandlerKind, text};
+
+use super::filter::classifier_rules;
+use super::ipfilter::ip_headers;
+use super::program::{Layout, Program};
+use super::split::{ElementNames, report, split, warn_of_unused_outputs};
+
+/// Sends each IP packet to the output of the first expression that it matches, or drops it as `no_match`.
+///
+/// There is an expression for every output. It is made of primitives, `and`, `or`, `not` (also `&&`, `||`, `!`),
+/// `CONDITION ? THIS : THAT` and parentheses; two primitives without a connective mean `and`.
+///
+/// - `[src|dst|src and dst|src or dst] host ADDR`, `... net ADDR/BITS`, `... net ADDR mask MASK`, and
+///   `... [tcp|udp] port PORT`, `... ether host ADDR`; without a direction either will do;
+/// - `ip proto PROTOCOL`, or a protocol alone;
+/// - `ip vers|hl|tos|dscp|len|id|ttl VALUE`, `ip ect`, `ip ce`, `ip frag`, `ip unfrag`;
+/// - `tcp opt syn|fin|ack|rst|psh|urg`, `tcp win VALUE`, `icmp type TYPE`;
+/// - `ip[POS:LEN] VALUE`, `tcp[POS:LEN] VALUE`, `transp[POS:LEN] VALUE`: bytes of a header;
+/// - `true`, `false`; alone also `-`, `any` and `all`.
+///
+/// Before a value may stand `== != < > <= >=`, and before that `& MASK`. What can be told from the value, or is the
+/// same as in the primitive before, may be left out: `tcp syn`, `src port 80 or 443`, `10.0.0.0/8`.
+///
+/// Tests of ports, flags and transport headers fail for all but the first fragment, and a test of bytes that the
+/// packet does not have fails, with `!=` as with `==`. The packets must have their network header set.
+///
+/// # Differences
+/// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads one of the transport header.
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true)
+///     -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
+///     -> c :: IPClassifier(tcp syn, src net 10.1.0.0/16 and dst port 53 or 123, -);
+/// c[0] -> opens :: Counter -> Discard;
+/// c[1] -> names :: Counter -> Discard;
+/// c[2] -> others :: Counter -> Discard;
+/// ```
+/// ```expect
+/// opens.count = 0
+/// names.count = 5
+/// others.count = 0
+/// c.pattern0 = tcp syn
+/// ```
+#[derive(Args)]
+#[element(
+    name = "IPClassifier",
+    group = "classify",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "IPFilter, Classifier, CheckIPHeader"
+)]
+pub struct IPClassifierArgs {
+    /// Expressions, one for each output.
+    #[arg(rest)]
+    patterns: Vec<Raw>,
+}
+
+/// The element.
+pub struct IPClassifier {
+    patterns: Vec<Raw>,
+    program: Program,
+}
+
+impl IPClassifier {
+    fn compile(patterns: Vec<Raw>, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
+        let count = setup.outputs();
+        if patterns.len() != count {
+            return Err(SetupError::new(format_args!("need {count} arguments, one per output port")));
+        }
+        let texts: Vec<String> = patterns.iter().map(|pattern| text::unquote(&pattern.0)).collect();
+        let (rules, problems) = classifier_rules(&texts, &ElementNames(setup));
+        report(&problems, setup)?;
+        Ok(IPClassifier { patterns, program: Program::new(rules, Layout::Ip) })
+    }
+}
+
+impl Element for IPClassifier {
+    type Args = IPClassifierArgs;
+    const LIVE: bool = true;
+
+    fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
+        let classifier = IPClassifier::compile(args.patterns, setup)?;
+        warn_of_unused_outputs(&classifier.program, setup);
+        Ok(classifier)
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        split(cx, batch, "no_match", |packet| self.program.classify(&ip_headers(packet)));
+    }
+
+    /// `pattern0` and so on: the expression of an output, read and written.
+    fn other_handler(
+        &mut self,
+        cx: &mut Context,
+        name: &str,
+        call: HandlerKind,
+        value: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        let index: usize = name.strip_prefix("pattern")?.parse().ok()?;
+        let pattern = self.patterns.get(index)?;
+        if call != HandlerKind::Write {
+            return Some(Ok(pattern.0.clone()));
+        }
+        let mut patterns = self.patterns.clone();
+        patterns[index] = Raw(value.trim().to_string());
+        let name = cx.name();
+        let mut setup = Setup::new(&name, (cx.inputs(), cx.outputs()), cx.names(), cx.environment());
+        let compiled = IPClassifier::compile(patterns, &mut setup);
+        Some(compiled.map(|classifier| *self = classifier).map(|()| String::new()).map_err(Into::into))
+    }
+}

@@ -1,0 +1,70 @@
+//! `IPFilter`: sends IP packets where the first rule that they match says.
+
+use element::arguments::Raw;
+use element::prelude::*;
+use element::text;
+
+use super::filter::filter_rules;
+use super::headers::Headers;
+use super::program::{Layout, Program};
+use super::split::{ElementNames, report, split};
+
+/// Sends each IP packet where the first rule that it matches says; packets that match none are dropped.
+///
+/// A rule is an action and an expression. The action is an output's number, `allow` (output 0), or `deny` or `drop`.
+/// The expression is that of `IPClassifier`; `all`, `any`, `-` or nothing match every packet. Drops count as
+/// `denied`. The packets must have their network header set, as `CheckIPHeader` and `MarkIPHeader` do.
+///
+/// The rules are compiled: a packet costs about the same with ten of them and with ten thousand.
+/// ```click
+/// InfiniteSource(LIMIT 5, STOP true)
+///     -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
+///     -> filter :: IPFilter(deny src 10.2.0.0/16, 1 udp dst port dns, allow all);
+/// filter[0] -> others :: Counter -> Discard;
+/// filter[1] -> names :: Counter -> Discard;
+/// ```
+/// ```expect
+/// others.count = 0
+/// names.count = 5
+/// ```
+#[derive(Args)]
+#[element(
+    name = "IPFilter",
+    group = "classify",
+    ports = "1/-",
+    processing = "h/h",
+    commutes,
+    see = "IPClassifier, Classifier, CheckIPHeader"
+)]
+pub struct IPFilterArgs {
+    /// Rules: `ACTION EXPRESSION`.
+    #[arg(rest)]
+    rules: Vec<Raw>,
+}
+
+/// The element.
+pub struct IPFilter {
+    program: Program,
+}
+
+impl Element for IPFilter {
+    type Args = IPFilterArgs;
+    const LIVE: bool = true;
+
+    fn new(args: IPFilterArgs, setup: &mut Setup) -> Result<IPFilter, SetupError> {
+        let texts: Vec<String> = args.rules.iter().map(|rule| text::unquote(&rule.0)).collect();
+        let (rules, problems) = filter_rules(&texts, setup.outputs(), &ElementNames(setup));
+        report(&problems, setup)?;
+        Ok(IPFilter { program: Program::new(rules, Layout::Ip) })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        split(cx, batch, "denied", |packet| self.program.classify(&ip_headers(packet)));
+    }
+}
+
+/// The headers of an IP packet.
+#[inline]
+pub(super) fn ip_headers(packet: &Packet) -> Headers<'_> {
+    Headers { link: packet.mac(), network: packet.network(), transport: packet.transport() }
+}

@@ -1,0 +1,101 @@
+//! What the classifying elements share: their names, and the splitting of batches.
+
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use element::{Context, FromArgument, Message, Setup, SetupError};
+use packet::{BATCH, Batch, Ip4Prefix, MacAddr, Packet};
+
+use super::filter::Problem;
+use super::names::{NameKind, Names};
+use super::program::{Program, Unreachable};
+
+/// The output number that means a drop.
+const DROP: u32 = u32::MAX;
+
+/// Sends each packet of `batch` to the output that `output` finds, in order; packets without one, or whose output
+/// does not exist, are dropped as `reason`.
+#[inline]
+pub(super) fn split(
+    cx: &mut Context,
+    mut batch: Batch,
+    reason: &'static str,
+    mut output: impl FnMut(&Packet) -> Option<u32>,
+) {
+    let mut outputs = [DROP; BATCH];
+    let most = cx.outputs() as u32;
+    for (slot, packet) in outputs.iter_mut().zip(batch.iter()) {
+        *slot = output(packet).filter(|output| *output < most).unwrap_or(DROP);
+    }
+    // All to one output, as in most traffic: the batch stays whole.
+    let first = outputs[0];
+    if outputs.iter().take(batch.len()).all(|output| *output == first) {
+        return match first {
+            DROP => cx.drop_batch(batch, reason),
+            port => cx.emit(port as usize, batch),
+        };
+    }
+    for (packet, output) in batch.drain().zip(outputs) {
+        match output {
+            DROP => cx.drop(packet, reason),
+            port => cx.send(port as usize, packet),
+        }
+    }
+    cx.recycle(batch);
+}
+
+/// Names as an element sees them from its place in the configuration.
+pub(super) struct ElementNames<'a, 's>(pub(super) &'a Setup<'s>);
+
+impl Names for ElementNames<'_, '_> {
+    fn number(&self, kind: NameKind, word: &str) -> Option<u32> {
+        let kind = match kind {
+            NameKind::Protocol => element::NameKind::Protocol,
+            NameKind::TcpPort => element::NameKind::TcpPort,
+            NameKind::UdpPort => element::NameKind::UdpPort,
+            NameKind::IcmpType => element::NameKind::IcmpType,
+            NameKind::TcpFlag => return None,
+        };
+        let bytes = self.0.names().find(kind, self.0.scope(), word)?;
+        Some(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+    }
+
+    fn address(&self, word: &str) -> Option<u32> {
+        Ipv4Addr::from_argument(word, self.0).ok().map(Ipv4Addr::to_bits)
+    }
+
+    fn prefix(&self, word: &str) -> Option<(u32, u32)> {
+        let prefix = Ip4Prefix::from_argument(word, self.0).ok()?;
+        Some((prefix.address.to_bits(), prefix.mask.to_bits()))
+    }
+
+    fn ethernet(&self, word: &str) -> Option<[u8; 6]> {
+        MacAddr::from_argument(word, self.0).ok().map(|address| address.0)
+    }
+}
+
+/// Passes warnings on; the other problems are the error.
+pub(super) fn report(problems: &[Problem], setup: &mut Setup) -> Result<(), SetupError> {
+    let mut errors = SetupError::default();
+    for problem in problems {
+        if problem.is_warning() {
+            setup.warn(problem);
+        } else {
+            errors.messages.push(Message::Other(alloc::format!("{problem}")));
+        }
+    }
+    errors.into_result()
+}
+
+/// Warns of outputs that no packet can reach, in Click's words.
+pub(super) fn warn_of_unused_outputs(program: &Program, setup: &mut Setup) {
+    let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
+    let dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();
+    for output in 0..setup.outputs() {
+        let mut rules = program.rules().iter().enumerate();
+        let used = rules.any(|(index, rule)| rule.output == u32::try_from(output).ok() && !dead(index));
+        if !used {
+            setup.warn(format_args!("output {output} matches no packets"));
+        }
+    }
+}
