@@ -1,9 +1,9 @@
 //! Arguments: from text to types, all or nothing.
 
 mod addresses;
+mod call;
 mod icmp;
 mod lists;
-mod call;
 mod numbers;
 mod parser;
 mod quantities;
@@ -11,9 +11,9 @@ mod setup;
 mod values;
 
 pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
+pub use call::HandlerCall;
 pub use icmp::IcmpType;
 pub use lists::Spaced;
-pub use call::HandlerCall;
 pub use parser::{Args, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate};
 pub use setup::Setup;

@@ -1,0 +1,58 @@
+//! Bytes as the printing elements show them.
+
+use core::fmt::Write;
+
+use element::arguments::{FromArgument, Problem};
+use element::prelude::*;
+
+/// How to show the bytes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    Nothing,
+    Hex,
+    Ascii,
+}
+
+impl FromArgument for Contents {
+    const KIND: &'static str = "NONE, HEX or ASCII";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Contents, Problem> {
+        if let Ok(shown) = bool::from_argument(text, setup) {
+            return Ok(if shown { Contents::Hex } else { Contents::Nothing });
+        }
+        let word = element::text::unquote(text);
+        match word.to_ascii_uppercase().as_str() {
+            "NONE" => Ok(Contents::Nothing),
+            "HEX" => Ok(Contents::Hex),
+            "ASCII" => Ok(Contents::Ascii),
+            upper => Err(Problem::new(format!(
+                "bad contents value '{upper}'; should be 'NONE', 'HEX', or 'ASCII'"
+            ))),
+        }
+    }
+}
+
+/// Adds `bytes` in hexadecimal. `space` says what stands before the byte of a number.
+pub(crate) fn hex(line: &mut String, bytes: &[u8], space: impl Fn(usize) -> &'static str) {
+    for (index, byte) in bytes.iter().enumerate() {
+        line.push_str(space(index));
+        // Writing to a string does not fail.
+        let _ = write!(line, "{byte:02x}");
+    }
+}
+
+/// Adds `bytes` as ASCII, with dots for those that can't be printed.
+pub(crate) fn ascii(line: &mut String, bytes: &[u8], space: impl Fn(usize) -> &'static str) {
+    for (index, byte) in bytes.iter().enumerate() {
+        line.push_str(space(index));
+        line.push(if (32..127).contains(byte) { char::from(*byte) } else { '.' });
+    }
+}
+
+/// The first `most` of `bytes`; all of them if it is negative.
+pub(crate) fn first(bytes: &[u8], most: i32) -> &[u8] {
+    match usize::try_from(most) {
+        Ok(most) => bytes.get(..most).unwrap_or(bytes),
+        Err(_) => bytes,
+    }
+}

@@ -1,0 +1,118 @@
+//! `Print`: writes packets to the log.
+
+use core::fmt::Write;
+
+use element::figures;
+use element::prelude::*;
+
+use super::dump::{self, Contents};
+
+/// Writes a line for each packet to the log: LABEL, length and up to MAXLENGTH bytes.
+///
+/// CONTENTS is `HEX`, `ASCII` or `NONE`. Before the length stands the time if TIMESTAMP is true, after it head- and
+/// tailroom if HEADROOM is true and the annotations if PRINTANNO is true.
+///
+/// ## Differences
+///
+/// Head- and tailroom are those of this program's buffers.
+/// ```click
+/// InfiniteSource(DATA \<01 02 03 04 05>, LIMIT 2, STOP true) -> p :: Print(ok, 3) -> d :: Discard;
+/// ```
+/// ```expect
+/// p.active = true
+/// d.count = 2
+/// ```
+#[derive(Args)]
+#[element(name = "Print", group = "counting", ports = "1/1", processing = "a/a", see = "IPPrint, Counter")]
+pub struct PrintArgs {
+    /// What each line begins with.
+    #[arg(position, default = "")]
+    label: String,
+    /// The most bytes to show; negative for all.
+    #[arg(position, default = "24")]
+    maxlength: i32,
+    /// An older name of MAXLENGTH.
+    length: Option<i32>,
+    /// An older name of MAXLENGTH.
+    nbytes: Option<i32>,
+    /// How to show the bytes: HEX, ASCII or NONE.
+    #[arg(default = "HEX")]
+    contents: Contents,
+    /// Whether to show the time of the packet.
+    #[arg(default = "false")]
+    timestamp: bool,
+    /// Whether to show the annotations.
+    #[arg(default = "false")]
+    printanno: bool,
+    /// Whether to show the bytes of room around the data.
+    #[arg(default = "false")]
+    headroom: bool,
+    /// Whether it prints at all.
+    #[arg(default = "true")]
+    active: bool,
+}
+
+/// The element.
+pub struct Print {
+    args: PrintArgs,
+}
+
+impl Print {
+    /// The line for a packet.
+    fn line(&self, packet: &Packet) -> String {
+        let args = &self.args;
+        let mut line = args.label.clone();
+        let mut separator = if line.is_empty() { "" } else { ": " };
+        if args.timestamp {
+            line.push_str(separator);
+            line.push_str(&figures::timestamp(packet.timestamp()));
+            separator = ": ";
+        }
+        // Writing to a string does not fail.
+        let _ = write!(line, "{separator}{:4}", packet.len());
+        if args.headroom {
+            let _ = write!(line, " (h{} t{})", packet.headroom(), packet.tailroom());
+        }
+        if args.printanno {
+            line.push_str(" | ");
+            dump::hex(&mut line, packet.annotations(), |_| "");
+        }
+        let bytes = dump::first(packet.data(), args.maxlength);
+        if args.contents != Contents::Nothing && !bytes.is_empty() {
+            line.push_str(" | ");
+        }
+        match args.contents {
+            Contents::Nothing => {}
+            Contents::Hex => {
+                dump::hex(&mut line, bytes, |at| if at > 0 && at % 4 == 0 { " " } else { "" });
+            }
+            Contents::Ascii => dump::ascii(&mut line, bytes, |at| if at % 8 == 0 { " " } else { "" }),
+        }
+        line
+    }
+}
+
+impl Filter for Print {
+    type Args = PrintArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
+        Handler::write("active", "Starts or stops printing.", |print, cx, value| {
+            print.args.active = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+
+    fn new(mut args: PrintArgs, setup: &mut Setup) -> Result<Print, SetupError> {
+        // Lines of several of these come in the order in which packets pass them.
+        setup.strict = true;
+        args.maxlength = args.nbytes.or(args.length).unwrap_or(args.maxlength);
+        Ok(Print { args })
+    }
+
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        if self.args.active {
+            cx.say(&self.line(&packet));
+        }
+        Verdict::Pass(packet)
+    }
+}
