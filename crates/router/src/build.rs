@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
-use element::{Arguments, Environment, Names, Object, Runtime, Setup, SetupError, SignalCell};
+use element::{Arguments, Environment, Names, Object, Runtime, Setup, SetupError};
 use packet::{BATCH, Pool, Timestamp};
 
 use crate::core::{Clock, Core};
@@ -106,9 +106,9 @@ impl Core {
                 serial,
                 drops: RefCell::default(),
                 random: Cell::new(element_seed(seed, index)),
-                empty: Notifier::default(),
-                // There is room until somebody says otherwise.
-                full: Notifier { cell: SignalCell::new(true), ..Notifier::default() },
+                // There are packets, and there is room, until somebody says otherwise.
+                empty: Notifier::active(),
+                full: Notifier::active(),
                 work: Cell::default(),
             });
         }

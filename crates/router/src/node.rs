@@ -39,10 +39,16 @@ pub(crate) struct Port {
 }
 
 /// A signal that an element gives, and who listens.
-#[derive(Default)]
 pub(crate) struct Notifier {
     pub(crate) cell: SignalCell,
     pub(crate) listeners: RefCell<Vec<usize>>,
+}
+
+impl Notifier {
+    /// One that is active.
+    pub(crate) fn active() -> Notifier {
+        Notifier { cell: SignalCell::new(true), listeners: RefCell::default() }
+    }
 }
 
 impl Port {
