@@ -36,6 +36,6 @@ pub use mailbox::{
     Request, Stats,
 };
 pub use memory::{Mapped, SharedMemory};
-pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots};
+pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots, indices};
 pub use status::{BoxState, StatusPage};
 pub use version::{NOTE_NAME, NOTE_TYPE, NoteError, PROTOCOL, VersionNote};

@@ -7,6 +7,7 @@ const STATE: usize = 0;
 const QUANTUM: usize = 64;
 const STOP: usize = 128;
 const WAKE: usize = 192;
+const GENERATION: usize = 256;
 
 /// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,17 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Wishes the box to stop, or takes that back.
     pub fn set_stop(&self, stop: bool) {
         self.0.store_u32(STOP, u32::from(stop), Release);
+    }
+
+    /// How many times the box was made anew from a snapshot. When it changes, the boot page has changed
+    /// with it: other seeds, another time, other addresses of its ports.
+    pub fn generation(&self) -> u32 {
+        self.0.load_u32(GENERATION, Acquire)
+    }
+
+    /// Sets the generation.
+    pub fn set_generation(&self, generation: u32) {
+        self.0.store_u32(GENERATION, generation, Release);
     }
 
     /// Where in the page the doorbell word of a box in a process lies: the box sleeps in a futex on it.

@@ -148,8 +148,13 @@ fn pieces(at: u32, length: usize) -> (usize, usize) {
 impl<M: SharedMemory> FrameWriter<M> {
     /// The writer of a new channel (zeroed header), which lies at the start of `memory`.
     pub fn new(memory: M) -> Result<Self, RingError> {
+        Self::at(memory, 0)
+    }
+
+    /// The writer of a channel that was empty when both indices stood at `position`, a multiple of 8.
+    pub fn at(memory: M, position: u32) -> Result<Self, RingError> {
         fit(&memory)?;
-        Ok(Self { memory, writer: Writer::new(CHANNEL_SIZE, 0) })
+        Ok(Self { memory, writer: Writer::new(CHANNEL_SIZE, position & !7) })
     }
 
     /// Writes one frame, not visible before [`publish`](Self::publish). False: there is no room now, or
@@ -205,8 +210,13 @@ pub struct FrameReader<M> {
 impl<M: SharedMemory> FrameReader<M> {
     /// The reader of a new channel (zeroed header), which lies at the start of `memory`.
     pub fn new(memory: M) -> Result<Self, RingError> {
+        Self::at(memory, 0)
+    }
+
+    /// The reader of a channel that was empty when both indices stood at `position`, a multiple of 8.
+    pub fn at(memory: M, position: u32) -> Result<Self, RingError> {
         fit(&memory)?;
-        Ok(Self { memory, reader: Reader::new(CHANNEL_SIZE, 0) })
+        Ok(Self { memory, reader: Reader::new(CHANNEL_SIZE, position & !7) })
     }
 
     /// Takes the next frame, if one is there, and appends its payload to `message`, which grows to at

@@ -114,6 +114,12 @@ impl Slots {
     }
 }
 
+/// The indices that a ring's shared words hold: units ever written, units ever taken. Either side may
+/// have written anything there: they say where a ring is to go on, and are no reason to trust its peer.
+pub fn indices(memory: &impl SharedMemory) -> (u32, u32) {
+    (memory.load_u32(HEAD, Acquire), memory.load_u32(TAIL, Acquire))
+}
+
 /// The writing side's indices.
 #[derive(Debug)]
 pub(crate) struct Writer {

@@ -6,7 +6,7 @@ mod descriptor;
 mod producer;
 
 pub use consumer::Consumer;
-pub use cursor::{Corrupt, RingError, Slots};
+pub use cursor::{Corrupt, RingError, Slots, indices};
 pub use descriptor::{Descriptor, DescriptorError, Pool};
 pub use producer::Producer;
 
