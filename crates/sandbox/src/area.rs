@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 /// What keeps an area's memory.
 #[derive(Debug)]
-#[expect(dead_code, reason = "held for its end")]
 pub(crate) enum Backing {
     Chunk(Chunk),
-    Mapping(Mapping),
+    Mapping(#[expect(dead_code, reason = "held for its end")] Mapping),
 }
 
 /// An area. Whoever uses a part of it holds the area.
@@ -22,13 +21,20 @@ pub(crate) enum Backing {
 pub(crate) struct Area {
     memory: Mapped,
     pub(crate) layout: AreaLayout,
-    #[expect(dead_code, reason = "held for its end")]
     backing: Backing,
 }
 
 impl Area {
     pub(crate) fn new(memory: Mapped, layout: AreaLayout, backing: Backing) -> Arc<Self> {
         Arc::new(Self { memory, layout, backing })
+    }
+
+    /// The chunk that the area lies in, if it is one.
+    pub(crate) fn chunk(&self) -> Option<&Chunk> {
+        match &self.backing {
+            Backing::Chunk(chunk) => Some(chunk),
+            Backing::Mapping(_) => None,
+        }
     }
 
     pub(crate) fn memory(&self) -> Mapped {
@@ -53,7 +59,7 @@ impl Area {
         &self,
         settings: &Settings,
         platform: Platform,
-        regions: Vec<MemoryRegion>,
+        regions: &[MemoryRegion],
     ) -> Result<(), CreateError> {
         let (clock_tsc, clock_unix_ns) = cpu::clock();
         let system = |cause| SystemError { action: "read random numbers", cause };
@@ -73,7 +79,7 @@ impl Area {
             clock_tsc,
             clock_unix_ns,
             seeds: cpu::seeds().map_err(system)?,
-            regions,
+            regions: regions.to_vec(),
             ports: self.layout.ports.iter().zip(&settings.ports).map(port).collect(),
         };
         info.write(&self.memory)?;

@@ -58,11 +58,16 @@ pub struct Control {
 
 impl Control {
     pub(crate) fn new(area: Arc<Area>) -> Result<Self, CreateError> {
+        Self::at(area, [0; 3])
+    }
+
+    /// The end of a mailbox whose channels (requests, replies, events) were empty at these positions.
+    pub(crate) fn at(area: Arc<Area>, positions: [u32; 3]) -> Result<Self, CreateError> {
         let channel = |offset| area.part(offset, control::CHANNEL_SIZE);
         Ok(Self {
-            requests: FrameWriter::new(channel(control::REQUESTS)?)?,
-            replies: FrameReader::new(channel(control::REPLIES)?)?,
-            events: FrameReader::new(channel(control::EVENTS)?)?,
+            requests: FrameWriter::at(channel(control::REQUESTS)?, positions[0])?,
+            replies: FrameReader::at(channel(control::REPLIES)?, positions[1])?,
+            events: FrameReader::at(channel(control::EVENTS)?, positions[2])?,
             outbox: Outbox::default(),
             inbox: Inbox::new(MAX_REPLY),
             event_inbox: Inbox::new(MAX_EVENT),

@@ -10,6 +10,7 @@ use crate::port::HostPort;
 use crate::process::{self, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
+use crate::snapshot::Snapshot;
 use crate::vm::{Hypervisor, Machine, Worker};
 use boundary::AreaLayout;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ impl Host {
             return Err(HostError::Processor(feature));
         }
         let image = Arc::new(Image::parse(image)?);
+        // Measured here once, not when the first box is waited for.
+        cpu::tsc_hz();
         Ok(Self {
             hypervisor: Hypervisor::open(&image)?.map(Arc::new),
             program: Arc::new(Program::new(&image)?),
@@ -83,6 +86,26 @@ impl Host {
                 Ok(Sandbox::new(Arc::new(child), area, control, ports))
             }
         }
+    }
+
+    /// Makes a box that goes on where a snapshot was taken. It gets fresh seeds, the time, and the
+    /// addresses of its ports from `settings`; memory, ports' slots and the rest are as in the box that
+    /// the snapshot was taken of.
+    pub fn restore(
+        &self,
+        worker: &Worker,
+        snapshot: &Snapshot,
+        settings: &Settings,
+    ) -> Result<Sandbox, CreateError> {
+        let settings = snapshot.merge(settings);
+        let (mut machine, area) = self.make_machine(&settings)?;
+        machine.restore(snapshot, &settings)?;
+        let control = Control::at(area.clone(), snapshot.channels)?;
+        let ports = area.layout.ports.iter().zip(&snapshot.ports);
+        let ports = ports.map(|(port, positions)| HostPort::at(area.clone(), port, *positions));
+        let ports = ports.collect::<Result<_, _>>()?;
+        let seat = worker.seat(machine, &area, settings.bell.clone());
+        Ok(Sandbox::new(Arc::new(seat), area, control, ports))
     }
 
     /// Makes a machine without a worker: the caller enters it when it likes.

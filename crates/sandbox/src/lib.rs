@@ -25,6 +25,7 @@ mod port;
 mod process;
 mod sandbox;
 mod settings;
+mod snapshot;
 mod vm;
 
 pub use control::{Control, ControlError};
@@ -34,4 +35,5 @@ pub use port::{HostPort, PortFault};
 pub use process::SetupError;
 pub use sandbox::{Bell, Doorbell, End, Sandbox, State, Usage};
 pub use settings::{PortSettings, Settings, SettingsError};
+pub use snapshot::{Snapshot, SnapshotError};
 pub use vm::{Leave, Machine, Worker};

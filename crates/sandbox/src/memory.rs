@@ -4,14 +4,18 @@
 //! costs none.
 
 use crate::error::{CreateError, SystemError};
-use boundary::Mapped;
+use boundary::{Mapped, SharedMemory};
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
+
+/// Pages of a piece of memory, by number.
+pub(crate) type Pages = Vec<(usize, Box<[u8; PAGE]>)>;
 
 /// A mapping, taken away when it is dropped.
 #[derive(Debug)]
@@ -164,6 +168,35 @@ impl Chunk {
         // keeps self.
         unsafe { Mapped::new(self.address(), self.size) }
     }
+
+    /// The chunk's pages that are not zero, by number, with their bytes. Pages that were never touched
+    /// aren't now.
+    pub(crate) fn touched_pages(&self) -> std::io::Result<Pages> {
+        let first = self.address().as_ptr() as usize / PAGE;
+        let mut entries = vec![0; self.size / PAGE * 8];
+        std::fs::File::open("/proc/self/pagemap")?.read_exact_at(&mut entries, first as u64 * 8)?;
+        let memory = self.mapped();
+        let mut pages = Vec::new();
+        for (number, entry) in entries.chunks_exact(8).enumerate() {
+            // The two highest bits: present, or in swap.
+            if entry.last().is_some_and(|flags| flags >> 6 != 0) {
+                let mut page = Box::new([0; PAGE]);
+                memory.read(number * PAGE, page.as_mut_slice());
+                if page.iter().any(|byte| *byte != 0) {
+                    pages.push((number, page));
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Writes pages that another chunk of this size had.
+    pub(crate) fn write_pages(&self, pages: &Pages) {
+        let memory = self.mapped();
+        for (number, page) in pages {
+            memory.write(number * PAGE, page.as_slice());
+        }
+    }
 }
 
 impl Drop for Chunk {
@@ -175,7 +208,6 @@ impl Drop for Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use boundary::SharedMemory;
 
     #[test]
     fn chunks_are_apart_zeroed_and_joined_again() {

@@ -69,6 +69,18 @@ impl HostPort {
         })
     }
 
+    /// The ends of a port whose rings were empty at these positions.
+    pub(crate) fn at(area: Arc<Area>, layout: &PortLayout, positions: [u32; 2]) -> Result<Self, CreateError> {
+        let ring = |offset| area.part(offset, layout.slots.bytes());
+        Ok(Self {
+            to_box: Producer::at(ring(layout.receive)?, layout.slots, positions[0])?,
+            from_box: Consumer::at(ring(layout.transmit)?, layout.slots, positions[1])?,
+            buffers: area.part(layout.buffers, layout.buffers_size)?,
+            pool: Pool::in_bytes(layout.buffers_size),
+            _area: area,
+        })
+    }
+
     /// Packets that can be sent to the box now.
     #[inline]
     pub fn room(&mut self, wanted: u32) -> Result<u32, PortFault> {

@@ -4,13 +4,17 @@ use crate::area::Area;
 use crate::control::{Control, ControlError};
 use crate::error::{CreateError, SystemError};
 use crate::port::HostPort;
+use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::{BoxState, CrashReport, Message, Reply, Request};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a waiting caller looks for a reply before it begins to sleep between looks.
-const PATIENCE: Duration = Duration::from_micros(200);
+/// How long a waiting caller looks for a reply without letting others run,
+const HASTE: Duration = Duration::from_micros(100);
+
+/// and how long before it begins to sleep between looks.
+const PATIENCE: Duration = Duration::from_millis(2);
 
 /// How long it sleeps between looks.
 const NAP: Duration = Duration::from_micros(100);
@@ -132,6 +136,8 @@ pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
     fn end(&self) -> Option<End>;
     /// What it has used.
     fn usage(&self) -> Usage;
+    /// Everything that is in it, while it stands still.
+    fn snapshot(&self) -> Result<Snapshot, SnapshotError>;
     /// The number of its process, when it has one of its own.
     fn process_id(&self) -> Option<i32> {
         None
@@ -255,8 +261,10 @@ impl Sandbox {
             if waited >= timeout {
                 return Err(ControlError::TimedOut);
             }
-            if waited < PATIENCE {
+            if waited < HASTE {
                 std::hint::spin_loop();
+            } else if waited < PATIENCE {
+                std::thread::yield_now();
             } else if matches!(self.state(), State::Ended(_)) {
                 return Err(ControlError::Ended);
             } else {
@@ -273,6 +281,25 @@ impl Sandbox {
         timeout: Duration,
     ) -> Result<(), ControlError> {
         self.call(&Request::Install { name, configuration }, timeout).map(drop)
+    }
+
+    /// Copies the box as it is: boxes like it are made by [`Host::restore`](crate::Host::restore). It
+    /// rests meanwhile, and goes on afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Busy`] while packets, requests or events are under way.
+    pub fn snapshot(&mut self) -> Result<Snapshot, SnapshotError> {
+        let running = self.state() == State::Running;
+        self.suspend();
+        let snapshot = match self.state() {
+            State::Suspended => self.carrier.snapshot(),
+            _ => Err(SnapshotError::NotRunning),
+        };
+        if running {
+            self.resume();
+        }
+        snapshot
     }
 
     /// The next event of the box.

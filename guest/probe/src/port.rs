@@ -3,7 +3,7 @@
 use boundary::{Consumer, Corrupt, Descriptor, Mapped, Pool, PortInfo, PortStats, Producer};
 
 /// Packets that are moved at once.
-pub(crate) const BATCH: u32 = 64;
+pub(crate) const BATCH: u32 = 256;
 
 pub(crate) struct Port {
     pub(crate) receive: Consumer<Mapped>,

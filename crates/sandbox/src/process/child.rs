@@ -9,6 +9,7 @@ use crate::process::program::Program;
 use crate::process::spawn::Order;
 use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::settings::Settings;
+use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::leave::CRASHED_STATUS;
 use boundary::{Mapped, MemoryKind, MemoryRegion, Platform, StatusPage, control};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -54,12 +55,12 @@ impl Child {
         let data_size = heap - data.address;
         let heap_size =
             (settings.memory as u64).saturating_sub(STACK_SIZE + data_size).next_multiple_of(PAGE as u64);
-        let regions = vec![
+        let regions = [
             MemoryRegion { kind: MemoryKind::Data, address: data.address, size: data_size },
             MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
             MemoryRegion { kind: MemoryKind::Area, address: AREA_ADDRESS, size: area.layout.size as u64 },
         ];
-        area.write_boot_info(settings, Platform::Process, regions)?;
+        area.write_boot_info(settings, Platform::Process, &regions)?;
         filter::write(&program.filter, &area.memory())?;
         Ok(Self {
             program: program.clone(),
@@ -179,6 +180,10 @@ impl Carrier for Child {
             Life::Ended(end) => Some(end.clone()),
             _ => None,
         }
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+        Err(SnapshotError::Process)
     }
 
     fn process_id(&self) -> Option<i32> {

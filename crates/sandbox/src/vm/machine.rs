@@ -41,15 +41,16 @@ pub enum Leave {
 
 /// A virtual machine that is ready to run an image.
 pub struct Machine {
-    processor: VcpuFd,
+    pub(super) processor: VcpuFd,
     /// The "leave at once" byte of the processor's run page.
     immediate_exit: NonNull<u8>,
-    ended: bool,
+    pub(super) ended: bool,
+    pub(super) settings: Settings,
     /// The machine's memory slots point into these; they go after it.
     _vm: VmFd,
-    _private: Private,
+    pub(super) private: Private,
     _hypervisor: Arc<Hypervisor>,
-    _area: Arc<Area>,
+    pub(super) area: Arc<Area>,
 }
 
 // SAFETY: the pointer leads into the run page, which is mapped as long as the processor lives and is used
@@ -87,7 +88,7 @@ impl Machine {
         let area_size = area.layout.size;
         let private =
             Private::new(image, hypervisor.descriptors(), settings.memory, area_size, dense, sparse)?;
-        area.write_boot_info(settings, Platform::Machine, private.regions.clone())?;
+        area.write_boot_info(settings, Platform::Machine, &private.regions)?;
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
         let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
         let mut slots = vec![
@@ -117,10 +118,11 @@ impl Machine {
             processor,
             immediate_exit,
             ended: false,
+            settings: settings.clone(),
             _vm: vm,
-            _private: private,
+            private,
             _hypervisor: hypervisor.clone(),
-            _area: area.clone(),
+            area: area.clone(),
         };
         machine.set_registers(hypervisor)?;
         Ok(machine)
@@ -130,14 +132,14 @@ impl Machine {
         let processor = &self.processor;
         processor.set_cpuid2(&hypervisor.features).map_err(SystemError::kvm("set a processor's features"))?;
         let mut system = processor.get_sregs().map_err(SystemError::kvm("read a processor's state"))?;
-        set_system_registers(&mut system, hypervisor.descriptors(), self._private.dense_address);
+        set_system_registers(&mut system, hypervisor.descriptors(), self.private.dense_address);
         processor.set_sregs(&system).map_err(SystemError::kvm("set a processor's state"))?;
         let mut extended = kvm_xcrs { nr_xcrs: 1, ..kvm_xcrs::default() };
         extended.xcrs[0].value = XCR0;
         processor.set_xcrs(&extended).map_err(SystemError::kvm("enable a processor's vectors"))?;
         let start = kvm_regs {
             rip: hypervisor.image.entry,
-            rsp: self._private.stack_top,
+            rsp: self.private.stack_top,
             rdi: AREA_ADDRESS,
             rflags: RFLAGS,
             ..kvm_regs::default()
@@ -184,6 +186,14 @@ impl Machine {
         let leave = leave.unwrap_or_else(|| Leave::Crashed { address: self.fault_address() });
         self.ended = matches!(leave, Leave::Stopped | Leave::Crashed { .. });
         leave
+    }
+
+    /// Ends the instruction by which the box left last, which otherwise ends when it is entered again.
+    pub(super) fn complete_leave(&mut self) {
+        self.processor.set_kvm_immediate_exit(1);
+        // It comes back at once, with an error that says so.
+        let _ = self.processor.run();
+        self.processor.set_kvm_immediate_exit(0);
     }
 
     /// The address of the last page fault, which the box itself can't read.

@@ -3,6 +3,7 @@
 //! One processor, no device, no interrupt, no kernel: the image runs in ring 3 from its first
 //! instruction, over tables that the host prepares and that the box can't write.
 
+mod copy;
 mod hypervisor;
 mod kick;
 mod machine;

@@ -9,6 +9,7 @@ use crate::area::Area;
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::sandbox::{Bell, Carrier, End, Usage};
+use crate::snapshot::{Snapshot, SnapshotError};
 use crate::vm::kick::{Target, Ticker};
 use crate::vm::machine::{Leave, Machine};
 use std::collections::VecDeque;
@@ -248,6 +249,10 @@ impl Carrier for Arc<Seat> {
         self.shared.target.kick();
         *lock(&self.machine) = None;
         self.finish(End::Killed);
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+        lock(&self.machine).as_mut().ok_or(SnapshotError::NotRunning)?.snapshot()
     }
 
     fn end(&self) -> Option<End> {

@@ -1,4 +1,5 @@
 //! What the tests of boxes share: a host, and a box in each kind of sandbox.
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use boundary::Slots;
 use boundary::limits::BUFFER_SIZE;

@@ -1,0 +1,82 @@
+//! A box as it is at one moment, from which others are made.
+//!
+//! A box that has been installed and initialised once is copied many times, without parsing its
+//! configuration again. The copies share nothing; each learns by its status page's generation that it is
+//! one, and finds other seeds, the time, and the addresses of its ports in its boot page.
+
+use crate::memory::{PAGE, Pages};
+use crate::settings::Settings;
+use kvm_bindings::{kvm_regs, kvm_xsave};
+use std::fmt;
+
+/// A box as it was.
+pub struct Snapshot {
+    pub(crate) settings: Settings,
+    pub(crate) registers: kvm_regs,
+    pub(crate) vectors: Box<kvm_xsave>,
+    pub(crate) dense: Pages,
+    pub(crate) sparse: Pages,
+    pub(crate) area: Pages,
+    /// Where the mailbox's channels stood: requests, replies, events.
+    pub(crate) channels: [u32; 3],
+    /// Where each port's rings stood: receive, transmit.
+    pub(crate) ports: Vec<[u32; 2]>,
+    pub(crate) generation: u32,
+}
+
+impl Snapshot {
+    /// Bytes of memory that it holds.
+    pub fn size(&self) -> usize {
+        (self.dense.len() + self.sparse.len() + self.area.len()) * PAGE
+    }
+
+    /// The settings of a copy: what the box is made of as it was, what it is told and how it is run as
+    /// wished.
+    pub(crate) fn merge(&self, wished: &Settings) -> Settings {
+        let mut settings = self.settings.clone();
+        settings.quantum = wished.quantum;
+        settings.bell = wished.bell.clone();
+        for (port, wished) in settings.ports.iter_mut().zip(&wished.ports) {
+            (port.mac, port.mtu) = (wished.mac, wished.mtu);
+        }
+        settings
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").field("size", &self.size()).finish_non_exhaustive()
+    }
+}
+
+/// Why a box can't be copied.
+#[derive(Debug)]
+pub enum SnapshotError {
+    /// It isn't running.
+    NotRunning,
+    /// Packets, requests or events are under way.
+    Busy,
+    /// It runs in a process; only machines are copied.
+    Process,
+    /// The system.
+    System(crate::error::SystemError),
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRunning => write!(f, "the box is not running"),
+            Self::Busy => write!(f, "packets or messages of the box are under way"),
+            Self::Process => write!(f, "a box in a process can't be copied"),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl From<crate::error::SystemError> for SnapshotError {
+    fn from(error: crate::error::SystemError) -> Self {
+        Self::System(error)
+    }
+}

@@ -1,0 +1,60 @@
+//! Boxes made from a snapshot of one.
+
+mod support;
+
+use boundary::Request;
+use sandbox::{PortSettings, SnapshotError, State, Worker};
+use support::{PATIENCE, begin, exchange, host, settings};
+
+fn write(value: &[u8]) -> Request<'_> {
+    Request::Write { name: "", handler: "value", value }
+}
+
+const READ: Request = Request::Read { name: "", handler: "value", argument: b"" };
+
+#[test]
+fn copies_go_on_where_the_snapshot_was_taken() {
+    if !host().has_machines() {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+        return;
+    }
+    let worker = Worker::start().unwrap();
+    let settings = settings(1);
+    let mut original = host().create(sandbox::Place::Machine(&worker), &settings).unwrap();
+    begin(&mut original, "mirror");
+    let value = vec![42; 50_000];
+    original.call(&write(&value), PATIENCE).unwrap();
+    let mut port = original.take_port(0).unwrap();
+    let packets: Vec<_> = (0..700u16).map(|number| [&[9; 58], &number.to_be_bytes()[..]].concat()).collect();
+    exchange(&original.doorbell(), (&mut port, None), &packets, packets.len());
+    // The line that the box says at its installation is still on its way.
+    assert!(matches!(original.snapshot(), Err(SnapshotError::Busy)));
+    while original.event().unwrap().is_none() {}
+    let snapshot = original.snapshot().unwrap();
+    assert!(snapshot.size() < 2 << 20, "{snapshot:?}");
+    original.call(&write(b"later"), PATIENCE).unwrap();
+
+    let other = PortSettings { mac: [2, 0, 0, 0, 0, 9], ..settings.ports[0] };
+    let wished = sandbox::Settings { ports: vec![other], ..settings.clone() };
+    for _ in 0..3 {
+        let mut copy = host().restore(&worker, &snapshot, &wished).unwrap();
+        copy.start().unwrap();
+        assert_eq!(copy.call(&READ, PATIENCE).as_ref(), Ok(&value));
+        copy.call(&write(b"mine"), PATIENCE).unwrap();
+        let mut port = copy.take_port(0).unwrap();
+        let received = exchange(&copy.doorbell(), (&mut port, None), &packets, packets.len());
+        assert!(received.iter().zip(&packets).all(|(came, went)| came[12..] == went[12..]));
+        assert_eq!(copy.state(), State::Running);
+    }
+    assert_eq!(original.call(&READ, PATIENCE), Ok(b"later".to_vec()));
+    exchange(&original.doorbell(), (&mut port, None), &packets, packets.len());
+}
+
+#[test]
+fn a_process_is_not_copied_and_goes_on() {
+    let mut sandbox = host().create(sandbox::Place::Process, &settings(0)).unwrap();
+    assert!(matches!(sandbox.snapshot(), Err(SnapshotError::NotRunning)));
+    begin(&mut sandbox, "drop");
+    assert!(matches!(sandbox.snapshot(), Err(SnapshotError::Process)));
+    assert_eq!(sandbox.call(&write(b"x"), PATIENCE), Ok(Vec::new()));
+}
