@@ -2,8 +2,10 @@
 
 use element::Class;
 
+mod checkip6header;
 mod checkipheader;
 mod checkipheader2;
+mod decip6hlim;
 mod decipttl;
 mod destination;
 mod fixipsrc;
@@ -13,23 +15,47 @@ mod headercheck;
 mod ipencap;
 mod ipfragmenter;
 mod ipgwoptions;
+mod ipinputcombo;
+mod ipmirror;
+mod ipoutputcombo;
+mod ipreassembler;
+mod markip6header;
 mod markipheader;
+mod partial;
+mod setipaddress;
 mod setipchecksum;
+mod setipdscp;
+mod setipecn;
+mod setrandipaddress;
+mod storeipaddress;
 mod stripipheader;
 mod tally;
 mod template;
+mod typeofservice;
 mod unstripipheader;
 
+pub use checkip6header::CheckIP6Header;
 pub use checkipheader::CheckIPHeader;
 pub use checkipheader2::CheckIPHeader2;
+pub use decip6hlim::DecIP6HLIM;
 pub use decipttl::DecIPTTL;
 pub use fixipsrc::FixIPSrc;
 pub use getipaddress::GetIPAddress;
 pub use ipencap::IPEncap;
 pub use ipfragmenter::IPFragmenter;
 pub use ipgwoptions::IPGWOptions;
+pub use ipinputcombo::IPInputCombo;
+pub use ipmirror::IPMirror;
+pub use ipoutputcombo::IPOutputCombo;
+pub use ipreassembler::IPReassembler;
+pub use markip6header::MarkIP6Header;
 pub use markipheader::MarkIPHeader;
+pub use setipaddress::SetIPAddress;
 pub use setipchecksum::SetIPChecksum;
+pub use setipdscp::SetIPDSCP;
+pub use setipecn::SetIPECN;
+pub use setrandipaddress::SetRandIPAddress;
+pub use storeipaddress::StoreIPAddress;
 pub use stripipheader::StripIPHeader;
 pub use unstripipheader::UnstripIPHeader;
 
@@ -51,4 +77,16 @@ pub static CLASSES: &[Class] = &[
     Class::of::<IPGWOptions>(),
     Class::of::<SetIPChecksum>(),
     Class::of::<IPEncap>(),
+    Class::of::<SetIPAddress>(),
+    Class::of::<StoreIPAddress>(),
+    Class::of::<SetRandIPAddress>(),
+    Class::of::<SetIPDSCP>(),
+    Class::of::<SetIPECN>(),
+    Class::of::<IPMirror>(),
+    Class::of::<IPReassembler>(),
+    Class::of::<IPInputCombo>(),
+    Class::of::<IPOutputCombo>(),
+    Class::of::<CheckIP6Header>(),
+    Class::of::<DecIP6HLIM>(),
+    Class::of::<MarkIP6Header>(),
 ];

@@ -41,6 +41,12 @@ impl HeaderTemplate {
         self.sum();
     }
 
+    /// Changes the identification of the next header.
+    #[inline]
+    pub(crate) fn set_identification(&mut self, identification: u16) {
+        self.identification = identification;
+    }
+
     fn sum(&mut self) {
         self.known = Sum::ZERO
             .word(u16::from_be_bytes([0x45, self.tos]))

@@ -1,0 +1,95 @@
+//! `CheckIP6Header`: separates packets with sound IPv6 headers.
+
+use core::net::Ipv6Addr;
+
+use element::arguments::Spaced;
+use element::prelude::*;
+use packet::Ip6View;
+use packet::view::ip6::LENGTH;
+
+/// Passes packets whose IPv6 header is sound, marks the header, and cuts the packet to the length that it states.
+///
+/// Version and payload length must be right, and the source must not be one of BADADDRS nor all ones. Other packets go to
+/// output 1, or are dropped as `too_short`, `bad_version`, `bad_length` or `bad_source`; the first is told on the console.
+/// ```click
+/// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
+///     -> good :: CheckIP6Header -> bad :: CheckIP6Header(2001:db8::1 ::1) -> Discard;
+/// ```
+/// ```expect
+/// good.drops = 0
+/// bad.drops = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "CheckIP6Header",
+    group = "ip",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "MarkIP6Header"
+)]
+pub struct CheckIP6HeaderArgs {
+    /// Sources that are refused.
+    #[arg(position, default = "")]
+    badaddrs: Spaced<Ipv6Addr>,
+    /// Where the header starts, in bytes.
+    #[arg(position, default = "0")]
+    offset: u32,
+}
+
+/// The element.
+pub struct CheckIP6Header {
+    args: CheckIP6HeaderArgs,
+    drops: u64,
+}
+
+/// The source that is always bad.
+const ALL_ONES: Ipv6Addr = Ipv6Addr::from_bits(u128::MAX);
+
+impl CheckIP6Header {
+    /// The length of the packet with its header, from the header on, or why it is refused.
+    #[inline]
+    fn length(&self, bytes: &[u8]) -> Result<usize, &'static str> {
+        let header = Ip6View::new(bytes).ok_or("too_short")?;
+        let length = LENGTH + usize::from(header.payload_length());
+        let source = header.source();
+        if header.version() != 6 {
+            Err("bad_version")
+        } else if length > bytes.len() {
+            Err("bad_length")
+        } else if source == ALL_ONES || self.args.badaddrs.0.contains(&source) {
+            Err("bad_source")
+        } else {
+            Ok(length)
+        }
+    }
+}
+
+impl Filter for CheckIP6Header {
+    type Args = CheckIP6HeaderArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("drops", "Packets refused.", |element| element.drops.to_string())];
+
+    fn new(args: CheckIP6HeaderArgs, _: &mut Setup) -> Result<CheckIP6Header, SetupError> {
+        Ok(CheckIP6Header { args, drops: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let offset = self.args.offset as usize;
+        match self.length(packet.data().get(offset..).unwrap_or(&[])) {
+            Ok(length) => {
+                packet.set_network(offset as isize, LENGTH);
+                packet.truncate(offset + length);
+                Verdict::Pass(packet)
+            }
+            Err(reason) => {
+                if self.drops == 0 {
+                    cx.say("IP6 header check failed");
+                }
+                self.drops += 1;
+                Verdict::Divert(packet, reason)
+            }
+        }
+    }
+}

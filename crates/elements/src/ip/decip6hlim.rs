@@ -1,0 +1,58 @@
+//! `DecIP6HLIM`: counts a hop of an IPv6 packet.
+
+use element::prelude::*;
+use packet::{Ip6View, Ip6ViewMut};
+
+/// Takes one from the hop limit of IPv6 packets.
+///
+/// A packet that has at most one hop left goes unchanged to output 1, or is dropped as `hop_limit_expired`. One without a
+/// marked header is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
+///     -> CheckIP6Header -> d :: DecIP6HLIM -> e :: DecIP6HLIM -> Discard;
+/// ```
+/// ```expect
+/// d.drops = 0
+/// e.drops = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "DecIP6HLIM",
+    group = "ip",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "CheckIP6Header, DecIPTTL"
+)]
+pub struct DecIP6HLIMArgs;
+
+/// The element.
+pub struct DecIP6HLIM {
+    drops: u64,
+}
+
+impl Filter for DecIP6HLIM {
+    type Args = DecIP6HLIMArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("drops", "Packets that had no hop left.", |element| element.drops.to_string())];
+
+    fn new(_: DecIP6HLIMArgs, _: &mut Setup) -> Result<DecIP6HLIM, SetupError> {
+        Ok(DecIP6HLIM { drops: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(header) = Ip6View::new(packet.network()) else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        let limit = header.hop_limit();
+        if limit <= 1 {
+            self.drops += 1;
+            return Verdict::Divert(packet, "hop_limit_expired");
+        }
+        if let Some(mut header) = Ip6ViewMut::new(packet.network_mut()) {
+            header.set_hop_limit(limit - 1);
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,72 @@
+//! `IPMirror`: turns IPv4 packets round.
+
+use element::prelude::*;
+use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
+
+/// Exchanges source and destination of IPv4 packets, and the ports of TCP and UDP.
+///
+/// TCP's sequence and acknowledgement numbers change places as well. No checksum changes by that. The destination
+/// annotation becomes the new destination. A packet without a marked header is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> IPMirror
+///     -> ip :: CheckIPHeader(BADSRC 10.0.0.1) -> udp :: CheckUDPHeader -> Discard;
+/// ```
+/// ```expect
+/// ip.drops = 0
+/// udp.drops = 0
+/// ```
+#[derive(Args)]
+#[element(name = "IPMirror", group = "ip", commutes, see = "EtherMirror")]
+pub struct IPMirrorArgs {
+    /// Whether the destination annotation is set.
+    #[arg(position, default = "true")]
+    dst_anno: bool,
+}
+
+/// The element.
+pub struct IPMirror {
+    args: IPMirrorArgs,
+}
+
+impl Filter for IPMirror {
+    type Args = IPMirrorArgs;
+
+    fn new(args: IPMirrorArgs, _: &mut Setup) -> Result<IPMirror, SetupError> {
+        Ok(IPMirror { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(header) = Ip4View::new(packet.network()) else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        let (source, destination) = (header.source(), header.destination());
+        let (protocol, is_first) = (header.protocol(), header.is_first_fragment());
+        if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
+            header.set_source(destination);
+            header.set_destination(source);
+        }
+        if self.args.dst_anno {
+            packet.set_destination_ip(source);
+        }
+        if !is_first || !matches!(protocol, protocol::TCP | protocol::UDP) {
+            return Verdict::Pass(packet);
+        }
+        // The ports are in the same place in both.
+        if let Some(mut udp) = UdpViewMut::new(packet.transport_mut()) {
+            let (source, destination) = (udp.view().source(), udp.view().destination());
+            udp.set_source(destination);
+            udp.set_destination(source);
+        }
+        if protocol == protocol::TCP
+            && let Some(mut tcp) = TcpViewMut::new(packet.transport_mut())
+        {
+            let (sequence, acknowledgement) = (tcp.view().sequence(), tcp.view().acknowledgement());
+            tcp.set_sequence(acknowledgement);
+            tcp.set_acknowledgement(sequence);
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,239 @@
+//! `IPReassembler`: joins IPv4 fragments.
+
+use core::fmt::Write;
+
+use element::arguments::Annotation;
+use element::prelude::*;
+use packet::view::ip4::{MORE_FRAGMENTS, OFFSET_BITS};
+use packet::{Ip4View, Ip4ViewMut, TcpView, annotation};
+
+use super::partial::{Edges, Partial};
+
+/// Holds IPv4 fragments until their packet is complete, and passes packets that are none.
+///
+/// The packet has the headers, annotations and link header of the fragment with offset 0 and the time of the fragment that
+/// completed it; its extra-length annotation is cleared. What stays incomplete for 30 seconds, by the packets' times, is
+/// sent to output 1, with the fragments at their places, or dropped as `timed_out`. When more than HIMEM bytes are
+/// held, the oldest are given up likewise (`no_memory`) until a quarter is free. Fragments with wrong lengths are
+/// dropped as `bad_fragment`, those behind the end as `beyond_end`.
+///
+/// ## Differences
+///
+/// Fragments that arrive before that with offset 0 are held for 30 seconds too, and options of the first fragment never
+/// displace data.
+/// ```click
+/// InfiniteSource(LENGTH 100, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> IPFragmenter(60) -> f :: Counter
+///     -> IPReassembler -> CheckIPHeader -> u :: CheckUDPHeader -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// f.count = 6
+/// u.drops = 0
+/// c.count = 2
+/// c.byte_count = 256
+/// ```
+#[derive(Args)]
+#[element(name = "IPReassembler", group = "ip", ports = "1/1-2", processing = "a/ah", see = "IPFragmenter")]
+pub struct IPReassemblerArgs {
+    /// The most bytes held.
+    #[arg(default = "262144")]
+    himem: u32,
+    /// Where the length of the longest fragment goes, in a packet that was put together.
+    max_mtu_anno: Option<Annotation<2>>,
+}
+
+/// The element.
+pub struct IPReassembler {
+    args: IPReassemblerArgs,
+    /// Incomplete packets by the low byte of the identification's first byte on the wire, oldest first in each.
+    buckets: Vec<Vec<Partial>>,
+    held: u64,
+    reap_at: i64,
+    fragments: u64,
+    good: u64,
+    failed: u64,
+    bad: u64,
+}
+
+/// Seconds for which an incomplete packet is held.
+const HOLD: i64 = 30;
+/// Seconds between looks for those held too long.
+const REAP_INTERVAL: i64 = 10;
+/// Bytes that an incomplete packet counts for besides its data.
+const OVERHEAD: u64 = 40;
+/// Identifications are told apart by this many buckets.
+const BUCKETS: usize = 256;
+
+fn give_up(cx: &mut Context, partial: Partial, reason: &'static str) {
+    if cx.outputs() > 1 {
+        cx.send(1, partial.packet);
+    } else {
+        cx.drop(partial.packet, reason);
+    }
+}
+
+fn cost(partial: &Partial) -> u64 {
+    OVERHEAD + partial.packet.transport().len() as u64
+}
+
+impl IPReassembler {
+    fn reap(&mut self, cx: &mut Context, now: i64) {
+        for bucket in &mut self.buckets {
+            // The newest first, as they were looked at.
+            for at in (0..bucket.len()).rev() {
+                if bucket.get(at).is_some_and(|partial| partial.packet.timestamp().seconds() < now - HOLD) {
+                    let partial = bucket.remove(at);
+                    self.held = self.held.saturating_sub(cost(&partial));
+                    give_up(cx, partial, "timed_out");
+                }
+            }
+        }
+        self.reap_at = now.saturating_add(REAP_INTERVAL);
+    }
+
+    fn make_room(&mut self, cx: &mut Context, now: i64) {
+        let enough = u64::from(self.args.himem >> 2) * 3;
+        for age in [10, 5, 0] {
+            for bucket in &mut self.buckets {
+                for at in (0..bucket.len()).rev() {
+                    let is_old = |partial: &Partial| partial.packet.timestamp().seconds() < now - age;
+                    if age > 0 && !bucket.get(at).is_some_and(is_old) {
+                        continue;
+                    }
+                    let partial = bucket.remove(at);
+                    self.held = self.held.saturating_sub(cost(&partial));
+                    self.failed += 1;
+                    give_up(cx, partial, "no_memory");
+                    if self.held <= enough {
+                        return;
+                    }
+                }
+            }
+        }
+        cx.say("IPReassembler: cannot free enough memory!");
+    }
+
+    fn join(&mut self, cx: &mut Context, packet: Packet, edges: Edges) -> Verdict {
+        let Some(header) = Ip4View::new(packet.network()) else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        let bucket_number = usize::from(header.identification().swap_bytes()) % BUCKETS;
+        let key = Partial::key(&header);
+        let length = packet.network().len() as u16;
+        let Some(bucket) = self.buckets.get_mut(bucket_number) else {
+            return Verdict::Drop(packet, "bad_fragment");
+        };
+        let Some(at) = bucket.iter().rposition(|partial| partial.is_of(&key)) else {
+            let Some(mut partial) = Partial::start(cx, packet, edges) else { return Verdict::Taken };
+            if let Some(Annotation(place)) = self.args.max_mtu_anno {
+                partial.packet.set_annotation_u16(place, partial.packet.network().len() as u16);
+            }
+            self.held += OVERHEAD + edges.end as u64;
+            bucket.push(partial);
+            return Verdict::Taken;
+        };
+        let Some(partial) = bucket.get_mut(at) else { return Verdict::Taken };
+        let before = cost(partial);
+        let longest = self
+            .args
+            .max_mtu_anno
+            .map(|Annotation(place)| (place, partial.packet.annotation_u16(place).max(length)));
+        if edges.end > partial.packet.transport().len() && !partial.has_more() {
+            return Verdict::Drop(packet, "beyond_end");
+        }
+        let time = packet.timestamp();
+        let is_joined = partial.add(&packet, edges);
+        if let Some((place, longest)) = longest {
+            partial.packet.set_annotation_u16(place, longest);
+        }
+        self.held = (self.held + cost(partial)).saturating_sub(before);
+        if !is_joined {
+            let partial = bucket.remove(at);
+            self.held = self.held.saturating_sub(cost(&partial));
+            cx.drop(partial.packet, "no_memory");
+            return Verdict::Drop(packet, "no_memory");
+        }
+        if !partial.is_complete() {
+            return Verdict::Taken;
+        }
+        let mut partial = bucket.remove(at);
+        self.held = self.held.saturating_sub(cost(&partial));
+        self.good += 1;
+        partial.packet.set_timestamp(time);
+        partial.packet.set_annotation_u32(annotation::IPREASSEMBLER.offset.into(), 0);
+        let bytes = partial.packet.network_mut();
+        let length = bytes.len() as u16;
+        if let Some(mut header) = Ip4ViewMut::new(bytes) {
+            header.set_total_length(length);
+            header.fill_checksum();
+        }
+        Verdict::Pass(partial.packet)
+    }
+
+    fn dump(&self) -> String {
+        let mut text = format!(
+            "frags seen total:    {}\ngood reassemblies:   {}\nfailed reassemblies: {}\nbad fragments seen:  {}\n\
+             cached chunk data:\n",
+            self.fragments, self.good, self.failed, self.bad
+        );
+        for partial in self.buckets.iter().flat_map(|bucket| bucket.iter().rev()) {
+            let Some(header) = Ip4View::new(partial.packet.network()) else { continue };
+            let (source, destination, id) = (header.source(), header.destination(), header.identification());
+            // What stands where the ports are, known or not.
+            let ports = TcpView::new(partial.packet.transport()).map(|tcp| (tcp.source(), tcp.destination()));
+            let (from, to) = ports.unwrap_or((0, 0));
+            let _ = write!(text, " ({source}, {from}, {destination}, {to}) {id}");
+            for (start, end) in partial.chunks() {
+                let _ = write!(text, " ({start},{end})");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl Filter for IPReassembler {
+    type Args = IPReassemblerArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("dump", "Statistics, and what is held of each incomplete packet.", |element| {
+            element.dump()
+        })];
+
+    fn new(args: IPReassemblerArgs, _: &mut Setup) -> Result<IPReassembler, SetupError> {
+        let buckets = (0..BUCKETS).map(|_| Vec::new()).collect();
+        Ok(IPReassembler { args, buckets, held: 0, reap_at: 0, fragments: 0, good: 0, failed: 0, bad: 0 })
+    }
+
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(header) = Ip4View::new(packet.network()) else {
+            return Verdict::Drop(packet, "no_ip_header");
+        };
+        if !header.is_fragment() {
+            return Verdict::Pass(packet);
+        }
+        let (field, total, header_length) =
+            (header.fragment(), usize::from(header.total_length()), header.header_length());
+        self.fragments += 1;
+        if packet.timestamp().seconds() == 0 {
+            packet.set_timestamp(cx.now());
+        }
+        let now = packet.timestamp().seconds();
+        if now >= self.reap_at {
+            self.reap(cx, now);
+        }
+        let start = usize::from(field & OFFSET_BITS) * 8;
+        let edges = Edges { start, end: start + total.saturating_sub(header_length) };
+        let (length, held) = (edges.end - edges.start, packet.transport().len());
+        let is_last = field & MORE_FRAGMENTS == 0;
+        if length == 0 || edges.end > 0xffff || (!edges.end.is_multiple_of(8) && !is_last) || held < length {
+            self.bad += 1;
+            return Verdict::Drop(packet, "bad_fragment");
+        }
+        packet.truncate_by(held - length);
+        if self.held > u64::from(self.args.himem) {
+            self.make_room(cx, now);
+        }
+        self.join(cx, packet, edges)
+    }
+}

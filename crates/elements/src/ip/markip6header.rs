@@ -1,0 +1,40 @@
+//! `MarkIP6Header`: says where the IPv6 header is.
+
+use element::prelude::*;
+use packet::view::ip6::LENGTH;
+
+/// Marks the IPv6 header at OFFSET, without looking at it.
+/// ```click
+/// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
+///     -> MarkIP6Header -> d :: DecIP6HLIM -> e :: DecIP6HLIM -> Discard;
+/// ```
+/// ```expect
+/// d.drops = 0
+/// e.drops = 2
+/// ```
+#[derive(Args)]
+#[element(name = "MarkIP6Header", group = "ip", commutes, see = "CheckIP6Header")]
+pub struct MarkIP6HeaderArgs {
+    /// Where the header starts, in bytes.
+    #[arg(position, default = "0")]
+    offset: u32,
+}
+
+/// The element.
+pub struct MarkIP6Header {
+    offset: usize,
+}
+
+impl Filter for MarkIP6Header {
+    type Args = MarkIP6HeaderArgs;
+
+    fn new(args: MarkIP6HeaderArgs, _: &mut Setup) -> Result<MarkIP6Header, SetupError> {
+        Ok(MarkIP6Header { offset: args.offset as usize })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        packet.set_network(self.offset as isize, LENGTH);
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,190 @@
+//! An IPv4 packet of which some fragments have arrived.
+
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use packet::view::ip4::{MORE_FRAGMENTS, OFFSET_BITS};
+use packet::{Ip4View, Ip4ViewMut};
+
+/// Where a fragment's data begins and ends in the whole packet's, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edges {
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// What fragments of one packet have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    identification: u16,
+    protocol: u8,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+}
+
+/// An incomplete packet. Its data have their final places; what has not arrived is zero.
+pub(super) struct Partial {
+    /// The packet. Its more-fragments flag is set until the last fragment has come.
+    pub(super) packet: Packet,
+    key: Key,
+    /// The edges of what is there, in order; none touch.
+    chunks: Vec<Edges>,
+}
+
+impl Partial {
+    /// The key of a fragment's packet.
+    pub(super) fn key(header: &Ip4View) -> Key {
+        Key {
+            identification: header.identification(),
+            protocol: header.protocol(),
+            source: header.source(),
+            destination: header.destination(),
+        }
+    }
+
+    /// Whether it is the packet of that key.
+    #[inline]
+    pub(super) fn is_of(&self, key: &Key) -> bool {
+        self.key == *key
+    }
+
+    /// Begins with a first fragment to arrive; `None`, counted, when there is no buffer.
+    pub(super) fn start(cx: &mut Context, fragment: Packet, edges: Edges) -> Option<Partial> {
+        let header = Ip4View::new(fragment.network())?;
+        let key = Partial::key(&header);
+        let mut packet = if edges.start == 0 {
+            fragment
+        } else {
+            let front = fragment.headroom() as isize + fragment.network_offset().unwrap_or(0);
+            let headroom = usize::try_from(front).unwrap_or(0);
+            let Some(mut packet) = cx.pool().allocate_with(headroom, 20 + edges.end) else {
+                cx.count_exhausted();
+                return None;
+            };
+            let bytes = packet.data_mut();
+            bytes.fill(0);
+            for (to, from) in bytes.iter_mut().zip(header.fixed()) {
+                *to = *from;
+            }
+            if let Some(to) = bytes.get_mut(20 + edges.start..) {
+                to.iter_mut().zip(fragment.transport()).for_each(|(to, from)| *to = *from);
+            }
+            packet.set_network(0, 20);
+            packet.set_timestamp(fragment.timestamp());
+            packet
+        };
+        if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
+            let field = header.view().fragment();
+            header.set_fragment(field & !OFFSET_BITS);
+        }
+        Some(Partial { packet, key, chunks: vec![edges] })
+    }
+
+    /// Whether the last fragment is still to come.
+    pub(super) fn has_more(&self) -> bool {
+        Ip4View::new(self.packet.network()).is_some_and(|header| header.more_fragments())
+    }
+
+    /// Whether nothing is missing.
+    pub(super) fn is_complete(&self) -> bool {
+        let whole = Edges { start: 0, end: self.packet.transport().len() };
+        !self.has_more() && self.chunks == [whole]
+    }
+
+    /// The edges of what is there.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.chunks.iter().map(|chunk| (chunk.start, chunk.end))
+    }
+
+    /// Puts a fragment to its place; false if the packet would be too long.
+    pub(super) fn add(&mut self, fragment: &Packet, edges: Edges) -> bool {
+        let length = self.packet.transport().len();
+        if edges.end > length && self.packet.append(edges.end - length).is_none() {
+            return false;
+        }
+        if let Some(to) = self.packet.transport_mut().get_mut(edges.start..edges.end) {
+            to.iter_mut().zip(fragment.transport()).for_each(|(to, from)| *to = *from);
+        }
+        if edges.start == 0 && !self.take_headers(fragment) {
+            return false;
+        }
+        let is_last = Ip4View::new(fragment.network()).is_some_and(|header| !header.more_fragments());
+        if is_last && let Some(mut header) = Ip4ViewMut::new(self.packet.network_mut()) {
+            let field = header.view().fragment();
+            header.set_fragment(field & !MORE_FRAGMENTS);
+        }
+        self.insert(edges);
+        true
+    }
+
+    /// Takes over everything in front of the data from the first fragment, and its annotations.
+    fn take_headers(&mut self, first: &Packet) -> bool {
+        let field = Ip4View::new(self.packet.network()).map_or(0, |header| header.fragment());
+        let header_length = first.network_header_length();
+        let (Some(network), Some(transport)) = (first.network_offset(), first.transport_offset()) else {
+            return false;
+        };
+        // A header in the headroom comes back without what was in front of it.
+        let front = usize::try_from(transport).unwrap_or(0).max(header_length);
+        let now = usize::try_from(self.packet.transport_offset().unwrap_or(0)).unwrap_or(0);
+        if front > now {
+            if self.packet.prepend(front - now).is_none() {
+                return false;
+            }
+        } else {
+            self.packet.strip(now - front);
+        }
+        let link = front - header_length;
+        if let Some((to_link, to_network)) = self.packet.data_mut().split_at_mut_checked(link) {
+            to_link.iter_mut().zip(first.data()).for_each(|(to, from)| *to = *from);
+            let header = first.network().get(..header_length).unwrap_or(&[]);
+            to_network.iter_mut().zip(header).for_each(|(to, from)| *to = *from);
+        }
+        self.packet.set_network(link as isize, header_length);
+        if let Some(mac) = first.mac_offset().filter(|_| network >= 0) {
+            self.packet.set_mac(mac);
+        }
+        if let Some(mut header) = Ip4ViewMut::new(self.packet.network_mut()) {
+            header.set_fragment(field);
+        }
+        self.packet.copy_annotations(first);
+        true
+    }
+
+    /// Adds edges to the list and joins those that touch.
+    fn insert(&mut self, mut edges: Edges) {
+        let from = self.chunks.partition_point(|chunk| chunk.end < edges.start);
+        let mut to = from;
+        while let Some(chunk) = self.chunks.get(to).filter(|chunk| chunk.start <= edges.end) {
+            edges.start = edges.start.min(chunk.start);
+            edges.end = edges.end.max(chunk.end);
+            to += 1;
+        }
+        self.chunks.splice(from..to, [edges]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::Pool;
+
+    #[test]
+    fn chunks_join_where_they_touch() {
+        let pool = Pool::new(2);
+        let key = Partial::key(&Ip4View::new(&[0; 20]).unwrap());
+        let mut partial = Partial { packet: pool.packet(&[0; 20]).unwrap(), key, chunks: Vec::new() };
+        let mut check = |start, end, expected: &[(usize, usize)]| {
+            partial.insert(Edges { start, end });
+            assert_eq!(partial.chunks().collect::<Vec<_>>(), expected);
+        };
+        check(16, 24, &[(16, 24)]);
+        check(40, 48, &[(16, 24), (40, 48)]);
+        check(0, 8, &[(0, 8), (16, 24), (40, 48)]);
+        check(8, 16, &[(0, 24), (40, 48)]);
+        check(8, 12, &[(0, 24), (40, 48)]);
+        check(20, 44, &[(0, 48)]);
+        check(64, 72, &[(0, 48), (64, 72)]);
+        check(0, 100, &[(0, 100)]);
+    }
+}

@@ -1,0 +1,56 @@
+//! `SetIPAddress`: sets the next hop's address.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::Annotation;
+use element::prelude::*;
+
+/// Sets the destination annotation of every packet, or another one, to one IPv4 address.
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
+///     -> s :: SetIPAddress(10.0.0.2)
+///     -> UDPIPEncap(10.0.0.1, 1000, DST_ANNO, 2000)
+///     -> c :: CheckIPHeader(BADSRC 10.0.0.1, GOODDST 10.0.0.2)
+///     -> Discard;
+/// ```
+/// ```expect
+/// s.addr = 10.0.0.2
+/// c.drops = 0
+/// ```
+#[derive(Args)]
+#[element(name = "SetIPAddress", group = "ip", commutes, see = "StoreIPAddress, GetIPAddress")]
+pub struct SetIPAddressArgs {
+    /// The address.
+    #[arg(position)]
+    ipaddr: Ipv4Addr,
+    /// Where the address goes.
+    #[arg(default = "0")]
+    anno: Annotation<4>,
+}
+
+/// The element.
+pub struct SetIPAddress {
+    args: SetIPAddressArgs,
+}
+
+impl Filter for SetIPAddress {
+    type Args = SetIPAddressArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("addr", "The address.", |element| element.args.ipaddr.to_string()),
+        Handler::write("addr", "Sets the address.", |element, cx, value| {
+            element.args.ipaddr = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: SetIPAddressArgs, _: &mut Setup) -> Result<SetIPAddress, SetupError> {
+        Ok(SetIPAddress { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        packet.set_annotation_u32(self.args.anno.0, u32::from_ne_bytes(self.args.ipaddr.octets()));
+        Verdict::Pass(packet)
+    }
+}

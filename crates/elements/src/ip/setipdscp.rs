@@ -1,0 +1,70 @@
+//! `SetIPDSCP`: marks the service class of IPv4 packets.
+
+use element::arguments::Problem;
+use element::prelude::*;
+
+use super::typeofservice::set_bits;
+
+/// Sets the differentiated services code point, the upper six bits of the type-of-service byte, and updates the checksum.
+///
+/// A packet without a marked header is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> s :: SetIPDSCP(46) -> c :: CheckIPHeader -> Discard;
+/// ```
+/// ```expect
+/// s.dscp = 46
+/// c.drops = 0
+/// ```
+#[derive(Args)]
+#[element(name = "SetIPDSCP", group = "ip", commutes, see = "SetIPECN")]
+pub struct SetIPDSCPArgs {
+    /// The code point, 0 to 63.
+    #[arg(position)]
+    dscp: CodePoint,
+}
+
+/// A code point and how it was written.
+struct CodePoint {
+    value: u8,
+    text: String,
+}
+
+impl FromArgument for CodePoint {
+    const KIND: &'static str = "integer";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<CodePoint, Problem> {
+        let value = u32::from_argument(text, setup)?;
+        if value > 63 {
+            return Err(Problem::new("diffserv code point out of range"));
+        }
+        Ok(CodePoint { value: value as u8, text: text.to_string() })
+    }
+}
+
+/// The element.
+pub struct SetIPDSCP {
+    dscp: CodePoint,
+}
+
+impl Filter for SetIPDSCP {
+    type Args = SetIPDSCPArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("dscp", "The code point, as it was written.", |element| element.dscp.text.clone()),
+        Handler::write("dscp", "Sets the code point.", |element, cx, value| {
+            element.dscp = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: SetIPDSCPArgs, _: &mut Setup) -> Result<SetIPDSCP, SetupError> {
+        Ok(SetIPDSCP { dscp: args.dscp })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
+        set_bits(packet, 0xfc, self.dscp.value << 2)
+    }
+}

@@ -1,0 +1,73 @@
+//! `SetIPECN`: marks congestion in IPv4 packets.
+
+use element::arguments::Problem;
+use element::prelude::*;
+
+use super::typeofservice::set_bits;
+
+/// Sets the congestion notification bits, the lower two bits of the type-of-service byte, and updates the checksum.
+///
+/// A packet without a marked header is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> s :: SetIPECN(ce) -> c :: CheckIPHeader -> Discard;
+/// ```
+/// ```expect
+/// s.ecn = ce
+/// c.drops = 0
+/// ```
+#[derive(Args)]
+#[element(name = "SetIPECN", group = "ip", commutes, see = "SetIPDSCP")]
+pub struct SetIPECNArgs {
+    /// The bits: 0 to 3, or `no`, `ect1` or `ECT(1)`, `ect2` or `ECT(0)`, `ce` or `CE`.
+    #[arg(position)]
+    ecn: Notification,
+}
+
+/// The bits and how they were written.
+struct Notification {
+    value: u8,
+    text: String,
+}
+
+impl FromArgument for Notification {
+    const KIND: &'static str = "integer or name";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<Notification, Problem> {
+        let value = match text {
+            "0" | "no" | "-" => 0,
+            "1" | "ect1" | "ECT(1)" => 1,
+            "2" | "ect2" | "ECT(0)" => 2,
+            "3" | "ce" | "CE" => 3,
+            _ => return Err(Problem::new("bad ECN argument")),
+        };
+        Ok(Notification { value, text: text.to_string() })
+    }
+}
+
+/// The element.
+pub struct SetIPECN {
+    ecn: Notification,
+}
+
+impl Filter for SetIPECN {
+    type Args = SetIPECNArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("ecn", "The bits, as they were written.", |element| element.ecn.text.clone()),
+        Handler::write("ecn", "Sets the bits.", |element, cx, value| {
+            element.ecn = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: SetIPECNArgs, _: &mut Setup) -> Result<SetIPECN, SetupError> {
+        Ok(SetIPECN { ecn: args.ecn })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
+        set_bits(packet, 0x03, self.ecn.value)
+    }
+}

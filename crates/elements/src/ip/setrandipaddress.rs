@@ -1,0 +1,78 @@
+//! `SetRandIPAddress`: sets the next hop's address at random.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::Ip4PrefixOrHost;
+use element::prelude::*;
+
+/// Sets the destination annotation of every packet to a random address within PREFIX.
+///
+/// With LIMIT, that many addresses are chosen at the start, and each packet gets one of them.
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 50, STOP true)
+///     -> SetRandIPAddress(10.0.0.4/30)
+///     -> UDPIPEncap(1.0.0.1, 1000, DST_ANNO, 2000)
+///     -> c :: CheckIPHeader(BADSRC 1.0.0.1, GOODDST 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7)
+///     -> Discard;
+/// ```
+/// ```expect
+/// c.drops = 0
+/// ```
+#[derive(Args)]
+#[element(name = "SetRandIPAddress", group = "ip", see = "StoreIPAddress, GetIPAddress, SetIPAddress")]
+pub struct SetRandIPAddressArgs {
+    /// Where addresses are taken from.
+    #[arg(position)]
+    prefix: Ip4PrefixOrHost,
+    /// The most different addresses; none for no limit.
+    #[arg(position, default = "-1")]
+    limit: i32,
+}
+
+/// The element.
+pub struct SetRandIPAddress {
+    prefix: Ip4PrefixOrHost,
+    limit: usize,
+    addresses: Vec<Ipv4Addr>,
+}
+
+/// The most addresses that LIMIT may ask for: more would be memory without use.
+const MOST_ADDRESSES: i32 = 1 << 24;
+
+impl SetRandIPAddress {
+    #[inline]
+    fn pick(&self, cx: &Context) -> Ipv4Addr {
+        let Ip4PrefixOrHost(prefix) = self.prefix;
+        Ipv4Addr::from_bits(prefix.network().to_bits() | (cx.random() & !prefix.mask.to_bits()))
+    }
+}
+
+impl Filter for SetRandIPAddress {
+    type Args = SetRandIPAddressArgs;
+
+    fn new(args: SetRandIPAddressArgs, _: &mut Setup) -> Result<SetRandIPAddress, SetupError> {
+        if args.limit > MOST_ADDRESSES {
+            return Err(SetupError::argument("LIMIT", format!("out of range, bound {MOST_ADDRESSES}")));
+        }
+        let limit = usize::try_from(args.limit).unwrap_or(0);
+        Ok(SetRandIPAddress { prefix: args.prefix, limit, addresses: Vec::new() })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.addresses = (0..self.limit).map(|_| self.pick(cx)).collect();
+        Ok(())
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let address = match self.addresses.as_slice() {
+            [] => self.pick(cx),
+            addresses => {
+                let place = (u64::from(cx.random()) * addresses.len() as u64) >> 32;
+                addresses.get(place as usize).copied().unwrap_or(Ipv4Addr::UNSPECIFIED)
+            }
+        };
+        packet.set_destination_ip(address);
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,160 @@
+//! `StoreIPAddress`: writes an IPv4 address into the packet.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::Problem;
+use element::prelude::*;
+use packet::checksum::{Sum, update};
+use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
+
+/// Writes an address to OFFSET, or into a field of the marked IPv4 header: OFFSET `src` or `dst`.
+///
+/// The address is the first argument of two. With one argument it is the destination annotation. Fields of the header are
+/// written together with the checksums of IPv4, TCP and UDP; elsewhere no checksum is touched. A packet that is too short
+/// goes to output 1, or is dropped as `too_short`.
+///
+/// ## Differences
+///
+/// An annotation of 0.0.0.0 leaves a packet unchanged whether or not its header is marked.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
+///     -> StoreIPAddress(10.0.0.9, src)
+///     -> ip :: CheckIPHeader(BADSRC 10.0.0.1) -> udp :: CheckUDPHeader
+///     -> StoreIPAddress(10.0.0.9, 33) -> end :: Counter -> Discard;
+/// ```
+/// ```expect
+/// ip.drops = 0
+/// udp.drops = 0
+/// end.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StoreIPAddress",
+    group = "ip",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "SetIPChecksum, SetTCPChecksum, SetUDPChecksum, IPAddrPairRewriter, IPAddrRewriter"
+)]
+pub struct StoreIPAddressArgs {
+    /// The address, or the only argument: OFFSET.
+    #[arg(position)]
+    addr: AddressOrPlace,
+    /// Where the address goes: an offset in bytes, `src` or `dst`.
+    #[arg(position)]
+    offset: Option<Place>,
+}
+
+/// The first argument.
+enum AddressOrPlace {
+    Address(Ipv4Addr),
+    Place(Place),
+}
+
+/// Where an address goes.
+#[derive(Clone, Copy)]
+enum Place {
+    Offset(usize),
+    Source,
+    Destination,
+}
+
+impl FromArgument for Place {
+    const KIND: &'static str = "integer, `src` or `dst`";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Place, Problem> {
+        match text {
+            _ if text.eq_ignore_ascii_case("src") => Ok(Place::Source),
+            _ if text.eq_ignore_ascii_case("dst") => Ok(Place::Destination),
+            _ => u32::from_argument(text, setup).map(|offset| Place::Offset(offset as usize)),
+        }
+    }
+}
+
+impl FromArgument for AddressOrPlace {
+    const KIND: &'static str = "IPv4 address, or offset";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<AddressOrPlace, Problem> {
+        Place::from_argument(text, setup)
+            .map(AddressOrPlace::Place)
+            .or_else(|_| Ipv4Addr::from_argument(text, setup).map(AddressOrPlace::Address))
+    }
+}
+
+/// The element.
+pub struct StoreIPAddress {
+    address: Option<Ipv4Addr>,
+    place: Place,
+}
+
+/// Writes an address into the marked header and brings the checksums up to date. Refuses a packet without one.
+fn store(packet: &mut Packet, address: Ipv4Addr, is_source: bool) -> bool {
+    let Some(header) = Ip4View::new(packet.network()) else { return false };
+    if packet.network_header_length() < 20 {
+        return false;
+    }
+    let (protocol, is_first) = (header.protocol(), header.is_first_fragment());
+    let old = if is_source { header.source() } else { header.destination() };
+    let (old, new) = (Sum::ZERO.bytes(&old.octets()).fold(), Sum::ZERO.bytes(&address.octets()).fold());
+    if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
+        if is_source {
+            header.set_source(address);
+        } else {
+            header.set_destination(address);
+        }
+        header.set_checksum(update(header.view().checksum(), old, new));
+    }
+    if !is_first {
+        return true;
+    }
+    if protocol == protocol::TCP
+        && let Some(mut tcp) = TcpViewMut::new(packet.transport_mut())
+    {
+        tcp.set_checksum(update(tcp.view().checksum(), old, new));
+    } else if protocol == protocol::UDP
+        && let Some(mut udp) = UdpViewMut::new(packet.transport_mut())
+        && udp.view().checksum() != 0
+    {
+        udp.set_checksum(update(udp.view().checksum(), old, new));
+    }
+    true
+}
+
+impl Filter for StoreIPAddress {
+    type Args = StoreIPAddressArgs;
+
+    fn new(args: StoreIPAddressArgs, _: &mut Setup) -> Result<StoreIPAddress, SetupError> {
+        match (args.addr, args.offset) {
+            (AddressOrPlace::Place(place), None) => Ok(StoreIPAddress { address: None, place }),
+            (AddressOrPlace::Address(address), Some(place)) => {
+                Ok(StoreIPAddress { address: Some(address), place })
+            }
+            (AddressOrPlace::Place(_), Some(_)) => Err(SetupError::argument("ADDR", "parse error")),
+            (AddressOrPlace::Address(_), None) => {
+                Err(SetupError::new("type mismatch: OFFSET requires integer"))
+            }
+        }
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let address = self.address.unwrap_or(packet.destination_ip());
+        let is_stored = match self.place {
+            Place::Offset(_) if self.address.is_none() && address.is_unspecified() => true,
+            Place::Offset(offset) if offset + 4 <= packet.len() => {
+                packet
+                    .data_mut()
+                    .iter_mut()
+                    .skip(offset)
+                    .zip(address.octets())
+                    .for_each(|(to, from)| *to = from);
+                true
+            }
+            Place::Offset(_) => false,
+            Place::Source => store(&mut packet, address, true),
+            Place::Destination => store(&mut packet, address, false),
+        };
+        if is_stored { Verdict::Pass(packet) } else { Verdict::Divert(packet, "too_short") }
+    }
+}

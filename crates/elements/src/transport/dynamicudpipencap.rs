@@ -1,0 +1,97 @@
+//! `DynamicUDPIPEncap`: wraps packets in UDP and IPv4 with ports that change.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::UdpPort;
+use element::prelude::*;
+use packet::{UdpViewMut, protocol};
+
+use crate::ip::HeaderTemplate;
+
+/// Puts UDP and IPv4 headers in front of each packet; both ports go up by one every INTERVAL packets.
+///
+/// The destination becomes the destination annotation. The time to live is 250; the identification counts from 0.
+///
+/// ## Differences
+///
+/// A UDP checksum that comes out as zero is sent as 0xffff (RFC 768), because zero means that there is none.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 6, STOP true)
+///     -> DynamicUDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000, INTERVAL 2)
+///     -> CheckIPHeader -> CheckUDPHeader
+///     -> c :: IPClassifier(dst port 2002, -);
+/// c[0] -> third :: Counter -> Discard; c[1] -> Discard;
+/// ```
+/// ```expect
+/// third.count = 2
+/// ```
+#[derive(Args)]
+#[element(name = "DynamicUDPIPEncap", group = "transport", see = "Strip, IPEncap, UDPIPEncap")]
+pub struct DynamicUDPIPEncapArgs {
+    /// The source address.
+    #[arg(position)]
+    src: Ipv4Addr,
+    /// The first source port.
+    #[arg(position)]
+    sport: UdpPort,
+    /// The destination address.
+    #[arg(position)]
+    dst: Ipv4Addr,
+    /// The first destination port.
+    #[arg(position)]
+    dport: UdpPort,
+    /// Whether the UDP checksum is computed.
+    #[arg(position, default = "true")]
+    checksum: bool,
+    /// Packets between changes of the ports; 0 for no changes.
+    #[arg(position, default = "0")]
+    interval: u32,
+}
+
+/// The element.
+pub struct DynamicUDPIPEncap {
+    args: DynamicUDPIPEncapArgs,
+    header: HeaderTemplate,
+    count: u32,
+}
+
+/// Bytes of both headers.
+const HEADERS: usize = 28;
+
+impl Filter for DynamicUDPIPEncap {
+    type Args = DynamicUDPIPEncapArgs;
+
+    fn new(args: DynamicUDPIPEncapArgs, _: &mut Setup) -> Result<DynamicUDPIPEncap, SetupError> {
+        let header = HeaderTemplate::new(protocol::UDP, args.src);
+        Ok(DynamicUDPIPEncap { args, header, count: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        if packet.prepend(HEADERS).is_none() {
+            return Verdict::Drop(packet, "too_long");
+        }
+        let (source, destination) = (self.args.src, self.args.dst);
+        packet.set_destination_ip(destination);
+        let bytes = packet.data_mut();
+        let (ip_length, length) = (bytes.len() as u16, (bytes.len() - 20) as u16);
+        self.header.write(bytes, ip_length, destination);
+        if let Some(mut udp) = bytes.get_mut(20..).and_then(UdpViewMut::new) {
+            udp.set_source(self.args.sport.0);
+            udp.set_destination(self.args.dport.0);
+            udp.set_length(length);
+            udp.set_checksum(0);
+            if self.args.checksum {
+                udp.fill_checksum(HeaderTemplate::pseudo(protocol::UDP, source, destination, length));
+            }
+        }
+        packet.set_network(0, 20);
+        self.count = self.count.wrapping_add(1);
+        if self.count == self.args.interval {
+            self.args.sport.0 = self.args.sport.0.wrapping_add(1);
+            self.args.dport.0 = self.args.dport.0.wrapping_add(1);
+            self.count = 0;
+        }
+        Verdict::Pass(packet)
+    }
+}

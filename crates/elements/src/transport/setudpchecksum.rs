@@ -1,0 +1,78 @@
+//! `SetUDPChecksum`: computes the checksum of UDP datagrams.
+
+use element::prelude::*;
+use packet::{Ip4View, UdpViewMut};
+
+/// Computes the UDP checksum of packets whose IPv4 header is marked, and writes it.
+///
+/// Fragments, and packets shorter than the UDP length, go to output 1, or are dropped as `is_fragment` or `bad_length`; the
+/// first of them is told on the console.
+///
+/// ## Differences
+///
+/// A checksum that comes out as zero is written as 0xffff (RFC 768), because zero means that there is none. A UDP length
+/// below 8 counts as too short.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000, CHECKSUM false)
+///     -> SetUDPChecksum -> StoreData(28, \<ffff>) -> c :: CheckUDPHeader -> Discard;
+/// ```
+/// ```expect
+/// c.drops = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "SetUDPChecksum",
+    group = "transport",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "CheckUDPHeader, SetIPChecksum, CheckIPHeader, SetTCPChecksum"
+)]
+pub struct SetUDPChecksumArgs;
+
+/// The element.
+pub struct SetUDPChecksum {
+    is_told: bool,
+}
+
+impl SetUDPChecksum {
+    #[cold]
+    fn refuse(&mut self, cx: &Context, packet: Packet, reason: &'static str) -> Verdict {
+        if cx.outputs() < 2 && !self.is_told {
+            self.is_told = true;
+            cx.say(&format!("{} :: SetUDPChecksum: fragment or short packet", cx.name()));
+        }
+        Verdict::Divert(packet, reason)
+    }
+}
+
+impl Filter for SetUDPChecksum {
+    type Args = SetUDPChecksumArgs;
+
+    fn new(_: SetUDPChecksumArgs, _: &mut Setup) -> Result<SetUDPChecksum, SetupError> {
+        Ok(SetUDPChecksum { is_told: false })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(header) = Ip4View::new(packet.network()) else {
+            return self.refuse(cx, packet, "no_ip_header");
+        };
+        if header.is_fragment() {
+            return self.refuse(cx, packet, "is_fragment");
+        }
+        // The pseudo header without its length, which is added when it is known.
+        let pseudo = header.pseudo_header(0);
+        let bytes = packet.transport_mut();
+        let most = bytes.len();
+        if let Some(mut udp) = UdpViewMut::new(bytes)
+            && (8..=most).contains(&udp.view().length().into())
+        {
+            let length = udp.view().length();
+            udp.fill_checksum(pseudo.word(length));
+            return Verdict::Pass(packet);
+        }
+        self.refuse(cx, packet, "bad_length")
+    }
+}

@@ -1,0 +1,164 @@
+//! `TCPFragmenter`: cuts TCP segments to a size.
+
+use element::arguments::Annotation;
+use element::prelude::*;
+use packet::view::tcp::flag;
+use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
+
+/// Cuts TCP segments whose packets are longer than MTU into several segments.
+///
+/// MTU counts from the marked IPv4 header. Each part is a packet with all the headers of the whole, the link header
+/// included, and right lengths, sequence numbers and checksums; FIN stays with the last parts. The least of MTU and
+/// the annotation counts, whichever is there.
+///
+/// ## Differences
+///
+/// Bytes behind the IPv4 packet are not sent along, and packets whose headers contradict their lengths pass unchanged.
+/// ```click
+/// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000 6162636465666768696a6b6c6d6e6f70>, LIMIT 2, STOP true)
+///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> SetTCPChecksum
+///     -> f :: TCPFragmenter(MTU 46) -> CheckIPHeader -> t :: CheckTCPHeader -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// f.count = 2
+/// f.fragmented_count = 2
+/// f.fragments = 6
+/// t.drops = 0
+/// c.byte_count = 272
+/// ```
+#[derive(Args)]
+#[element(name = "TCPFragmenter", group = "transport", processing = "h/h", commutes, see = "IPFragmenter")]
+pub struct TCPFragmenterArgs {
+    /// The longest packet that passes whole, in bytes; 0 for no limit.
+    #[arg(default = "0")]
+    mtu: u16,
+    /// An annotation that may have a lower limit.
+    mtu_anno: Option<Annotation<2>>,
+}
+
+/// The element.
+pub struct TCPFragmenter {
+    args: TCPFragmenterArgs,
+    fragments: u64,
+    fragmented: u64,
+    count: u64,
+}
+
+/// The lengths of a packet's parts, in bytes.
+struct Layout {
+    /// Before the IPv4 header.
+    link: usize,
+    /// The IPv4 header.
+    network: usize,
+    /// The TCP header.
+    transport: usize,
+    /// The segment's data.
+    data: usize,
+}
+
+/// The parts of a packet whose lengths agree.
+fn layout(packet: &Packet) -> Option<Layout> {
+    let header = Ip4View::new(packet.network())?;
+    let total = usize::from(header.total_length());
+    let tcp = TcpView::new(packet.transport())?;
+    let (network, transport) = (packet.network_header_length(), tcp.header_length());
+    let data = total.checked_sub(network + transport)?;
+    let is_sound = network >= 20 && transport >= 20 && total <= packet.network().len();
+    is_sound.then_some(Layout {
+        link: usize::try_from(packet.network_offset()?).ok()?,
+        network,
+        transport,
+        data,
+    })
+}
+
+impl TCPFragmenter {
+    fn limit(&self, packet: &Packet) -> usize {
+        let annotated = self.args.mtu_anno.map_or(0, |Annotation(place)| packet.annotation_u16(place));
+        match (self.args.mtu, annotated) {
+            (mtu, 0) => mtu.into(),
+            (0, annotated) => annotated.into(),
+            (mtu, annotated) => mtu.min(annotated).into(),
+        }
+    }
+
+    fn part(
+        &self,
+        cx: &mut Context,
+        whole: &Packet,
+        layout: &Layout,
+        at: usize,
+        size: usize,
+        mtu: usize,
+    ) -> Option<Packet> {
+        let front = layout.link + layout.network + layout.transport;
+        let Some(mut part) = cx.pool().allocate_with(HEADROOM, front + size) else {
+            cx.count_exhausted();
+            return None;
+        };
+        let (to_front, to_data) = part.data_mut().split_at_mut_checked(front)?;
+        to_front.copy_from_slice(whole.data().get(..front)?);
+        to_data.copy_from_slice(whole.data().get(front + at..front + at + size)?);
+        part.copy_annotations(whole);
+        if let Some(mac) = whole.mac_offset() {
+            part.set_mac(mac);
+        }
+        part.set_network(layout.link as isize, layout.network);
+        if let Some(mut header) = Ip4ViewMut::new(part.network_mut()) {
+            header.set_total_length((layout.network + layout.transport + size) as u16);
+            header.fill_checksum();
+        }
+        let length = (layout.transport + size) as u16;
+        let pseudo = Ip4View::new(part.network())?.pseudo_header(length);
+        if let Some(mut tcp) = TcpViewMut::new(part.transport_mut()) {
+            let (sequence, flags) = (tcp.view().sequence(), tcp.view().flags());
+            tcp.set_sequence(sequence.wrapping_add(at as u32));
+            if at + mtu < layout.data {
+                tcp.set_flags(flags & !flag::FIN);
+            }
+            tcp.fill_checksum(pseudo);
+        }
+        Some(part)
+    }
+}
+
+impl Filter for TCPFragmenter {
+    type Args = TCPFragmenterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("fragments", "Parts sent.", |element| element.fragments.to_string()),
+        Handler::read("fragmented_count", "Packets cut.", |element| element.fragmented.to_string()),
+        Handler::read("count", "Packets seen.", |element| element.count.to_string()),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: TCPFragmenterArgs, _: &mut Setup) -> Result<TCPFragmenter, SetupError> {
+        if args.mtu == 0 && args.mtu_anno.is_none() {
+            return Err(SetupError::new("At least one of MTU and MTU_ANNO must be set"));
+        }
+        Ok(TCPFragmenter { args, fragments: 0, fragmented: 0, count: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        self.count += 1;
+        let mtu = self.limit(&packet);
+        let Some(layout) = layout(&packet) else {
+            return Verdict::Pass(packet);
+        };
+        let most = mtu.saturating_sub(layout.network + layout.transport);
+        if most == 0 || layout.data < most {
+            return Verdict::Pass(packet);
+        }
+        self.fragmented += 1;
+        let mut at = 0;
+        while at < layout.data {
+            let size = most.min(layout.data - at);
+            if let Some(part) = self.part(cx, &packet, &layout, at, size, mtu) {
+                self.fragments += 1;
+                cx.send(0, part);
+            }
+            at += size;
+        }
+        Verdict::Taken
+    }
+}
