@@ -2,7 +2,7 @@
 
 use crate::class::{Class, ClassId, Compound, Link, PartKind, Place};
 use crate::compile::Compilation;
-use crate::lower::Settling;
+use crate::lower::Naming;
 use crate::tunnel::{self, Kind};
 use crate::variables::Environment;
 use crate::{Diagnostic, Element, config};
@@ -25,7 +25,7 @@ pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
         compilation,
         flat: Vec::new(),
         names: BTreeMap::new(),
-        settling: Settling::default(),
+        naming: Naming::default(),
         links: Vec::new(),
         depth: 0,
         full: false,
@@ -48,7 +48,7 @@ struct Expansion<'c, 'o> {
     compilation: &'c mut Compilation<'o>,
     flat: Vec<Flat>,
     names: BTreeMap<Rc<str>, usize>,
-    settling: Settling,
+    naming: Naming,
     links: Vec<Link>,
     depth: usize,
     /// Whether a limit is reached: nothing more is added.
@@ -79,7 +79,7 @@ impl Expansion<'_, '_> {
     /// Gives an anonymous element its final name.
     fn settle_name(&mut self, index: usize) {
         if let Some(name) = self.flat[index].name.strip_prefix(';') {
-            let name: Rc<str> = self.settling.free_name(name, |name| self.names.contains_key(name)).into();
+            let name: Rc<str> = self.naming.free_name(name, |name| self.names.contains_key(name)).into();
             self.names.insert(name.clone(), index);
             self.flat[index].name = name;
         }

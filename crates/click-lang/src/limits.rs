@@ -39,7 +39,7 @@ impl Default for Limits {
             elements: 1 << 18,
             connections: 1 << 20,
             port: 65_535,
-            tunnel_steps: 1 << 25,
+            tunnel_steps: 1 << 23,
             expanded_bytes: 256 << 20,
             libraries: 64,
             diagnostics: 1000,

@@ -1,0 +1,227 @@
+//! Chains: elements declared, found and connected.
+
+use super::level::Lowering;
+use crate::class::{ClassId, Link, Part, PartKind, Place};
+use crate::connect::{self, Side};
+use crate::tree::{ClassUse, Connector, Item, Span, Step, Subject};
+use crate::{Diagnostic, Severity, lexer};
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+/// An item of a chain, half resolved: groups and compounds in it are done, its name is not looked up as an element.
+struct Resolved<'t> {
+    item: &'t Item,
+    /// The element's or class's name.
+    name: Rc<str>,
+    /// What the name means as a class.
+    class: Option<ClassId>,
+    /// The class behind `::`.
+    declared: Option<ClassId>,
+    config: Rc<str>,
+    /// A group's part and number of ports.
+    group: Option<(usize, [usize; 2])>,
+    place: Place,
+}
+
+impl Lowering<'_, '_> {
+    /// Reads a chain; returns whether it ends at the `output` of what surrounds it.
+    pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool) -> bool {
+        let mut before: Option<Vec<Side>> = None;
+        for (index, step) in steps.iter().enumerate() {
+            let next = steps.get(index + 1).and_then(|next| next.connector);
+            if let ([Item { subject: Subject::Implicit, span, outputs: None, .. }, ..], Some(connector)) =
+                (step.items.as_slice(), next)
+                && index == 0
+                && !ends_output
+            {
+                self.suggest_start(*span, connector);
+            }
+            let sides = self.step(step, index == 0, next.is_some());
+            if let (Some(before), Some(connector)) = (&before, step.connector) {
+                self.connect(before, &sides, connector);
+            } else if sides.iter().any(|side| !side.inputs.numbers.is_empty()) {
+                self.compilation
+                    .error(self.place(step.items[0].span), "input ports ignored at start of chain");
+            }
+            before = Some(sides);
+        }
+        let Some((last, sides)) = steps.last().zip(before) else { return ends_output };
+        let ignored = last.items.iter().zip(&sides).find(|(_, side)| !side.outputs.numbers.is_empty());
+        if let Some((item, _)) = ignored {
+            self.compilation.error(self.place(item.span), "output ports ignored at end of chain");
+        }
+        let output = self.level().names.get("output").copied();
+        ends_output = matches!(sides.as_slice(), [side] if Some(side.part) == output);
+        ends_output
+    }
+
+    fn suggest_start(&mut self, span: Span, connector: Connector) {
+        let arrow = if connector.double { "=>" } else { "->" };
+        let location = self.compilation.location(self.place(span));
+        let message = format!("suggest ‘input {arrow}’ or ‘[0] {arrow}’ to start connection");
+        self.compilation.diagnostics.push(Diagnostic::new(Severity::Warning, location, message));
+    }
+
+    fn step(&mut self, step: &Step, first: bool, connected: bool) -> Vec<Side> {
+        let mut resolved: Vec<Resolved<'_>> = Vec::with_capacity(step.items.len());
+        for item in &step.items {
+            let item = self.item(item, first);
+            resolved.push(item);
+        }
+        if first && !connected {
+            spread_declaration(&mut resolved);
+        }
+        resolved.into_iter().map(|item| self.side(item)).collect()
+    }
+
+    fn item<'t>(&mut self, item: &'t Item, first: bool) -> Resolved<'t> {
+        let place = self.place(item.span);
+        let (mut class, mut group) = (None, None);
+        let name: Rc<str> = match &item.subject {
+            Subject::Name => {
+                let name = self.slice(item.span);
+                class = self.compilation.find_class(&name);
+                name
+            }
+            Subject::Implicit => Rc::from(if first { "input" } else { "output" }),
+            Subject::Compound(compound) => {
+                let name: Rc<str> = Rc::from("");
+                class = Some(self.compound(compound, &name));
+                name
+            }
+            Subject::Group(statements) => {
+                let name = self.anonymous_name("");
+                group = Some(self.group(statements, name.clone(), place));
+                name.into()
+            }
+        };
+        let declared = match &item.class {
+            Some(ClassUse::Named(span)) => Some(self.class_named(*span)),
+            Some(ClassUse::Compound(compound)) => Some(self.compound(compound, &Rc::from(""))),
+            Some(ClassUse::Missing(_)) => Some(match class {
+                Some(class) => class,
+                None => self.unknown_class(name.clone()),
+            }),
+            None => None,
+        };
+        let config = item.config.map_or_else(
+            || Rc::from(""),
+            |span| {
+                if group.is_some() || self.level().names.contains_key(&name) {
+                    let place = self.place(item.span);
+                    self.compilation.error(place, "configuration string ignored on element reference");
+                }
+                let text = self.slice(span);
+                match lexer::config_text(&text) {
+                    alloc::borrow::Cow::Borrowed(_) => text,
+                    alloc::borrow::Cow::Owned(text) => text.into(),
+                }
+            },
+        );
+        Resolved { item, name, class, declared, config, group, place }
+    }
+
+    /// Finds or makes the element that an item means.
+    fn side(&mut self, resolved: Resolved<'_>) -> Side {
+        let Resolved { item, name, class, declared, config, group, place } = resolved;
+        let mut side = Side {
+            part: 0,
+            inputs: item.inputs.clone().unwrap_or_default(),
+            outputs: item.outputs.clone().unwrap_or_default(),
+        };
+        if let Some((part, [inputs, outputs])) = group {
+            side.part = part;
+            // A group's ports are implied on both sides, unless others are written.
+            if item.inputs.is_none() {
+                side.inputs.numbers = (0..inputs as u32).collect();
+            }
+            if item.outputs.is_none() {
+                side.outputs.numbers = (0..outputs as u32).collect();
+            }
+            if declared.is_some() {
+                self.compilation.error(place, "a group can’t be declared as an element");
+            }
+            return side;
+        }
+        let known = if class.is_none() { self.level().names.get(&name).copied() } else { None };
+        if let Some(part) = known {
+            side.part = part;
+            if declared.is_some() {
+                self.redeclared(place, &name, part);
+            }
+            return side;
+        }
+        side.part = match (class, declared) {
+            (Some(class), declared) => {
+                if declared.is_some() {
+                    self.compilation.error(place, format!("class ‘{name}’ used as element name"));
+                }
+                let name = self.anonymous_name(&name);
+                self.add_part(name, PartKind::Element(class), config, place)
+            }
+            (None, Some(class)) => self.add_part(name.to_string(), PartKind::Element(class), config, place),
+            (None, None) => {
+                let known = &self.levels[self.levels.len() - 1].names;
+                let message = format!("undeclared element ‘{name}’");
+                self.compilation.unknown(place, message, &name, known.keys().map(|name| &**name));
+                let class = self.unknown_class(name.clone());
+                let name = self.anonymous_name(&name);
+                self.add_part(name, PartKind::Element(class), config, place)
+            }
+        };
+        side
+    }
+
+    fn redeclared(&mut self, place: Place, name: &str, part: usize) {
+        let message = format!("redeclaration of element ‘{name}’");
+        let Part { kind, place: other, .. } = *self.part(part);
+        if matches!(kind, PartKind::Element(_)) {
+            let related = format!("element ‘{name}’ previously declared here");
+            self.compilation.error_and(place, message, other, related);
+        } else {
+            self.compilation.error(place, message);
+        }
+    }
+
+    fn connect(&mut self, from: &[Side], to: &[Side], connector: Connector) {
+        let place = self.place(connector.span);
+        let limit = self.compilation.options.limits.connections;
+        let room = limit.saturating_sub(self.level().compound.links.len());
+        let made = connect::connect(from, to, connector.double, room);
+        for message in made.errors {
+            self.compilation.error(place, message);
+        }
+        let compound = &mut self.level().compound;
+        for (from, to) in made.links {
+            let outputs = &mut compound.parts[from.0].ports[1];
+            *outputs = (*outputs).max(from.1 + 1);
+            let inputs = &mut compound.parts[to.0].ports[0];
+            *inputs = (*inputs).max(to.1 + 1);
+            compound.links.push(Link { from, to, place });
+        }
+    }
+}
+
+/// `a, b, c :: Class(config)` declares all three: gives class and configuration of the last to those before.
+fn spread_declaration(items: &mut [Resolved<'_>]) {
+    let bare = |item: &Resolved<'_>| {
+        matches!(item.item.subject, Subject::Name) && item.item.class.is_none() && item.item.config.is_none()
+    };
+    let no_ports = |item: &Resolved<'_>| {
+        item.item.inputs.is_none()
+            && item.item.outputs.is_none()
+            && !matches!(item.item.subject, Subject::Implicit)
+    };
+    let fits = items.iter().all(no_ports);
+    if let Some((last, others)) = items.split_last_mut()
+        && fits
+        && others.iter().all(bare)
+    {
+        for item in others {
+            item.declared = last.declared;
+            item.config = last.config.clone();
+        }
+    }
+}

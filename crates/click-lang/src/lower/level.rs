@@ -1,0 +1,110 @@
+//! The compounds being read, from the outermost level inwards, and the parts put into them.
+
+use crate::class::{Compound, Part, PartKind, Place};
+use crate::compile::Compilation;
+use crate::tree::{Span, SyntaxError};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+/// A compound that is being read.
+pub(super) struct Level {
+    /// What is known of it so far.
+    pub(super) compound: Compound,
+    /// Its parts by name; inside a group `input` and `output` are the group's.
+    pub(super) names: BTreeMap<Rc<str>, usize>,
+    /// The variables that it has a parameter or a definition for.
+    pub(super) variables: BTreeSet<Rc<str>>,
+}
+
+impl Level {
+    /// Begins an empty one.
+    pub(super) fn new(name: Rc<str>, place: Place, depth: usize) -> Self {
+        let compound = Compound {
+            name,
+            place,
+            depth,
+            parameters: Vec::new(),
+            definitions: Vec::new(),
+            parts: Vec::new(),
+            links: Vec::new(),
+            ports: [0, 0],
+            next: Cell::new(None),
+        };
+        Self { compound, names: BTreeMap::new(), variables: BTreeSet::new() }
+    }
+}
+
+/// What is being lowered, and into what.
+pub(super) struct Lowering<'c, 'o> {
+    /// What all steps share.
+    pub(super) compilation: &'c mut Compilation<'o>,
+    /// The compounds being read, the innermost last; never empty.
+    pub(super) levels: Vec<Level>,
+    /// The source being read.
+    pub(super) source: u32,
+    /// Its syntax errors that are not reported yet.
+    pub(super) errors: alloc::vec::IntoIter<SyntaxError>,
+    /// The libraries read so far.
+    pub(super) libraries: Vec<String>,
+    /// How many libraries are being read, each required by the one before.
+    pub(super) requiring: usize,
+}
+
+impl Lowering<'_, '_> {
+    /// Reports the syntax errors before an offset, so that all errors come in the order of the text.
+    pub(super) fn syntax_errors(&mut self, before: u32) {
+        while let Some(error) = self.errors.as_slice().first()
+            && error.span.start < before
+        {
+            let place = self.place(error.span);
+            if let Some(error) = self.errors.next() {
+                self.compilation.error(place, error.message);
+            }
+        }
+    }
+
+    /// The place of a span of the source being read.
+    pub(super) fn place(&self, span: Span) -> Place {
+        Place { source: self.source, span }
+    }
+
+    /// The text of a span of the source being read.
+    pub(super) fn slice(&self, span: Span) -> Rc<str> {
+        self.compilation.slice(self.place(span)).into()
+    }
+
+    /// The innermost compound.
+    pub(super) fn level(&mut self) -> &mut Level {
+        let last = self.levels.len() - 1;
+        &mut self.levels[last]
+    }
+
+    /// A part of the innermost compound.
+    pub(super) fn part(&mut self, index: usize) -> &mut Part {
+        &mut self.level().compound.parts[index]
+    }
+
+    /// The name of a new element of a class that isn't given one, until its number is settled.
+    pub(super) fn anonymous_name(&mut self, class: &str) -> String {
+        let compound = &self.level().compound;
+        let pseudo = if compound.depth > 0 { 2 } else { 0 };
+        format!(";{class}@{}", compound.parts.len() - pseudo + 1)
+    }
+
+    /// Adds a part to the innermost compound.
+    pub(super) fn add_part(&mut self, name: String, kind: PartKind, config: Rc<str>, place: Place) -> usize {
+        let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if name.split('/').any(all_digits) {
+            self.compilation.error(place, format!("element name ‘{name}’ has all-digit component"));
+        }
+        let level = self.level();
+        let index = level.compound.parts.len();
+        level.names.insert(name.as_str().into(), index);
+        level.compound.parts.push(Part { name, kind, config, place, ports: [0, 0] });
+        index
+    }
+}

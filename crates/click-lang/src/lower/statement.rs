@@ -1,0 +1,168 @@
+//! Statements: classes, variables, requirements.
+
+use super::level::{Level, Lowering};
+use crate::class::{Class, ClassId, Compound, Place};
+use crate::compile::Compilation;
+use crate::tree::{ClassUse, Span, Statement, StatementKind, Tree};
+use crate::{Requirement, config, lexer};
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Lowers a configuration: returns its outermost level, in which all classes are resolved.
+pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
+    let mut lowering = Lowering {
+        compilation,
+        levels: Vec::new(),
+        source: 0,
+        errors: Vec::new().into_iter(),
+        libraries: Vec::new(),
+        requiring: 0,
+    };
+    lowering.levels.push(Level::new(Rc::from(""), Place::default(), 0));
+    let name = lowering.compilation.options.file;
+    lowering.text(name, text);
+    match lowering.levels.pop() {
+        Some(level) => level.compound,
+        None => Level::new(Rc::from(""), Place::default(), 0).compound,
+    }
+}
+
+impl Lowering<'_, '_> {
+    fn text(&mut self, name: &str, text: &str) {
+        let tree = Tree::parse_within(text, &self.compilation.options.limits);
+        let source = self.compilation.add_source(name, &tree);
+        let outer_source = core::mem::replace(&mut self.source, source);
+        let outer_errors = core::mem::replace(&mut self.errors, tree.errors().to_vec().into_iter());
+        self.statements(tree.statements());
+        self.syntax_errors(u32::MAX);
+        self.source = outer_source;
+        self.errors = outer_errors;
+    }
+
+    pub(super) fn statements(&mut self, statements: &[Statement]) {
+        let mut ends_output = true;
+        for statement in statements {
+            self.syntax_errors(statement.span.start);
+            match &statement.kind {
+                StatementKind::Chain(steps) => ends_output = self.chain(steps, ends_output),
+                StatementKind::ElementClass { name, class } => self.element_class(*name, class.as_ref()),
+                StatementKind::Define(text) => self.define(*text),
+                StatementKind::Require(text) => self.require(*text),
+                StatementKind::Provide(text) => {
+                    let text = self.slice(*text);
+                    let text = lexer::config_text(&text);
+                    let provisions =
+                        config::arguments(&text).into_iter().map(|argument| argument.into_owned());
+                    self.compilation.graph.provisions.extend(provisions);
+                }
+            }
+        }
+    }
+
+    fn element_class(&mut self, name: Option<Span>, class: Option<&ClassUse>) {
+        let name = name.map_or_else(|| Rc::from(""), |span| self.slice(span));
+        let id = match class {
+            Some(ClassUse::Compound(compound)) => {
+                self.compound(compound, &name);
+                return;
+            }
+            Some(ClassUse::Named(span)) => self.class_named(*span),
+            Some(ClassUse::Missing(_)) | None => self.compilation.classes.add(Class::Primitive(name.clone())),
+        };
+        self.compilation.classes.name(name, id);
+    }
+
+    /// Looks a class up; an unknown one is reported, and known from then on.
+    pub(super) fn class_named(&mut self, span: Span) -> ClassId {
+        let name = self.slice(span);
+        if let Some(id) = self.compilation.find_class(&name) {
+            return id;
+        }
+        let message = format!("unknown element class ‘{name}’");
+        self.compilation.unknown(self.place(span), message, &name, core::iter::empty());
+        self.unknown_class(name)
+    }
+
+    pub(super) fn unknown_class(&mut self, name: Rc<str>) -> ClassId {
+        let id = self.compilation.classes.add(Class::Primitive(name.clone()));
+        self.compilation.classes.name(name, id);
+        id
+    }
+
+    fn define(&mut self, span: Span) {
+        let text = self.slice(span);
+        let text = lexer::config_text(&text);
+        for argument in config::arguments(&text) {
+            if argument.is_empty() {
+                continue;
+            }
+            let (variable, value) = config::first_word(&argument);
+            let name = variable.strip_prefix('$').unwrap_or_default();
+            if name.is_empty() || !name.bytes().all(config::is_variable_byte) {
+                self.compilation.error(self.place(span), "bad ‘define’ declaration: not a variable");
+                continue;
+            }
+            if self.level().variables.insert(name.into()) {
+                self.level().compound.definitions.push((name.into(), value.into()));
+            } else {
+                let message = format!("parameter ‘${name}’ multiply defined");
+                self.compilation.error(self.place(span), message);
+            }
+        }
+    }
+
+    fn require(&mut self, span: Span) {
+        let text = self.slice(span);
+        let text = lexer::config_text(&text);
+        let place = self.place(span);
+        for argument in config::arguments(&text) {
+            let words = config::words(&argument);
+            let unquoted = |word: &str| String::from_utf8_lossy(&config::unquote(word)).into_owned();
+            let first = words.first().map(|word| unquoted(word)).unwrap_or_default();
+            let (kind, value) = match (first.as_str(), words.get(1), words.len()) {
+                (_, _, 0) => continue,
+                ("compact_config", None, _) => ("compact_config", String::new()),
+                (name, None, _) if !matches!(name, "" | "package" | "library") => ("package", first.clone()),
+                ("package", Some(name), 2) => ("package", unquoted(name)),
+                ("library", Some(name), 2) => {
+                    self.library(place, &unquoted(name));
+                    continue;
+                }
+                _ => {
+                    self.compilation.error(place, "syntax error at requirement");
+                    continue;
+                }
+            };
+            let location = self.compilation.location(place);
+            self.compilation.graph.requirements.push(Requirement { kind: kind.into(), value, location });
+        }
+    }
+
+    fn library(&mut self, place: Place, name: &str) {
+        let limits = &self.compilation.options.limits;
+        if self.levels.len() > 1 {
+            self.compilation.error(place, "‘require library’ must be used at file scope");
+            return;
+        }
+        let folder = self.compilation.folder(self.source, place.span);
+        let found = self.compilation.options.reader.and_then(|reader| reader(name, &folder));
+        let Some(library) = found else {
+            let message = format!("library ‘{name}’ not found in CLICKPATH/conf");
+            self.compilation.error(place, message);
+            return;
+        };
+        if self.libraries.contains(&library.path) {
+            return;
+        }
+        if self.libraries.len() >= limits.libraries || self.requiring >= limits.nesting {
+            self.compilation.error(place, "too many libraries");
+            return;
+        }
+        self.libraries.push(library.path.clone());
+        self.requiring += 1;
+        self.text(&library.path, &library.text);
+        self.requiring -= 1;
+    }
+}

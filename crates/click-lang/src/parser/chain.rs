@@ -1,0 +1,227 @@
+//! Chains: elements, their ports, and the connectors between them.
+
+use super::cursor::{Context, Parser};
+use crate::lexer::TokenKind;
+use crate::tree::{ClassUse, Connector, Item, Ports, Span, StatementKind, Step, Subject};
+use alloc::format;
+use alloc::vec::Vec;
+
+impl Parser<'_> {
+    pub(super) fn chain(&mut self, context: Context) -> Option<StatementKind> {
+        let mut steps = Vec::new();
+        let mut connector = None;
+        loop {
+            let items = self.step(context, steps.is_empty());
+            if items.is_empty() {
+                break;
+            }
+            let implicit = items.iter().any(|item| matches!(item.subject, Subject::Implicit));
+            let place = items[0].span;
+            let first = steps.is_empty();
+            steps.push(Step { connector, items });
+            connector = self.connector();
+            if connector.is_none() {
+                break;
+            }
+            if implicit && !first {
+                self.error(place, "implicit ports used in the middle of a chain");
+            }
+        }
+        (!steps.is_empty()).then_some(StatementKind::Chain(steps))
+    }
+
+    /// What follows a step: a connector, or the end of the chain.
+    fn connector(&mut self) -> Option<Connector> {
+        loop {
+            let lexeme = self.peek();
+            match lexeme.kind {
+                TokenKind::Arrow | TokenKind::DoubleArrow => {
+                    self.next();
+                    return Some(Connector {
+                        double: lexeme.kind == TokenKind::DoubleArrow,
+                        span: lexeme.span,
+                    });
+                }
+                TokenKind::DoubleColon => {
+                    self.syntax_error(lexeme);
+                    self.next();
+                }
+                TokenKind::Character => match self.slice(lexeme.span) {
+                    "," => {
+                        self.syntax_error(lexeme);
+                        self.next();
+                    }
+                    ";" => {
+                        self.next();
+                        return None;
+                    }
+                    "{" | "}" | "[" | ")" => return None,
+                    _ => {
+                        self.syntax_error(lexeme);
+                        self.next();
+                        return None;
+                    }
+                },
+                TokenKind::Variable | TokenKind::Dots => {
+                    self.syntax_error(lexeme);
+                    self.next();
+                    return None;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// The elements between two connectors; none when there is an error (or nothing) instead.
+    fn step(&mut self, context: Context, first: bool) -> Vec<Item> {
+        // Nearly always there is one.
+        let mut items = Vec::with_capacity(1);
+        while let Some(item) = self.item(context, first, items.is_empty()) {
+            items.push(item);
+            if !self.take_character(",") {
+                break;
+            }
+        }
+        items
+    }
+
+    fn item(&mut self, context: Context, first: bool, alone: bool) -> Option<Item> {
+        let inputs = self.ports();
+        let lexeme = self.peek();
+        let mut item = Item {
+            subject: Subject::Name,
+            span: lexeme.span,
+            inputs,
+            class: None,
+            config: None,
+            outputs: None,
+        };
+        if lexeme.kind == TokenKind::Identifier {
+            self.next();
+        } else if self.is_character("{") {
+            item.subject = Subject::Compound(self.compound());
+        } else if self.is_character("(") {
+            item.subject = Subject::Group(self.group());
+        } else if self.is_implicit(context, first, item.inputs.is_some(), alone) {
+            item.subject = Subject::Implicit;
+            if first {
+                item.outputs = item.inputs.take();
+            }
+            return Some(item);
+        } else {
+            if item.inputs.is_some() {
+                self.error(lexeme.span, "stranded port ignored");
+            }
+            if alone && !(context != Context::File && first) {
+                self.syntax_error(lexeme);
+                let ends =
+                    lexeme.kind == TokenKind::DoubleBar || matches!(self.slice(lexeme.span), "}" | ")" | ";");
+                if !ends {
+                    self.next();
+                }
+            }
+            return None;
+        }
+        if self.take(TokenKind::DoubleColon).is_some() {
+            item.class = Some(self.class_use());
+        }
+        if self.is_character("(") {
+            item.config = Some(self.config());
+        }
+        item.outputs = self.ports();
+        Some(item)
+    }
+
+    /// Whether an item without a name means the `input` or `output` of what surrounds it.
+    fn is_implicit(&mut self, context: Context, first: bool, ports: bool, alone: bool) -> bool {
+        if context == Context::File {
+            return false;
+        }
+        if self.is(TokenKind::Arrow) || self.is(TokenKind::DoubleArrow) {
+            first && (ports || alone)
+        } else if self.is_character(",") {
+            ports
+        } else {
+            !self.is(TokenKind::DoubleColon) && !first && (ports || alone)
+        }
+    }
+
+    fn class_use(&mut self) -> ClassUse {
+        if let Some(name) = self.take(TokenKind::Identifier) {
+            return ClassUse::Named(name);
+        }
+        if self.is_character("{") {
+            return ClassUse::Compound(self.compound());
+        }
+        let place = self.peek().span;
+        self.error(place, "missing element type in declaration");
+        ClassUse::Missing(place)
+    }
+
+    fn ports(&mut self) -> Option<Ports> {
+        if !self.take_character("[") {
+            return None;
+        }
+        let mut ports = Ports::default();
+        let mut range_from = None;
+        loop {
+            let lexeme = self.peek();
+            if lexeme.kind == TokenKind::Identifier {
+                self.next();
+                let number = self.port_number(lexeme.span);
+                let from = range_from.take().map_or(number, |from: u32| from + 1);
+                let count = (u64::from(number) + 1).saturating_sub(u64::from(from)) as usize;
+                if count > self.ports_left {
+                    self.error(lexeme.span, "too many ports");
+                } else {
+                    self.ports_left -= count;
+                    ports.numbers.extend(from..=number);
+                }
+            } else if self.take_character("]") {
+                if ports.numbers.is_empty() {
+                    ports.numbers.push(0);
+                }
+                ports.open = true;
+                break;
+            } else {
+                self.error(lexeme.span, "syntax error: expected port number");
+                break;
+            }
+            if self.take_character("]") {
+                break;
+            } else if self.take_character("-") {
+                range_from = ports.numbers.last().copied();
+            } else if !self.take_character(",") {
+                let place = self.peek().span;
+                self.error(place, "syntax error: expected ‘,’");
+            }
+        }
+        if ports.numbers.is_empty() {
+            ports.numbers.push(0);
+        }
+        Some(ports)
+    }
+
+    fn port_number(&mut self, span: Span) -> u32 {
+        match parse_integer(self.slice(span)) {
+            Some(number) if number as usize <= self.limits.port => number,
+            Some(_) => {
+                self.error(span, format!("port number too large, the most is {}", self.limits.port));
+                0
+            }
+            None => {
+                self.error(span, "syntax error: port number should be integer");
+                0
+            }
+        }
+    }
+}
+
+/// Reads a number as in C: decimal, `0x` hexadecimal or `0` octal.
+fn parse_integer(text: &str) -> Option<u32> {
+    if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u32::from_str_radix(hex, 16).ok();
+    }
+    let radix = if text.len() > 1 && text.starts_with('0') { 8 } else { 10 };
+    u32::from_str_radix(text, radix).ok()
+}

@@ -1,0 +1,179 @@
+//! The parser's view of the tokens: looking ahead, taking, reporting.
+
+use crate::Limits;
+use crate::lexer::{self, Lexer, Token, TokenKind, directive};
+use crate::tree::{Span, SyntaxError};
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What surrounds a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Context {
+    /// Nothing.
+    File,
+    /// `{ ... }`
+    Compound,
+    /// `( ... )`
+    Group,
+}
+
+/// A token that is not trivia.
+#[derive(Clone, Copy)]
+pub(super) struct Lexeme {
+    /// What it is; [`TokenKind::End`] also where the text is cut off.
+    pub(super) kind: TokenKind,
+    /// Where it stands.
+    pub(super) span: Span,
+}
+
+/// A text while it is parsed.
+pub(super) struct Parser<'t> {
+    /// The text.
+    pub(super) text: &'t str,
+    /// Where the next token comes from.
+    pub(super) lexer: Lexer<'t>,
+    /// All tokens read so far.
+    pub(super) tokens: Vec<Token>,
+    /// Tokens read but not taken.
+    pub(super) ahead: VecDeque<Lexeme>,
+    /// The token taken last.
+    pub(super) last: Span,
+    /// What was found to be wrong.
+    pub(super) errors: Vec<SyntaxError>,
+    /// Bounds on the work.
+    pub(super) limits: &'t Limits,
+    /// How many port numbers may still be listed: none can be connected beyond the limit of connections.
+    pub(super) ports_left: usize,
+    /// How many braces and parentheses are open.
+    pub(super) depth: usize,
+}
+
+impl<'t> Parser<'t> {
+    /// Reads one more token that is not trivia into `ahead`.
+    fn read(&mut self) {
+        loop {
+            let start = self.lexer.position();
+            let too_long = self.text.len() > self.limits.source_bytes.min(u32::MAX as usize)
+                || self.tokens.len() >= self.limits.tokens;
+            let token = if too_long { self.lexer.rest() } else { self.lexer.next() };
+            let span = Span { start: token.start, end: self.lexer.position() as u32 };
+            if self.lexer.position() > start {
+                self.tokens.push(token);
+                if token.kind == TokenKind::Rest {
+                    self.error(span, "configuration too long: the rest is not read");
+                }
+            }
+            if token.kind == TokenKind::Directive {
+                self.check_directive(span.start as usize);
+            }
+            if !token.kind.is_trivia() {
+                let kind = if token.kind == TokenKind::Rest { TokenKind::End } else { token.kind };
+                self.ahead.push_back(Lexeme { kind, span });
+                return;
+            }
+        }
+    }
+
+    fn check_directive(&mut self, at: usize) {
+        if let (end, None) = directive(self.text.as_bytes(), at) {
+            self.error(Span { start: at as u32, end: end as u32 }, "unknown preprocessor directive");
+        }
+    }
+
+    /// The token at `index` of those to come.
+    pub(super) fn peek_at(&mut self, index: usize) -> Lexeme {
+        while self.ahead.len() <= index {
+            self.read();
+        }
+        self.ahead[index]
+    }
+
+    /// The next token.
+    pub(super) fn peek(&mut self) -> Lexeme {
+        self.peek_at(0)
+    }
+
+    /// Takes the next token.
+    pub(super) fn next(&mut self) -> Lexeme {
+        let lexeme = self.peek();
+        self.ahead.pop_front();
+        self.last = lexeme.span;
+        lexeme
+    }
+
+    /// Whether the next token is of a kind.
+    pub(super) fn is(&mut self, kind: TokenKind) -> bool {
+        self.peek().kind == kind
+    }
+
+    /// Whether the next token is this punctuation.
+    pub(super) fn is_character(&mut self, character: &str) -> bool {
+        let lexeme = self.peek();
+        lexeme.kind == TokenKind::Character && self.slice(lexeme.span) == character
+    }
+
+    /// Takes the next token if it is of a kind.
+    pub(super) fn take(&mut self, kind: TokenKind) -> Option<Span> {
+        self.is(kind).then(|| self.next().span)
+    }
+
+    /// Takes the next token if it is this punctuation; says whether it was.
+    pub(super) fn take_character(&mut self, character: &str) -> bool {
+        let found = self.is_character(character);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    /// The text of a span.
+    pub(super) fn slice(&self, span: Span) -> &'t str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    /// Notes an error.
+    pub(super) fn error(&mut self, span: Span, message: impl Into<String>) {
+        // One more than is shown, so that the collection knows that there were more.
+        if self.errors.len() <= self.limits.diagnostics {
+            self.errors.push(SyntaxError { span, message: message.into() });
+        }
+    }
+
+    /// Notes that a token can't stand where it does.
+    pub(super) fn syntax_error(&mut self, lexeme: Lexeme) {
+        let text = self.slice(lexeme.span);
+        let text = if lexeme.kind == TokenKind::End { "" } else { text.strip_prefix('$').unwrap_or(text) };
+        let shown: String = text.chars().take(64).flat_map(char::escape_debug).collect();
+        let shown = if text.chars().all(|c| matches!(c, ' '..='~')) { text.into() } else { shown };
+        self.error(lexeme.span, format!("syntax error near ‘{shown}’"));
+    }
+
+    /// A parenthesized configuration; the next token is its `(`.
+    pub(super) fn config(&mut self) -> Span {
+        self.next();
+        debug_assert!(
+            self.ahead.is_empty(),
+            "a configuration is read before anything behind its parenthesis"
+        );
+        let token = self.lexer.config();
+        let span = Span { start: token.start, end: self.lexer.position() as u32 };
+        if span.start < span.end {
+            self.tokens.push(token);
+        }
+        lexer::config_directives(self.text, span.start as usize, span.end as usize, |at| {
+            if let (end, None) = directive(self.text.as_bytes(), at)
+                && self.errors.len() <= self.limits.diagnostics
+            {
+                let span = Span { start: at as u32, end: end as u32 };
+                self.errors.push(SyntaxError { span, message: "unknown preprocessor directive".into() });
+            }
+        });
+        if !self.take_character(")") {
+            let place = self.peek().span;
+            self.error(place, "expected ')'");
+        }
+        span
+    }
+}

@@ -1,0 +1,105 @@
+//! What has statements inside: groups and compounds.
+
+use super::cursor::{Context, Parser};
+use crate::lexer::TokenKind;
+use crate::tree::{Body, Compound, Formal, Span, Statement};
+use alloc::vec::Vec;
+
+impl Parser<'_> {
+    pub(super) fn group(&mut self) -> Vec<Statement> {
+        let open = self.next().span;
+        if !self.deeper(open, "maximum element group nesting depth exceeded") {
+            return Vec::new();
+        }
+        let statements = self.statements(Context::Group);
+        self.depth -= 1;
+        if self.is(TokenKind::End) {
+            let place = self.peek().span;
+            self.error(place, "expected ‘)’");
+        }
+        self.take_character(")");
+        statements
+    }
+
+    pub(super) fn compound(&mut self) -> Compound {
+        let mut open = self.next().span;
+        let mut compound = Compound { bodies: Vec::new(), extends: None };
+        if !self.deeper(open, "maximum compound element nesting depth exceeded") {
+            compound.bodies.push(Body { open, formals: Vec::new(), statements: Vec::new() });
+            return compound;
+        }
+        loop {
+            if let Some(dots) = self.take(TokenKind::Dots) {
+                compound.extends = Some(dots);
+                if compound.bodies.is_empty() || !self.is_character("}") {
+                    self.error(dots, "‘...’ should occur last, after one or more compounds");
+                } else {
+                    self.next();
+                    break;
+                }
+            }
+            let formals = self.formals();
+            let statements = self.statements(Context::Compound);
+            compound.bodies.push(Body { open, formals, statements });
+            if let Some(bar) = self.take(TokenKind::DoubleBar) {
+                open = bar;
+                continue;
+            }
+            if !self.take_character("}") {
+                let place = self.peek().span;
+                self.error(place, "expected ‘}’");
+            }
+            break;
+        }
+        self.depth -= 1;
+        compound
+    }
+
+    /// Goes one level deeper, or passes over the whole of what `open` begins when that is too deep.
+    fn deeper(&mut self, open: Span, message: &str) -> bool {
+        if self.depth + 1 < self.limits.nesting {
+            self.depth += 1;
+            return true;
+        }
+        self.error(open, message);
+        let mut unclosed = 1_usize;
+        while unclosed > 0 && !self.is(TokenKind::End) {
+            let lexeme = self.next();
+            match self.slice(lexeme.span) {
+                "{" | "(" => unclosed += 1,
+                "}" | ")" => unclosed -= 1,
+                _ => (),
+            }
+        }
+        false
+    }
+
+    fn formals(&mut self) -> Vec<Formal> {
+        let mut formals = Vec::new();
+        loop {
+            let lexeme = self.peek();
+            let keyword = (lexeme.kind == TokenKind::Identifier).then_some(lexeme.span);
+            let variable = if keyword.is_some() { self.peek_at(1) } else { lexeme };
+            if variable.kind != TokenKind::Variable {
+                let ended = keyword.is_none() && self.take_character("|");
+                if !ended && !formals.is_empty() {
+                    self.error(lexeme.span, "expected variable");
+                }
+                return formals;
+            }
+            if keyword.is_some() {
+                self.next();
+            }
+            self.next();
+            formals.push(Formal { keyword, variable: variable.span });
+            if self.take_character("|") {
+                return formals;
+            }
+            if !self.take_character(",") {
+                let place = self.peek().span;
+                self.error(place, "expected ‘,’ or ‘|’");
+                return formals;
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Statements.
+
+use super::cursor::{Context, Lexeme, Parser};
+use crate::Limits;
+use crate::lexer::{Lexer, Token, TokenKind};
+use crate::tree::{ClassUse, Span, Statement, StatementKind, SyntaxError};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// What a text was found to be.
+pub(crate) struct Parsed {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) errors: Vec<SyntaxError>,
+}
+
+/// Parses `text` within `limits`.
+pub(crate) fn parse(text: &str, limits: &Limits) -> Parsed {
+    let mut parser = Parser {
+        text,
+        lexer: Lexer::new(text),
+        tokens: Vec::new(),
+        ahead: VecDeque::new(),
+        last: Span::default(),
+        errors: Vec::new(),
+        limits,
+        ports_left: limits.connections,
+        depth: 0,
+    };
+    let statements = parser.statements(Context::File);
+    let mut errors = parser.errors;
+    errors.sort_by_key(|error| error.span.start);
+    Parsed { tokens: parser.tokens, statements, errors }
+}
+
+impl Parser<'_> {
+    /// Parses statements up to what ends the context, which is left to the caller.
+    pub(super) fn statements(&mut self, context: Context) -> Vec<Statement> {
+        let mut statements = Vec::new();
+        loop {
+            let lexeme = self.peek();
+            let kind = match lexeme.kind {
+                TokenKind::End => return statements,
+                TokenKind::Identifier | TokenKind::Arrow | TokenKind::DoubleArrow => self.chain(context),
+                TokenKind::ElementClass => Some(self.element_class()),
+                TokenKind::Require => self.information().map(StatementKind::Require),
+                TokenKind::Provide => self.information().map(StatementKind::Provide),
+                TokenKind::Define => self.information().map(StatementKind::Define),
+                TokenKind::DoubleBar if context == Context::Compound => return statements,
+                TokenKind::DoubleBar => {
+                    self.syntax_error(lexeme);
+                    if context == Context::Group {
+                        return statements;
+                    }
+                    self.next();
+                    None
+                }
+                TokenKind::Character => match (self.slice(lexeme.span), context) {
+                    ("[" | "{" | "(", _) => self.chain(context),
+                    ("}", Context::Compound) | (")", Context::Group) => return statements,
+                    ("}", Context::Group) => {
+                        self.syntax_error(lexeme);
+                        return statements;
+                    }
+                    (";", _) => {
+                        self.next();
+                        None
+                    }
+                    _ => self.stray(lexeme),
+                },
+                _ => self.stray(lexeme),
+            };
+            if let Some(kind) = kind {
+                let span = Span { start: lexeme.span.start, end: self.last.end };
+                statements.push(Statement { span, kind });
+            }
+        }
+    }
+
+    fn stray(&mut self, lexeme: Lexeme) -> Option<StatementKind> {
+        self.syntax_error(lexeme);
+        self.next();
+        None
+    }
+
+    /// `require`, `provide` or `define`, whose text in parentheses is returned.
+    fn information(&mut self) -> Option<Span> {
+        self.next();
+        if self.is_character("(") {
+            return Some(self.config());
+        }
+        let place = self.peek().span;
+        self.error(place, "expected '('");
+        None
+    }
+
+    fn element_class(&mut self) -> StatementKind {
+        self.next();
+        let name = self.take(TokenKind::Identifier);
+        if name.is_none() {
+            let place = self.peek().span;
+            self.error(place, "expected element type name");
+        }
+        let lexeme = self.peek();
+        let class = if lexeme.kind == TokenKind::Identifier {
+            Some(ClassUse::Named(self.next().span))
+        } else if self.is_character("{") {
+            Some(ClassUse::Compound(self.compound()))
+        } else {
+            self.syntax_error(lexeme);
+            self.next();
+            None
+        };
+        StatementKind::ElementClass { name, class }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Tree;
+    use alloc::string::{String, ToString};
+
+    fn errors(text: &str) -> Vec<String> {
+        let tree = Tree::parse(text);
+        assert_eq!(tree.to_string(), text, "lossless");
+        tree.errors().iter().map(|error| error.message.clone()).collect()
+    }
+
+    #[test]
+    fn errors_are_found_and_all_of_them() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(errors(text), expected, "{text:?}");
+        check("a :: Idle; a [1,2-4] -> [0] b(x) -> c, { input -> output } => ( -> x -> )", &[]);
+        check("-> Null;", &["syntax error near ‘->’"]);
+        check("\"x\"", &["syntax error near ‘\"’", "syntax error near ‘\"’"]);
+        check("a = b", &["syntax error near ‘=’"]);
+        check("$x :: a", &["syntax error near ‘x’", "syntax error near ‘::’"]);
+        check("elementclass X {", &["expected ‘}’"]);
+        check("Idle(", &["expected ')'"]);
+        check("{ ... }", &["‘...’ should occur last, after one or more compounds"]);
+        check("require x", &["expected '('"]);
+        check("a :: ;", &["missing element type in declaration"]);
+        check("a [x]", &["syntax error: port number should be integer"]);
+        check("a [1 2] -> b", &["syntax error: expected ‘,’"]);
+        check("a [99999999]", &["port number too large, the most is 65535"]);
+        check("X :: { $a $b | }", &["expected ‘,’ or ‘|’", "syntax error near ‘b’", "syntax error near ‘|’"]);
+        check("# nothing\n", &["unknown preprocessor directive"]);
+        check("( a )) b", &["syntax error near ‘)’"]);
+        check("é", &["syntax error near ‘é’"]);
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_without_recursion() {
+        for brace in ["{", "(", "a :: {", "( {"] {
+            let text = brace.repeat(100_000);
+            assert!(errors(&text).iter().any(|message| message.contains("nesting depth exceeded")));
+        }
+    }
+}
