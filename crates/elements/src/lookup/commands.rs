@@ -79,6 +79,7 @@ pub(super) fn configure(
 ) -> Result<(), SetupError> {
     let mut errors = SetupError::default();
     let mut replaced = 0;
+    store.hold();
     for (number, argument) in (1..).zip(arguments) {
         let problem = match Route::from_argument(&argument.0, setup) {
             Err(_) => format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’"),
@@ -94,6 +95,7 @@ pub(super) fn configure(
         };
         errors.messages.push(Message::Other(problem));
     }
+    store.settle();
     if replaced > 0 {
         let routes = if replaced > 1 { "routes" } else { "route" };
         setup.warn(format!("{replaced} {routes} replaced by later versions"));
@@ -146,6 +148,17 @@ fn run<E: RouteElement>(
 }
 
 fn control<E: RouteElement>(element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+    element.store_mut().hold();
+    let result = control_lines(element, cx, value);
+    element.store_mut().settle();
+    result
+}
+
+fn control_lines<E: RouteElement>(
+    element: &mut E,
+    cx: &mut Context,
+    value: &str,
+) -> Result<(), HandlerError> {
     let mut done = Vec::new();
     for line in text::uncomment(value).lines() {
         let mut rest = line;

@@ -132,6 +132,14 @@ impl RouteStore for LinearRoutes {
     fn clear(&mut self) {
         *self = Self::default();
     }
+
+    fn hold(&mut self) {
+        self.table.hold();
+    }
+
+    fn settle(&mut self) {
+        self.table.settle();
+    }
 }
 
 #[cfg(test)]

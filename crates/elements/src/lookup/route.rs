@@ -163,4 +163,10 @@ pub trait RouteStore: Lookup<u32> {
 
     /// Removes all routes.
     fn clear(&mut self);
+
+    /// Holds changes back until `settle`: packets don't see them, and many of them cost less.
+    fn hold(&mut self);
+
+    /// Ends `hold`.
+    fn settle(&mut self);
 }

@@ -237,6 +237,14 @@ impl RouteStore for Ip4Routes {
     fn clear(&mut self) {
         self.routes.clear();
     }
+
+    fn hold(&mut self) {
+        self.routes.table.hold();
+    }
+
+    fn settle(&mut self) {
+        self.routes.table.settle();
+    }
 }
 
 /// A written prefix as one of the trie's.

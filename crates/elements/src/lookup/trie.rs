@@ -73,6 +73,8 @@ pub struct PrefixTable<A> {
     free_blocks: Vec<u32>,
     nodes: Nodes,
     routes: BTreeMap<Key<A>, Entry>,
+    /// While changes are held back: the blocks to paint, by level and first address.
+    held: Option<Vec<(u8, A)>>,
 }
 
 impl<A: Address> Default for PrefixTable<A> {
@@ -90,6 +92,7 @@ impl<A: Address> PrefixTable<A> {
             free_blocks: Vec::new(),
             nodes: Nodes::new(),
             routes: BTreeMap::new(),
+            held: None,
         }
     }
 
@@ -98,11 +101,8 @@ impl<A: Address> PrefixTable<A> {
         let keyed =
             routes.into_iter().map(|(prefix, entry)| check(entry).map(|entry| (Key::new(prefix), entry)));
         let mut table = Self { routes: keyed.collect::<Result<_, _>>()?, ..Self::new() };
-        let mut blocks: Vec<(u8, A)> = table.routes.keys().map(|key| (key.level, key.block())).collect();
-        blocks.dedup();
-        for (level, block) in blocks {
-            table.repaint(level, block);
-        }
+        table.held = Some(table.routes.keys().map(|key| (key.level, key.block())).collect());
+        table.settle();
         Ok(table)
     }
 
@@ -136,7 +136,7 @@ impl<A: Address> PrefixTable<A> {
         let key = Key::new(prefix);
         let old = self.routes.insert(key, check(entry)?);
         if old.is_none_or(|old| old.hop != entry.hop) {
-            self.repaint(key.level, key.block());
+            self.changed(key);
         }
         Ok(old)
     }
@@ -145,8 +145,24 @@ impl<A: Address> PrefixTable<A> {
     pub fn remove(&mut self, prefix: Prefix<A>) -> Option<Entry> {
         let key = Key::new(prefix);
         let old = self.routes.remove(&key)?;
-        self.repaint(key.level, key.block());
+        self.changed(key);
         Some(old)
+    }
+
+    /// Holds changes back: lookups don't see them until `settle`, and many of them cost less.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Makes lookups see the changes that were held back.
+    pub fn settle(&mut self) {
+        let mut blocks = self.held.take().unwrap_or_default();
+        // In order, so that neighbours are painted one after the other.
+        blocks.sort_unstable();
+        blocks.dedup();
+        for (level, block) in blocks {
+            self.repaint(level, block);
+        }
     }
 
     /// Removes all routes.
@@ -235,6 +251,13 @@ impl<A: Address> PrefixTable<A> {
         let top = self.top[address.byte(0)];
         let slot = self.blocks[top.child as usize * SLOTS + address.byte(1)];
         (choose(slot.value, top.value), slot.child)
+    }
+
+    fn changed(&mut self, key: Key<A>) {
+        match &mut self.held {
+            Some(blocks) => blocks.push((key.level, key.block())),
+            None => self.repaint(key.level, key.block()),
+        }
     }
 
     /// Writes the routes of one block into its slots.
@@ -401,11 +424,16 @@ mod tests {
                         .iter()
                         .flat_map(|(prefix, _)| [prefix.address(), prefix.address().last(prefix.length())]),
                 );
-                check_lookups(&table, &model, &addresses);
                 let built = PrefixTable::build(model.iter().copied()).unwrap();
                 check_lookups(&built, &model, &addresses);
+                table.settle();
+                check_lookups(&table, &model, &addresses);
+                if step % 100 == 0 {
+                    table.hold();
+                }
             }
         }
+        table.settle();
         assert_eq!(table.len(), model.len());
         let mut listed: Vec<_> = table.iter().collect();
         listed.sort_by_key(|(prefix, _)| *prefix);
