@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::run;
+use support::{BATCHES, expectations, run};
 
 /// Runs `class(config)` with three outputs, then the commands (`read NAME PARAMETER`, `write NAME VALUE`), and
 /// compares what they answer, line by line.
@@ -281,4 +281,59 @@ fn bad_arguments_are_named() {
     check_error("LookupIPRouteMP", "10/8 9", "need 10 or more output ports");
     check_error("LookupIP6Route", "::/0 - 0", "argument 1 should be DADDR/MASK [GW] OUTPUT");
     check_error("LookupIP6Route", "::/0 9", "need 10 or more output ports");
+}
+
+/// Sends 600 packets with the destinations 10.0.0.0, 11.0.0.0 and 0.0.0.0 in turn, and checks the counters and what
+/// was logged.
+#[track_caller]
+fn check_packets(routes: &str, expect: &str, console: &str) {
+    for batch in BATCHES {
+        let config = format!(
+            "InfiniteSource(LIMIT 600, STOP true) -> turn :: RoundRobinSwitch; r :: {routes};
+            turn[0] -> SetAnnoByte(0, 10) -> r; turn[1] -> SetAnnoByte(0, 11) -> r; turn[2] -> r;
+            r[0] -> next :: LinearIPLookup(10.0.0.0 0, 192.168.0.1 1, 0/0 2);
+            r[1] -> others :: Counter -> Discard; next[0] -> own :: Counter -> Discard;
+            next[1] -> redirected :: Counter -> Discard; next[2] -> kept :: Counter -> Discard"
+        );
+        let run = run(&config, batch).expect("a sound configuration");
+        assert_eq!(expectations(&run, expect), [""; 0], "{routes}, batches of {batch}");
+        assert_eq!(run.memory.console().trim_end(), console, "{routes}, batches of {batch}");
+    }
+}
+
+#[test]
+fn packets_go_where_the_table_says() {
+    let split = "own.count = 200\nredirected.count = 200\nkept.count = 0\nothers.count = 200";
+    for class in CHANGEABLE.into_iter().chain(["StaticIPLookup", "LookupIPRouteMP"]) {
+        check_packets(&format!("{class}(10/8 0, 11/8 192.168.0.1 0, 0/0 1)"), split, "");
+        let whole = "own.count = 0\nredirected.count = 600\nkept.count = 0\nothers.count = 0";
+        check_packets(&format!("{class}(0/0 192.168.0.1 0, 12/8 1)"), whole, "");
+    }
+}
+
+#[test]
+fn packets_without_a_route_are_counted_and_the_first_ones_logged() {
+    let lost = "own.count = 200\nothers.count = 0\nr.losses = no_route 400";
+    for (class, name) in [("RadixIPLookup", "IPRouteTable"), ("LinearIPLookup", "LinearIPLookup")] {
+        let logged = ["11.0.0.0", "0.0.0.0", "11.0.0.0", "0.0.0.0", "11.0.0.0"];
+        let console = logged.map(|address| format!("{name}: no route for {address}")).join("\n");
+        check_packets(&format!("{class}(10/8 0, 12/8 1)"), lost, &console);
+    }
+    check_packets("DirectIPLookup(10/8 0, 12/8 1)", lost, "");
+    check_packets("RangeIPLookup(10/8 0, 12/8 1)", lost, "");
+}
+
+#[test]
+fn ip6_packets_go_where_the_table_says() {
+    for batch in BATCHES {
+        let config = "InfiniteSource(LIMIT 600, STOP true) -> turn :: RoundRobinSwitch;
+            r :: LookupIP6Route(3f00::/8 ::5 0, 3f01::/16 1, 4000::/2 2);
+            turn[0] -> SetAnnoByte(0, 0x3f) -> r; turn[1] -> SetAnnoByte(0, 0x41) -> r; turn[2] -> r;
+            r[0] -> next :: LookupIP6Route(::5 0, ::/0 1); r[1] -> others :: Counter -> Discard;
+            r[2] -> wide :: Counter -> Discard; next[0] -> redirected :: Counter -> Discard;
+            next[1] -> kept :: Counter -> Discard";
+        let run = run(config, batch).expect("a sound configuration");
+        let expect = "redirected.count = 200\nkept.count = 0\nwide.count = 200\nr.losses = no_route 200";
+        assert_eq!(expectations(&run, expect), [""; 0], "batches of {batch}");
+    }
 }

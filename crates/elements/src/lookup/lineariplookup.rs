@@ -32,7 +32,6 @@ use super::forward::Ip4Forwarder;
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    commutes,
     see = "RadixIPLookup, DirectIPLookup, RangeIPLookup, StaticIPLookup"
 )]
 pub struct LinearIPLookupArgs {

@@ -37,7 +37,6 @@ use super::route::{Route, RouteStore};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    commutes,
     see = "LinearIPLookup, RadixIPLookup"
 )]
 pub struct LookupIPRouteMPArgs {

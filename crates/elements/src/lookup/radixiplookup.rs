@@ -34,7 +34,6 @@ use super::forward::Ip4Forwarder;
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    commutes,
     see = "DirectIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup"
 )]
 pub struct RadixIPLookupArgs {

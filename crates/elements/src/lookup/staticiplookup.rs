@@ -30,7 +30,6 @@ use super::forward::Ip4Forwarder;
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    commutes,
     see = "LinearIPLookup, RadixIPLookup"
 )]
 pub struct StaticIPLookupArgs {
