@@ -1,0 +1,56 @@
+//! Making ARP frames.
+
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use packet::view::arp;
+use packet::{ArpViewMut, EtherType, MacAddr};
+
+use super::header::{LENGTH, ethernet};
+
+/// The length of an ARP frame for IPv4 over Ethernet.
+pub(super) const FRAME: usize = LENGTH + arp::LENGTH;
+
+/// One end of an ARP exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Party {
+    pub(super) mac: MacAddr,
+    pub(super) ip: Ipv4Addr,
+}
+
+/// A query for `target`; `None` when there is no buffer, which is counted.
+pub(super) fn query(
+    cx: &mut Context,
+    sender: Party,
+    target: Ipv4Addr,
+    destination: MacAddr,
+) -> Option<Packet> {
+    frame(cx, destination, arp::REQUEST, sender, Party { mac: MacAddr::ZERO, ip: target })
+}
+
+/// A reply that tells `target` where `sender` is; `None` when there is no buffer, which is counted.
+pub(super) fn reply(cx: &mut Context, sender: Party, target: Party) -> Option<Packet> {
+    frame(cx, target.mac, arp::REPLY, sender, target)
+}
+
+fn frame(
+    cx: &mut Context,
+    destination: MacAddr,
+    operation: u16,
+    sender: Party,
+    target: Party,
+) -> Option<Packet> {
+    let mut bytes = [0; FRAME];
+    let (front, rest) = bytes.split_first_chunk_mut()?;
+    *front = ethernet(destination, sender.mac, EtherType::ARP);
+    let mut view = ArpViewMut::new(rest)?;
+    view.set_ethernet_ip4();
+    view.set_operation(operation);
+    view.set_sender_mac(sender.mac);
+    view.set_sender_ip(sender.ip);
+    view.set_target_mac(target.mac);
+    view.set_target_ip(target.ip);
+    let mut packet = cx.packet(&bytes)?;
+    packet.set_mac_header(0, LENGTH);
+    Some(packet)
+}

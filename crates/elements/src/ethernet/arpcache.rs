@@ -1,0 +1,352 @@
+//! What is known of the neighbours: addresses, and packets that wait for them.
+
+use alloc::collections::VecDeque;
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use packet::MacAddr;
+
+use crate::flow::{ABSENT, Seed, Table};
+
+/// Entries where ENTRY_CAPACITY is 0. Without a limit whoever sends to many addresses could fill the memory.
+const MOST_ENTRIES: usize = 1 << 20;
+/// Milliseconds between queries for one address, at first.
+const FIRST_PAUSE: i64 = 100;
+/// Milliseconds between queries for one address that does not answer.
+const LATER_PAUSE: i64 = 2_000;
+/// Queries without answer after which the pause is longer.
+const PATIENCE: u8 = 10;
+/// How long before it was made an entry counts as asked for, so that it may be asked for at once.
+const ASKED_BEFORE: i64 = 1_000;
+
+/// What bounds a cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Packets that may wait in all; 0 for any number.
+    pub(super) packets: usize,
+    /// Entries; 0 for the most.
+    pub(super) entries: usize,
+    /// Packets that may wait for one address; 0 for any number.
+    pub(super) packets_each: usize,
+    /// When too many packets wait, one in so many goes; at least 1.
+    pub(super) slim: usize,
+    /// Milliseconds that an entry lives; 0 for ever.
+    pub(super) timeout: i64,
+}
+
+/// Neighbours by IPv4 address, from the one that was heard of longest ago to the latest.
+pub(super) struct ArpCache {
+    pub(super) limits: Limits,
+    table: Table<u32, Entry>,
+    oldest: u32,
+    newest: u32,
+    waiting: usize,
+    drops: u64,
+}
+
+struct Entry {
+    mac: MacAddr,
+    known: bool,
+    /// Queries since the last answer.
+    polls: u8,
+    /// When it was heard of, in milliseconds.
+    live_at: i64,
+    /// When it was asked for, in milliseconds.
+    polled_at: i64,
+    packets: VecDeque<Packet>,
+    older: u32,
+    newer: u32,
+}
+
+/// What the cache knows of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The link address, and whether it is time to ask for it again.
+    Known(MacAddr, bool),
+    /// Nothing.
+    Unknown,
+}
+
+/// What became of a packet whose neighbour is not known.
+pub(super) enum Kept {
+    /// It waits; `true` asks for a query.
+    Waits(bool),
+    /// The neighbour is known after all.
+    Known(Packet),
+    /// There is no room for it; it is counted already.
+    Full(Packet),
+}
+
+impl Entry {
+    fn new(now: i64) -> Entry {
+        Entry {
+            mac: MacAddr::BROADCAST,
+            known: false,
+            polls: 0,
+            live_at: now,
+            polled_at: now - ASKED_BEFORE,
+            packets: VecDeque::new(),
+            older: ABSENT,
+            newer: ABSENT,
+        }
+    }
+
+    fn is_expired(&self, now: i64, timeout: i64) -> bool {
+        timeout != 0 && self.live_at + timeout < now
+    }
+
+    fn is_known(&self, now: i64, timeout: i64) -> bool {
+        self.known && !self.is_expired(now, timeout)
+    }
+
+    /// Whether it may be asked for now; if so it counts as asked for.
+    fn poll(&mut self, now: i64) -> bool {
+        let pause = if self.polls >= PATIENCE { LATER_PAUSE } else { FIRST_PAUSE };
+        let may = now >= self.polled_at + pause;
+        if may {
+            self.polled_at = now;
+            self.polls = self.polls.saturating_add(1);
+        }
+        may
+    }
+}
+
+impl ArpCache {
+    pub(super) fn new(limits: Limits, seed: u64) -> ArpCache {
+        let table = Table::new(Seed::new(seed, !seed));
+        ArpCache { limits, table, oldest: ABSENT, newest: ABSENT, waiting: 0, drops: 0 }
+    }
+
+    /// Entries.
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Packets that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Packets that were dropped.
+    pub(super) fn drops(&self) -> u64 {
+        self.drops
+    }
+
+    /// Looks an address up; a known one is to be asked for again `poll_after` milliseconds after it was heard of, if
+    /// that is not 0.
+    #[inline]
+    pub(super) fn look_up(&mut self, ip: Ipv4Addr, now: i64, poll_after: i64) -> Answer {
+        let timeout = self.limits.timeout;
+        match self.table.get_mut(ip.to_bits()) {
+            Some(entry) if entry.is_known(now, timeout) => {
+                let poll = poll_after != 0 && now >= entry.live_at + poll_after && entry.poll(now);
+                Answer::Known(entry.mac, poll)
+            }
+            _ => Answer::Unknown,
+        }
+    }
+
+    /// Learns an address, and gives the packets that waited for it. The broadcast address means that it is not known.
+    pub(super) fn insert(
+        &mut self,
+        cx: &mut Context,
+        ip: Ipv4Addr,
+        mac: MacAddr,
+        now: i64,
+    ) -> VecDeque<Packet> {
+        let Some(handle) = self.ensure(cx, ip, now) else { return VecDeque::new() };
+        self.unlink(handle);
+        let newest = self.newest;
+        self.link_behind(newest, handle);
+        let Some(entry) = self.table.value_mut(handle) else { return VecDeque::new() };
+        (entry.mac, entry.known) = (mac, !mac.is_broadcast());
+        (entry.live_at, entry.polled_at, entry.polls) = (now, now - ASKED_BEFORE, 0);
+        let packets = core::mem::take(&mut entry.packets);
+        self.waiting = self.waiting.saturating_sub(packets.len());
+        packets
+    }
+
+    /// Learns an address, or forgets it, and leaves waiting packets where they are.
+    pub(super) fn set(&mut self, cx: &mut Context, ip: Ipv4Addr, mac: MacAddr, now: i64) {
+        let packets = self.insert(cx, ip, mac, now);
+        self.waiting += packets.len();
+        if let Some(entry) = self.table.get_mut(ip.to_bits()) {
+            entry.packets = packets;
+        }
+    }
+
+    /// Keeps a packet until its neighbour is known.
+    pub(super) fn keep(&mut self, cx: &mut Context, ip: Ipv4Addr, packet: Packet, now: i64) -> Kept {
+        let timeout = self.limits.timeout;
+        let Some(handle) = self.ensure(cx, ip, now) else { return self.refuse(packet) };
+        let Some(entry) = self.table.value_mut(handle) else { return self.refuse(packet) };
+        if entry.is_known(now, timeout) {
+            return Kept::Known(packet);
+        }
+        if timeout != 0 && entry.live_at < now - timeout {
+            // It is wanted still, so it stays just this side of expiring.
+            entry.live_at = now - timeout;
+            self.settle(handle);
+        }
+        let each = self.limits.packets_each;
+        if each != 0 && self.table.value(handle).is_some_and(|entry| entry.packets.len() >= each) {
+            return self.refuse(packet);
+        }
+        self.waiting += 1;
+        if self.limits.packets != 0 && self.waiting > self.limits.packets {
+            self.slim(cx, now, 0);
+        }
+        let Some(entry) = self.table.value_mut(handle) else {
+            self.waiting = self.waiting.saturating_sub(1);
+            return self.refuse(packet);
+        };
+        entry.packets.push_back(packet);
+        Kept::Waits(entry.poll(now))
+    }
+
+    fn refuse(&mut self, packet: Packet) -> Kept {
+        self.drops += 1;
+        Kept::Full(packet)
+    }
+
+    /// Drops expired entries, and packets beyond the capacity.
+    pub(super) fn expire(&mut self, cx: &mut Context, now: i64) {
+        self.slim(cx, now, 0);
+    }
+
+    /// Drops everything.
+    pub(super) fn clear(&mut self, cx: &mut Context) {
+        while self.remove_oldest(cx, "table_cleared") {}
+        self.waiting = 0;
+    }
+
+    /// Takes over the entries of another cache, if it has none itself.
+    pub(super) fn inherit(&mut self, old: &mut ArpCache) {
+        if self.table.is_empty() {
+            let limits = self.limits;
+            core::mem::swap(self, old);
+            (old.limits, self.limits) = (self.limits, limits);
+        }
+    }
+
+    /// An entry a line, the oldest first: address, whether it is known, link address, age in seconds.
+    pub(super) fn text(&self, now: i64) -> String {
+        let mut text = String::new();
+        let mut at = self.oldest;
+        while let Some((ip, entry)) = self.table.entry(at) {
+            let known = u8::from(entry.is_known(now, self.limits.timeout));
+            let age = Timestamp::from_millis(now - entry.live_at);
+            text.push_str(&format!("{} {known} {} {age:.6}\n", Ipv4Addr::from_bits(ip), entry.mac));
+            at = entry.newer;
+        }
+        text
+    }
+
+    /// The entry of an address; a new one if there is none.
+    fn ensure(&mut self, cx: &mut Context, ip: Ipv4Addr, now: i64) -> Option<u32> {
+        if let Some(handle) = self.table.find(ip.to_bits()) {
+            return Some(handle);
+        }
+        if self.table.len() >= self.capacity() {
+            self.slim(cx, now, 1);
+        }
+        let (handle, _) = self.table.insert(ip.to_bits(), Entry::new(now)).ok()?;
+        let newest = self.newest;
+        self.link_behind(newest, handle);
+        Some(handle)
+    }
+
+    fn capacity(&self) -> usize {
+        if self.limits.entries == 0 { MOST_ENTRIES } else { self.limits.entries }
+    }
+
+    /// Drops expired entries, the oldest ones beyond the capacity when `more` come, and packets beyond theirs.
+    fn slim(&mut self, cx: &mut Context, now: i64, more: usize) {
+        while let Some(entry) = self.table.value(self.oldest) {
+            if entry.is_expired(now, self.limits.timeout) {
+                self.remove_oldest(cx, "no_answer");
+            } else if self.table.len() + more > self.capacity() {
+                self.remove_oldest(cx, "table_full");
+            } else {
+                break;
+            }
+        }
+        let most = self.limits.packets;
+        if most == 0 || self.waiting <= most {
+            return;
+        }
+        // The packet that is too much is counted but not yet there.
+        let wanted = (most - most.checked_div(self.limits.slim).unwrap_or(0)).max(1);
+        let mut at = self.oldest;
+        while self.waiting > wanted
+            && let Some(entry) = self.table.value_mut(at)
+        {
+            while self.waiting > wanted
+                && let Some(packet) = entry.packets.pop_front()
+            {
+                self.waiting -= 1;
+                self.drops += 1;
+                cx.drop(packet, "table_full");
+            }
+            at = entry.newer;
+        }
+    }
+
+    fn remove_oldest(&mut self, cx: &mut Context, reason: &'static str) -> bool {
+        let handle = self.oldest;
+        self.unlink(handle);
+        let Some((_, entry)) = self.table.remove_handle(handle) else { return false };
+        self.waiting = self.waiting.saturating_sub(entry.packets.len());
+        self.drops += entry.packets.len() as u64;
+        for packet in entry.packets {
+            cx.drop(packet, reason);
+        }
+        true
+    }
+
+    /// Moves an entry that has become younger to its place.
+    fn settle(&mut self, handle: u32) {
+        let Some(entry) = self.table.value(handle) else { return };
+        let (live_at, first) = (entry.live_at, entry.newer);
+        let mut next = first;
+        while let Some(entry) = self.table.value(next)
+            && entry.live_at < live_at
+        {
+            next = entry.newer;
+        }
+        if next != first {
+            let before = self.table.value(next).map_or(self.newest, |entry| entry.older);
+            self.unlink(handle);
+            self.link_behind(before, handle);
+        }
+    }
+
+    fn unlink(&mut self, handle: u32) {
+        let Some(entry) = self.table.value_mut(handle) else { return };
+        let older = core::mem::replace(&mut entry.older, ABSENT);
+        let newer = core::mem::replace(&mut entry.newer, ABSENT);
+        match self.table.value_mut(older) {
+            Some(entry) => entry.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.table.value_mut(newer) {
+            Some(entry) => entry.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    /// Puts an entry that is in no place behind `older`, or to the front if there is no such entry.
+    fn link_behind(&mut self, older: u32, handle: u32) {
+        let newer = match self.table.value_mut(older) {
+            Some(entry) => core::mem::replace(&mut entry.newer, handle),
+            None => core::mem::replace(&mut self.oldest, handle),
+        };
+        match self.table.value_mut(newer) {
+            Some(entry) => entry.older = handle,
+            None => self.newest = handle,
+        }
+        if let Some(entry) = self.table.value_mut(handle) {
+            (entry.older, entry.newer) = (older, newer);
+        }
+    }
+}

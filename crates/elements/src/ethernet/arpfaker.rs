@@ -1,0 +1,74 @@
+//! `ARPFaker`: sends ARP replies that nobody asked for.
+
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use packet::MacAddr;
+
+use super::arp::{Party, reply};
+
+/// Tells DSTIP at DSTETH every 10 seconds, by an ARP reply, that SRCIP has the Ethernet address SRCETH.
+///
+/// The first reply is sent after one second. `ARPResponder` is what one usually wants.
+/// ```click
+/// ARPFaker(1.0.0.1, 1:1:1:1:1:1, 1.0.0.2, 2:2:2:2:2:2) -> c :: Counter -> Discard;
+/// Script(wait 12s, stop);
+/// ```
+/// ```expect
+/// c.count = 2
+/// c.byte_count = 84
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ARPFaker",
+    group = "ethernet",
+    ports = "0/1",
+    processing = "h/h",
+    see = "ARPQuerier, ARPResponder"
+)]
+pub struct ARPFakerArgs {
+    /// The address of the receiver.
+    #[arg(position)]
+    dstip: Ipv4Addr,
+    /// The link address of the receiver.
+    #[arg(position)]
+    dsteth: MacAddr,
+    /// The address that is told.
+    #[arg(position)]
+    srcip: Ipv4Addr,
+    /// The link address that is told.
+    #[arg(position)]
+    srceth: MacAddr,
+}
+
+/// Until the first reply.
+const FIRST: Timestamp = Timestamp::from_parts(1, 0);
+/// Between replies.
+const PERIOD: Timestamp = Timestamp::from_parts(10, 0);
+
+/// The element.
+pub struct ARPFaker {
+    sender: Party,
+    target: Party,
+}
+
+impl Element for ARPFaker {
+    type Args = ARPFakerArgs;
+
+    fn new(args: ARPFakerArgs, _: &mut Setup) -> Result<ARPFaker, SetupError> {
+        let sender = Party { mac: args.srceth, ip: args.srcip };
+        Ok(ARPFaker { sender, target: Party { mac: args.dsteth, ip: args.dstip } })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        cx.set_timer_after(0, FIRST);
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        if let Some(packet) = reply(cx, self.sender, self.target) {
+            cx.send(0, packet);
+        }
+        cx.set_timer_after(0, PERIOD);
+    }
+}

@@ -1,0 +1,385 @@
+//! `ARPQuerier`: finds the link addresses of neighbours.
+
+use core::cell::RefCell;
+use core::net::Ipv4Addr;
+
+use alloc::rc::Rc;
+
+use element::arguments::{ElementName, Ip4PrefixOrHost, Raw};
+use element::prelude::*;
+use packet::{ArpView, EtherType, Ip4Prefix, MacAddr, view::arp};
+
+use super::arp::{FRAME, Party, query};
+use super::arpcache::{Answer, ArpCache, Kept, Limits};
+use super::arptable::{delete, insert, milliseconds, set_timer};
+use super::header::{LENGTH, ethernet, prepend};
+use super::vlan::{annotation, set_annotation};
+
+/// Puts Ethernet headers in front of IP packets, and asks by ARP for the addresses of neighbours (RFC 826).
+///
+/// Input 0 takes IP packets with the destination address annotation set. If that neighbour's address is known, the
+/// packet goes to output 0; if not, it waits here and a query goes to output 1, or to output 0 if that is the only one.
+/// Input 1 takes ARP replies, with their Ethernet header: they fill the table and set packets free. For an address at
+/// most 10 queries a second are sent, then one every two seconds.
+///
+/// Packets for the broadcast addresses go to FF-FF-FF-FF-FF-FF, those for a multicast group to its address (RFC 1112,
+/// 6.4), those for 0.0.0.0 are dropped. With one argument, NAME stands for both addresses, as `AddressInfo` defines it.
+/// `ARPTable` describes the table, its capacities and handlers.
+/// ```click
+/// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> GetIPAddress(16) -> SetIPAddress(1.0.0.2)
+///     -> a :: ARPQuerier(1.0.0.1/24, 2:2:2:2:2:2) -> c :: Classifier(0/030303030303 6/020202020202 12/0800, -);
+/// a[1] -> ARPResponder(1.0.0.2 3:3:3:3:3:3) -> [1]a;
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.queries = 1
+/// a.responses = 1
+/// a.count = 1
+/// a.broadcast = 1.0.0.255
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ARPQuerier",
+    group = "ethernet",
+    ports = "2/1-2",
+    processing = "h/h",
+    flow = "xy/x",
+    phase = "late",
+    see = "ARPTable, ARPResponder, ARPFaker, AddressInfo"
+)]
+pub struct ARPQuerierArgs {
+    /// The IPv4 address of this host, perhaps with its prefix length.
+    #[arg(position)]
+    ip: Raw,
+    /// The Ethernet address of this host; if absent, IP is a name that stands for both.
+    #[arg(position)]
+    eth: Option<Raw>,
+    /// An `ARPTable` to use; the capacities and the timeout are then its.
+    table: Option<ElementName>,
+    /// Packets that may wait in all, 2048 if not given; 0 for any number.
+    capacity: Option<u32>,
+    /// Entries; 0, as if not given, for the most that there can be.
+    entry_capacity: Option<u32>,
+    /// Packets that may wait for one address; 0, as if not given, for any number.
+    entry_packet_capacity: Option<u32>,
+    /// When too many packets wait, one in so many is dropped; 2 if not given.
+    capacity_slim_factor: Option<u32>,
+    /// How long an entry lives, 5 minutes if not given; 0 for ever.
+    timeout: Option<Timestamp>,
+    /// The local broadcast address; if not given that of the prefix, or 255.255.255.255.
+    broadcast: Option<Ipv4Addr>,
+    /// When an address in use is asked for again; 0 for never.
+    #[arg(default = "60")]
+    poll_timeout: Timestamp,
+    /// Whether such queries are broadcast.
+    #[arg(default = "false")]
+    broadcast_poll: bool,
+}
+
+/// The element.
+pub struct ARPQuerier {
+    host: Host,
+    table: Option<ElementName>,
+    cache: Rc<RefCell<ArpCache>>,
+    poll_after: i64,
+    broadcast_poll: bool,
+    queries: u64,
+    responses: u64,
+    drops: u64,
+    zero_warned: bool,
+}
+
+/// The addresses of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Host {
+    ip: Ipv4Addr,
+    mac: MacAddr,
+    broadcast: Ipv4Addr,
+}
+
+impl ARPQuerierArgs {
+    fn host(&self, setup: &Setup) -> Result<Host, SetupError> {
+        let prefix = Ip4PrefixOrHost::from_argument(&self.ip.0, setup)
+            .map_err(|problem| SetupError::argument("IP", problem))?
+            .0;
+        let mac = MacAddr::from_argument(&self.eth.as_ref().unwrap_or(&self.ip).0, setup)
+            .map_err(|problem| SetupError::argument("ETH", problem))?;
+        let broadcast = self.broadcast.unwrap_or_else(|| broadcast(prefix));
+        Ok(Host { ip: prefix.address, mac, broadcast })
+    }
+
+    /// The limits, those of `now` where nothing is said.
+    fn limits(&self, now: Limits) -> Result<Limits, SetupError> {
+        if self.capacity_slim_factor == Some(0) {
+            return Err(SetupError::new("CAPACITY_SLIM_FACTOR cannot be zero"));
+        }
+        let or = |given: Option<u32>, now: usize| given.map_or(now, |given| given as usize);
+        Ok(Limits {
+            packets: or(self.capacity, now.packets),
+            entries: or(self.entry_capacity, now.entries),
+            packets_each: or(self.entry_packet_capacity, now.packets_each),
+            slim: or(self.capacity_slim_factor, now.slim),
+            timeout: self.timeout.map_or(now.timeout, milliseconds),
+        })
+    }
+}
+
+/// What ARPTable has when nothing is said.
+const DEFAULTS: Limits = Limits { packets: 2048, entries: 0, packets_each: 0, slim: 2, timeout: 300_000 };
+
+impl Element for ARPQuerier {
+    type Args = ARPQuerierArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read_with("table", "The table, an entry a line.", |arp, cx, _| {
+            Ok(arp.cache.borrow().text(cx.now().millis()))
+        }),
+        Handler::read("stats", "Packets dropped and queries sent, in words.", |arp| {
+            let drops = arp.drops + arp.cache.borrow().drops();
+            format!("{drops} packets killed\n{} ARP queries sent\n", arp.queries)
+        }),
+        Handler::read("count", "Entries of the table.", |arp| arp.cache.borrow().len().to_string()),
+        Handler::read("length", "Packets that wait.", |arp| arp.cache.borrow().waiting().to_string()),
+        Handler::read("queries", "Queries sent.", |arp| arp.queries.to_string()),
+        Handler::read("responses", "Replies received.", |arp| arp.responses.to_string()),
+        Handler::read("drops", "Packets dropped, but for those of the table.", |arp| arp.drops.to_string()),
+        Handler::read("broadcast", "The local broadcast address.", |arp| arp.host.broadcast.to_string()),
+        Handler::write("broadcast", "Sets the local broadcast address.", |arp, cx, value| {
+            arp.host.broadcast = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("ipaddr", "The IPv4 address of this host.", |arp| arp.host.ip.to_string()),
+        Handler::write("ipaddr", "Sets the IPv4 address of this host.", |arp, cx, value| {
+            arp.host.ip = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::write("insert", "Adds an entry to the table: `IP ETH`.", |arp, cx, value| {
+            insert(&mut arp.cache.borrow_mut(), cx, value)
+        }),
+        Handler::write("delete", "Forgets the link address of an `IP`.", |arp, cx, value| {
+            delete(&mut arp.cache.borrow_mut(), cx, value)
+        }),
+        Handler::write(
+            "clear",
+            "Drops all entries and packets, and sets the counts to zero.",
+            |arp, cx, _| {
+                (arp.queries, arp.drops, arp.responses) = (0, 0, 0);
+                arp.cache.borrow_mut().clear(cx);
+                Ok(())
+            },
+        ),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: ARPQuerierArgs, setup: &mut Setup) -> Result<ARPQuerier, SetupError> {
+        let cache = ArpCache::new(args.limits(DEFAULTS)?, setup.environment().seed());
+        Ok(ARPQuerier {
+            host: args.host(setup)?,
+            table: args.table,
+            cache: Rc::new(RefCell::new(cache)),
+            poll_after: milliseconds(args.poll_timeout),
+            broadcast_poll: args.broadcast_poll,
+            queries: 0,
+            responses: 0,
+            drops: 0,
+            zero_warned: false,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        match &self.table {
+            Some(table) => {
+                let missing = || SetupError::argument("TABLE", format!("‘{}’ is not an ARPTable", table.0));
+                self.cache = cx.import(&table.0).ok_or_else(missing)?;
+            }
+            None => set_timer(cx, &self.cache.borrow(), 0),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        let now = cx.now().millis();
+        if port != 0 {
+            for packet in batch.drain() {
+                self.learn(cx, &packet, now);
+            }
+            return cx.recycle(batch);
+        }
+        let mut last = None;
+        batch.filter_map(|packet| {
+            let packet = self.send(cx, packet, now, &mut last)?;
+            if !cx.is_touched(0) {
+                return Some(packet);
+            }
+            cx.send(0, packet);
+            None
+        });
+        cx.emit_first(0, batch);
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        let mut cache = self.cache.borrow_mut();
+        cache.expire(cx, cx.now().millis());
+        set_timer(cx, &cache, 1);
+    }
+
+    fn reconfigure(&mut self, args: ARPQuerierArgs, setup: &mut Setup) -> Result<(), SetupError> {
+        let host = args.host(setup)?;
+        if self.table.is_none() {
+            let mut cache = self.cache.borrow_mut();
+            let limits = args.limits(cache.limits)?;
+            if (host.ip, host.mac) != (self.host.ip, self.host.mac) {
+                *cache = ArpCache::new(limits, setup.environment().seed());
+            }
+            cache.limits = limits;
+        }
+        self.host = host;
+        self.poll_after = milliseconds(args.poll_timeout);
+        self.broadcast_poll = args.broadcast_poll;
+        Ok(())
+    }
+
+    fn inherit(&mut self, old: &mut ARPQuerier, _: &mut Context) {
+        if self.host != old.host {
+            return;
+        }
+        if self.table.is_none() && old.table.is_none() {
+            self.cache.borrow_mut().inherit(&mut old.cache.borrow_mut());
+        }
+        (self.queries, self.responses, self.drops) = (old.queries, old.responses, old.drops);
+    }
+}
+
+/// The neighbour that the last packet went to, while nothing has changed.
+type Last = Option<(Ipv4Addr, MacAddr)>;
+
+impl ARPQuerier {
+    /// Puts a header in front of an IP packet and finds its neighbour; `None` if it can't go on now.
+    #[inline]
+    fn send(&mut self, cx: &mut Context, mut packet: Packet, now: i64, last: &mut Last) -> Option<Packet> {
+        if self.host.ip.is_unspecified() {
+            self.drops += 1;
+            cx.drop(packet, "no_own_address");
+            return None;
+        }
+        let ip = packet.destination_ip();
+        let known = last.filter(|(address, _)| *address == ip).map(|(_, mac)| mac);
+        let destination = known.unwrap_or(MacAddr::BROADCAST);
+        if prepend(&mut packet, &ethernet(destination, self.host.mac, EtherType::IP4)).is_none() {
+            self.drops += 1;
+            cx.drop(packet, "too_large");
+            return None;
+        }
+        if known.is_some() {
+            return Some(packet);
+        }
+        self.resolve(cx, packet, now, last)
+    }
+
+    /// Finds the neighbour of a packet that has a header.
+    fn resolve(&mut self, cx: &mut Context, mut packet: Packet, now: i64, last: &mut Last) -> Option<Packet> {
+        let ip = packet.destination_ip();
+        *last = None;
+        let mac = loop {
+            let answer = self.cache.borrow_mut().look_up(ip, now, self.poll_after);
+            match answer {
+                Answer::Known(mac, poll) => {
+                    if poll {
+                        self.ask(cx, &packet, if self.broadcast_poll { MacAddr::BROADCAST } else { mac });
+                    }
+                    *last = Some((ip, mac));
+                    break mac;
+                }
+                Answer::Unknown => {}
+            }
+            if ip == Ipv4Addr::BROADCAST || ip == self.host.broadcast {
+                break MacAddr::BROADCAST;
+            }
+            if ip.is_multicast() {
+                let [_, b, c, d] = ip.octets();
+                break MacAddr([0x01, 0x00, 0x5e, b & 0x7f, c, d]);
+            }
+            if ip.is_unspecified() {
+                self.drops += 1;
+                if !core::mem::replace(&mut self.zero_warned, true) {
+                    let name = cx.name();
+                    cx.say(&format!(
+                        "{name} :: ARPQuerier: would query for 0.0.0.0; missing dest IP addr annotation?"
+                    ));
+                }
+                cx.drop(packet, "no_destination");
+                return None;
+            }
+            match self.wait(cx, ip, packet, now) {
+                Some(known) => packet = known,
+                None => return None,
+            }
+        };
+        // The own address may have changed while the packet waited.
+        if let Some(header) = packet.data_mut().first_chunk_mut() {
+            *header = ethernet(mac, self.host.mac, EtherType::IP4);
+        }
+        Some(packet)
+    }
+
+    /// Keeps a packet until its neighbour is known, unless it is.
+    fn wait(&mut self, cx: &mut Context, ip: Ipv4Addr, packet: Packet, now: i64) -> Option<Packet> {
+        // What a query needs of the packet, which is kept by then.
+        let (time, tag) = (packet.timestamp(), annotation(&packet));
+        let kept = self.cache.borrow_mut().keep(cx, ip, packet, now);
+        match kept {
+            Kept::Known(packet) => return Some(packet),
+            Kept::Full(packet) => cx.drop(packet, "table_full"),
+            Kept::Waits(true) => self.ask_for(cx, ip, MacAddr::BROADCAST, time, tag),
+            Kept::Waits(false) => {}
+        }
+        None
+    }
+
+    /// Sends a query for the neighbour of a packet.
+    fn ask(&mut self, cx: &mut Context, packet: &Packet, destination: MacAddr) {
+        let (ip, time, tag) = (packet.destination_ip(), packet.timestamp(), annotation(packet));
+        self.ask_for(cx, ip, destination, time, tag);
+    }
+
+    fn ask_for(&mut self, cx: &mut Context, ip: Ipv4Addr, destination: MacAddr, time: Timestamp, tag: u16) {
+        let sender = Party { mac: self.host.mac, ip: self.host.ip };
+        let Some(mut packet) = query(cx, sender, ip, destination) else { return };
+        packet.set_timestamp(time);
+        set_annotation(&mut packet, tag);
+        self.queries += 1;
+        cx.send(cx.outputs().saturating_sub(1), packet);
+    }
+
+    /// Takes a reply, and sends the packets that waited for it.
+    fn learn(&mut self, cx: &mut Context, packet: &Packet, now: i64) {
+        let Some((frame, body)) = packet.data().split_at_checked(LENGTH) else { return };
+        let Some(view) = ArpView::new(body).filter(|_| packet.len() >= FRAME) else { return };
+        self.responses += 1;
+        let is_reply = super::header::number(frame, 12) == Some(EtherType::ARP.0)
+            && view.hardware() == arp::HARDWARE_ETHERNET
+            && view.protocol() == EtherType::IP4.0
+            && view.operation() == arp::REPLY;
+        if !is_reply || view.sender_mac().is_group() {
+            return;
+        }
+        let freed = self.cache.borrow_mut().insert(cx, view.sender_ip(), view.sender_mac(), now);
+        let mut last = None;
+        for packet in freed {
+            if self.host.ip.is_unspecified() {
+                self.drops += 1;
+                cx.drop(packet, "no_own_address");
+            } else if let Some(packet) = self.resolve(cx, packet, now, &mut last) {
+                cx.send(0, packet);
+            }
+        }
+    }
+}
+
+/// The broadcast address of a prefix; for a single host the limited broadcast address.
+fn broadcast(prefix: Ip4Prefix) -> Ipv4Addr {
+    let address = Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits());
+    if address == prefix.address { Ipv4Addr::BROADCAST } else { address }
+}

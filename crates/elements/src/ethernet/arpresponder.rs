@@ -1,0 +1,187 @@
+//! `ARPResponder`: answers ARP queries.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::{Ip4PrefixOrHost, Raw};
+use element::prelude::*;
+use element::text::words;
+use packet::{ArpView, EtherType, Ip4Prefix, MacAddr, view::arp};
+
+use super::arp::{FRAME, Party, reply};
+use super::header::{LENGTH, number};
+use super::vlan::{annotation, set_annotation};
+
+/// Answers ARP queries for given addresses with given link addresses (RFC 826).
+///
+/// Each argument has one or more IPv4 addresses or prefixes and an Ethernet address. A query that asks for one of them
+/// becomes a reply, with its device and VLAN annotations; everything else goes to output 1, or is dropped as `no_answer`.
+/// The longest match answers. A name that stands for an address of both kinds suffices: `ARPResponder(NAME)`.
+///
+/// `table` shows an entry a line, `lookup` finds the link address for an address, `add` takes an argument as above,
+/// `remove` takes an `IP/MASK`.
+/// ```click
+/// InfiniteSource(DATA \<ffffffffffff 020202020202 0806 0001 0800 06 04 0001
+///                       020202020202 01000001 000000000000 01000002>, LIMIT 2, STOP true)
+///     -> r :: ARPResponder(1.0.0.0/24 3:3:3:3:3:3)
+///     -> c :: Classifier(0/020202020202 6/030303030303 20/0002 22/030303030303 28/01000002, -);
+/// r[1] -> other :: Counter -> Discard;
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 2
+/// right.byte_count = 84
+/// wrong.count = 0
+/// other.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ARPResponder",
+    group = "ethernet",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "ARPQuerier, ARPFaker, AddressInfo"
+)]
+pub struct ARPResponderArgs {
+    /// Addresses or prefixes and their link address: `IP/MASK [IP/MASK...] ETH`.
+    #[arg(rest)]
+    entries: Vec<Raw>,
+}
+
+/// The element.
+pub struct ARPResponder {
+    /// Each one before those that contain it.
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    prefix: Ip4Prefix,
+    mac: MacAddr,
+}
+
+impl Filter for ARPResponder {
+    type Args = ARPResponderArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("table", "The entries, one a line.", |responder| {
+            let lines = responder.entries.iter().map(|entry| format!("{} {}\n", entry.prefix, entry.mac));
+            lines.collect()
+        }),
+        Handler::read_with("lookup", "The link address for an address.", |responder, cx, value| {
+            let ip = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
+            Ok(responder.look_up(ip).map_or_else(String::new, |mac| mac.to_string()))
+        }),
+        Handler::write("add", "Adds entries: `IP/MASK [IP/MASK...] ETH`.", |responder, cx, value| {
+            let name = cx.name();
+            let ports = (cx.inputs(), cx.outputs());
+            let setup = Setup::new(&name, ports, cx.names(), cx.environment());
+            for entry in parse(value, &setup).map_err(HandlerError::new)? {
+                add(&mut responder.entries, entry);
+            }
+            Ok(())
+        }),
+        Handler::write("remove", "Removes the entry of an `IP/MASK`.", |responder, cx, value| {
+            let prefix: Ip4PrefixOrHost =
+                cx.argument(value).map_err(|_| HandlerError::new("expected IP/MASK"))?;
+            let prefix = network(prefix.0);
+            let found = responder.entries.iter().position(|entry| entry.prefix == prefix);
+            let found = found.ok_or_else(|| HandlerError::new(format!("{prefix} not found")))?;
+            responder.entries.remove(found);
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: ARPResponderArgs, setup: &mut Setup) -> Result<ARPResponder, SetupError> {
+        let (mut entries, mut errors) = (Vec::new(), SetupError::default());
+        for (index, argument) in args.entries.iter().enumerate() {
+            match parse(&argument.0, setup) {
+                Ok(parsed) => entries.extend(parsed),
+                Err(problem) => {
+                    errors.merge(SetupError::new(format!("argument {index}: {problem}")));
+                }
+            }
+        }
+        errors.into_result()?;
+        let mut sorted = Vec::new();
+        for entry in entries {
+            if add(&mut sorted, entry) {
+                setup.warn(format!("multiple entries for {}", entry.prefix));
+            }
+        }
+        Ok(ARPResponder { entries: sorted })
+    }
+
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        match self.answer(cx, packet.data()) {
+            Some(mut answer) => {
+                answer.set_device(packet.device());
+                set_annotation(&mut answer, annotation(&packet));
+                Verdict::Pass(answer)
+            }
+            None => Verdict::Divert(packet, "no_answer"),
+        }
+    }
+}
+
+impl ARPResponder {
+    fn look_up(&self, ip: Ipv4Addr) -> Option<MacAddr> {
+        self.entries.iter().find(|entry| entry.prefix.contains(ip)).map(|entry| entry.mac)
+    }
+
+    /// The reply to a frame, if that is a query for an address that is known here.
+    fn answer(&self, cx: &mut Context, frame: &[u8]) -> Option<Packet> {
+        let view = ArpView::new(frame.get(LENGTH..)?).filter(|_| frame.len() >= FRAME)?;
+        let is_query = number(frame, 12) == Some(EtherType::ARP.0)
+            && view.hardware() == arp::HARDWARE_ETHERNET
+            && view.protocol() == EtherType::IP4.0
+            && view.operation() == arp::REQUEST;
+        let mac = self.look_up(view.target_ip()).filter(|_| is_query)?;
+        let sender = Party { mac, ip: view.target_ip() };
+        reply(cx, sender, Party { mac: view.sender_mac(), ip: view.sender_ip() })
+    }
+}
+
+/// Reads prefixes and an Ethernet address, in any order.
+fn parse(text: &str, setup: &Setup) -> Result<Vec<Entry>, &'static str> {
+    let words = words(text);
+    let (mut prefixes, mut mac) = (Vec::new(), None);
+    for word in &words {
+        if let Ok(prefix) = Ip4PrefixOrHost::from_argument(word, setup) {
+            prefixes.push(network(prefix.0));
+        } else if let Ok(address) = MacAddr::from_argument(word, setup) {
+            if mac.replace(address).is_some() {
+                return Err("more than one ETH");
+            }
+        } else {
+            return Err("expected IP/MASK ETH");
+        }
+    }
+    // A name may stand for addresses of both kinds.
+    let both = || words.iter().find_map(|word| MacAddr::from_argument(word, setup).ok());
+    let mac = mac.or_else(both);
+    if prefixes.is_empty() {
+        return Err("missing IP/MASK");
+    }
+    let mac = mac.ok_or("missing ETH")?;
+    Ok(prefixes.into_iter().map(|prefix| Entry { prefix, mac }).collect())
+}
+
+/// The prefix without the address bits that don't count.
+fn network(prefix: Ip4Prefix) -> Ip4Prefix {
+    Ip4Prefix { address: prefix.network(), mask: prefix.mask }
+}
+
+/// Puts an entry before the first that contains it, or in place of one for the same prefix: whether there was one.
+fn add(entries: &mut Vec<Entry>, new: Entry) -> bool {
+    if let Some(old) = entries.iter_mut().find(|entry| entry.prefix == new.prefix) {
+        *old = new;
+        return true;
+    }
+    let wider =
+        |entry: &Entry| entry.prefix.contains(new.prefix.address) && entry.prefix.mask < new.prefix.mask;
+    let place = entries.iter().position(wider).unwrap_or(entries.len());
+    entries.insert(place, new);
+    false
+}

@@ -1,0 +1,161 @@
+//! `ARPTable`: a table of neighbours that several elements share.
+
+use core::cell::RefCell;
+use core::net::Ipv4Addr;
+
+use alloc::rc::Rc;
+use core::any::Any;
+
+use element::prelude::*;
+use packet::MacAddr;
+
+use super::arpcache::{ArpCache, Limits};
+
+/// Keeps the link addresses of neighbours, and packets that wait for them, for several `ARPQuerier`s.
+///
+/// The handler `table` shows an entry a line, the oldest first: the address, 1 or 0 for known or not, the link address
+/// and the seconds since it was heard of. `insert` takes `IP ETH`, `delete` takes `IP`, `clear` drops everything.
+///
+/// ## Differences
+/// With ENTRY_CAPACITY 0 a table holds 1,048,576 entries; in Click their number has no limit.
+/// ```click
+/// t :: ARPTable;
+/// Script(write t.insert 1.0.0.1 0:1:2:3:4:5, write t.insert 1.0.0.2 0:1:2:3:4:6, stop);
+/// ```
+/// ```expect
+/// t.count = 2
+/// t.length = 0
+/// ```
+#[derive(Args)]
+#[element(name = "ARPTable", group = "ethernet", ports = "0/0", see = "ARPQuerier")]
+pub struct ARPTableArgs {
+    /// Packets that may wait in all; 0 for any number.
+    #[arg(default = "2048")]
+    capacity: u32,
+    /// Entries; 0 for the most that there can be.
+    #[arg(default = "0")]
+    entry_capacity: u32,
+    /// Packets that may wait for one address; 0 for any number.
+    #[arg(default = "0")]
+    entry_packet_capacity: u32,
+    /// When too many packets wait, one in so many is dropped.
+    #[arg(default = "2")]
+    capacity_slim_factor: u32,
+    /// How long an entry lives; 0 for ever.
+    #[arg(default = "300")]
+    timeout: Timestamp,
+}
+
+/// The element.
+pub struct ARPTable {
+    cache: Rc<RefCell<ArpCache>>,
+}
+
+impl ARPTableArgs {
+    fn limits(&self) -> Result<Limits, SetupError> {
+        if self.capacity_slim_factor == 0 {
+            return Err(SetupError::new("CAPACITY_SLIM_FACTOR cannot be zero"));
+        }
+        Ok(Limits {
+            packets: self.capacity as usize,
+            entries: self.entry_capacity as usize,
+            packets_each: self.entry_packet_capacity as usize,
+            slim: self.capacity_slim_factor as usize,
+            timeout: milliseconds(self.timeout),
+        })
+    }
+}
+
+impl Element for ARPTable {
+    type Args = ARPTableArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read_with("table", "The entries, one a line.", |table, cx, _| {
+            Ok(table.cache.borrow().text(cx.now().millis()))
+        }),
+        Handler::read("drops", "Packets that waited in vain.", |table| {
+            table.cache.borrow().drops().to_string()
+        }),
+        Handler::read("count", "Entries.", |table| table.cache.borrow().len().to_string()),
+        Handler::read("length", "Packets that wait.", |table| table.cache.borrow().waiting().to_string()),
+        Handler::write("insert", "Adds an entry: `IP ETH`.", |table, cx, value| {
+            insert(&mut table.cache.borrow_mut(), cx, value)
+        }),
+        Handler::write("delete", "Forgets the link address of an `IP`.", |table, cx, value| {
+            delete(&mut table.cache.borrow_mut(), cx, value)
+        }),
+        Handler::write("clear", "Drops all entries and packets.", |table, cx, _| {
+            table.cache.borrow_mut().clear(cx);
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: ARPTableArgs, setup: &mut Setup) -> Result<ARPTable, SetupError> {
+        let cache = ArpCache::new(args.limits()?, setup.environment().seed());
+        Ok(ARPTable { cache: Rc::new(RefCell::new(cache)) })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        set_timer(cx, &self.cache.borrow(), 0);
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        let mut cache = self.cache.borrow_mut();
+        cache.expire(cx, cx.now().millis());
+        set_timer(cx, &cache, 1);
+    }
+
+    fn reconfigure(&mut self, args: ARPTableArgs, _: &mut Setup) -> Result<(), SetupError> {
+        self.cache.borrow_mut().limits = args.limits()?;
+        Ok(())
+    }
+
+    fn inherit(&mut self, old: &mut ARPTable, _: &mut Context) {
+        self.cache.borrow_mut().inherit(&mut old.cache.borrow_mut());
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        Some(self.cache.clone())
+    }
+}
+
+/// A span in milliseconds; one that is too long for Click's clock ticks means for ever, which is 0.
+pub(super) fn milliseconds(span: Timestamp) -> i64 {
+    let most = Timestamp::from_millis(u32::MAX.into());
+    if span < Timestamp::ZERO || span >= most { 0 } else { span.millis() }
+}
+
+/// Sets the timer by which a cache forgets, to its timeout and `more` seconds from now.
+pub(super) fn set_timer(cx: &Context, cache: &ArpCache, more: i64) {
+    let timeout = cache.limits.timeout;
+    if timeout != 0 {
+        cx.set_timer_after(0, Timestamp::from_parts(timeout / 1000 + more, 0));
+    }
+}
+
+/// The handler `insert`.
+pub(super) fn insert(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+    match element::text::words(value).as_slice() {
+        [ip, mac] => {
+            let ip = cx.argument(ip).map_err(|problem| named("IP", problem))?;
+            let mac = cx.argument(mac).map_err(|problem| named("ETH", problem))?;
+            cache.set(cx, ip, mac, cx.now().millis());
+            Ok(())
+        }
+        [] => Err(HandlerError::new("IP: required argument missing")),
+        [_] => Err(HandlerError::new("ETH: required argument missing")),
+        _ => Err(HandlerError::new("too many arguments")),
+    }
+}
+
+/// The handler `delete`.
+pub(super) fn delete(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+    let ip: Ipv4Addr = cx.argument(value).map_err(|problem| named("IP", problem))?;
+    cache.set(cx, ip, MacAddr::BROADCAST, cx.now().millis());
+    Ok(())
+}
+
+fn named(keyword: &str, problem: HandlerError) -> HandlerError {
+    HandlerError::new(format!("{keyword}: {problem}"))
+}

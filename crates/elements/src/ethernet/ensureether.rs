@@ -1,0 +1,82 @@
+//! `EnsureEther`: puts an Ethernet header in front where there is none.
+
+use element::prelude::*;
+use packet::{EtherType, MacAddr};
+
+use super::header::{LENGTH, ethernet, number};
+
+/// Sees to it that IP packets have an Ethernet header.
+///
+/// Packets without a network header annotation pass unchanged, and so do those that have 14 bytes of type IP or IP6 in
+/// front of the network header. Where such bytes were stripped, they are put back. Otherwise everything in front of
+/// the network header is replaced by a header of the given type and addresses. A packet that can't grow is dropped as
+/// `too_large`.
+/// ```click
+/// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> MarkIPHeader -> EnsureEther
+///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 2
+/// right.byte_count = 120
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "EnsureEther", group = "ethernet", commutes, see = "EtherEncap, EtherRewrite")]
+pub struct EnsureEtherArgs {
+    /// The type of what is in the frame.
+    #[arg(position, default = "0x0800")]
+    ethertype: u32,
+    /// The source address.
+    #[arg(position, default = "1:1:1:1:1:1")]
+    src: MacAddr,
+    /// The destination address.
+    #[arg(position, default = "2:2:2:2:2:2")]
+    dst: MacAddr,
+}
+
+/// The element.
+pub struct EnsureEther {
+    header: [u8; LENGTH],
+}
+
+impl Filter for EnsureEther {
+    type Args = EnsureEtherArgs;
+
+    fn new(args: EnsureEtherArgs, _: &mut Setup) -> Result<EnsureEther, SetupError> {
+        let Ok(kind) = u16::try_from(args.ethertype) else {
+            let text = "argument 1 (Ethernet encapsulation type) must be <= 0xFFFF";
+            return Err(SetupError::new(text));
+        };
+        Ok(EnsureEther { header: ethernet(args.dst, args.src, EtherType(kind)) })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(offset) = packet.network_offset().and_then(|offset| usize::try_from(offset).ok()) else {
+            return Verdict::Pass(packet);
+        };
+        if offset == LENGTH && carries_ip(packet.data()) {
+            return Verdict::Pass(packet);
+        }
+        if offset == 0 && packet.unstrip(LENGTH) {
+            if carries_ip(packet.data()) {
+                return Verdict::Pass(packet);
+            }
+            packet.strip(LENGTH);
+        }
+        packet.strip(offset);
+        match packet.prepend(LENGTH).and_then(|place| place.first_chunk_mut()) {
+            Some(place) => *place = self.header,
+            None => return Verdict::Drop(packet, "too_large"),
+        }
+        Verdict::Pass(packet)
+    }
+}
+
+/// Whether the type of an Ethernet header is one of IP's.
+#[inline]
+fn carries_ip(frame: &[u8]) -> bool {
+    number(frame, 12).is_some_and(|kind| kind == EtherType::IP4.0 || kind == EtherType::IP6.0)
+}

@@ -1,0 +1,95 @@
+//! `EtherEncap`: puts an Ethernet header in front.
+
+use element::prelude::*;
+use packet::{EtherType, MacAddr};
+
+use super::header::{LENGTH, ethernet, prepend};
+
+/// Puts an Ethernet header of the given type and addresses in front of each packet.
+///
+/// A packet that can't grow is dropped as `too_large`. For IP packets that go to several neighbours use `ARPQuerier`.
+/// ```click
+/// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
+///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// e.src = 01-01-01-01-01-01
+/// e.dst = 02-02-02-02-02-02
+/// e.ethertype = 2048
+/// right.count = 2
+/// right.byte_count = 120
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "EtherEncap",
+    group = "ethernet",
+    commutes,
+    see = "EtherVLANEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherRewrite"
+)]
+pub struct EtherEncapArgs {
+    /// The type of what is in the frame.
+    #[arg(position)]
+    ethertype: u16,
+    /// The source address.
+    #[arg(position)]
+    src: MacAddr,
+    /// The destination address.
+    #[arg(position)]
+    dst: MacAddr,
+}
+
+/// The element.
+pub struct EtherEncap {
+    args: EtherEncapArgs,
+    header: [u8; LENGTH],
+}
+
+impl Filter for EtherEncap {
+    type Args = EtherEncapArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("src", "The source address.", |encap| encap.args.src.to_string()),
+        Handler::write("src", "Sets the source address.", |encap, cx, value| {
+            encap.args.src = cx.argument(value)?;
+            encap.write_header()
+        }),
+        Handler::read("dst", "The destination address.", |encap| encap.args.dst.to_string()),
+        Handler::write("dst", "Sets the destination address.", |encap, cx, value| {
+            encap.args.dst = cx.argument(value)?;
+            encap.write_header()
+        }),
+        Handler::read("ethertype", "The type.", |encap| encap.args.ethertype.to_string()),
+        Handler::write("ethertype", "Sets the type.", |encap, cx, value| {
+            encap.args.ethertype = cx.argument(value)?;
+            encap.write_header()
+        }),
+        Handler::read("etht", "An old name of `ethertype`.", |encap| encap.args.ethertype.to_string()),
+        Handler::write("etht", "An old name of `ethertype`.", |encap, cx, value| {
+            encap.args.ethertype = cx.argument(value)?;
+            encap.write_header()
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: EtherEncapArgs, _: &mut Setup) -> Result<EtherEncap, SetupError> {
+        let header = ethernet(args.dst, args.src, EtherType(args.ethertype));
+        Ok(EtherEncap { args, header })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        match prepend(&mut packet, &self.header) {
+            Some(()) => Verdict::Pass(packet),
+            None => Verdict::Drop(packet, "too_large"),
+        }
+    }
+}
+
+impl EtherEncap {
+    fn write_header(&mut self) -> Result<(), HandlerError> {
+        self.header = ethernet(self.args.dst, self.args.src, EtherType(self.args.ethertype));
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! `EtherMirror`: sends frames back.
+
+use element::prelude::*;
+
+/// Exchanges source and destination address of each Ethernet frame.
+///
+/// ## Differences
+/// A packet too short for both addresses is dropped as `too_short`; Click reads and writes beyond its end.
+/// ```click
+/// InfiniteSource(DATA \<010101010101 020202020202 0800>, LIMIT 2, STOP true) -> EtherMirror
+///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "EtherMirror", group = "ethernet", commutes, see = "EtherRewrite, IPMirror")]
+pub struct EtherMirrorArgs {}
+
+/// The element.
+pub struct EtherMirror;
+
+impl Filter for EtherMirror {
+    type Args = EtherMirrorArgs;
+
+    fn new(_: EtherMirrorArgs, _: &mut Setup) -> Result<EtherMirror, SetupError> {
+        Ok(EtherMirror)
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        match packet.data_mut().first_chunk_mut::<12>() {
+            // A rotation by half the length: both addresses are held in registers meanwhile.
+            Some([a, b, c, d, e, f, g, h, i, j, k, l]) => {
+                core::mem::swap(a, g);
+                core::mem::swap(b, h);
+                core::mem::swap(c, i);
+                core::mem::swap(d, j);
+                core::mem::swap(e, k);
+                core::mem::swap(f, l);
+            }
+            None => return Verdict::Drop(packet, "too_short"),
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,93 @@
+//! `EtherRewrite`: replaces the addresses of frames.
+
+use element::prelude::*;
+use packet::MacAddr;
+
+use super::header::addresses;
+
+/// Sets the source and destination address of each Ethernet frame; the type stays.
+///
+/// The frame starts where the link header annotation says, or at the front of the packet if there is none. The element
+/// suits a link with one possible neighbour, as behind a transparent firewall.
+///
+/// ## Differences
+/// A packet too short for both addresses is dropped as `too_short`. In Click the link header annotation must be set.
+/// ```click
+/// InfiniteSource(DATA \<0000000000000000 00000000 0800>, LIMIT 2, STOP true)
+///     -> e :: EtherRewrite(1:1:1:1:1:1, 2:2:2:2:2:2)
+///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// e.src = 01-01-01-01-01-01
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "EtherRewrite",
+    group = "ethernet",
+    commutes,
+    see = "EtherEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherMirror"
+)]
+pub struct EtherRewriteArgs {
+    /// The source address.
+    #[arg(position)]
+    src: MacAddr,
+    /// The destination address.
+    #[arg(position)]
+    dst: MacAddr,
+}
+
+/// The element.
+pub struct EtherRewrite {
+    /// As they stand in a frame: the destination first.
+    addresses: [u8; 12],
+}
+
+impl Filter for EtherRewrite {
+    type Args = EtherRewriteArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("src", "The source address.", |rewrite| rewrite.split().1.to_string()),
+        Handler::write("src", "Sets the source address.", |rewrite, cx, value| {
+            rewrite.addresses = join(rewrite.split().0, cx.argument(value)?);
+            Ok(())
+        }),
+        Handler::read("dst", "The destination address.", |rewrite| rewrite.split().0.to_string()),
+        Handler::write("dst", "Sets the destination address.", |rewrite, cx, value| {
+            rewrite.addresses = join(cx.argument(value)?, rewrite.split().1);
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: EtherRewriteArgs, _: &mut Setup) -> Result<EtherRewrite, SetupError> {
+        Ok(EtherRewrite { addresses: join(args.dst, args.src) })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let frame = match packet.mac_offset() {
+            Some(_) => packet.mac_mut(),
+            None => packet.data_mut(),
+        };
+        match frame.first_chunk_mut::<12>() {
+            Some(addresses) => *addresses = self.addresses,
+            None => return Verdict::Drop(packet, "too_short"),
+        }
+        Verdict::Pass(packet)
+    }
+}
+
+impl EtherRewrite {
+    /// Destination and source.
+    fn split(&self) -> (MacAddr, MacAddr) {
+        addresses(&self.addresses).unwrap_or_default()
+    }
+}
+
+/// Both addresses as they stand in a frame.
+fn join(MacAddr([a, b, c, d, e, f]): MacAddr, MacAddr([g, h, i, j, k, l]): MacAddr) -> [u8; 12] {
+    [a, b, c, d, e, f, g, h, i, j, k, l]
+}

@@ -1,0 +1,168 @@
+//! `EtherSwitch`: a learning Ethernet switch.
+
+use element::prelude::*;
+use packet::MacAddr;
+
+use crate::flow::{Seed, Table};
+
+use super::header::addresses;
+
+/// Switches Ethernet frames between its ports, and learns which addresses are behind which.
+///
+/// A frame teaches that its source address is behind the port that it came by. A frame for a learnt address goes to that
+/// port, or is dropped as `same_port` if it came from there; all others go to every port but their own. What was learnt
+/// is forgotten TIMEOUT seconds after the last frame from the address, by the frames' timestamp annotations. With
+/// TIMEOUT 0 nothing is learnt.
+///
+/// ## Differences
+/// At most 1,048,576 addresses are learnt; in Click their number has no limit. A packet too short for two addresses
+/// is dropped as `too_short`. The handler `table` is in the order of the addresses.
+/// ```click
+/// a :: InfiniteSource(DATA \<020202020202 010101010101 0800>, LIMIT 2) -> [0] s :: EtherSwitch;
+/// b :: InfiniteSource(DATA \<010101010101 020202020202 0800>, LIMIT 3, ACTIVE false, STOP true) -> [1] s;
+/// Idle -> [2] s;
+/// s[0] -> c :: Counter -> Discard;
+/// s[1] -> d :: Counter -> Discard;
+/// s[2] -> e :: Counter -> Discard;
+/// Script(wait 1s, write b.active true);
+/// ```
+/// ```expect
+/// c.count = 3
+/// d.count = 2
+/// e.count = 2
+/// s.table = 01-01-01-01-01-01 0\n02-02-02-02-02-02 1
+/// ```
+#[derive(Args)]
+#[element(
+    name = "EtherSwitch",
+    group = "ethernet",
+    ports = "2-/=",
+    processing = "h/h",
+    flow = "#/[^#]",
+    see = "Hub, HostEtherFilter"
+)]
+pub struct EtherSwitchArgs {
+    /// Seconds that an address is remembered; 0 for not at all.
+    #[arg(default = "300")]
+    timeout: Timestamp,
+}
+
+/// Addresses that are learnt. A sender that invents source addresses can't take more memory than this.
+const MOST_ADDRESSES: usize = 1 << 20;
+
+/// The element.
+pub struct EtherSwitch {
+    table: Table<[u8; 6], Place>,
+    /// In whole seconds.
+    timeout: Timestamp,
+}
+
+/// Where an address is.
+#[derive(Clone, Copy)]
+struct Place {
+    port: usize,
+    seen: Timestamp,
+}
+
+impl Element for EtherSwitch {
+    type Args = EtherSwitchArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("table", "Addresses and their ports, one a line.", |switch| {
+            let mut lines: Vec<_> = switch.table.iter().map(|(_, mac, place)| (mac, place.port)).collect();
+            lines.sort_unstable();
+            lines.into_iter().map(|(mac, port)| format!("{} {port}\n", MacAddr(mac))).collect()
+        }),
+        Handler::read("timeout", "Seconds that an address is remembered.", |switch| {
+            switch.timeout.seconds().to_string()
+        }),
+        Handler::write("timeout", "Sets how long an address is remembered.", |switch, cx, value| {
+            let span = cx.argument(value).map_err(|_| HandlerError::new("expected timeout (integer)"))?;
+            switch.timeout = whole_seconds(span);
+            Ok(())
+        }),
+    ];
+
+    fn new(args: EtherSwitchArgs, setup: &mut Setup) -> Result<EtherSwitch, SetupError> {
+        let seed = setup.environment().seed();
+        let timeout = whole_seconds(args.timeout);
+        Ok(EtherSwitch { table: Table::new(Seed::new(seed, !seed)), timeout })
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            let Some((destination, source)) = addresses(packet.data()) else {
+                cx.drop(packet, "too_short");
+                continue;
+            };
+            let mut output = None;
+            if !self.timeout.is_zero() {
+                self.learn(source, Place { port, seen: packet.timestamp() });
+                output = self.find(destination, packet.timestamp());
+            }
+            match output {
+                None => broadcast(cx, port, packet),
+                Some(output) if output == port => cx.drop(packet, "same_port"),
+                Some(output) => cx.send(output, packet),
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn inherit(&mut self, old: &mut EtherSwitch, cx: &mut Context) {
+        core::mem::swap(&mut self.table, &mut old.table);
+        let ports = cx.outputs();
+        let gone: Vec<u32> = self
+            .table
+            .iter()
+            .filter(|(_, _, place)| place.port >= ports)
+            .map(|(handle, ..)| handle)
+            .collect();
+        for handle in gone {
+            self.table.remove_handle(handle);
+        }
+    }
+}
+
+impl EtherSwitch {
+    #[inline]
+    fn learn(&mut self, source: MacAddr, place: Place) {
+        if let Some(known) = self.table.get_mut(source.0) {
+            *known = place;
+        } else if self.table.len() < MOST_ADDRESSES {
+            // A refusal, beyond 2^32 entries, means that it is not learnt either.
+            let _ = self.table.insert(source.0, place);
+        }
+    }
+
+    /// The port of an address, if one was learnt and is not too old.
+    #[inline]
+    fn find(&mut self, destination: MacAddr, now: Timestamp) -> Option<usize> {
+        if destination.is_group() {
+            return None;
+        }
+        let handle = self.table.find(destination.0)?;
+        let place = *self.table.value(handle)?;
+        if now < place.seen + self.timeout {
+            return Some(place.port);
+        }
+        self.table.remove_handle(handle);
+        None
+    }
+}
+
+/// Sends a packet to all outputs but the one of the number `port`, the last output first.
+fn broadcast(cx: &mut Context, port: usize, packet: Packet) {
+    let Some(last) = (0..cx.outputs()).find(|output| *output != port) else {
+        return cx.drop(packet, "no_other_port");
+    };
+    for output in (last + 1..cx.outputs()).rev().filter(|output| *output != port) {
+        if let Some(copy) = cx.duplicate(&packet) {
+            cx.send(output, copy);
+        }
+    }
+    cx.send(last, packet);
+}
+
+fn whole_seconds(span: Timestamp) -> Timestamp {
+    Timestamp::from_parts(span.seconds().max(0), 0)
+}

@@ -1,0 +1,139 @@
+//! `EtherVLANEncap`: puts an Ethernet header with a VLAN tag in front.
+
+use element::arguments::Word;
+use element::prelude::*;
+use packet::{EtherType, MacAddr};
+
+use super::header::{LENGTH, TAGGED_LENGTH, ethernet, prepend};
+use super::vlan::{Identifier, Native, Priority, Tag};
+
+/// Puts an Ethernet header with an 802.1Q tag in front of each packet.
+///
+/// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and VLAN_PCP
+/// are its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that can't grow is dropped as
+/// `too_large`.
+/// ```click
+/// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
+///     -> c :: Classifier(0/020202020202 6/010101010101 12/810000050800, -);
+/// c[0] -> right :: Counter -> StripEtherVLANHeader -> stripped :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// e.vlan_tci = 5
+/// e.ethertype = 2048
+/// right.byte_count = 128
+/// stripped.byte_count = 92
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "EtherVLANEncap",
+    aliases = "EtherVlanEncap",
+    group = "ethernet",
+    commutes,
+    see = "VLANEncap, StripEtherVLANHeader, SetVLANAnno, EtherEncap, ARPQuerier"
+)]
+pub struct EtherVLANEncapArgs {
+    /// The type of what is in the frame.
+    #[arg(position)]
+    ethertype: u16,
+    /// The source address.
+    #[arg(position)]
+    src: MacAddr,
+    /// The destination address.
+    #[arg(position)]
+    dst: MacAddr,
+    /// The tag control information, or ANNO.
+    #[arg(position)]
+    vlan_tci: Option<Word>,
+    /// The priority.
+    #[arg(position, default = "0")]
+    vlan_pcp: Priority,
+    /// The VLAN.
+    #[arg(default = "0")]
+    vlan_id: Identifier,
+    /// The VLAN whose packets get no tag; -1 for none.
+    #[arg(default = "0")]
+    native_vlan: Native,
+}
+
+/// The element.
+pub struct EtherVLANEncap {
+    kind: EtherType,
+    source: MacAddr,
+    destination: MacAddr,
+    tag: Tag,
+}
+
+impl Filter for EtherVLANEncap {
+    type Args = EtherVLANEncapArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("config", "The configuration.", |encap| {
+            let EtherVLANEncap { kind, source, destination, tag } = encap;
+            format!("{}, {source}, {destination}, {}", kind.0, tag.config())
+        }),
+        Handler::read("src", "The source address.", |encap| encap.source.to_string()),
+        Handler::write("src", "Sets the source address.", |encap, cx, value| {
+            encap.source = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("dst", "The destination address.", |encap| encap.destination.to_string()),
+        Handler::write("dst", "Sets the destination address.", |encap, cx, value| {
+            encap.destination = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("ethertype", "The type.", |encap| encap.kind.0.to_string()),
+        Handler::write("ethertype", "Sets the type.", |encap, cx, value| {
+            encap.kind = EtherType(cx.argument(value)?);
+            Ok(())
+        }),
+        Handler::read("vlan_tci", "The tag control information, or ANNO.", |encap| encap.tag.control_text()),
+        Handler::write("vlan_tci", "Sets the tag control information, or ANNO.", |encap, cx, value| {
+            encap.tag.set_control(cx, value)
+        }),
+        Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier().to_string()),
+        Handler::write("vlan_id", "Sets the VLAN.", |encap, cx, value| encap.tag.set_identifier(cx, value)),
+        Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority().to_string()),
+        Handler::write("vlan_pcp", "Sets the priority.", |encap, cx, value| {
+            encap.tag.set_priority(cx, value)
+        }),
+        Handler::read("native_vlan", "The VLAN without tags.", |encap| encap.tag.native_text()),
+        Handler::write("native_vlan", "Sets the VLAN without tags.", |encap, cx, value| {
+            encap.tag.set_native(cx, value)
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: EtherVLANEncapArgs, setup: &mut Setup) -> Result<EtherVLANEncap, SetupError> {
+        let EtherVLANEncapArgs { vlan_tci, vlan_pcp, vlan_id, native_vlan, .. } = args;
+        let tag = Tag::new(vlan_tci.as_ref(), vlan_pcp, vlan_id, native_vlan, setup)?;
+        let (kind, source, destination) = (EtherType(args.ethertype), args.src, args.dst);
+        Ok(EtherVLANEncap { kind, source, destination, tag })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let done = match self.tag.of(&packet) {
+            None => prepend(&mut packet, &ethernet(self.destination, self.source, self.kind)),
+            Some(control) => prepend(&mut packet, &self.tagged(control)),
+        };
+        match done {
+            Some(()) => Verdict::Pass(packet),
+            None => Verdict::Drop(packet, "too_large"),
+        }
+    }
+}
+
+impl EtherVLANEncap {
+    /// The header with a tag.
+    #[inline]
+    fn tagged(&self, control: u16) -> [u8; TAGGED_LENGTH] {
+        let mut header = [0; TAGGED_LENGTH];
+        if let Some(front) = header.first_chunk_mut::<LENGTH>() {
+            *front = ethernet(self.destination, self.source, EtherType::VLAN);
+        }
+        let [.., a, b, c, d] = &mut header;
+        ([*a, *b], [*c, *d]) = (control.to_be_bytes(), self.kind.0.to_be_bytes());
+        header
+    }
+}

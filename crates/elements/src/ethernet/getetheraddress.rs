@@ -1,0 +1,63 @@
+//! `GetEtherAddress`: copies an address into an annotation.
+
+use element::arguments::{Annotation, Word};
+use element::prelude::*;
+
+use super::header::address_offset;
+
+/// Copies the Ethernet address at byte OFFSET of each packet into the annotation ANNO.
+///
+/// OFFSET may be `src` or `dst` for the addresses of a frame. Packets that are too short go to output 1, or are dropped
+/// as `too_short`.
+/// ```click
+/// InfiniteSource(DATA \<010203040506 0a0b0c0d0e0f>, LIMIT 2, STOP true) -> GetEtherAddress(0, src)
+///     -> StoreEtherAddress(OFFSET dst, ANNO 0) -> c :: Classifier(0/0a0b0c0d0e0f, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "GetEtherAddress",
+    group = "ethernet",
+    ports = "1/1-2",
+    commutes,
+    see = "StoreEtherAddress, EtherEncap"
+)]
+pub struct GetEtherAddressArgs {
+    /// The first of the six annotation bytes that are set.
+    #[arg(position)]
+    anno: Annotation<6>,
+    /// Where the address is.
+    #[arg(position)]
+    offset: Word,
+}
+
+/// The element.
+pub struct GetEtherAddress {
+    annotation: usize,
+    offset: usize,
+}
+
+impl Filter for GetEtherAddress {
+    type Args = GetEtherAddressArgs;
+    const LIVE: bool = true;
+
+    fn new(args: GetEtherAddressArgs, setup: &mut Setup) -> Result<GetEtherAddress, SetupError> {
+        Ok(GetEtherAddress { annotation: args.anno.0, offset: address_offset(&args.offset, setup)? })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let found = packet.data().get(self.offset..).and_then(|rest| rest.first_chunk::<6>()).copied();
+        let Some(address) = found else { return Verdict::Divert(packet, "too_short") };
+        let place = packet.annotations_mut().get_mut(self.annotation..);
+        if let Some(place) = place.and_then(|rest| rest.first_chunk_mut()) {
+            *place = address;
+        }
+        Verdict::Pass(packet)
+    }
+}

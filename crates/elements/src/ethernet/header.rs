@@ -1,0 +1,54 @@
+//! Ethernet headers in front of packets: what several elements of this group share.
+
+use element::arguments::Word;
+use element::prelude::*;
+use packet::{EtherType, EthernetViewMut, MacAddr};
+
+/// The length of an Ethernet header.
+pub(super) const LENGTH: usize = 14;
+/// The length of an Ethernet header with a VLAN tag.
+pub(super) const TAGGED_LENGTH: usize = 18;
+
+/// The bytes of an Ethernet header.
+pub(super) fn ethernet(destination: MacAddr, source: MacAddr, kind: EtherType) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    if let Some(mut view) = EthernetViewMut::new(&mut bytes) {
+        view.set_destination(destination);
+        view.set_source(source);
+        view.set_ether_type(kind);
+    }
+    bytes
+}
+
+/// Puts a header in front of a packet, as its link header; `None` if the packet would be larger than the largest.
+#[inline]
+pub(super) fn prepend<const LENGTH: usize>(packet: &mut Packet, header: &[u8; LENGTH]) -> Option<()> {
+    *packet.prepend(LENGTH)?.first_chunk_mut()? = *header;
+    packet.set_mac_header(0, LENGTH);
+    Some(())
+}
+
+/// The Ethernet addresses at the front of a packet, destination first.
+#[inline]
+pub(super) fn addresses(bytes: &[u8]) -> Option<(MacAddr, MacAddr)> {
+    let (destination, rest) = bytes.split_first_chunk()?;
+    Some((MacAddr(*destination), MacAddr(*rest.first_chunk()?)))
+}
+
+/// The big-endian number in the two bytes at `at`.
+#[inline]
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
+}
+
+/// Where an address stands in a packet: `src`, `dst` (of an Ethernet header at the front) or a number of a byte.
+pub(super) fn address_offset(word: &Word, setup: &Setup) -> Result<usize, SetupError> {
+    match word.0.to_ascii_lowercase().as_str() {
+        "src" => Ok(6),
+        "dst" => Ok(0),
+        text => match u32::from_argument(text, setup) {
+            Ok(offset) if offset <= u32::MAX - 6 => Ok(offset as usize),
+            _ => Err(SetupError::new("type mismatch: bad OFFSET")),
+        },
+    }
+}

@@ -1,0 +1,94 @@
+//! `HostEtherFilter`: takes frames as a network card would.
+
+use element::prelude::*;
+use packet::{MacAddr, PacketType};
+
+use super::header::addresses;
+
+/// Passes Ethernet frames that a card with the address ETHER would take, and sets the packet type annotation.
+///
+/// The type becomes HOST, BROADCAST, MULTICAST or OTHERHOST by the destination address. With DROP_OTHER true frames for
+/// other hosts, and with DROP_OWN true frames from ETHER, go to output 1, or are dropped as `other_host` and `own`.
+///
+/// ## Differences
+/// A packet too short for the addresses goes to output 1, or is dropped as `too_short`; Click reads beyond its end.
+/// ```click
+/// InfiniteSource(DATA \<010203040506 0a0b0c0d0e0f 0800>, LIMIT 2, STOP true)
+///     -> a :: HostEtherFilter(1:2:3:4:5:6) -> b :: HostEtherFilter(1:1:1:1:1:1);
+/// b[0] -> mine :: Counter -> Discard;
+/// b[1] -> others :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.ether = 01-02-03-04-05-06
+/// mine.count = 0
+/// others.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "HostEtherFilter",
+    group = "ethernet",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "DropBroadcasts, SetPacketType"
+)]
+pub struct HostEtherFilterArgs {
+    /// The address.
+    #[arg(position)]
+    ether: MacAddr,
+    /// Whether frames from the address do not pass.
+    #[arg(position, default = "false")]
+    drop_own: bool,
+    /// Whether frames for other hosts do not pass.
+    #[arg(position, default = "true")]
+    drop_other: bool,
+    /// Where the Ethernet header starts.
+    #[arg(default = "0")]
+    offset: u32,
+}
+
+/// The element.
+pub struct HostEtherFilter {
+    args: HostEtherFilterArgs,
+}
+
+impl Filter for HostEtherFilter {
+    type Args = HostEtherFilterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("ether", "The address.", |filter| filter.args.ether.to_string()),
+        Handler::write("ether", "Sets the address.", |filter, cx, value| {
+            filter.args.ether = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: HostEtherFilterArgs, _: &mut Setup) -> Result<HostEtherFilter, SetupError> {
+        Ok(HostEtherFilter { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let frame = packet.data().get(self.args.offset as usize..);
+        let Some((destination, source)) = frame.and_then(addresses) else {
+            return Verdict::Divert(packet, "too_short");
+        };
+        if self.args.drop_own && source == self.args.ether {
+            return Verdict::Divert(packet, "own");
+        }
+        let kind = if destination == self.args.ether {
+            PacketType::Host
+        } else if destination.is_broadcast() {
+            PacketType::Broadcast
+        } else if destination.is_group() {
+            PacketType::Multicast
+        } else {
+            PacketType::OtherHost
+        };
+        packet.set_packet_type(kind);
+        if kind == PacketType::OtherHost && self.args.drop_other {
+            return Verdict::Divert(packet, "other_host");
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,76 @@
+//! `SetVLANAnno`: sets the VLAN annotation.
+
+use element::prelude::*;
+
+use super::vlan::{Control, Identifier, Native, Priority, Tag, set_annotation};
+
+/// Sets the VLAN_TCI annotation of each packet.
+///
+/// VLAN_TCI is the whole tag control information; VLAN_ID and VLAN_PCP are its parts.
+/// ```click
+/// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> s :: SetVLANAnno(2, 1)
+///     -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, ANNO) -> c :: Classifier(12/81002002, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// s.vlan_tci = 8194
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "SetVLANAnno",
+    aliases = "SetVlanAnno",
+    group = "ethernet",
+    commutes,
+    see = "EtherVLANEncap, VLANEncap"
+)]
+pub struct SetVLANAnnoArgs {
+    /// The tag control information.
+    #[arg(position)]
+    vlan_tci: Option<Control>,
+    /// The priority.
+    #[arg(position, default = "0")]
+    vlan_pcp: Priority,
+    /// The VLAN.
+    #[arg(default = "0")]
+    vlan_id: Identifier,
+}
+
+/// The element.
+pub struct SetVLANAnno {
+    tag: Tag,
+}
+
+impl Filter for SetVLANAnno {
+    type Args = SetVLANAnnoArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("config", "The configuration.", |set| set.tag.fixed_config()),
+        Handler::read("vlan_tci", "The tag control information.", |set| set.tag.control.to_string()),
+        Handler::write("vlan_tci", "Sets the tag control information.", |set, cx, value| {
+            set.tag.control = cx.argument::<Control>(value)?.0 as u16;
+            Ok(())
+        }),
+        Handler::read("vlan_id", "The VLAN.", |set| set.tag.identifier().to_string()),
+        Handler::write("vlan_id", "Sets the VLAN.", |set, cx, value| set.tag.set_identifier(cx, value)),
+        Handler::read("vlan_pcp", "The priority.", |set| set.tag.priority().to_string()),
+        Handler::write("vlan_pcp", "Sets the priority.", |set, cx, value| set.tag.set_priority(cx, value)),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: SetVLANAnnoArgs, setup: &mut Setup) -> Result<SetVLANAnno, SetupError> {
+        let SetVLANAnnoArgs { vlan_tci, vlan_pcp, vlan_id } = args;
+        let mut tag = Tag::new(None, vlan_pcp, vlan_id, Native::NONE, setup)?;
+        if let Some(control) = vlan_tci {
+            tag.control = tag.control & 0xe000 | control.0 as u16;
+        }
+        Ok(SetVLANAnno { tag })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        set_annotation(&mut packet, self.tag.control);
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,88 @@
+//! `StoreEtherAddress`: writes an address into packets.
+
+use element::arguments::{Annotation, Word};
+use element::prelude::*;
+use packet::MacAddr;
+
+use super::header::address_offset;
+
+/// Writes the Ethernet address ADDR into each packet, from byte OFFSET on.
+///
+/// OFFSET may be `src` or `dst` for the addresses of a frame. With ANNO instead of ADDR the address is taken from that
+/// annotation. Packets that are too short go to output 1, or are dropped as `too_short`.
+/// ```click
+/// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> s :: StoreEtherAddress(1:2:3:4:5:6, src)
+///     -> c :: Classifier(6/010203040506, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// s.addr = 01-02-03-04-05-06
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StoreEtherAddress",
+    group = "ethernet",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "EtherEncap, GetEtherAddress"
+)]
+pub struct StoreEtherAddressArgs {
+    /// The address.
+    #[arg(position)]
+    addr: Option<MacAddr>,
+    /// Where it is written.
+    #[arg(position)]
+    offset: Word,
+    /// The annotation that holds the address.
+    anno: Option<Annotation<6>>,
+}
+
+/// The element.
+pub struct StoreEtherAddress {
+    address: MacAddr,
+    annotation: Option<usize>,
+    offset: usize,
+}
+
+impl Filter for StoreEtherAddress {
+    type Args = StoreEtherAddressArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("addr", "The address.", |store| store.address.to_string()),
+        Handler::write("addr", "Sets the address.", |store, cx, value| {
+            store.address = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: StoreEtherAddressArgs, setup: &mut Setup) -> Result<StoreEtherAddress, SetupError> {
+        if args.addr.is_some() == args.anno.is_some() {
+            return Err(SetupError::new("must specify exactly one of ADDR/ANNO"));
+        }
+        let offset = address_offset(&args.offset, setup)?;
+        let annotation = args.anno.map(|place| place.0);
+        Ok(StoreEtherAddress { address: args.addr.unwrap_or_default(), annotation, offset })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let address = match self.annotation {
+            None => self.address.0,
+            Some(place) => {
+                let bytes = packet.annotations().get(place..).and_then(|rest| rest.first_chunk());
+                bytes.copied().unwrap_or_default()
+            }
+        };
+        if self.offset + address.len() > packet.len() {
+            return Verdict::Divert(packet, "too_short");
+        }
+        let place = packet.data_mut().get_mut(self.offset..).and_then(|rest| rest.first_chunk_mut());
+        if let Some(place) = place {
+            *place = address;
+        }
+        Verdict::Pass(packet)
+    }
+}

@@ -1,0 +1,70 @@
+//! `StripEtherVLANHeader`: removes the Ethernet header and its VLAN tag.
+
+use element::prelude::*;
+use packet::EtherType;
+
+use super::header::{LENGTH, TAGGED_LENGTH, number};
+use super::vlan::set_annotation;
+
+/// Removes the Ethernet header of each packet, with its 802.1Q tag if it has one, and sets the VLAN_TCI annotation.
+///
+/// Packets without a tag belong to the VLAN NATIVE_VLAN. If that is negative they go to output 1, or are dropped as
+/// `no_tag`.
+/// ```click
+/// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
+///     -> StripEtherVLANHeader(-1) -> VLANEncap(ANNO) -> tagged :: Counter -> Discard;
+/// ```
+/// ```expect
+/// tagged.count = 2
+/// tagged.byte_count = 100
+/// ```
+#[derive(Args)]
+#[element(
+    name = "StripEtherVLANHeader",
+    aliases = "StripEtherVlanHeader",
+    group = "ethernet",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "EtherVLANEncap, VLANDecap, Strip"
+)]
+pub struct StripEtherVLANHeaderArgs {
+    /// The VLAN of packets without a tag; a negative one is none.
+    #[arg(position, default = "0")]
+    native_vlan: i32,
+}
+
+/// The element.
+pub struct StripEtherVLANHeader {
+    native: Option<u16>,
+}
+
+impl Filter for StripEtherVLANHeader {
+    type Args = StripEtherVLANHeaderArgs;
+    const LIVE: bool = true;
+
+    fn new(args: StripEtherVLANHeaderArgs, _: &mut Setup) -> Result<StripEtherVLANHeader, SetupError> {
+        if args.native_vlan > 0xfff {
+            return Err(SetupError::new("bad NATIVE_VLAN"));
+        }
+        Ok(StripEtherVLANHeader { native: u16::try_from(args.native_vlan).ok() })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let announced = number(packet.data(), 12) == Some(EtherType::VLAN.0);
+        let control = if announced { number(packet.data(), 14) } else { None };
+        match (control, self.native) {
+            (Some(control), _) => {
+                set_annotation(&mut packet, control);
+                packet.strip(TAGGED_LENGTH);
+            }
+            (None, Some(native)) => {
+                set_annotation(&mut packet, native);
+                packet.strip(LENGTH);
+            }
+            (None, None) => return Verdict::Divert(packet, "no_tag"),
+        }
+        Verdict::Pass(packet)
+    }
+}

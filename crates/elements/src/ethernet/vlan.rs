@@ -1,0 +1,162 @@
+//! VLAN tags: arguments and annotations that several elements of this group share.
+
+use element::arguments::{Problem, Word};
+use element::prelude::*;
+use packet::annotation::VLAN_TCI;
+
+/// The bits of the VLAN identifier in the tag control information.
+pub(super) const IDENTIFIER: u16 = 0x0fff;
+/// The lowest bit of the priority.
+const PRIORITY_SHIFT: u32 = 13;
+
+/// An integer from `LOW` to `HIGH`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounded<const LOW: i32, const HIGH: i32>(pub i32);
+
+impl<const LOW: i32, const HIGH: i32> FromArgument for Bounded<LOW, HIGH> {
+    const KIND: &'static str = "integer";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Self, Problem> {
+        match i32::from_argument(text, setup)? {
+            value if value < LOW => Err(Problem::OutOfRange(LOW.to_string())),
+            value if value > HIGH => Err(Problem::OutOfRange(HIGH.to_string())),
+            value => Ok(Bounded(value)),
+        }
+    }
+}
+
+/// Tag control information as a number.
+pub(super) type Control = Bounded<0, 0xffff>;
+/// A priority.
+pub(super) type Priority = Bounded<0, 7>;
+/// A VLAN identifier.
+pub(super) type Identifier = Bounded<0, 0xfff>;
+/// A VLAN identifier, or -1 for none.
+pub(super) type Native = Bounded<-1, 0xfff>;
+
+impl Native {
+    /// No native VLAN.
+    pub(super) const NONE: Native = Bounded(-1);
+}
+
+/// Which tag packets get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    /// The tag control information; where the annotation says it, what it would be otherwise.
+    pub(super) control: u16,
+    /// Whether the annotation says it.
+    pub(super) annotated: bool,
+    /// The identifier of packets that get no tag.
+    pub(super) native: Option<u16>,
+}
+
+impl Tag {
+    /// From the arguments VLAN_TCI (a number or `ANNO`), VLAN_PCP, VLAN_ID and NATIVE_VLAN.
+    pub(super) fn new(
+        control: Option<&Word>,
+        priority: Priority,
+        identifier: Identifier,
+        native: Native,
+        setup: &Setup,
+    ) -> Result<Tag, SetupError> {
+        let mut tag = Tag {
+            control: combine(identifier.0, priority),
+            annotated: false,
+            native: u16::try_from(native.0).ok(),
+        };
+        match control {
+            Some(word) if word.0 == "ANNO" => tag.annotated = true,
+            Some(word) => {
+                let control = Control::from_argument(&word.0, setup);
+                let control = control.map_err(|problem| SetupError::argument("VLAN_TCI", problem))?;
+                tag.control = combine(control.0, priority);
+            }
+            None => {}
+        }
+        Ok(tag)
+    }
+
+    /// The tag for a packet; `None` if it gets none.
+    #[inline]
+    pub(super) fn of(&self, packet: &Packet) -> Option<u16> {
+        let control = if self.annotated { annotation(packet) } else { self.control };
+        (Some(control & IDENTIFIER) != self.native).then_some(control)
+    }
+
+    /// The arguments that mean this.
+    pub(super) fn config(&self) -> String {
+        let mut text = if self.annotated { "ANNO".to_string() } else { self.fixed_config() };
+        if self.native != Some(0) {
+            let native = self.native.map_or_else(|| "-1".to_string(), |native| native.to_string());
+            text.push_str(", NATIVE_VLAN ");
+            text.push_str(&native);
+        }
+        text
+    }
+
+    /// The arguments that mean the tag control information.
+    pub(super) fn fixed_config(&self) -> String {
+        format!("VLAN_ID {}, VLAN_PCP {}", self.identifier(), self.priority())
+    }
+
+    /// The tag control information as the handler `vlan_tci` shows it.
+    pub(super) fn control_text(&self) -> String {
+        if self.annotated { "ANNO".to_string() } else { self.control.to_string() }
+    }
+
+    /// The native VLAN as the handler `native_vlan` shows it.
+    pub(super) fn native_text(&self) -> String {
+        self.native.map_or_else(|| "-1".to_string(), |native| native.to_string())
+    }
+
+    pub(super) fn identifier(&self) -> u16 {
+        self.control & IDENTIFIER
+    }
+
+    pub(super) fn priority(&self) -> u16 {
+        self.control >> PRIORITY_SHIFT
+    }
+
+    /// Sets the tag control information, or with `ANNO` leaves it to the annotation.
+    pub(super) fn set_control(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        self.annotated = value.trim() == "ANNO";
+        if !self.annotated {
+            self.control = cx.argument::<Control>(value)?.0 as u16;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_identifier(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        let identifier: Identifier = cx.argument(value)?;
+        self.control = self.control & !IDENTIFIER | identifier.0 as u16;
+        Ok(())
+    }
+
+    pub(super) fn set_priority(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        let priority: Priority = cx.argument(value)?;
+        self.control = self.control & 0x1fff | (priority.0 as u16) << PRIORITY_SHIFT;
+        Ok(())
+    }
+
+    pub(super) fn set_native(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        let native: Native = cx.argument(value)?;
+        self.native = u16::try_from(native.0).ok();
+        Ok(())
+    }
+}
+
+fn combine(control: i32, priority: Priority) -> u16 {
+    control as u16 | (priority.0 as u16) << PRIORITY_SHIFT
+}
+
+/// The tag control information that the annotation holds.
+#[inline]
+pub(super) fn annotation(packet: &Packet) -> u16 {
+    u16::from_be(packet.annotation_u16(VLAN_TCI.offset.into()))
+}
+
+/// Sets the annotation.
+#[inline]
+pub(super) fn set_annotation(packet: &mut Packet, control: u16) {
+    packet.set_annotation_u16(VLAN_TCI.offset.into(), control.to_be());
+}

@@ -1,0 +1,63 @@
+//! `VLANDecap`: takes the VLAN tag out of frames.
+
+use element::prelude::*;
+use packet::EtherType;
+
+use super::header::{LENGTH, number};
+use super::vlan::set_annotation;
+
+/// Takes the 802.1Q tag out of each Ethernet frame that has one.
+///
+/// With ANNO true the VLAN_TCI annotation is set to the tag control information, or to 0 where there was no tag.
+/// ```click
+/// InfiniteSource(DATA \<020202020202 010101010101 8100 2005 0800 aabb>, LIMIT 2, STOP true) -> VLANDecap
+///     -> c :: Classifier(0/020202020202010101010101 12/0800aabb, -);
+/// c[0] -> right :: Counter -> VLANEncap(ANNO) -> tagged :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.byte_count = 32
+/// tagged.byte_count = 40
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "VLANDecap", group = "ethernet", commutes, see = "VLANEncap, StripEtherVLANHeader")]
+pub struct VLANDecapArgs {
+    /// Whether the annotation is set.
+    #[arg(position, default = "true")]
+    anno: bool,
+    /// The type that announces the tag.
+    #[arg(default = "0x8100")]
+    ethertype: u16,
+}
+
+/// The element.
+pub struct VLANDecap {
+    annotate: bool,
+    kind: EtherType,
+}
+
+impl Filter for VLANDecap {
+    type Args = VLANDecapArgs;
+
+    fn new(args: VLANDecapArgs, _: &mut Setup) -> Result<VLANDecap, SetupError> {
+        Ok(VLANDecap { annotate: args.anno, kind: EtherType(args.ethertype) })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let announced = number(packet.data(), 12) == Some(self.kind.0);
+        let control = if announced { number(packet.data(), 14) } else { None };
+        if control.is_some() {
+            if let Some(bytes) = packet.data_mut().first_chunk_mut::<16>() {
+                bytes.copy_within(..12, 4);
+            }
+            packet.strip(4);
+        }
+        packet.set_mac_header(0, LENGTH);
+        if self.annotate {
+            set_annotation(&mut packet, control.unwrap_or(0));
+        }
+        Verdict::Pass(packet)
+    }
+}
