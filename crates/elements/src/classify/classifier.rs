@@ -5,6 +5,7 @@ use element::prelude::*;
 use element::{Message, text};
 
 use super::headers::Headers;
+use super::listing::listing;
 use super::pattern::pattern_rules;
 use super::program::{Layout, Program};
 use super::split::{split, warn_of_unused_outputs};
@@ -49,6 +50,11 @@ pub struct Classifier {
 
 impl Element for Classifier {
     type Args = ClassifierArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[Handler::read(
+        "program",
+        "The patterns as a sequence of tests of four bytes each.",
+        |classifier| listing(classifier.program.rules(), Layout::Bytes),
+    )];
     const LIVE: bool = true;
 
     fn new(args: ClassifierArgs, setup: &mut Setup) -> Result<Classifier, SetupError> {

@@ -102,7 +102,7 @@ impl Test {
     /// mask, any of those bits set means yes; while `value + 1` starts with ones, any of them clear means no.
     ///
     /// Click decides in these steps, and a packet that ends in the middle of the word passes or fails by them.
-    fn steps(&self) -> impl Iterator<Item = (u32, bool)> {
+    pub(super) fn steps(&self) -> impl Iterator<Item = (u32, bool)> {
         let (mut mask, mut value) = (self.mask, self.value);
         core::iter::from_fn(move || {
             if value >= mask {

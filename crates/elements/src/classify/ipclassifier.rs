@@ -6,6 +6,7 @@ use element::{HandlerKind, text};
 
 use super::filter::classifier_rules;
 use super::ipfilter::ip_headers;
+use super::listing::listing;
 use super::program::{Layout, Program};
 use super::split::{ElementNames, report, split, warn_of_unused_outputs};
 
@@ -80,6 +81,11 @@ impl IPClassifier {
 
 impl Element for IPClassifier {
     type Args = IPClassifierArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[Handler::read(
+        "program",
+        "The expressions as a sequence of tests of four bytes each.",
+        |classifier| listing(classifier.program.rules(), Layout::Ip),
+    )];
     const LIVE: bool = true;
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {

@@ -6,6 +6,7 @@ use element::text;
 
 use super::filter::filter_rules;
 use super::headers::Headers;
+use super::listing::listing;
 use super::program::{Layout, Program};
 use super::split::{ElementNames, report, split};
 
@@ -49,6 +50,10 @@ pub struct IPFilter {
 
 impl Element for IPFilter {
     type Args = IPFilterArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("program", "The rules as a sequence of tests of four bytes each.", |filter| {
+            listing(filter.program.rules(), Layout::Ip)
+        })];
     const LIVE: bool = true;
 
     fn new(args: IPFilterArgs, setup: &mut Setup) -> Result<IPFilter, SetupError> {

@@ -84,6 +84,7 @@ const PROTOCOLS: &[(&str, u32)] = &[
     ("gre", 47),
     ("icmp", 1),
     ("igmp", 2),
+    ("ip", 0),
     ("ipip", 4),
     ("ipv6", 41),
     ("ipv6-icmp", 58),
