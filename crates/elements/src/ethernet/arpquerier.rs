@@ -27,8 +27,8 @@ use super::vlan::{annotation, set_annotation};
 /// `ARPTable` describes the table, its capacities and handlers.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> GetIPAddress(16) -> SetIPAddress(1.0.0.2)
-///     -> a :: ARPQuerier(1.0.0.1/24, 2:2:2:2:2:2) -> c :: Classifier(0/030303030303 6/020202020202 12/0800, -);
-/// a[1] -> ARPResponder(1.0.0.2 3:3:3:3:3:3) -> [1]a;
+///     -> a :: ARPQuerier(1.0.0.1/24, 2:2:2:2:2:2) -> c :: Classifier(0/040404040404 6/020202020202 12/0800, -);
+/// a[1] -> ARPResponder(1.0.0.2 4:4:4:4:4:4) -> [1]a;
 /// c[0] -> right :: Counter -> Discard;
 /// c[1] -> wrong :: Counter -> Discard;
 /// ```

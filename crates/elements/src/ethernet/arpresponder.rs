@@ -22,8 +22,8 @@ use super::vlan::{annotation, set_annotation};
 /// ```click
 /// InfiniteSource(DATA \<ffffffffffff 020202020202 0806 0001 0800 06 04 0001
 ///                       020202020202 01000001 000000000000 01000002>, LIMIT 2, STOP true)
-///     -> r :: ARPResponder(1.0.0.0/24 3:3:3:3:3:3)
-///     -> c :: Classifier(0/020202020202 6/030303030303 20/0002 22/030303030303 28/01000002, -);
+///     -> r :: ARPResponder(1.0.0.0/24 4:4:4:4:4:4)
+///     -> c :: Classifier(0/020202020202 6/040404040404 20/0002 22/040404040404 28/01000002, -);
 /// r[1] -> other :: Counter -> Discard;
 /// c[0] -> right :: Counter -> Discard;
 /// c[1] -> wrong :: Counter -> Discard;

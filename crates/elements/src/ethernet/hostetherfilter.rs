@@ -13,13 +13,13 @@ use super::header::addresses;
 /// ## Differences
 /// A packet too short for the addresses goes to output 1, or is dropped as `too_short`; Click reads beyond its end.
 /// ```click
-/// InfiniteSource(DATA \<010203040506 0a0b0c0d0e0f 0800>, LIMIT 2, STOP true)
-///     -> a :: HostEtherFilter(1:2:3:4:5:6) -> b :: HostEtherFilter(1:1:1:1:1:1);
+/// InfiniteSource(DATA \<020203040506 0a0b0c0d0e0f 0800>, LIMIT 2, STOP true)
+///     -> a :: HostEtherFilter(2:2:3:4:5:6) -> b :: HostEtherFilter(2:1:1:1:1:1);
 /// b[0] -> mine :: Counter -> Discard;
 /// b[1] -> others :: Counter -> Discard;
 /// ```
 /// ```expect
-/// a.ether = 01-02-03-04-05-06
+/// a.ether = 02-02-03-04-05-06
 /// mine.count = 0
 /// others.count = 2
 /// ```

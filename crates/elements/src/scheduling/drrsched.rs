@@ -3,11 +3,10 @@
 use element::prelude::*;
 use element::{Direction, Signal};
 
-/// Answers pulls from its inputs in turn so that each gets the same number of bytes: deficit round robin (Shreedhar
-/// and Varghese, 1995).
+/// Answers pulls from its inputs in turn so that each gets the same number of bytes.
 ///
-/// Every round gives an input QUANTUM bytes more to send; it sends packets while they are no longer than what it has
-/// saved. A packet that must wait is kept here. An input that is empty loses its savings. It listens to its inputs for
+/// It is deficit round robin (Shreedhar and Varghese, 1995): every round gives an input QUANTUM bytes more to send; it
+/// sends packets while they are no longer than what it has saved. A packet that must wait is kept here. An input that is empty loses its savings. It listens to its inputs for
 /// notification and notifies downstream.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 8, STOP true) -> [0] s :: DRRSched(200);
