@@ -7,20 +7,29 @@ mod idle;
 mod infinitesource;
 mod null;
 mod production;
+mod randomsource;
 mod ratedsource;
+mod timedsink;
+mod timedsource;
 
 pub use discard::Discard;
 pub use idle::Idle;
 pub use infinitesource::InfiniteSource;
 pub use null::Null;
 pub(crate) use production::MOST_AT_ONCE;
+pub use randomsource::RandomSource;
 pub use ratedsource::RatedSource;
+pub use timedsink::TimedSink;
+pub use timedsource::TimedSource;
 
 /// The classes of this group, in the order of the reference.
 pub static CLASSES: &[Class] = &[
     Class::of::<InfiniteSource>(),
     Class::of::<RatedSource>(),
+    Class::of::<TimedSource>(),
+    Class::of::<RandomSource>(),
     Class::of::<Discard>(),
+    Class::of::<TimedSink>(),
     Class::of::<Idle>(),
     Class::of::<Null>(),
 ];

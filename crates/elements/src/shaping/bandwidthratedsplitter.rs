@@ -1,0 +1,53 @@
+//! `BandwidthRatedSplitter`: separates packets above a bandwidth.
+
+use element::arguments::Bandwidth;
+use element::prelude::*;
+
+use super::rated::{Meter, Octets};
+use super::ratedsplit::{Rated, RatedSplit};
+
+/// Sends packets of a bandwidth of at most RATE to output 0, and the others to output 1.
+///
+/// After a pause as many bytes may follow each other at once as come in BURST_DURATION (20 ms by default), or
+/// BURST_BYTES. Without output 1 the excess is dropped as `over_rate`.
+/// ```click
+/// InfiniteSource(LENGTH 1000, LIMIT 10, STOP true) -> s :: BandwidthRatedSplitter(1MBps, BURST_BYTES 4000);
+/// s[0] -> within :: Counter -> Discard;
+/// s[1] -> over :: Counter -> Discard;
+/// ```
+/// ```expect
+/// within.count = 5
+/// over.count = 5
+/// ```
+#[derive(Args)]
+#[element(
+    name = "BandwidthRatedSplitter",
+    group = "shaping",
+    ports = "1/1-2",
+    processing = "h/h",
+    see = "RatedSplitter, BandwidthMeter, BandwidthShaper, BandwidthRatedUnqueue"
+)]
+pub struct BandwidthRatedSplitterArgs {
+    /// Bandwidth of the packets.
+    #[arg(position)]
+    rate: Bandwidth,
+    /// How long the token bucket takes to fill.
+    burst_duration: Option<Timestamp>,
+    /// Bytes that may follow each other at once.
+    burst_bytes: Option<u32>,
+}
+
+/// The kind.
+pub struct ByBytes;
+
+impl Rated for ByBytes {
+    type Args = BandwidthRatedSplitterArgs;
+    type Measure = Octets;
+
+    fn meter(args: BandwidthRatedSplitterArgs) -> Result<Meter<Octets>, SetupError> {
+        Meter::new(args.rate, args.burst_duration, args.burst_bytes)
+    }
+}
+
+/// The element.
+pub type BandwidthRatedSplitter = RatedSplit<ByBytes>;

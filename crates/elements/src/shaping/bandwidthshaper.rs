@@ -1,0 +1,70 @@
+//! `BandwidthShaper`: lets packets be pulled at a bandwidth.
+
+use element::arguments::Bandwidth;
+use element::figures;
+use element::prelude::*;
+
+use super::gaprate::GapRate;
+
+/// Lets packets of a bandwidth of at most RATE be pulled, evenly spaced.
+/// ```click
+/// InfiniteSource(LENGTH 1000) -> s :: BandwidthShaper(80kBps) -> TimedUnqueue(1ms) -> c :: Counter -> Discard;
+/// InfiniteSource -> TimedUnqueue(1s) -> Counter(COUNT_CALL 2 stop) -> Discard;
+/// ```
+/// ```expect
+/// s.rate = 640kbps
+/// c.byte_count = 80000
+/// ```
+#[derive(Args)]
+#[element(
+    name = "BandwidthShaper",
+    group = "shaping",
+    ports = "1/1-2",
+    processing = "l/l",
+    see = "Shaper, BandwidthRatedSplitter, BandwidthRatedUnqueue"
+)]
+pub struct BandwidthShaperArgs {
+    /// Bandwidth of the packets.
+    #[arg(position)]
+    rate: Bandwidth,
+}
+
+/// The element.
+pub struct BandwidthShaper {
+    rate: GapRate,
+}
+
+impl Element for BandwidthShaper {
+    type Args = BandwidthShaperArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("rate", "The bandwidth.", |shaper| figures::bandwidth(shaper.rate.rate())),
+        Handler::write("rate", "Sets the bandwidth.", |shaper, cx, value| {
+            let rate: Bandwidth =
+                cx.argument(value).map_err(|error| HandlerError::new(format!("RATE: {error}")))?;
+            shaper.rate.set_rate(rate.0 as u32, cx.now());
+            Ok(())
+        }),
+        Handler::read("config", "The bandwidth.", |shaper| figures::bandwidth(shaper.rate.rate())),
+        Handler::write("reset", "Forgets the packets before.", |shaper, _, _| {
+            shaper.rate.reset();
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: BandwidthShaperArgs, _: &mut Setup) -> Result<BandwidthShaper, SetupError> {
+        Ok(BandwidthShaper { rate: GapRate::new(args.rate.0 as u32) })
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let now = cx.now();
+        for _ in 0..most {
+            if !self.rate.is_due(now) {
+                return;
+            }
+            let Some(packet) = cx.pull_one(0) else { return };
+            self.rate.add(packet.len() as u32);
+            into.push(packet);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `DelayShaper`: lets packets be pulled after a delay.
+
+use element::prelude::*;
+use element::{Direction, Signal, figures};
+
+use crate::storing::postpone;
+
+/// Lets each packet be pulled when DELAY has passed since its time.
+///
+/// A packet that has no time gets that at which it was pulled from upstream. On output its time becomes the present. One
+/// packet is held; the others wait upstream. Whoever pulls is told when it is worth while.
+/// ```click
+/// RatedSource(RATE 100, LIMIT 10) -> q :: Queue -> d :: DelayShaper(250ms) -> Unqueue
+///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
+/// ```
+/// ```expect
+/// d.delay = 250ms
+/// c.count = 10
+/// ```
+#[derive(Args)]
+#[element(
+    name = "DelayShaper",
+    group = "shaping",
+    ports = "1/1",
+    processing = "l/l",
+    notifies = "empty",
+    see = "DelayUnqueue, BandwidthShaper"
+)]
+pub struct DelayShaperArgs {
+    /// The delay.
+    #[arg(position)]
+    delay: Timestamp,
+}
+
+/// The element.
+pub struct DelayShaper {
+    delay: Timestamp,
+    held: Option<Packet>,
+    upstream: Signal,
+}
+
+impl DelayShaper {
+    /// One pull.
+    fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
+        let packet = self.held.take().or_else(|| {
+            let mut packet = cx.pull_one(0)?;
+            postpone(cx, &mut packet, self.delay);
+            Some(packet)
+        });
+        let Some(mut packet) = packet else {
+            if !self.upstream.is_active() {
+                cx.set_signal(Direction::Empty, false);
+            }
+            return None;
+        };
+        if packet.timestamp() > now {
+            cx.set_timer_after(0, packet.timestamp() - now);
+            cx.set_signal(Direction::Empty, false);
+            self.held = Some(packet);
+            return None;
+        }
+        packet.set_timestamp(now);
+        Some(packet)
+    }
+}
+
+impl Element for DelayShaper {
+    type Args = DelayShaperArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("delay", "The delay.", |shaper| figures::interval(shaper.delay)),
+        Handler::write("delay", "Sets the delay.", |shaper, cx, value| {
+            let delay = cx.argument(value);
+            shaper.delay = delay.map_err(|_| HandlerError::new("delay must be a timestamp"))?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: DelayShaperArgs, _: &mut Setup) -> Result<DelayShaper, SetupError> {
+        Ok(DelayShaper { delay: args.delay, held: None, upstream: Signal::BUSY })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.upstream = cx.upstream_signal(0);
+        Ok(())
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let now = cx.now();
+        for _ in 0..most {
+            let Some(packet) = self.pull_one(cx, now) else { return };
+            into.push(packet);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.set_signal(Direction::Empty, true);
+    }
+
+    fn woken(&mut self, cx: &mut Context) {
+        // While a packet is held, the timer says when.
+        if self.held.is_none() {
+            cx.set_signal(Direction::Empty, true);
+        }
+    }
+
+    fn inherit(&mut self, old: &mut DelayShaper, _: &mut Context) {
+        self.held = old.held.take();
+    }
+}

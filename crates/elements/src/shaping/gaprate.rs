@@ -1,0 +1,122 @@
+//! Evenly spaced events: so many a second, none saved up from a pause.
+
+use element::prelude::*;
+
+/// Bits of fraction of a gap in microseconds.
+const SHIFT: u32 = 12;
+/// The highest rate, events a second.
+pub(crate) const MOST: u32 = 1_000_000 << SHIFT;
+
+/// Tells when the next event of a steady rate is due. Seconds begin with the wall clock's.
+#[derive(Clone, Copy, Debug)]
+pub struct GapRate {
+    rate: u32,
+    /// Microseconds between events, in fixed point.
+    gap: u32,
+    /// Events so far in this second; negative while an earlier second's excess is worked off.
+    count: i64,
+    second: Option<i64>,
+}
+
+impl GapRate {
+    /// For `rate` events a second; above [`MOST`] it is that.
+    pub fn new(rate: u32) -> GapRate {
+        let mut gap = GapRate { rate: 0, gap: 0, count: 0, second: None };
+        gap.assign(rate.min(MOST));
+        gap
+    }
+
+    fn assign(&mut self, rate: u32) {
+        self.rate = rate;
+        self.gap = MOST.checked_div(rate).unwrap_or(MOST + 1);
+    }
+
+    /// Events a second.
+    pub fn rate(&self) -> u32 {
+        self.rate
+    }
+
+    /// Changes the rate at time `now`.
+    pub fn set_rate(&mut self, rate: u32, now: Timestamp) {
+        let rate = rate.min(MOST);
+        if rate != self.rate {
+            self.assign(rate);
+            if self.second.is_some() && rate != 0 {
+                self.count = self.due(now);
+            }
+        }
+    }
+
+    /// Events that are due in the second of `now`.
+    #[inline]
+    fn due(&self, now: Timestamp) -> i64 {
+        i64::from((now.subsecond_nanos() / 1_000) << SHIFT) / i64::from(self.gap)
+    }
+
+    /// Whether an event is due at time `now`.
+    #[inline]
+    pub fn is_due(&mut self, now: Timestamp) -> bool {
+        let (due, second) = (self.due(now), now.seconds());
+        match self.second {
+            None => {
+                let gap = i64::from(self.gap);
+                let rest = i64::from((now.subsecond_nanos() / 1_000) << SHIFT) - due * gap;
+                self.second = Some(second);
+                self.count = due + i64::from(rest > gap / 2);
+            }
+            Some(last) if second > last => {
+                self.second = Some(second);
+                if self.count > 0 {
+                    self.count -= i64::from(self.rate);
+                }
+            }
+            Some(_) => {}
+        }
+        due >= self.count
+    }
+
+    /// Counts so many events.
+    #[inline]
+    pub fn add(&mut self, events: u32) {
+        self.count += i64::from(events);
+    }
+
+    /// Begins anew.
+    pub fn reset(&mut self) {
+        self.second = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_evenly_spaced() {
+        let mut rate = GapRate::new(1_000);
+        let start = Timestamp::from_parts(5, 0);
+        let mut times = Vec::new();
+        for micros in 0..3_000_000 {
+            let now = start + Timestamp::from_micros(micros);
+            if rate.is_due(now) {
+                rate.add(1);
+                times.push(micros);
+            }
+        }
+        assert_eq!(times.len(), 3_000);
+        assert!(times.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(1_000) <= 1));
+    }
+
+    #[test]
+    fn nothing_is_due_at_rate_zero() {
+        let mut rate = GapRate::new(0);
+        let mut events = 0;
+        for milli in 1..2_000 {
+            if rate.is_due(Timestamp::from_millis(milli)) {
+                rate.add(1);
+                events += 1;
+            }
+        }
+        assert!(events <= 3, "{events}");
+    }
+}

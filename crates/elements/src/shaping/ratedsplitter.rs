@@ -1,0 +1,52 @@
+//! `RatedSplitter`: separates packets above a rate.
+
+use element::prelude::*;
+
+use super::rated::{Meter, Packets};
+use super::ratedsplit::{Rated, RatedSplit};
+
+/// Sends at most RATE packets a second to output 0, and the others to output 1.
+///
+/// After a pause as many packets may follow each other at once as come in BURST_DURATION (20 ms by default), or
+/// BURST_SIZE. Without output 1 the excess is dropped as `over_rate`.
+/// ```click
+/// InfiniteSource(LIMIT 10, STOP true) -> s :: RatedSplitter(1000, BURST_SIZE 4);
+/// s[0] -> within :: Counter -> Discard;
+/// s[1] -> over :: Counter -> Discard;
+/// ```
+/// ```expect
+/// within.count = 4
+/// over.count = 6
+/// ```
+#[derive(Args)]
+#[element(
+    name = "RatedSplitter",
+    group = "shaping",
+    ports = "1/1-2",
+    processing = "h/h",
+    see = "BandwidthRatedSplitter, Meter, Shaper, RatedUnqueue"
+)]
+pub struct RatedSplitterArgs {
+    /// Packets a second.
+    #[arg(position)]
+    rate: u32,
+    /// How long the token bucket takes to fill.
+    burst_duration: Option<Timestamp>,
+    /// Packets that may follow each other at once.
+    burst_size: Option<u32>,
+}
+
+/// The kind.
+pub struct ByPackets;
+
+impl Rated for ByPackets {
+    type Args = RatedSplitterArgs;
+    type Measure = Packets;
+
+    fn meter(args: RatedSplitterArgs) -> Result<Meter<Packets>, SetupError> {
+        Meter::new(args.rate, args.burst_duration, args.burst_size)
+    }
+}
+
+/// The element.
+pub type RatedSplitter = RatedSplit<ByPackets>;

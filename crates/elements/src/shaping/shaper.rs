@@ -1,0 +1,72 @@
+//! `Shaper`: lets packets be pulled at a rate.
+
+use element::prelude::*;
+
+use super::gaprate::GapRate;
+
+/// Lets at most RATE packets a second be pulled, evenly spaced.
+///
+/// Pulls from output 1, if that exists, get a packet whenever output 0 would get none.
+/// ```click
+/// InfiniteSource -> s :: Shaper(100) -> TimedUnqueue(1ms) -> c :: Counter -> Discard;
+/// InfiniteSource -> TimedUnqueue(1s) -> Counter(COUNT_CALL 2 stop) -> Discard;
+/// ```
+/// ```expect
+/// s.rate = 100
+/// c.count = 100
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Shaper",
+    group = "shaping",
+    ports = "1/1-2",
+    processing = "l/l",
+    see = "BandwidthShaper, RatedSplitter, RatedUnqueue"
+)]
+pub struct ShaperArgs {
+    /// Packets a second.
+    #[arg(position)]
+    rate: u32,
+}
+
+/// The element.
+pub struct Shaper {
+    rate: GapRate,
+}
+
+impl Element for Shaper {
+    type Args = ShaperArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("rate", "Packets a second.", |shaper| shaper.rate.rate().to_string()),
+        Handler::write("rate", "Sets the packets a second.", |shaper, cx, value| {
+            let rate = cx.argument(value).map_err(|error| HandlerError::new(format!("RATE: {error}")))?;
+            shaper.rate.set_rate(rate, cx.now());
+            Ok(())
+        }),
+        Handler::read("config", "Packets a second.", |shaper| shaper.rate.rate().to_string()),
+        Handler::write("reset", "Forgets the packets before.", |shaper, _, _| {
+            shaper.rate.reset();
+            Ok(())
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: ShaperArgs, _: &mut Setup) -> Result<Shaper, SetupError> {
+        Ok(Shaper { rate: GapRate::new(args.rate) })
+    }
+
+    fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {
+        let now = cx.now();
+        for _ in 0..most {
+            let due = self.rate.is_due(now);
+            if due != (port == 0) {
+                return;
+            }
+            let Some(packet) = cx.pull_one(0) else { return };
+            into.push(packet);
+            if due {
+                self.rate.add(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `TimedSink`: pulls and drops a packet now and then.
+
+use element::figures;
+use element::prelude::*;
+
+/// Pulls a packet every INTERVAL and drops it; that counts as no loss.
+/// ```click
+/// source :: InfiniteSource(LIMIT 3, STOP true) -> t :: TimedSink(10ms);
+/// ```
+/// ```expect
+/// t.interval = 10ms
+/// source.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "TimedSink",
+    group = "sources",
+    ports = "1/0",
+    processing = "l/",
+    see = "Discard, TimedSource"
+)]
+pub struct TimedSinkArgs {
+    /// The time between packets.
+    #[arg(position, default = "500ms")]
+    interval: Timestamp,
+}
+
+/// The element.
+pub struct TimedSink {
+    interval: Timestamp,
+    /// When the timer comes, or last came.
+    next: Timestamp,
+}
+
+impl Element for TimedSink {
+    type Args = TimedSinkArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("interval", "The time between packets.", |sink| figures::interval(sink.interval)),
+        Handler::write("interval", "Sets the time between packets.", |sink, cx, value| {
+            let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
+            sink.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: TimedSinkArgs, _: &mut Setup) -> Result<TimedSink, SetupError> {
+        Ok(TimedSink { interval: args.interval, next: Timestamp::ZERO })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.next = cx.steady() + self.interval;
+        cx.set_timer(0, self.next);
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        drop(cx.pull_one(0));
+        self.next += self.interval;
+        cx.set_timer(0, self.next);
+    }
+}

@@ -1,0 +1,156 @@
+//! `TimedSource`: makes a packet now and then.
+
+use element::arguments::Bytes;
+use element::figures;
+use element::prelude::*;
+
+use super::production::{self, Quota};
+
+/// Makes a packet of DATA every INTERVAL, until there were LIMIT.
+///
+/// The first one comes an interval after the start. STOP true stops the driver an interval after the last one.
+/// ```click
+/// source :: TimedSource(INTERVAL 10ms, DATA \<00>, LIMIT 3, STOP true) -> counter :: Counter -> Discard;
+/// ```
+/// ```expect
+/// source.interval = 10ms
+/// counter.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "TimedSource",
+    group = "sources",
+    ports = "0/1",
+    processing = "/h",
+    see = "RatedSource, InfiniteSource, TimedSink"
+)]
+pub struct TimedSourceArgs {
+    /// The time between packets.
+    #[arg(position, default = "500ms")]
+    interval: Timestamp,
+    /// The bytes of each packet.
+    #[arg(position, default = "Random bullshit in a packet, at least 64 bytes long. Well, now it is.")]
+    data: Bytes,
+    /// Packets to make; negative for no end.
+    #[arg(default = "-1")]
+    limit: i32,
+    /// Whether it works.
+    #[arg(default = "true")]
+    active: bool,
+    /// Whether the driver stops after the last packet.
+    #[arg(default = "false")]
+    stop: bool,
+    /// Bytes of room in front of the data.
+    #[arg(default = "64")]
+    headroom: u32,
+}
+
+/// The element.
+pub struct TimedSource {
+    interval: Timestamp,
+    data: Vec<u8>,
+    headroom: u32,
+    quota: Quota,
+    active: bool,
+    stop: bool,
+    template: Option<Packet>,
+    /// When the timer comes, or last came.
+    next: Timestamp,
+}
+
+impl TimedSource {
+    fn make_template(&mut self, cx: &Context) -> Result<(), &'static str> {
+        let template = production::template(cx, &self.data, None, self.headroom as usize);
+        self.template = Some(template.ok_or("out of memory")?);
+        Ok(())
+    }
+
+    /// Goes on at once if it had stopped.
+    fn resume(&mut self, cx: &Context) {
+        if self.active && cx.timer(0).is_none() {
+            self.next = cx.steady();
+            cx.set_timer(0, self.next);
+        }
+    }
+}
+
+impl Element for TimedSource {
+    type Args = TimedSourceArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("data", "Bytes of each packet.", |source| {
+            String::from_utf8_lossy(&source.data).into_owned()
+        }),
+        Handler::write("data", "Sets the bytes of each packet.", |source, cx, value| {
+            source.data = value.as_bytes().to_vec();
+            source.make_template(cx).map_err(HandlerError::new)
+        }),
+        Handler::read("limit", "Packets to make.", |source| source.quota.limit.to_string()),
+        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+            let limit: i32 = cx.argument(value)?;
+            source.quota.limit = limit.into();
+            Ok(())
+        }),
+        Handler::read("interval", "The time between packets.", |source| figures::interval(source.interval)),
+        Handler::write("interval", "Sets the time between packets.", |source, cx, value| {
+            let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
+            source.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;
+            Ok(())
+        }),
+        Handler::read("active", "Whether it works.", |source| source.active.to_string()),
+        Handler::write("active", "Starts or stops it.", |source, cx, value| {
+            source.active = cx.argument(value).map_err(|_| HandlerError::new("bad active"))?;
+            source.resume(cx);
+            Ok(())
+        }),
+        Handler::read("count", "Packets made.", |source| source.quota.count.to_string()),
+        Handler::write("reset", "Starts counting anew.", |source, cx, _| {
+            source.quota.count = 0;
+            source.resume(cx);
+            Ok(())
+        }),
+        Handler::read("headroom", "Bytes of room in front of the data.", |source| {
+            source.headroom.to_string()
+        }),
+        Handler::write("headroom", "Sets the bytes of room in front of the data.", |source, cx, value| {
+            source.headroom = cx.argument(value).map_err(|_| HandlerError::new("bad headroom"))?;
+            source.make_template(cx).map_err(HandlerError::new)
+        }),
+    ];
+
+    fn new(args: TimedSourceArgs, _: &mut Setup) -> Result<TimedSource, SetupError> {
+        Ok(TimedSource {
+            interval: args.interval,
+            data: args.data.0,
+            headroom: args.headroom,
+            quota: Quota::new(args.limit.into()),
+            active: args.active,
+            stop: args.stop,
+            template: None,
+            next: Timestamp::ZERO,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.make_template(cx).map_err(SetupError::new)?;
+        if self.active {
+            self.next = cx.steady() + self.interval;
+            cx.set_timer(0, self.next);
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        if !self.active {
+        } else if !self.quota.is_used_up() {
+            if let Some(mut packet) = self.template.as_ref().and_then(|template| cx.duplicate(template)) {
+                packet.set_timestamp(cx.now());
+                cx.send(0, packet);
+            }
+            self.quota.count += 1;
+            self.next += self.interval;
+            cx.set_timer(0, self.next);
+        } else if self.stop {
+            cx.stop();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `DelayUnqueue`: pulls packets and pushes them on after a delay.
+
+use element::Signal;
+use element::figures;
+use element::prelude::*;
+
+use crate::sources::MOST_AT_ONCE;
+
+/// Pulls packets and pushes each on when DELAY has passed since its time.
+///
+/// A packet that has no time gets that at which it was pulled. Its time becomes the one at which it was due. One packet
+/// is held; the others wait upstream.
+/// ```click
+/// RatedSource(RATE 100, LIMIT 10) -> q :: Queue -> d :: DelayUnqueue(250ms) -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
+/// ```
+/// ```expect
+/// d.delay = 250ms
+/// c.count = 10
+/// ```
+#[derive(Args)]
+#[element(
+    name = "DelayUnqueue",
+    group = "storing",
+    ports = "1/1",
+    processing = "l/h",
+    task,
+    see = "DelayShaper, LinkUnqueue, Unqueue"
+)]
+pub struct DelayUnqueueArgs {
+    /// The delay.
+    #[arg(position)]
+    delay: Timestamp,
+}
+
+/// The element.
+pub struct DelayUnqueue {
+    delay: Timestamp,
+    held: Option<Packet>,
+    signal: Signal,
+}
+
+/// Gives a packet the time at which it is due.
+pub(crate) fn postpone(cx: &Context, packet: &mut Packet, delay: Timestamp) {
+    let time = packet.timestamp();
+    let time = if time.seconds() == 0 { cx.now() } else { time };
+    packet.set_timestamp(time + delay);
+}
+
+impl Element for DelayUnqueue {
+    type Args = DelayUnqueueArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("delay", "The delay.", |unqueue| figures::interval(unqueue.delay)),
+        Handler::write("delay", "Sets the delay.", |unqueue, cx, value| {
+            unqueue.delay = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: DelayUnqueueArgs, _: &mut Setup) -> Result<DelayUnqueue, SetupError> {
+        Ok(DelayUnqueue { delay: args.delay, held: None, signal: Signal::BUSY })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.signal = cx.upstream_signal(0);
+        cx.schedule();
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        let now = cx.now();
+        let mut moved = 0;
+        while moved < MOST_AT_ONCE {
+            let packet = self.held.take().or_else(|| {
+                let mut packet = cx.pull_one(0)?;
+                postpone(cx, &mut packet, self.delay);
+                Some(packet)
+            });
+            match packet {
+                Some(packet) if packet.timestamp() <= now => {
+                    cx.send(0, packet);
+                    moved += 1;
+                }
+                Some(packet) => {
+                    cx.set_timer_after(0, packet.timestamp() - now);
+                    self.held = Some(packet);
+                    return moved > 0;
+                }
+                None => break,
+            }
+        }
+        if moved == MOST_AT_ONCE || self.signal.is_active() {
+            cx.schedule();
+        }
+        moved > 0
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.schedule();
+    }
+
+    fn inherit(&mut self, old: &mut DelayUnqueue, _: &mut Context) {
+        self.held = old.held.take();
+    }
+}

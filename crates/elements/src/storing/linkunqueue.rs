@@ -1,0 +1,186 @@
+//! `LinkUnqueue`: a link of a latency and a bandwidth.
+
+use alloc::collections::VecDeque;
+use core::any::Any;
+
+use element::Signal;
+use element::arguments::Bandwidth;
+use element::figures;
+use element::prelude::*;
+
+use super::length::Length;
+
+/// The slowest link, bytes a second.
+const SLOWEST: u32 = 100;
+
+/// Pulls packets and pushes each on when a serial link of LATENCY and BANDWIDTH would have delivered it.
+///
+/// A packet's extra length annotation counts for its length, and its time becomes that of its delivery. Only packets
+/// for which there is room on the link are pulled.
+/// ```click
+/// InfiniteSource(LENGTH 1000, LIMIT 10) -> q :: Queue -> l :: LinkUnqueue(100ms, 80kbps)
+///   -> c :: Counter(COUNT_CALL 3 stop) -> Discard;
+/// ```
+/// ```expect
+/// l.latency = 100ms
+/// l.bandwidth = 10000
+/// c.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "LinkUnqueue",
+    group = "storing",
+    ports = "1/1",
+    processing = "l/h",
+    task,
+    see = "DelayUnqueue, BandwidthRatedUnqueue"
+)]
+pub struct LinkUnqueueArgs {
+    /// How long a packet travels.
+    #[arg(position)]
+    latency: Timestamp,
+    /// What the link carries.
+    #[arg(position)]
+    bandwidth: Bandwidth,
+}
+
+/// The element.
+pub struct LinkUnqueue {
+    latency: Timestamp,
+    bandwidth: u32,
+    /// Packets on the link, each with the time at which it leaves.
+    link: VecDeque<Packet>,
+    back_to_back: bool,
+    signal: Signal,
+    length: Length,
+}
+
+/// A bandwidth in the steps in which it is kept.
+fn check_bandwidth(bandwidth: Bandwidth) -> Result<u32, &'static str> {
+    let bandwidth = bandwidth.0 as u32;
+    if bandwidth < SLOWEST {
+        return Err("bandwidth too small, minimum 100Bps");
+    }
+    Ok(bandwidth / SLOWEST * SLOWEST)
+}
+
+impl LinkUnqueue {
+    /// Time that a packet takes up on the link.
+    fn occupation(&self, packet: &Packet) -> Timestamp {
+        let bytes = packet.len() as u64 + u64::from(packet.extra_length());
+        Timestamp::from_micros((bytes * 1_000_000 / u64::from(self.bandwidth.max(1))) as i64)
+    }
+
+    fn last(&self) -> Option<Timestamp> {
+        self.link.back().map(Packet::timestamp)
+    }
+
+    /// Takes packets as long as the link has room; whether any came.
+    fn fill(&mut self, cx: &mut Context, delayed: Timestamp) -> bool {
+        let mut worked = false;
+        while self.last().is_none_or(|last| last <= delayed) {
+            let Some(mut packet) = cx.pull_one(0) else {
+                self.back_to_back = false;
+                break;
+            };
+            let start = self.last().filter(|_| self.back_to_back).unwrap_or(delayed);
+            packet.set_timestamp(start + self.occupation(&packet));
+            self.link.push_back(packet);
+            self.back_to_back = true;
+            worked = true;
+            // A packet that takes no time leaves room for ever.
+            if self.link.len() >= crate::sources::MOST_AT_ONCE {
+                break;
+            }
+        }
+        worked
+    }
+
+    fn reset(&mut self, cx: &Context) {
+        self.link.clear();
+        self.length.set(0);
+        cx.clear_timer(0);
+        cx.schedule();
+    }
+}
+
+impl Element for LinkUnqueue {
+    type Args = LinkUnqueueArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("latency", "How long a packet travels.", |link| figures::interval(link.latency)),
+        Handler::write("latency", "Sets the latency, and drops all packets.", |link, cx, value| {
+            let latency = cx.argument(value);
+            link.latency = latency.map_err(|_| HandlerError::new("latency must be a timestamp"))?;
+            link.reset(cx);
+            Ok(())
+        }),
+        Handler::read("bandwidth", "What the link carries, bytes a second.", |link| {
+            link.bandwidth.to_string()
+        }),
+        Handler::write("bandwidth", "Sets the bandwidth, and drops all packets.", |link, cx, value| {
+            let bandwidth = cx.argument(value).map_err(|_| HandlerError::new("invalid bandwidth"))?;
+            link.bandwidth = check_bandwidth(bandwidth).map_err(HandlerError::new)?;
+            link.reset(cx);
+            Ok(())
+        }),
+        Handler::read("size", "Packets on the link.", |link| link.link.len().to_string()),
+        Handler::write("reset", "Drops all packets.", |link, cx, _| {
+            link.reset(cx);
+            Ok(())
+        }),
+    ];
+
+    fn new(args: LinkUnqueueArgs, _: &mut Setup) -> Result<LinkUnqueue, SetupError> {
+        Ok(LinkUnqueue {
+            latency: args.latency,
+            bandwidth: check_bandwidth(args.bandwidth).map_err(SetupError::new)?,
+            link: VecDeque::new(),
+            back_to_back: false,
+            signal: Signal::BUSY,
+            length: Length::default(),
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.signal = cx.upstream_signal(0);
+        cx.schedule();
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        let now = cx.now();
+        let mut worked = self.fill(cx, now + self.latency);
+        while self.link.front().is_some_and(|packet| packet.timestamp() <= now) {
+            if let Some(packet) = self.link.pop_front() {
+                cx.send(0, packet);
+            }
+            worked = true;
+        }
+        self.length.set(self.link.len());
+        if let (Some(first), Some(last)) = (self.link.front().map(Packet::timestamp), self.last()) {
+            let room = last - self.latency;
+            let next = if self.signal.is_active() { first.min(room) } else { first };
+            if next <= now {
+                cx.schedule();
+            } else {
+                cx.set_timer_after(0, next - now);
+            }
+        } else if self.signal.is_active() {
+            cx.schedule();
+        }
+        worked
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.schedule();
+    }
+
+    fn inherit(&mut self, old: &mut LinkUnqueue, _: &mut Context) {
+        core::mem::swap(&mut self.link, &mut old.link);
+        self.length.set(self.link.len());
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        Some(Rc::new(self.length.clone()))
+    }
+}

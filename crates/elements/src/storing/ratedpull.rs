@@ -1,0 +1,102 @@
+//! `RatedUnqueue` and `BandwidthRatedUnqueue` but for their arguments.
+
+use element::Signal;
+use element::prelude::*;
+
+use crate::shaping::rated::{Measure, Meter};
+
+/// What tells the two apart.
+pub trait Rated: 'static {
+    /// The arguments.
+    type Args: Args;
+    /// What counts.
+    type Measure: Measure;
+
+    /// The token bucket that the arguments describe.
+    fn meter(args: Self::Args) -> Result<Meter<Self::Measure>, SetupError>;
+}
+
+/// Pulls packets at a rate and pushes them on.
+pub struct RatedPull<R: Rated> {
+    meter: Meter<R::Measure>,
+    active: bool,
+    signal: Signal,
+    runs: u64,
+    pushes: u64,
+    failed: u64,
+    empty: u64,
+}
+
+impl<R: Rated> Element for RatedPull<R> {
+    type Args = R::Args;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("calls", "How often its task ran, and what came of it.", |rated| {
+            format!(
+                "{} calls to run_task()\n{} empty runs\n{} pushes\n{} failed pulls\n",
+                rated.runs, rated.empty, rated.pushes, rated.failed
+            )
+        }),
+        Handler::read("rate", "The rate.", |rated| rated.meter.text()),
+        Handler::write("rate", "Sets the rate.", |rated, cx, value| rated.meter.write(cx, value)),
+        Handler::read("active", "Whether it works.", |rated| rated.active.to_string()),
+        Handler::write("active", "Starts or stops it.", |rated, cx, value| {
+            rated.active = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("config", "The rate.", |rated| rated.meter.text()),
+    ];
+
+    const LIVE: bool = true;
+
+    fn new(args: R::Args, _: &mut Setup) -> Result<RatedPull<R>, SetupError> {
+        Ok(RatedPull {
+            meter: R::meter(args)?,
+            active: true,
+            signal: Signal::BUSY,
+            runs: 0,
+            pushes: 0,
+            failed: 0,
+            empty: 0,
+        })
+    }
+
+    fn reconfigure(&mut self, args: R::Args, _: &mut Setup) -> Result<(), SetupError> {
+        self.meter.adopt(R::meter(args)?);
+        Ok(())
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.signal = cx.upstream_signal(0);
+        cx.schedule();
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        self.runs += 1;
+        if !self.active {
+            return false;
+        }
+        if !self.meter.allows(cx.steady()) {
+            cx.set_timer_after(0, self.meter.wait());
+            self.empty += 1;
+            return false;
+        }
+        let Some(packet) = cx.pull_one(0) else {
+            self.failed += 1;
+            if self.signal.is_active() {
+                self.empty += 1;
+                cx.schedule();
+            }
+            return false;
+        };
+        self.meter.pay(&packet);
+        self.pushes += 1;
+        cx.send(0, packet);
+        cx.schedule();
+        true
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.schedule();
+    }
+}
