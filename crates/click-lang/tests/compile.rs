@@ -373,7 +373,7 @@ fn any_text_is_survived() {
         "\r",
     ];
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..20_000 {
+    for _ in 0..5_000 {
         let count = random.below(60);
         check_properties(&random.pieces(count, PIECES));
     }
@@ -424,7 +424,7 @@ fn plausible_texts_keep_their_meaning() {
     ];
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut valid = 0;
-    for _ in 0..20_000 {
+    for _ in 0..5_000 {
         let mut text = String::new();
         for _ in 0..random.below(8) {
             text += &random.pieces(1, STATEMENTS);
@@ -434,5 +434,5 @@ fn plausible_texts_keep_their_meaning() {
         check_properties(&text);
         valid += usize::from(Tree::parse(&text).errors().is_empty());
     }
-    assert!(valid > 5_000, "only {valid} were without syntax errors");
+    assert!(valid > 1_000, "only {valid} were without syntax errors");
 }
