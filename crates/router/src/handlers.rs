@@ -262,8 +262,8 @@ impl Core {
     }
 
     fn source(&self) -> String {
-        let compact = self.graph.requirements.iter().any(|requirement| requirement.value == "compact_config");
-        if compact { String::new() } else { self.options.source.clone() }
+        let compact = self.graph.requirements.iter().any(|requirement| requirement.kind == "compact_config");
+        if compact { click_lang::flatten(&self.graph) } else { self.options.source.clone() }
     }
 
     fn ports_text(&self, index: usize) -> String {
