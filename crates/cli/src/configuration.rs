@@ -1,9 +1,10 @@
 //! From a configuration's text to a router, and its diagnostics to the terminal.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Read};
 use std::rc::Rc;
 
-use click_lang::{Compiled, Diagnostic, Graph, Severity};
+use click_lang::{Compiled, Diagnostic, Graph, Severity, plain_quotes};
 use element::Environment;
 use router::{Options, Registry, Router};
 
@@ -127,7 +128,14 @@ pub(crate) fn print(diagnostics: &[Diagnostic], text: &Text) {
 pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
     for diagnostic in diagnostics {
         if warnings || diagnostic.severity == Severity::Error {
-            eprintln!("{diagnostic}");
+            eprintln!("{}", quoted(&diagnostic.to_string()));
         }
     }
+}
+
+/// Leaves a message its typographic quotes on a UTF-8 terminal only, as Click does: scripts match on plain ones.
+fn quoted(message: &str) -> Cow<'_, str> {
+    let language = std::env::var("LANG").unwrap_or_default();
+    let utf8 = ["UTF-8", "UTF8", "utf8"].iter().any(|name| language.contains(name));
+    if utf8 && std::io::stderr().is_terminal() { message.into() } else { plain_quotes(message).into() }
 }
