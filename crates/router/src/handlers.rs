@@ -213,7 +213,10 @@ impl Core {
                     + &lines(&mut self.nodes.iter().map(|node| node.name.clone()))
             }
             "requirements" => {
-                lines(&mut self.graph.requirements.iter().map(|requirement| requirement.value.clone()))
+                let both = |requirement: &click_lang::Requirement| {
+                    [requirement.kind.clone(), requirement.value.clone()]
+                };
+                lines(&mut self.graph.requirements.iter().flat_map(both))
             }
             _ => {
                 let written = ROUTER.iter().any(|info| info.name == handler);
