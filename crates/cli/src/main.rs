@@ -8,6 +8,7 @@
 mod command;
 mod configuration;
 mod environment;
+mod generate;
 mod live;
 mod output;
 mod report;
@@ -33,6 +34,8 @@ enum Command {
     /// Runs a configuration as the `click` program does, with its options.
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
+    /// Makes a capture of mixed traffic, the same for the same seed.
+    Generate(command::generate::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -48,5 +51,6 @@ fn main() -> ExitCode {
         Command::Flatten(arguments) => command::flatten::run(&arguments),
         Command::Element(arguments) => command::element::run(&arguments),
         Command::Click(arguments) => command::click::run(arguments),
+        Command::Generate(arguments) => command::generate::run(arguments),
     }
 }

@@ -34,6 +34,7 @@ pub mod transport;
 /// Every class, by group, in the order of the reference.
 pub static REGISTRY: &[&[Class]] = &[
     sources::CLASSES,
+    trace::CLASSES,
     counting::CLASSES,
     storing::CLASSES,
     shaping::CLASSES,

@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let compiled = configuration::compile(&text, &parameters, &[]);
     let mut found: Vec<Diagnostic> = compiled.diagnostics;
     // What compiled is checked further even if something else did not; what was said already is not said again.
-    let said = |known: &[Diagnostic], next: &Diagnostic| known.iter().any(|known| known.message == next.message);
+    let said =
+        |known: &[Diagnostic], next: &Diagnostic| known.iter().any(|known| known.message == next.message);
     for problem in router::check(&compiled.graph, REGISTRY, Rc::new(Process::new())) {
         if !said(&found, &problem) {
             found.push(problem);

@@ -4,4 +4,5 @@ pub(crate) mod check;
 pub(crate) mod click;
 pub(crate) mod element;
 pub(crate) mod flatten;
+pub(crate) mod generate;
 pub(crate) mod run;

@@ -5,16 +5,37 @@
 //!
 //! Absent: writing pcapng, name resolution blocks, statistics and decryption secrets (skipped when read).
 
+use element::Class;
+
 mod decoder;
 mod encoder;
 mod error;
+mod fromdump;
+mod fromipsummarydump;
+mod input;
 pub mod link;
+mod multipacket;
 mod order;
 mod pcap;
 mod pcapng;
+mod replay;
 pub mod summary;
+mod todump;
+mod toipsummarydump;
 
 pub use decoder::{Decoder, MAX_CAPTURE, Record};
 pub use encoder::Encoder;
 pub use error::DumpError;
+pub use fromdump::FromDump;
+pub use fromipsummarydump::FromIPSummaryDump;
 pub use link::LinkType;
+pub use todump::ToDump;
+pub use toipsummarydump::ToIPSummaryDump;
+
+/// The classes of this group, in the order of the reference.
+pub static CLASSES: &[Class] = &[
+    Class::of::<FromDump>(),
+    Class::of::<ToDump>(),
+    Class::of::<FromIPSummaryDump>(),
+    Class::of::<ToIPSummaryDump>(),
+];

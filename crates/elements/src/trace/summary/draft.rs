@@ -1,7 +1,7 @@
 //! A packet in the making, from the fields of a dump.
 
 use super::field::Field;
-use super::value::{Value, set_first_timestamp};
+use super::value::Value;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use packet::checksum::Sum;
@@ -118,7 +118,7 @@ impl Draft {
         }
         packet.set_timestamp(self.timestamp);
         if let Some(first) = self.first_timestamp {
-            set_first_timestamp(&mut packet, first);
+            packet.set_first_timestamp(first);
         }
         packet.set_paint(self.paint);
         packet.set_aggregate(self.aggregate);

@@ -22,6 +22,7 @@ mod write;
 pub use draft::{Draft, FlowId};
 pub use field::Field;
 pub use read::{Item, MAX_LINE, Reader};
+pub(super) use record::quoted;
 pub use write::Writer;
 
 /// The version of the format that is written.

@@ -33,7 +33,7 @@ pub(super) fn text(field: Field, value: Value, icmp: u8, out: &mut String) {
             Field::PayloadMd5Hex => {
                 md5::digest(payload).iter().try_for_each(|byte| write!(out, "{byte:02x}"))
             }
-            _ => quoted(payload, out),
+            _ => out.write_str(&quoted(payload)),
         },
     };
 }
@@ -117,19 +117,21 @@ fn write_time(time: Timestamp, out: &mut String) -> core::fmt::Result {
 }
 
 /// Bytes in double quotes, with backslashes before what is not plain text.
-fn quoted(bytes: &[u8], out: &mut String) -> core::fmt::Result {
-    out.write_char('"')?;
+pub(in super::super) fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::from("\"");
     for byte in bytes {
-        match byte {
-            b'\\' | b'"' | b'$' => write!(out, "\\{}", char::from(*byte))?,
-            b'\t' => out.write_str("\\t")?,
-            b'\r' => out.write_str("\\r")?,
-            b'\n' => out.write_str("\\n")?,
-            32..127 => out.write_char((*byte).into())?,
-            _ => write!(out, "\\{byte:03o}")?,
-        }
+        // Writing to a string can't fail.
+        let _ = match byte {
+            b'\\' | b'"' | b'$' => write!(out, "\\{}", char::from(*byte)),
+            b'\t' => out.write_str("\\t"),
+            b'\r' => out.write_str("\\r"),
+            b'\n' => out.write_str("\\n"),
+            32..127 => out.write_char((*byte).into()),
+            _ => write!(out, "\\{byte:03o}"),
+        };
     }
-    out.write_char('"')
+    out.push('"');
+    out
 }
 
 /// The ICMP type that the name of a code depends on.

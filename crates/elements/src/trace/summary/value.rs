@@ -52,7 +52,7 @@ fn found<'a>(subject: &Subject<'a>, field: Field, extra: bool) -> Result<Value<'
         Field::Seconds => Number(packet.timestamp().seconds() as u32 as u64),
         Field::Micros => Number((packet.timestamp().subsecond_nanos() / 1_000).into()),
         Field::MicrosTotal => Number(packet.timestamp().micros() as u64),
-        Field::FirstTimestamp | Field::FirstNanoTimestamp => Value::Time(first_timestamp(packet)),
+        Field::FirstTimestamp | Field::FirstNanoTimestamp => Value::Time(packet.first_timestamp()),
         Field::Count => Number(1 + u64::from(packet.annotation_u32(annotation::EXTRA_PACKETS.offset.into()))),
         Field::Link | Field::Paint | Field::Direction => Number(packet.paint().into()),
         Field::Aggregate => Number(packet.aggregate().into()),
@@ -132,20 +132,6 @@ fn found<'a>(subject: &Subject<'a>, field: Field, extra: bool) -> Result<Value<'
             Value::Payload(&there[..there.len().min(length as usize)])
         }
     })
-}
-
-/// The time of the first packet that a packet stands for.
-pub(crate) fn first_timestamp(packet: &packet::Packet) -> Timestamp {
-    let bytes = packet.annotation_bytes(annotation::FIRST_TIMESTAMP).first_chunk().copied();
-    Timestamp::from_nanos(bytes.map_or(0, i64::from_ne_bytes))
-}
-
-/// Sets the time of the first packet that a packet stands for.
-pub(crate) fn set_first_timestamp(packet: &mut packet::Packet, timestamp: Timestamp) {
-    let at = usize::from(annotation::FIRST_TIMESTAMP.offset);
-    if let Some(place) = packet.annotations_mut().get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-        *place = timestamp.nanos().to_ne_bytes();
-    }
 }
 
 /// The Ethernet header, if one stands right before the network header, or alone.

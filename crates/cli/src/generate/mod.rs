@@ -1,0 +1,116 @@
+//! Makes the capture that the demo and the tests run on.
+//!
+//! The same seed gives the same bytes on every machine. The traffic is what a small network sees at its gateway: TCP
+//! connections from opening to closing, DNS, other UDP with a few fragments, pings, IPv4 and IPv6; a port scan from
+//! outside; and now and then a packet that is broken.
+
+mod flow;
+mod frame;
+mod random;
+
+use elements::trace::{Encoder, LinkType};
+use flow::{Flow, Outcome};
+use frame::{Frame, Size};
+use packet::Timestamp;
+use random::Random;
+
+/// When the capture begins: 2026-01-01 00:00 UTC.
+const START: Timestamp = Timestamp::from_parts(1_767_225_600, 0);
+/// Connections that are alive at the same time.
+const ALIVE: usize = 40;
+/// One packet in so many is broken, and one in so many belongs to the scan.
+const BROKEN: u64 = 60;
+const SCAN: u64 = 25;
+/// The most time between two packets, in nanoseconds.
+const GAP: u64 = 400_000;
+/// The share of each size in a thousand: what a trace of web traffic has (44.3 % of 64 bytes, 18.5 % to 1,023, 37.2 %
+/// to 1,518, check sequences included).
+const SHARES: [usize; 3] = [443, 185, 372];
+
+/// Makes a capture of so many packets, as a pcap file.
+pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
+    let encoder = Encoder::new(LinkType::ETHERNET);
+    let mut random = Random::new(seed);
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut counts = [0; 3];
+    let mut time = START;
+    let mut scanned = 0;
+    let mut capture = Vec::new();
+    encoder.header(&mut capture);
+    for number in 0..packets {
+        time += Timestamp::from_nanos(1_000 + random.below(GAP) as i64);
+        let mut frame = if random.below(SCAN) == 0 {
+            scanned += 1;
+            flow::scan(scanned, &mut random)
+        } else {
+            while flows.len() < ALIVE {
+                flows.push(Flow::new(&mut random));
+            }
+            let place = random.below(flows.len() as u64) as usize;
+            let (frame, outcome) = flows[place].step(wanted(&counts, number), &mut random);
+            if outcome == Outcome::Over {
+                flows.swap_remove(place);
+            }
+            frame
+        };
+        if random.below(BROKEN) == 0 {
+            frame.break_it(&mut random);
+        }
+        let Frame { bytes, original_length } = frame;
+        counts[Size::of(original_length) as usize] += 1;
+        encoder.record(time, original_length as u32, &bytes, &mut capture);
+    }
+    capture
+}
+
+/// The size that is furthest behind its share.
+fn wanted(counts: &[usize; 3], number: usize) -> Size {
+    let behind = |size: Size| {
+        (SHARES[size as usize] * (number + 1)) as isize - (counts[size as usize] * 1000) as isize
+    };
+    [Size::Small, Size::Middle, Size::Large]
+        .into_iter()
+        .max_by_key(|size| behind(*size))
+        .unwrap_or(Size::Small)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use elements::trace::Decoder;
+
+    #[test]
+    fn the_same_seed_gives_the_same_capture() {
+        assert_eq!(capture(7, 300), capture(7, 300));
+        assert_ne!(capture(7, 300), capture(8, 300));
+    }
+
+    #[test]
+    fn sizes_have_their_shares() {
+        let capture = capture(1, 3000);
+        let mut decoder = Decoder::new();
+        decoder.feed(&capture);
+        let (mut counts, mut ip6, mut fragments, mut bad) = ([0usize; 3], 0, 0, 0);
+        while let Some(record) = decoder.record().unwrap() {
+            counts[Size::of(record.original_length as usize) as usize] += 1;
+            let network = record.bytes.get(14..).unwrap_or(&[]);
+            ip6 += usize::from(network.first().is_some_and(|byte| byte >> 4 == 6));
+            match packet::Ip4View::check(network, true) {
+                Ok(ip) => fragments += usize::from(ip.is_fragment()),
+                Err(_) => bad += 1,
+            }
+        }
+        for (count, share) in counts.iter().zip(SHARES) {
+            assert!(count.abs_diff(share * 3) <= 60, "{counts:?}");
+        }
+        assert!(ip6 > 100 && fragments > 2 && bad > ip6 + 10, "{ip6} {fragments} {bad}");
+    }
+
+    /// The capture in the repository is what the generator makes. `clickbox generate` makes it anew.
+    #[test]
+    fn the_committed_capture_is_fresh() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
+        let committed = std::fs::read(path).expect("testdata/mix.pcap");
+        assert!(committed == capture(1, 2500), "run `clickbox generate testdata/mix.pcap`");
+    }
+}

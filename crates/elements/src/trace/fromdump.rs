@@ -1,0 +1,429 @@
+//! `FromDump`: packets from a capture file.
+
+use super::input::Input;
+use super::replay::Replay;
+use super::{Decoder, LinkType};
+use element::Direction;
+use element::arguments::HandlerCall;
+use element::prelude::*;
+use packet::Ip4View;
+
+/// Reads packets from a pcap or pcapng file and emits them; `-` is standard input.
+///
+/// Packets keep their capture times; what was cut off when they were captured is in the extra length annotation. With
+/// FORCE_IP, or when the file holds IP packets without link headers, only packets with a sound IPv4 or IPv6 header
+/// are emitted, and their network header is marked; others go to output 1, or are dropped as `not_ip`.
+/// At most one of START and START_AFTER, and one of END, END_AFTER and INTERVAL may be given. At the end of the file or
+/// at the end time END_CALL is written, or with STOP the driver is stopped.
+///
+/// ## Differences
+///
+/// pcapng is read too. MMAP is accepted and has no effect. The `filepos` handler can't be written.
+/// ```click
+/// FromDump(testdata/mix.pcap, STOP true, FORCE_IP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 2476
+/// ```
+#[derive(Args)]
+#[element(
+    name = "FromDump",
+    group = "trace",
+    ports = "0/1-2",
+    processing = "/ah",
+    task,
+    notifies = "empty",
+    see = "ToDump, FromIPSummaryDump"
+)]
+pub struct FromDumpArgs {
+    /// The file.
+    #[arg(position)]
+    filename: String,
+    /// Whether packets keep their distances in time.
+    #[arg(position, default = "false")]
+    timing: bool,
+    /// Whether the driver is stopped at the end.
+    #[arg(default = "false")]
+    stop: bool,
+    /// Whether packets are emitted from the start.
+    #[arg(default = "true")]
+    active: bool,
+    /// The probability with which each packet is emitted.
+    #[arg(default = "1")]
+    sample: f64,
+    /// Whether only IP packets are emitted, with their headers marked.
+    #[arg(default = "false")]
+    force_ip: bool,
+    /// Packets before this time are left out.
+    start: Option<Timestamp>,
+    /// So much time from the first packet on is left out.
+    start_after: Option<Timestamp>,
+    /// The first packet at or after this time ends the reading.
+    end: Option<Timestamp>,
+    /// The first packet so long after the first of the file ends the reading.
+    end_after: Option<Timestamp>,
+    /// The first packet so long after the first that is emitted ends the reading.
+    interval: Option<Timestamp>,
+    /// The handler that is written at the end, with its value.
+    end_call: Option<HandlerCall>,
+    /// Where in the unpacked file the first record to be read begins.
+    #[arg(default = "0")]
+    filepos: u64,
+    /// Accepted, without effect.
+    #[arg(keyword = "MMAP")]
+    _mmap: Option<bool>,
+}
+
+/// The element.
+pub struct FromDump {
+    args: FromDumpArgs,
+    replay: Replay,
+    input: Input,
+    decoder: Decoder,
+    /// What the packets of the file begin with, if that is said.
+    link: Option<LinkType>,
+    /// The packet that was read and not emitted yet.
+    held: Option<(Packet, LinkType)>,
+    /// Whether the held packet has reached the end time, and the end was told.
+    told: bool,
+    /// Times between which packets are emitted, once the first packet has told what they are relative to.
+    start: Option<Timestamp>,
+    end: Timestamp,
+    /// Whether the end time counts: it was given, and has not been reached.
+    ends: bool,
+    times_known: bool,
+    /// Whether nothing more can be read.
+    exhausted: bool,
+    count: u64,
+}
+
+/// Records looked at for each packet that may be emitted in a turn, so that a file of which nothing passes lets others
+/// run.
+const TRIES: usize = 16;
+
+/// What reading came to.
+enum Next {
+    Packet(Packet),
+    /// A packet that is none: left out, or emitted elsewhere.
+    Nothing,
+    /// Its time has not come.
+    Wait,
+    /// It is at or after the end time.
+    Reached,
+    /// There are no more.
+    End,
+}
+
+impl Element for FromDump {
+    type Args = FromDumpArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.replay.sampling()),
+        Handler::read("active", "Whether packets are emitted.", |dump| dump.replay.active.to_string()),
+        Handler::write("active", "Starts or stops emitting packets.", |dump, cx, value| {
+            let active = cx.argument(value)?;
+            dump.replay.set_active(cx, active);
+            Ok(())
+        }),
+        Handler::read("encap", "What packets begin with, as ToDump's ENCAP takes it.", |dump| {
+            dump.link.map_or_else(|| "<none>".into(), LinkType::name)
+        }),
+        Handler::write("stop", "Stops emitting packets, and the driver.", |dump, cx, _| {
+            dump.replay.set_active(cx, false);
+            cx.stop();
+            Ok(())
+        }),
+        Handler::read("packet_filepos", "Where the last record begins in the unpacked file.", |dump| {
+            dump.decoder.record_position().to_string()
+        }),
+        Handler::write("extend_interval", "Moves the end by a span of time.", |dump, cx, value| {
+            let span: Timestamp = cx
+                .argument(value)
+                .map_err(|_| HandlerError::new("'extend_interval' takes a time interval"))?;
+            dump.end += span;
+            if dump.has_end_action() {
+                dump.ends = true;
+                dump.replay.set_active(cx, true);
+            }
+            Ok(())
+        }),
+        Handler::read("count", "Packets emitted.", |dump| dump.count.to_string()),
+        Handler::write("reset_counts", "Sets `count` to zero.", |dump, _, _| {
+            dump.count = 0;
+            Ok(())
+        }),
+        Handler::write("reset_timing", "Takes the next packet's time for now.", |dump, _, _| {
+            dump.replay.reset_timing();
+            dump.times_known = false;
+            Ok(())
+        }),
+        Handler::read("filename", "The file.", |dump| dump.args.filename.clone()),
+        Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.input.size()),
+        Handler::read("filepos", "Bytes of the file read so far.", |dump| dump.input.position().to_string()),
+    ];
+
+    fn new(args: FromDumpArgs, setup: &mut Setup) -> Result<FromDump, SetupError> {
+        let given = |options: &[bool]| options.iter().filter(|given| **given).count();
+        if given(&[args.start.is_some(), args.start_after.is_some()]) > 1 {
+            return Err(SetupError::new("START and START_AFTER are mutually exclusive"));
+        } else if given(&[args.end.is_some(), args.end_after.is_some(), args.interval.is_some()]) > 1 {
+            return Err(SetupError::new("END, END_AFTER, and INTERVAL are mutually exclusive"));
+        } else if args.stop && args.end_call.is_some() {
+            return Err(SetupError::new("END_CALL and STOP are mutually exclusive"));
+        }
+        let replay = Replay::new(args.active, args.timing, args.sample, setup);
+        Ok(FromDump {
+            replay,
+            input: Input::nothing(),
+            decoder: Decoder::new(),
+            link: None,
+            held: None,
+            told: false,
+            start: args.start,
+            end: args.end.unwrap_or_default(),
+            ends: args.end.is_some(),
+            times_known: false,
+            exhausted: false,
+            count: 0,
+            args,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let path = &self.args.filename;
+        self.input = Input::open(cx.environment(), path)
+            .map_err(|error| SetupError::new(format!("{path}: {error}")))?;
+        self.open().map_err(|problem| SetupError::new(format!("{}: {problem}", self.input.name)))?;
+        self.decoder.pass_to(self.args.filepos);
+        if let Some(call) = &self.args.end_call {
+            call.check(cx, "END_CALL")?;
+        }
+        if self.replay.active {
+            self.replay.wake(cx);
+        } else {
+            self.replay.set_active(cx, false);
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        if !self.is_playing() {
+            return false;
+        }
+        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let mut sent = 0;
+        let mut read = 0;
+        while sent < most && read < TRIES * most && self.replay.active {
+            read += 1;
+            match self.next(cx) {
+                Next::Packet(packet) => {
+                    cx.send(0, packet);
+                    sent += 1;
+                }
+                Next::Nothing => {}
+                // What was emitted must have arrived before the end is told: that is the next turn's.
+                Next::Reached | Next::End if sent > 0 => break,
+                Next::Reached => self.reach_end(cx),
+                Next::End => {
+                    self.tell_end(cx);
+                    return false;
+                }
+                Next::Wait => {
+                    self.count += sent as u64;
+                    return sent > 0;
+                }
+            }
+        }
+        self.count += sent as u64;
+        if self.replay.active {
+            cx.schedule();
+        }
+        sent > 0
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let mut sent = 0;
+        while sent < most && self.is_playing() {
+            match self.next(cx) {
+                Next::Packet(packet) => {
+                    into.push(packet);
+                    sent += 1;
+                }
+                Next::Nothing => {}
+                Next::Reached | Next::End if sent > 0 => break,
+                Next::Reached => {
+                    self.reach_end(cx);
+                    break;
+                }
+                Next::End => {
+                    cx.set_signal(Direction::Empty, false);
+                    self.tell_end(cx);
+                    break;
+                }
+                Next::Wait => {
+                    cx.set_signal(Direction::Empty, false);
+                    break;
+                }
+            }
+        }
+        self.count += sent as u64;
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        self.replay.wake(cx);
+    }
+
+    fn inherit(&mut self, old: &mut FromDump, _: &mut Context) {
+        if old.args.filename == self.args.filename {
+            core::mem::swap(&mut self.input, &mut old.input);
+            core::mem::swap(&mut self.decoder, &mut old.decoder);
+            self.link = old.link;
+            self.held = old.held.take();
+            self.exhausted = old.exhausted;
+        }
+    }
+}
+
+impl FromDump {
+    /// Reads the header, and checks it against what is asked for.
+    fn open(&mut self) -> Result<(), String> {
+        loop {
+            self.link = self.decoder.link().map_err(|error| error.to_string())?;
+            if self.link.is_some() {
+                break;
+            }
+            let bytes = self.input.next().map_err(|error| error.to_string())?;
+            if bytes.is_empty() {
+                // A capture without any interface has no packets either.
+                let nothing = self.decoder.position() == 0;
+                return if nothing { Err("not a tcpdump file (too short)".into()) } else { Ok(()) };
+            }
+            self.decoder.feed(bytes);
+        }
+        match self.link.filter(|link| self.args.force_ip && !link.can_hold_ip()) {
+            Some(link) => Err(format!("unknown linktype {}; can't force IP packets", link.0)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it plays; a packet at which the end was told is left out if that has stopped it.
+    fn is_playing(&mut self) -> bool {
+        if core::mem::take(&mut self.told) && !self.replay.active {
+            self.held = None;
+        }
+        self.replay.active
+    }
+
+    /// The next packet, whose time has come.
+    fn next(&mut self, cx: &mut Context) -> Next {
+        let (packet, link) = match self.held.take() {
+            Some(held) => held,
+            None => match self.read(cx) {
+                Ok(held) => held,
+                Err(next) => return next,
+            },
+        };
+        let reached = self.ends && packet.timestamp() >= self.end;
+        if reached || !self.replay.is_due(cx, &packet) {
+            self.held = Some((packet, link));
+            return if reached { Next::Reached } else { Next::Wait };
+        }
+        if self.args.force_ip || link == LinkType::RAW {
+            mark(cx, packet, link)
+        } else {
+            Next::Packet(packet)
+        }
+    }
+
+    /// Takes note that the end time is reached: whoever is told may move it.
+    fn reach_end(&mut self, cx: &mut Context) {
+        self.ends = false;
+        self.told = true;
+        self.tell_end(cx);
+    }
+
+    /// Tells the end to whom the arguments say.
+    fn tell_end(&mut self, cx: &mut Context) {
+        if let Some(call) = &self.args.end_call {
+            call.defer(cx);
+        } else if self.has_end_action() {
+            self.replay.set_active(cx, false);
+            if self.args.stop {
+                cx.stop();
+            }
+        }
+    }
+
+    /// Whether anything happens at the end.
+    fn has_end_action(&self) -> bool {
+        let FromDumpArgs { stop, end_call, end, end_after, interval, .. } = &self.args;
+        *stop || end_call.is_some() || end.is_some() || end_after.is_some() || interval.is_some()
+    }
+
+    /// Reads a record that is of the sample and begins late enough.
+    fn read(&mut self, cx: &mut Context) -> Result<(Packet, LinkType), Next> {
+        loop {
+            let record = match self.decoder.record() {
+                Ok(Some(record)) => record,
+                Ok(None) if self.exhausted => return Err(Next::End),
+                Ok(None) => {
+                    match self.input.next() {
+                        Ok([]) => self.exhausted = true,
+                        Ok(bytes) => self.decoder.feed(bytes),
+                        Err(error) => {
+                            cx.say(&format!("{}: {error}", self.input.name));
+                            self.exhausted = true;
+                        }
+                    }
+                    continue;
+                }
+                Err(error) => {
+                    if !core::mem::replace(&mut self.exhausted, true) {
+                        cx.say(&format!("{}: {error}", self.input.name));
+                    }
+                    return Err(Next::End);
+                }
+            };
+            let time = record.timestamp;
+            if !core::mem::replace(&mut self.times_known, true) {
+                self.replay.begin(cx, time);
+                self.start = self.args.start.or(self.args.start_after.map(|span| time + span));
+                let after = self.args.end_after.map(|span| time + span);
+                let interval = self.args.interval.map(|span| self.start.unwrap_or(time) + span);
+                if let Some(end) = after.or(interval) {
+                    (self.end, self.ends) = (end, true);
+                }
+            }
+            if self.start.is_some_and(|start| time < start) {
+                return Err(Next::Nothing);
+            }
+            self.start = None;
+            // The end comes before the sample, as every packet may be the one that tells it.
+            if !(self.ends && time >= self.end) && !self.replay.is_sampled(cx) {
+                return Err(Next::Nothing);
+            }
+            let mut packet = cx.packet(record.bytes).ok_or(Next::Nothing)?;
+            packet.set_timestamp(time);
+            packet.set_extra_length(record.original_length - record.bytes.len() as u32);
+            packet.set_mac(0);
+            return Ok((packet, record.link));
+        }
+    }
+}
+
+/// Marks the IP header of a packet; one without goes to output 1.
+fn mark(cx: &mut Context, mut packet: Packet, link: LinkType) -> Next {
+    let Some((offset, length)) = link.ip_header(packet.data()) else {
+        if cx.outputs() > 1 {
+            cx.send(1, packet);
+        } else {
+            cx.drop(packet, "not_ip");
+        }
+        return Next::Nothing;
+    };
+    packet.set_network(offset as isize, length);
+    if let Some(ip) = Ip4View::new(packet.network()).filter(|ip| ip.version() == 4) {
+        let destination = ip.destination();
+        packet.set_destination_ip(destination);
+    }
+    Next::Packet(packet)
+}

@@ -1,0 +1,313 @@
+//! `FromIPSummaryDump`: packets from a summary dump.
+
+use super::input::Input;
+use super::multipacket::{Multipacket, extra_packets};
+use super::replay::Replay;
+use super::summary::{Item, Reader};
+use element::Direction;
+use element::arguments::Raw;
+use element::prelude::*;
+
+/// Makes packets of the lines of an IP summary dump and emits them; `-` is standard input.
+///
+/// What the dump doesn't say is zero; IP version, header lengths, protocol (PROTO), hop count (100) and total length are
+/// always set. Bytes that the dump claims and doesn't have are in the extra length annotation, unless CHECKSUM makes
+/// them exist.
+///
+/// ## Differences
+///
+/// ZERO false gives zeros too. FLOWID and `!flowid` lines set addresses and ports; Click reads them without effect.
+/// ```click
+/// FromIPSummaryDump(STOP true, DATA "!data src sport dst dport proto
+/// 10.0.0.1 1000 10.0.0.2 80 T
+/// 10.0.0.2 80 10.0.0.1 1000 T") -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 2
+/// c.byte_count = 80
+/// ```
+#[derive(Args)]
+#[element(
+    name = "FromIPSummaryDump",
+    group = "trace",
+    ports = "0/1",
+    processing = "/a",
+    task,
+    notifies = "empty",
+    see = "ToIPSummaryDump, FromDump"
+)]
+pub struct FromIPSummaryDumpArgs {
+    /// The file.
+    #[arg(position)]
+    filename: Option<String>,
+    /// Whether the driver is stopped at the end.
+    #[arg(default = "false")]
+    stop: bool,
+    /// Whether packets are emitted from the start.
+    #[arg(default = "true")]
+    active: bool,
+    /// Accepted: bytes that the dump doesn't say are always zero.
+    #[arg(keyword = "ZERO")]
+    _zero: Option<bool>,
+    /// Whether packets keep their distances in time.
+    #[arg(default = "false")]
+    timing: bool,
+    /// Whether packets have all of their bytes, and right checksums.
+    #[arg(default = "false")]
+    checksum: bool,
+    /// The probability with which each packet is emitted.
+    #[arg(default = "1")]
+    sample: f64,
+    /// The protocol of packets whose dump doesn't say.
+    #[arg(default = "6")]
+    proto: u8,
+    /// Whether a line that counts several packets makes as many.
+    #[arg(default = "false")]
+    multipacket: bool,
+    /// The fields of a dump that doesn't say.
+    fields: Option<Raw>,
+    /// The same as FIELDS.
+    contents: Option<Raw>,
+    /// The same as FIELDS.
+    default_fields: Option<Raw>,
+    /// The same as FIELDS.
+    default_contents: Option<Raw>,
+    /// Source, port, destination, port and perhaps protocol of packets whose dump doesn't say.
+    flowid: Option<Raw>,
+    /// The same as FLOWID.
+    default_flowid: Option<Raw>,
+    /// Whether the file may be missing or empty.
+    #[arg(default = "false")]
+    allow_nonexistent: bool,
+    /// The dump itself, in place of a file.
+    data: Option<String>,
+}
+
+/// The element.
+pub struct FromIPSummaryDump {
+    args: FromIPSummaryDumpArgs,
+    replay: Replay,
+    reader: Reader,
+    input: Input,
+    /// The next packet, when its time has not come.
+    held: Option<Packet>,
+    /// What is left of a packet that stands for several.
+    several: Option<Multipacket>,
+    exhausted: bool,
+}
+
+/// What reading came to.
+enum Next {
+    Packet(Packet),
+    /// Its time has not come.
+    Wait,
+    End,
+}
+
+impl Element for FromIPSummaryDump {
+    type Args = FromIPSummaryDumpArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.replay.sampling()),
+        Handler::read("active", "Whether packets are emitted.", |dump| dump.replay.active.to_string()),
+        Handler::write("active", "Starts or stops emitting packets.", |dump, cx, value| {
+            let active = cx.argument(value)?;
+            dump.replay.set_active(cx, active);
+            Ok(())
+        }),
+        Handler::read("encap", "What packets begin with, as ToDump's ENCAP takes it.", |_| "IP".into()),
+        Handler::write("stop", "Stops emitting packets, and the driver.", |dump, cx, _| {
+            dump.replay.set_active(cx, false);
+            cx.stop();
+            Ok(())
+        }),
+        Handler::read("filename", "The file.", |dump| dump.input.name.clone()),
+        Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.input.size()),
+        Handler::read("filepos", "Bytes of the file read so far.", |dump| dump.input.position().to_string()),
+    ];
+
+    fn new(args: FromIPSummaryDumpArgs, setup: &mut Setup) -> Result<FromIPSummaryDump, SetupError> {
+        match (&args.filename, &args.data) {
+            (Some(_), Some(_)) => return Err(SetupError::new("FILENAME and DATA conflict")),
+            (None, None) => return Err(SetupError::new("FILENAME: required argument missing")),
+            _ => {}
+        }
+        let mut reader = Reader::new();
+        reader.protocol = args.proto;
+        reader.checksums = args.checksum;
+        let fields = [&args.fields, &args.contents, &args.default_fields, &args.default_contents];
+        if let Some(Raw(fields)) = fields.into_iter().flatten().next() {
+            reader.set_fields(fields);
+        }
+        if let Some(Raw(flow)) = args.flowid.as_ref().or(args.default_flowid.as_ref()) {
+            reader.set_flow(flow);
+        }
+        while let Some(Item::Notice { text, .. }) = reader.item() {
+            setup.warn(text);
+        }
+        let replay = Replay::new(args.active, args.timing, args.sample, setup);
+        let input = Input::nothing();
+        Ok(FromIPSummaryDump { args, replay, reader, input, held: None, several: None, exhausted: false })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if let Err(problem) = self.open(cx) {
+            if !self.args.allow_nonexistent {
+                return Err(SetupError::new(problem));
+            }
+            self.input = Input::nothing();
+        }
+        if self.replay.active {
+            self.replay.wake(cx);
+        } else {
+            self.replay.set_active(cx, false);
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        if !self.replay.active {
+            return false;
+        }
+        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let mut batch = cx.batch();
+        let mut more = true;
+        while batch.len() < most {
+            match self.next(cx) {
+                Next::Packet(packet) => batch.push(packet),
+                // What was emitted must have arrived before the driver stops: that is the next turn's.
+                Next::End if !batch.is_empty() => break,
+                Next::End => {
+                    more = false;
+                    if self.args.stop {
+                        cx.stop();
+                    }
+                    break;
+                }
+                Next::Wait => {
+                    more = false;
+                    break;
+                }
+            }
+        }
+        let worked = !batch.is_empty();
+        cx.emit(0, batch);
+        if more {
+            cx.schedule();
+        }
+        worked
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let mut pulled = 0;
+        while pulled < most && self.replay.active {
+            match self.next(cx) {
+                Next::Packet(packet) => {
+                    into.push(packet);
+                    pulled += 1;
+                }
+                Next::End if pulled > 0 => break,
+                Next::End => {
+                    cx.set_signal(Direction::Empty, false);
+                    if self.args.stop {
+                        cx.stop();
+                    }
+                    break;
+                }
+                Next::Wait => {
+                    cx.set_signal(Direction::Empty, false);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        self.replay.wake(cx);
+    }
+
+    fn inherit(&mut self, old: &mut FromIPSummaryDump, _: &mut Context) {
+        if old.args.filename == self.args.filename && old.args.data == self.args.data {
+            core::mem::swap(&mut self.input, &mut old.input);
+            core::mem::swap(&mut self.reader, &mut old.reader);
+            self.held = old.held.take();
+            self.several = old.several.take();
+            self.exhausted = old.exhausted;
+        }
+    }
+}
+
+impl FromIPSummaryDump {
+    /// Opens the dump and reads its first bytes.
+    fn open(&mut self, cx: &Context) -> Result<(), String> {
+        self.input = match (&self.args.data, &self.args.filename) {
+            (Some(data), _) => Input::text(data.clone().into_bytes()),
+            (None, path) => {
+                let path = path.as_deref().unwrap_or("-");
+                Input::open(cx.environment(), path).map_err(|error| format!("{path}: {error}"))?
+            }
+        };
+        let first = self.input.next().map_err(|error| error.to_string())?;
+        if first.is_empty() && self.args.data.is_none() {
+            return Err(format!("{}: empty file", self.input.name));
+        }
+        self.reader.feed(first);
+        Ok(())
+    }
+
+    /// The next packet of the sample, whose time has come.
+    fn next(&mut self, cx: &mut Context) -> Next {
+        loop {
+            let packet = if let Some(held) = self.held.take() {
+                held
+            } else if let Some(several) = self.several.take() {
+                let (packet, rest) = several.next(cx);
+                self.several = rest;
+                let Some(packet) = packet else { continue };
+                packet
+            } else {
+                let Some(packet) = self.read(cx) else { return Next::End };
+                if self.args.multipacket && extra_packets(&packet) > 0 {
+                    self.several = Some(Multipacket::new(packet));
+                    continue;
+                }
+                packet
+            };
+            if !self.replay.is_due(cx, &packet) {
+                self.held = Some(packet);
+                return Next::Wait;
+            }
+            if self.replay.is_sampled(cx) {
+                return Next::Packet(packet);
+            }
+        }
+    }
+
+    /// Reads a packet from the dump; what is wrong with the dump is told.
+    fn read(&mut self, cx: &mut Context) -> Option<Packet> {
+        loop {
+            match self.reader.item() {
+                Some(Item::Packet(draft)) => match draft.packet(cx.pool()) {
+                    Some(packet) => return Some(packet),
+                    None => cx.count_exhausted(),
+                },
+                Some(Item::Notice { place, binary, error, text }) => {
+                    let record = if binary { "record " } else { "" };
+                    let warning = if error { "" } else { "warning: " };
+                    cx.say(&format!("{}:{record}{place}: {warning}{text}", self.input.name));
+                }
+                None if self.exhausted => return None,
+                None => match self.input.next() {
+                    Ok([]) => {
+                        self.exhausted = true;
+                        self.reader.finish();
+                    }
+                    Ok(bytes) => self.reader.feed(bytes),
+                    Err(error) => {
+                        cx.say(&format!("{}: {error}", self.input.name));
+                        self.exhausted = true;
+                    }
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! `ToDump`: packets to a capture file.
+
+use super::{Encoder, LinkType};
+use element::arguments::Raw;
+use element::prelude::*;
+use element::{Signal, Writer, text};
+
+/// Writes packets to a pcap file; `-` is standard output.
+///
+/// What the extra length annotation stands for is written as cut off. A packet without a time is given the present one.
+/// Packets go on to output 0 if that exists; without it, a pull input is emptied.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> dump :: ToDump(packets.pcap) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// dump.count = 3
+/// c.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ToDump",
+    group = "trace",
+    ports = "1/0-1",
+    processing = "a/a",
+    task,
+    phase = "late",
+    see = "FromDump, ToIPSummaryDump"
+)]
+pub struct ToDumpArgs {
+    /// The file.
+    #[arg(position)]
+    filename: String,
+    /// Bytes of each packet that are written; 0 for all.
+    #[arg(position, default = "2000")]
+    snaplen: u32,
+    /// What packets begin with: ETHER, IP, FDDI, ATM, 802_11, SLL, AIRONET, HDLC, PPP_HDLC, PPP, SUNATM, PRISM, NULL or
+    /// `#` and a number.
+    #[arg(position)]
+    encap: Option<Raw>,
+    /// Elements whose `encap` handlers say what packets begin with.
+    use_encap_from: Option<Raw>,
+    /// Whether the extra length annotation is written.
+    #[arg(default = "true")]
+    extra_length: bool,
+    /// Whether every batch is written out at once.
+    #[arg(default = "false")]
+    unbuffered: bool,
+    /// Whether times are written with nanoseconds.
+    #[arg(default = "true")]
+    nano: bool,
+}
+
+/// The element.
+pub struct ToDump {
+    args: ToDumpArgs,
+    encoder: Encoder,
+    link: LinkType,
+    writer: Option<Box<dyn Writer>>,
+    /// What is to be written next; kept for its memory.
+    buffer: Vec<u8>,
+    signal: Signal,
+    count: u64,
+}
+
+impl Element for ToDump {
+    type Args = ToDumpArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("count", "Packets written.", |dump| dump.count.to_string()),
+        Handler::write("reset_counts", "Sets `count` to zero.", |dump, _, _| {
+            dump.count = 0;
+            Ok(())
+        }),
+        Handler::read("filename", "The file.", |dump| match dump.args.filename.as_str() {
+            "-" => "<stdout>".into(),
+            name => name.into(),
+        }),
+    ];
+
+    fn new(args: ToDumpArgs, _: &mut Setup) -> Result<ToDump, SetupError> {
+        let mut link = LinkType::ETHERNET;
+        match (&args.encap, &args.use_encap_from) {
+            (Some(_), Some(_)) => {
+                return Err(SetupError::new("specify at most one of 'ENCAP' and 'USE_ENCAP_FROM'"));
+            }
+            (Some(Raw(name)), None) => {
+                link = LinkType::parse(&text::unquote(name))
+                    .ok_or_else(|| SetupError::new("bad encapsulation type"))?;
+            }
+            (None, Some(Raw(names))) if text::words(names).is_empty() => {
+                return Err(SetupError::new("element names missing after 'USE_ENCAP_FROM'"));
+            }
+            _ => {}
+        }
+        let encoder = Encoder::new(link);
+        let (signal, buffer) = (Signal::BUSY, Vec::new());
+        Ok(ToDump { args, encoder, link, writer: None, buffer, signal, count: 0 })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if let Some(Raw(names)) = &self.args.use_encap_from {
+            self.link = common_link(cx, names)?;
+        }
+        let ToDumpArgs { filename, snaplen, nano, .. } = &self.args;
+        self.encoder = Encoder::new(self.link).snapshot(*snaplen).nanoseconds(*nano);
+        let writer = cx.environment().create(filename, false);
+        self.writer = Some(writer.map_err(|error| SetupError::new(format!("{filename}: {error}")))?);
+        self.encoder.header(&mut self.buffer);
+        self.write(cx);
+        if !cx.is_push_input(0) && cx.outputs() == 0 {
+            self.signal = cx.upstream_signal(0);
+            cx.schedule();
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.dump(cx, batch.as_slice());
+        if cx.outputs() > 0 {
+            cx.emit(0, batch);
+        } else {
+            cx.recycle(batch);
+        }
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        cx.pull(0, most, into);
+        self.dump(cx, into.as_slice().get(before..).unwrap_or(&[]));
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        if self.writer.is_none() {
+            return false;
+        }
+        let mut batch = cx.batch();
+        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let count = cx.pull(0, most, &mut batch);
+        self.dump(cx, batch.as_slice());
+        cx.recycle(batch);
+        if count > 0 || self.signal.is_active() {
+            cx.schedule();
+        }
+        count > 0
+    }
+
+    fn inherit(&mut self, old: &mut ToDump, _: &mut Context) {
+        // The old file goes on where it is: what the new element has begun is the same header once more.
+        if old.args.filename == self.args.filename && old.link == self.link && old.writer.is_some() {
+            self.writer = old.writer.take();
+        }
+    }
+
+    fn cleanup(&mut self, cx: &mut Context) {
+        if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.flush()) {
+            cx.say(&format!("ToDump({}): {error}", self.args.filename));
+        }
+        self.writer = None;
+    }
+}
+
+impl ToDump {
+    /// Writes packets, until writing fails.
+    fn dump(&mut self, cx: &mut Context, packets: &[Packet]) {
+        if self.writer.is_none() {
+            return;
+        }
+        for packet in packets {
+            let time = if packet.timestamp().is_zero() { cx.now() } else { packet.timestamp() };
+            let extra = if self.args.extra_length { packet.extra_length() } else { 0 };
+            let original = (packet.len() as u32).wrapping_add(extra);
+            self.encoder.record(time, original, packet.data(), &mut self.buffer);
+        }
+        if self.write(cx) {
+            self.count += packets.len() as u64;
+        }
+    }
+
+    /// Writes the buffer; on failure that is told once, and nothing is written any more.
+    fn write(&mut self, cx: &Context) -> bool {
+        let Some(writer) = &mut self.writer else { return false };
+        let mut written = writer.write(&self.buffer);
+        self.buffer.clear();
+        if self.args.unbuffered && written.is_ok() {
+            written = writer.flush();
+        }
+        if let Err(error) = written {
+            cx.say(&format!("ToDump({}): {error}", self.args.filename));
+            self.writer = None;
+            return false;
+        }
+        true
+    }
+}
+
+/// The link type on which some elements agree.
+fn common_link(cx: &Context, names: &str) -> Result<LinkType, SetupError> {
+    let mut common = None;
+    for name in text::words(names) {
+        let answer = cx
+            .read_handler(&format!("{name}.encap"), "")
+            .map_err(|_| SetupError::new(format!("‘{name}’ has no ‘encap’ read handler")))?;
+        let link = LinkType::parse(answer.trim()).ok_or_else(|| {
+            SetupError::new(format!("‘{name}.encap’ did not return a valid encapsulation type"))
+        })?;
+        if common.is_some_and(|common| common != link) {
+            return Err(SetupError::new("source encapsulation types disagree"));
+        }
+        common = Some(link);
+    }
+    common.ok_or_else(|| SetupError::new("element names missing after 'USE_ENCAP_FROM'"))
+}

@@ -1,0 +1,243 @@
+//! `ToIPSummaryDump`: a line about each packet.
+
+use super::multipacket::extra_packets;
+use super::summary::{self, Field};
+use element::arguments::Raw;
+use element::prelude::*;
+use element::{Signal, Writer, text};
+use packet::annotation;
+
+/// Writes chosen FIELDS of each packet to a file, a line or a binary record a packet; `-` is standard output.
+///
+/// A field that a packet doesn't have is a dash. Fields: `timestamp ntimestamp ts_sec ts_usec ts_usec1 first_timestamp
+/// count link direction aggregate wire_len`, `eth_src eth_dst eth_type`, `ip_src ip_dst ip_tos ip_dscp ip_ecn ip_ttl
+/// ip_frag ip_fragoff ip_id ip_sum ip_proto ip_hl ip_len ip_capture_len ip_opt`, `sport dport`, `tcp_seq tcp_ack tcp_off
+/// tcp_flags tcp_window tcp_urp tcp_opt tcp_ntopt tcp_sack`, `udp_len`, `icmp_type icmp_code icmp_type_name
+/// icmp_code_name icmp_flowid icmp_seq icmp_nextmtu`, `payload payload_len payload_md5 payload_md5_hex`. `ip_` may be left
+/// out. The extra length annotation of each packet is set to what its IP length doesn't tell.
+///
+/// ## Differences
+///
+/// `ts_usec1` is microseconds in order, binary options are written once (Click slips in both). VERBOSE tells no host.
+/// ```click
+/// InfiniteSource(DATA \<45 00 001C 0000 0000 40 11 0000 0A000001 0A000002 0007 0035 0008 0000>, LIMIT 3, STOP true)
+///     -> MarkIPHeader -> dump :: ToIPSummaryDump(lines.txt, FIELDS ip_src ip_dst dport)
+///     -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ToIPSummaryDump",
+    group = "trace",
+    ports = "1/0-1",
+    processing = "a/h",
+    task,
+    see = "FromIPSummaryDump, ToDump"
+)]
+pub struct ToIPSummaryDumpArgs {
+    /// The file.
+    #[arg(position)]
+    filename: String,
+    /// The fields, separated by spaces.
+    fields: Option<Raw>,
+    /// The same as FIELDS.
+    contents: Option<Raw>,
+    /// The same as FIELDS.
+    data: Option<Raw>,
+    /// Whether the time of the run is told at the beginning.
+    #[arg(default = "false")]
+    verbose: bool,
+    /// Whether the lines that describe the dump are written.
+    #[arg(default = "true")]
+    header: bool,
+    /// What made the dump, told at the beginning.
+    banner: Option<String>,
+    /// Whether a packet that stands for several gives as many lines.
+    #[arg(default = "false")]
+    multipacket: bool,
+    /// Whether a line before a packet tells what is wrong with its headers.
+    #[arg(default = "false")]
+    bad_packets: bool,
+    /// Whether packets shorter than their IP length are worth such a line.
+    #[arg(default = "true")]
+    careful_trunc: bool,
+    /// Whether lengths include the extra length annotation.
+    #[arg(default = "true")]
+    extra_length: bool,
+    /// Whether records are binary.
+    #[arg(default = "false")]
+    binary: bool,
+}
+
+/// The element.
+pub struct ToIPSummaryDump {
+    args: ToIPSummaryDumpArgs,
+    format: summary::Writer,
+    file: Option<Box<dyn Writer>>,
+    /// What is to be written next; kept for its memory.
+    buffer: Vec<u8>,
+    signal: Signal,
+}
+
+/// The most that is gathered before it is written.
+const GATHERED: usize = 1 << 16;
+
+impl Element for ToIPSummaryDump {
+    type Args = ToIPSummaryDumpArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::write("flush", "Writes buffers out.", |dump, cx, _| {
+            dump.write(cx);
+            dump.flush(cx);
+            Ok(())
+        })];
+
+    fn new(args: ToIPSummaryDumpArgs, _: &mut Setup) -> Result<ToIPSummaryDump, SetupError> {
+        let chosen = args.fields.as_ref().or(args.contents.as_ref()).or(args.data.as_ref());
+        let names = chosen.map_or("timestamp ip_src", |Raw(names)| names);
+        let mut fields = Vec::new();
+        let mut errors = SetupError::default();
+        for word in text::words(names) {
+            let name = text::unquote(&word);
+            match Field::find(&name) {
+                Some(field) => fields.push(field),
+                None => errors.merge(SetupError::new(format!("unknown content type '{name}'"))),
+            }
+        }
+        if fields.is_empty() {
+            errors.merge(SetupError::new("no contents specified"));
+        }
+        let mut format = summary::Writer::new(fields);
+        format.binary = args.binary;
+        format.bad_packets = args.bad_packets;
+        format.careful = args.careful_trunc;
+        format.extra_length = args.extra_length;
+        if let Some(field) = format.not_binary().filter(|_| args.binary) {
+            errors.merge(SetupError::new(format!("cannot use field {} with BINARY", field.name())));
+        }
+        errors.into_result()?;
+        Ok(ToIPSummaryDump { args, format, file: None, buffer: Vec::new(), signal: Signal::BUSY })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let path = &self.args.filename;
+        let file = cx.environment().create(path, false);
+        self.file = Some(file.map_err(|error| SetupError::new(format!("{path}: {error}")))?);
+        if self.args.header {
+            let mut comments = Vec::new();
+            if let Some(banner) = &self.args.banner {
+                comments.push(format!("!creator {}", summary::quoted(banner.as_bytes())));
+            }
+            if self.args.verbose {
+                comments.push(format!("!runtime {}", cx.now()));
+            }
+            self.format.header(&comments, &mut self.buffer);
+        }
+        self.write(cx);
+        if !cx.is_push_input(0) {
+            self.signal = cx.upstream_signal(0);
+            cx.schedule();
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        self.dump(cx, &mut batch);
+        if cx.outputs() > 0 {
+            cx.emit(0, batch);
+        } else {
+            cx.recycle(batch);
+        }
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        let mut batch = cx.batch();
+        let most = cx.turns().min(cx.batch_limit()).max(1);
+        let count = cx.pull(0, most, &mut batch);
+        self.push(cx, 0, batch);
+        if count > 0 || self.signal.is_active() {
+            cx.schedule();
+        }
+        count > 0
+    }
+
+    fn inherit(&mut self, old: &mut ToIPSummaryDump, _: &mut Context) {
+        // The old file goes on where it is: what the new element has begun is the same header once more.
+        let same = old.args.filename == self.args.filename && old.format.fields == self.format.fields;
+        if same && old.format.binary == self.format.binary && old.file.is_some() {
+            self.file = old.file.take();
+        }
+    }
+
+    fn cleanup(&mut self, cx: &mut Context) {
+        self.flush(cx);
+        self.file = None;
+    }
+}
+
+impl ToIPSummaryDump {
+    fn dump(&mut self, cx: &Context, batch: &mut Batch) {
+        if self.file.is_none() {
+            return;
+        }
+        let count_is_told = self.format.fields.contains(&Field::Count);
+        for packet in batch.as_mut_slice() {
+            if self.args.multipacket && !count_is_told && extra_packets(packet) > 0 {
+                self.dump_several(cx, packet);
+            } else {
+                self.format.packet(packet, &mut self.buffer);
+            }
+            if self.buffer.len() > GATHERED {
+                self.write(cx);
+            }
+        }
+        self.write(cx);
+    }
+
+    /// Writes a packet once for each that it stands for, at equal distances in time and of about equal lengths.
+    fn dump_several(&mut self, cx: &Context, packet: &mut Packet) {
+        let more = extra_packets(packet);
+        let count = u64::from(more) + 1;
+        let own = packet.len() as u64;
+        let extra = if self.args.extra_length { u64::from(packet.extra_length()) } else { 0 };
+        let mut total = (own + extra).max(count * own);
+        let end = packet.timestamp();
+        let mut delta = Timestamp::ZERO;
+        if !packet.first_timestamp().is_zero() {
+            delta = Timestamp::from_nanos((end - packet.first_timestamp()).nanos() / i64::from(more));
+            let first = packet.first_timestamp();
+            packet.set_timestamp(first);
+        }
+        let place = annotation::EXTRA_PACKETS.offset.into();
+        packet.set_annotation_u32(place, 0);
+        for left in (1..=count).rev() {
+            let length = total / left;
+            packet.set_extra_length((length - own) as u32);
+            total -= length;
+            self.format.packet(packet, &mut self.buffer);
+            if self.buffer.len() > GATHERED {
+                self.write(cx);
+            }
+            let time = if left == 1 { end } else { packet.timestamp() + delta };
+            packet.set_timestamp(time);
+        }
+    }
+
+    /// Writes the buffer; on failure that is told once, and nothing is written any more.
+    fn write(&mut self, cx: &Context) {
+        let Some(file) = &mut self.file else { return };
+        let written = file.write(&self.buffer);
+        self.buffer.clear();
+        if let Err(error) = written {
+            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename));
+            self.file = None;
+        }
+    }
+
+    fn flush(&mut self, cx: &Context) {
+        if let Some(Err(error)) = self.file.as_mut().map(|file| file.flush()) {
+            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename));
+        }
+    }
+}
