@@ -1,0 +1,61 @@
+//! `AlignmentInfo`: how packets are aligned at elements.
+
+use element::arguments::Raw;
+use element::prelude::*;
+use element::text;
+
+use super::problems::Problems;
+
+/// Takes the notes that `click-align` makes: each argument is `ELEMENT CHUNK OFFSET [CHUNK OFFSET...]`, a pair for each
+/// input.
+///
+/// No element here depends on the alignment of packets, so the notes are checked and have no effect.
+/// ```click
+/// AlignmentInfo(d 4 2);
+/// InfiniteSource(LIMIT 1, STOP true) -> d :: Discard;
+/// ```
+/// ```expect
+/// d.count = 1
+/// ```
+#[derive(Args)]
+#[element(name = "AlignmentInfo", group = "information", ports = "0/0", phase = "information", see = "Align")]
+pub struct AlignmentInfoArgs {
+    /// Elements, each with the alignments of its inputs.
+    #[arg(rest)]
+    alignments: Vec<Raw>,
+}
+
+/// The element.
+pub struct AlignmentInfo;
+
+impl Element for AlignmentInfo {
+    type Args = AlignmentInfoArgs;
+
+    fn new(args: AlignmentInfoArgs, setup: &mut Setup) -> Result<AlignmentInfo, SetupError> {
+        let mut problems = Problems::default();
+        let mut known: Vec<(String, Vec<i32>)> = Vec::new();
+        for (place, Raw(argument)) in args.alignments.iter().enumerate() {
+            let words = text::words(argument);
+            let Some((name, words)) = words.split_first() else {
+                setup.warn(format!("empty configuration argument {place}"));
+                continue;
+            };
+            if words.len() % 2 != 0 {
+                problems.add("expected ‘ELEMENTNAME CHUNK OFFSET [CHUNK OFFSET...]’");
+            }
+            let mut numbers = Vec::new();
+            for (place, word) in words.iter().enumerate() {
+                match i32::from_argument(word, setup) {
+                    Ok(number) => numbers.push(number),
+                    Err(_) if place % 2 == 0 => problems.add("expected CHUNK"),
+                    Err(_) => problems.add("expected OFFSET"),
+                }
+            }
+            if known.iter().any(|(other, others)| other == name && *others != numbers) {
+                problems.add(format!("conflicting AlignmentInfo for ‘{name}’"));
+            }
+            known.push((name.clone(), numbers));
+        }
+        problems.into_result().map(|()| AlignmentInfo)
+    }
+}

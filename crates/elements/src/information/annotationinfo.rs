@@ -1,0 +1,111 @@
+//! `AnnotationInfo`: names for places among the annotations.
+
+use element::arguments::{AnnotationPlace, Raw};
+use element::prelude::*;
+use element::{NameKind, text};
+use packet::annotation;
+
+use super::problems::Problems;
+
+/// Defines names for annotations: each argument is `NAME OFFSET [SIZE]`, or `CHECK_OVERLAP NAME...`.
+///
+/// OFFSET is a number of bytes, or the name of another annotation; SIZE is in bytes. It is an error if any two of the names
+/// after `CHECK_OVERLAP` share a byte. Names that are there by default can't be defined anew.
+/// ```click
+/// AnnotationInfo(TRUST 40 1, CHECK_OVERLAP TRUST PAINT DST_IP);
+/// InfiniteSource(LIMIT 2, STOP true) -> Paint(3, ANNO TRUST)
+///     -> p :: CheckPaint(3, ANNO TRUST) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "AnnotationInfo",
+    group = "information",
+    ports = "0/0",
+    phase = "information",
+    see = "SetAnnoByte, Paint"
+)]
+pub struct AnnotationInfoArgs {
+    /// Names, each with its place.
+    #[arg(rest)]
+    names: Vec<Raw>,
+}
+
+/// The element.
+pub struct AnnotationInfo {
+    /// The names of each set that must not overlap.
+    disjoint: Vec<Vec<String>>,
+}
+
+/// Reads the words behind a name; `None` if they are not a place.
+fn place(words: &[String], setup: &Setup) -> Option<AnnotationPlace> {
+    let (offset, size) = match words {
+        [offset] => (offset, None),
+        [offset, size] => (offset, Some(u8::from_argument(size, setup).ok()?)),
+        _ => return None,
+    };
+    let named = AnnotationPlace::from_argument(offset, setup).ok()?;
+    let size = size.map_or(0, usize::from);
+    let agrees = size == 0 || named.size == 0 || named.size == size;
+    (agrees && named.offset + size <= annotation::SIZE)
+        .then_some(AnnotationPlace { offset: named.offset, size })
+}
+
+/// Whether a name is there without being defined.
+fn is_known(name: &str) -> bool {
+    annotation::PLACES.iter().any(|place| place.name == name)
+}
+
+impl Element for AnnotationInfo {
+    type Args = AnnotationInfoArgs;
+
+    fn new(args: AnnotationInfoArgs, setup: &mut Setup) -> Result<AnnotationInfo, SetupError> {
+        let mut problems = Problems::default();
+        let mut disjoint = Vec::new();
+        for Raw(argument) in &args.names {
+            let mut words = text::words(argument);
+            let name = match words.first() {
+                Some(name) if !name.starts_with('#') => name.clone(),
+                _ => continue,
+            };
+            words.remove(0);
+            if name == "CHECK_OVERLAP" {
+                disjoint.push(words);
+            } else if !text::is_identifier(&name)
+                || u32::from_argument(&name, setup).is_ok()
+                || is_known(&name)
+            {
+                problems.add(format!("bad NAME ‘{name}’"));
+            } else if let Some(place) = place(&words, setup) {
+                let bytes = [place.offset as u8, place.size as u8];
+                setup.names().define(NameKind::Annotation, setup.scope(), &name, &bytes);
+            } else {
+                problems.add(format!("bad entry for ‘{name}’"));
+            }
+        }
+        problems.into_result().map(|()| AnnotationInfo { disjoint })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let mut problems = Problems::default();
+        for names in &self.disjoint {
+            let mut known: Vec<(&str, core::ops::Range<usize>)> = Vec::new();
+            for name in names {
+                let Ok(place) = cx.argument::<AnnotationPlace>(name) else {
+                    problems.add(format!("bad ANNO ‘{name}’"));
+                    continue;
+                };
+                let bytes = place.offset..place.offset + place.size.max(1);
+                for (other, others) in &known {
+                    if bytes.start < others.end && others.start < bytes.end {
+                        problems.add(format!("annotations ‘{other}’ and ‘{name}’ conflict"));
+                    }
+                }
+                known.push((name, bytes));
+            }
+        }
+        problems.into_result()
+    }
+}

@@ -1,0 +1,35 @@
+//! `IPFieldInfo`: the names of fields of IP packets.
+
+use element::prelude::*;
+
+/// Stands for the names that filters give to fields of IP, ICMP, TCP and UDP headers, which are known without it.
+/// ```click
+/// IPFieldInfo;
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, ntp, 10.0.0.2, domain)
+///     -> f :: IPClassifier(ip ttl 250, -);
+/// f[0] -> c :: Counter -> Discard; f[1] -> Discard;
+/// ```
+/// ```expect
+/// c.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "IPFieldInfo",
+    group = "information",
+    ports = "0/0",
+    phase = "information",
+    see = "IPNameInfo, IPClassifier"
+)]
+pub struct IPFieldInfoArgs;
+
+/// The element.
+pub struct IPFieldInfo;
+
+impl Element for IPFieldInfo {
+    type Args = IPFieldInfoArgs;
+
+    fn new(_: IPFieldInfoArgs, _: &mut Setup) -> Result<IPFieldInfo, SetupError> {
+        Ok(IPFieldInfo)
+    }
+}

@@ -1,0 +1,33 @@
+//! `IPNameInfo`: the names of IP protocols, ports and messages.
+
+use element::prelude::*;
+
+/// Stands for the names of IP protocols, TCP and UDP ports, ICMP types and codes, which are known without it.
+/// ```click
+/// IPNameInfo;
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> u :: UDPIPEncap(10.0.0.1, ntp, 10.0.0.2, domain) -> Discard;
+/// ```
+/// ```expect
+/// u.sport = 123
+/// ```
+#[derive(Args)]
+#[element(
+    name = "IPNameInfo",
+    group = "information",
+    ports = "0/0",
+    phase = "information",
+    see = "PortInfo, IPFieldInfo"
+)]
+pub struct IPNameInfoArgs;
+
+/// The element.
+pub struct IPNameInfo;
+
+impl Element for IPNameInfo {
+    type Args = IPNameInfoArgs;
+
+    fn new(_: IPNameInfoArgs, _: &mut Setup) -> Result<IPNameInfo, SetupError> {
+        Ok(IPNameInfo)
+    }
+}

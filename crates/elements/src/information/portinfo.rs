@@ -1,0 +1,75 @@
+//! `PortInfo`: names for TCP and UDP ports.
+
+use element::arguments::{IpProtocol, Raw};
+use element::prelude::*;
+use element::{NameKind, text};
+use packet::protocol;
+
+use super::problems::Problems;
+
+/// Defines names for ports: each argument is `NAME PORT/PROTOCOL [NAME...]`, as in `/etc/services`.
+///
+/// Without `/tcp` or `/udp` the names are good for both. What follows a `#` is a comment. A name is known in the compound
+/// element in which it is defined.
+/// ```click
+/// PortInfo(game 2600/udp play, web 8080);
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> u :: UDPIPEncap(10.0.0.1, play, 10.0.0.2, web) -> Discard;
+/// ```
+/// ```expect
+/// u.sport = 2600
+/// u.dport = 8080
+/// ```
+#[derive(Args)]
+#[element(
+    name = "PortInfo",
+    group = "information",
+    ports = "0/0",
+    phase = "information",
+    see = "AddressInfo"
+)]
+pub struct PortInfoArgs {
+    /// Names, each with its port.
+    #[arg(rest)]
+    names: Vec<Raw>,
+}
+
+/// The element.
+pub struct PortInfo;
+
+impl Element for PortInfo {
+    type Args = PortInfoArgs;
+
+    fn new(args: PortInfoArgs, setup: &mut Setup) -> Result<PortInfo, SetupError> {
+        let mut problems = Problems::default();
+        for Raw(argument) in &args.names {
+            let words = text::words(argument);
+            let mut words = words.iter().map(String::as_str).take_while(|word| !word.starts_with('#'));
+            let Some(name) = words.next() else { continue };
+            let (port, transport) = match words.next().map(|word| word.split_once('/').unwrap_or((word, "")))
+            {
+                Some((port, transport)) => (u16::from_argument(port, setup), transport),
+                None => (Err(element::arguments::Problem::Syntax), ""),
+            };
+            let Ok(port) = port else {
+                problems.add("expected ‘NAME PORT/PROTO’");
+                continue;
+            };
+            let kinds: &[NameKind] = match transport {
+                "" => &[NameKind::TcpPort, NameKind::UdpPort],
+                _ => match IpProtocol::from_argument(transport, setup) {
+                    Ok(IpProtocol(protocol::TCP)) => &[NameKind::TcpPort],
+                    Ok(IpProtocol(protocol::UDP)) => &[NameKind::UdpPort],
+                    // Nothing asks for ports of other protocols.
+                    _ => &[],
+                },
+            };
+            for name in core::iter::once(name).chain(words) {
+                for kind in kinds {
+                    setup.names().define(*kind, setup.scope(), name, &port.to_be_bytes());
+                }
+            }
+        }
+        problems.into_result().map(|()| PortInfo)
+    }
+}

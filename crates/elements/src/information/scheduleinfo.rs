@@ -1,0 +1,79 @@
+//! `ScheduleInfo`: which tasks run more often than others.
+
+use element::arguments::Raw;
+use element::prelude::*;
+use element::text;
+
+use super::problems::Problems;
+
+/// Gives tasks more or fewer turns: each argument is `ELEMENT FACTOR`.
+///
+/// A task with twice the factor has twice the turns; 1 is usual. `COMPOUND/ FACTOR` is for all elements within a compound
+/// element. Factors that concern one element are multiplied.
+///
+/// ## Differences
+///
+/// Entries for one element in different compound elements are all multiplied, where Click lets the inner one replace the
+/// outer one; no factor makes a task stand still.
+/// ```click
+/// ScheduleInfo(busy 2, quiet 0.5);
+/// busy :: InfiniteSource(LIMIT 2, STOP true) -> Discard;
+/// quiet :: InfiniteSource(LIMIT 2) -> Discard;
+/// ```
+/// ```expect
+/// busy.tickets = 2048
+/// quiet.tickets = 512
+/// ```
+#[derive(Args)]
+#[element(name = "ScheduleInfo", group = "information", ports = "0/0", phase = "information")]
+pub struct ScheduleInfoArgs {
+    /// Elements, each with its factor.
+    #[arg(rest)]
+    factors: Vec<Raw>,
+}
+
+/// The element.
+pub struct ScheduleInfo {
+    factors: Vec<(String, f64)>,
+}
+
+/// Tickets of the busiest task that a factor can make.
+const MOST_TICKETS: f64 = 32_768.0;
+
+impl Element for ScheduleInfo {
+    type Args = ScheduleInfoArgs;
+
+    fn new(args: ScheduleInfoArgs, setup: &mut Setup) -> Result<ScheduleInfo, SetupError> {
+        let mut problems = Problems::default();
+        let mut factors = Vec::new();
+        for Raw(argument) in &args.factors {
+            match text::words(argument).as_slice() {
+                [] => {}
+                [name, factor] if f64::from_argument(factor, setup).is_ok_and(|factor| factor >= 0.0) => {
+                    let qualified = match setup.scope() {
+                        "" => name.clone(),
+                        scope => format!("{scope}/{name}"),
+                    };
+                    factors.push((qualified, f64::from_argument(factor, setup).unwrap_or(1.0)));
+                }
+                _ => problems.add("expected ‘ELEMENTNAME PARAM’"),
+            }
+        }
+        problems.into_result().map(|()| ScheduleInfo { factors })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let runtime = cx.runtime();
+        for element in 0..runtime.element_count() {
+            let name = runtime.element_name(element);
+            let concerns = |entry: &str| name == entry || (entry.ends_with('/') && name.starts_with(entry));
+            let mut factors =
+                self.factors.iter().filter(|(entry, _)| concerns(entry)).map(|(_, factor)| factor).peekable();
+            if factors.peek().is_some() {
+                let tickets = f64::from(runtime.tickets(element)) * factors.product::<f64>();
+                runtime.set_tickets(element, tickets.clamp(1.0, MOST_TICKETS) as u32);
+            }
+        }
+        Ok(())
+    }
+}
