@@ -6,11 +6,14 @@ mod checkicmpheader;
 mod icmperror;
 mod icmppingencap;
 mod icmppingresponder;
+mod icmppingsource;
+mod pingstatistics;
 
 pub use checkicmpheader::CheckICMPHeader;
 pub use icmperror::ICMPError;
 pub use icmppingencap::ICMPPingEncap;
 pub use icmppingresponder::ICMPPingResponder;
+pub use icmppingsource::ICMPPingSource;
 
 /// The classes of this group, in the order of the reference.
 pub static CLASSES: &[Class] = &[
@@ -18,4 +21,5 @@ pub static CLASSES: &[Class] = &[
     Class::of::<CheckICMPHeader>(),
     Class::of::<ICMPPingEncap>(),
     Class::of::<ICMPPingResponder>(),
+    Class::of::<ICMPPingSource>(),
 ];

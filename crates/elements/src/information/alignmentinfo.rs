@@ -6,8 +6,9 @@ use element::text;
 
 use super::problems::Problems;
 
-/// Takes the notes that `click-align` makes: each argument is `ELEMENT CHUNK OFFSET [CHUNK OFFSET...]`, a pair for each
-/// input.
+/// Takes the notes on the alignment of packets that `click-align` makes.
+///
+/// Each argument is `ELEMENT CHUNK OFFSET [CHUNK OFFSET...]`, a pair for each input.
 ///
 /// No element here depends on the alignment of packets, so the notes are checked and have no effect.
 /// ```click

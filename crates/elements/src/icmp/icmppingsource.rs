@@ -1,0 +1,308 @@
+//! `ICMPPingSource`: sends echo requests.
+
+use core::net::Ipv4Addr;
+
+use element::HandlerError;
+use element::arguments::Bytes;
+use element::prelude::*;
+use packet::view::icmp4::kind;
+use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
+
+use super::pingstatistics::{PingStatistics, milliseconds};
+
+/// Sends an ICMP echo request every INTERVAL, or on a pull output one for each pull.
+///
+/// Replies that come in by the optional input are reported and counted, as `ping` does. The sequence number counts from 1
+/// and is the IPv4 identification as well; the destination becomes the destination annotation.
+/// ```click
+/// p :: ICMPPingSource(10.0.0.1, 10.0.0.2, INTERVAL 0.01, LIMIT 3, STOP true, VERBOSE false, DATA "hello")
+///     -> CheckIPHeader -> CheckICMPHeader -> ICMPPingResponder -> c :: Counter -> p;
+/// ```
+/// ```expect
+/// p.count = 3
+/// c.count = 3
+/// c.byte_count = 99
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ICMPPingSource",
+    aliases = "ICMPSendPings",
+    group = "icmp",
+    ports = "0-1/1",
+    processing = "h/a",
+    see = "ICMPPingEncap, ICMPPingResponder, ICMPPingRewriter"
+)]
+pub struct ICMPPingSourceArgs {
+    /// The source address.
+    #[arg(position)]
+    src: Ipv4Addr,
+    /// The destination address.
+    #[arg(position)]
+    dst: Ipv4Addr,
+    /// Time between requests, to the millisecond.
+    #[arg(default = "1")]
+    interval: Timestamp,
+    /// The identifier of the requests, in the machine's byte order.
+    #[arg(default = "0")]
+    identifier: u16,
+    /// What follows the headers.
+    #[arg(default = "\"\"")]
+    data: Bytes,
+    /// Requests to send; negative for no end.
+    #[arg(default = "-1")]
+    limit: i32,
+    /// Whether it sends.
+    #[arg(default = "true")]
+    active: bool,
+    /// Whether replies and the summary are told on the console.
+    #[arg(default = "true")]
+    verbose: bool,
+    /// Whether the driver stops after the last request.
+    #[arg(default = "false")]
+    stop: bool,
+    /// Whether a reply is turned into the next request at once, LIMIT or not.
+    #[arg(default = "false")]
+    mirror: bool,
+}
+
+/// The element.
+pub struct ICMPPingSource {
+    args: ICMPPingSourceArgs,
+    count: i32,
+    pushes: bool,
+    statistics: Option<PingStatistics>,
+}
+
+/// Bytes of both headers.
+const HEADERS: usize = 28;
+/// The only timer.
+const TIMER: usize = 0;
+
+impl ICMPPingSource {
+    fn is_over(&self) -> bool {
+        self.args.limit >= 0 && self.count >= self.args.limit
+    }
+
+    /// Whole milliseconds between requests.
+    fn interval(&self) -> Timestamp {
+        Timestamp::from_millis(self.args.interval.millis())
+    }
+
+    fn start_unless_running(&self, cx: &Context) {
+        if self.pushes && self.args.active && cx.timer(TIMER).is_none() {
+            cx.set_timer_after(TIMER, self.interval());
+        }
+    }
+
+    /// A request in a new packet.
+    fn request(&mut self, cx: &mut Context) -> Option<Packet> {
+        let Some(mut packet) = cx.pool().allocate(HEADERS + self.args.data.0.len()) else {
+            cx.count_exhausted();
+            return None;
+        };
+        if let Some(place) = packet.data_mut().get_mut(HEADERS..) {
+            place.copy_from_slice(&self.args.data.0);
+        }
+        Some(self.write_headers(cx, packet))
+    }
+
+    /// Writes the next request's headers over the first bytes of a packet.
+    fn write_headers(&mut self, cx: &mut Context, mut packet: Packet) -> Packet {
+        let sequence = (self.count % 0xffff) as u16 + 1;
+        let bytes = packet.data_mut();
+        bytes.iter_mut().take(HEADERS).for_each(|byte| *byte = 0);
+        let length = bytes.len() as u16;
+        if let Some(mut header) = Ip4ViewMut::new(bytes) {
+            header.set_header_length(20);
+            header.set_total_length(length);
+            header.set_identification(sequence);
+            header.set_protocol(protocol::ICMP);
+            header.set_ttl(200);
+            header.set_source(self.args.src);
+            header.set_destination(self.args.dst);
+            header.fill_checksum();
+        }
+        if let Some(mut message) = bytes.get_mut(20..).and_then(Icmp4ViewMut::new) {
+            message.set_kind(kind::ECHO);
+            message.set_identifier(self.identifier());
+            message.set_sequence(sequence);
+            message.fill_checksum();
+        }
+        packet.set_destination_ip(self.args.dst);
+        packet.set_network(0, 20);
+        packet.set_timestamp(cx.now());
+        if let Some(statistics) = &mut self.statistics {
+            statistics.sent(sequence, cx.now());
+        }
+        self.count = self.count.wrapping_add(1);
+        packet
+    }
+
+    /// The identifier as it stands in packets.
+    fn identifier(&self) -> u16 {
+        u16::from_be_bytes(self.args.identifier.to_ne_bytes())
+    }
+
+    /// Takes a packet that came in; returns the next request if it is to be made of it.
+    fn receive(&mut self, cx: &mut Context, mut packet: Packet) -> Option<Packet> {
+        let header = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::ICMP)?;
+        let message = Icmp4View::new(packet.transport())?;
+        if message.kind() != kind::ECHO_REPLY || message.identifier() != self.identifier() {
+            return None;
+        }
+        let (sequence, source, ttl) = (message.sequence(), header.source(), header.ttl());
+        let length = i32::from(header.total_length()) - header.header_length() as i32 - 8;
+        let micros = self.statistics.as_mut().and_then(|s| s.received(sequence, packet.timestamp()));
+        if let Some(micros) = micros.filter(|_| self.args.verbose) {
+            let (name, time) = (cx.name(), milliseconds(micros.into()));
+            cx.say(&format!(
+                "{name} :: ICMPPingSource: {length} bytes from {source}: icmp_seq={sequence} ttl={ttl} time={time} ms"
+            ));
+        }
+        if !self.args.mirror {
+            return None;
+        }
+        packet.strip(packet.network_offset().and_then(|offset| usize::try_from(offset).ok()).unwrap_or(0));
+        (packet.len() >= HEADERS).then(|| self.write_headers(cx, packet))
+    }
+
+    fn with_statistics(
+        &self,
+        name: &str,
+        read: impl Fn(&PingStatistics) -> String,
+    ) -> Result<String, HandlerError> {
+        self.statistics.as_ref().map(read).ok_or_else(|| HandlerError::NoHandler(name.to_string()))
+    }
+}
+
+impl Element for ICMPPingSource {
+    type Args = ICMPPingSourceArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("active", "Whether it sends.", |element| element.args.active.to_string()),
+        Handler::write("active", "Starts or stops it.", |element, cx, value| {
+            element.args.active = cx.argument(value)?;
+            if !element.args.active {
+                cx.clear_timer(TIMER);
+            } else if element.pushes && cx.timer(TIMER).is_none() {
+                cx.set_timer(TIMER, cx.steady());
+            }
+            Ok(())
+        }),
+        Handler::read("src", "The source address.", |element| element.args.src.to_string()),
+        Handler::write("src", "Sets the source address.", |element, cx, value| {
+            element.args.src = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("dst", "The destination address.", |element| element.args.dst.to_string()),
+        Handler::write("dst", "Sets the destination address.", |element, cx, value| {
+            element.args.dst = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("count", "Requests sent.", |element| element.count.to_string()),
+        Handler::write("limit", "Sets the number of requests to send.", |element, cx, value| {
+            element.args.limit = cx.argument(value)?;
+            if !element.is_over() {
+                element.start_unless_running(cx);
+            }
+            Ok(())
+        }),
+        Handler::write("interval", "Sets the time between requests.", |element, cx, value| {
+            element.args.interval = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::write("reset_counts", "Forgets all requests and replies.", |element, cx, _| {
+            element.count = 0;
+            element.statistics = element.statistics.as_ref().map(|_| PingStatistics::new());
+            if element.count < element.args.limit {
+                element.start_unless_running(cx);
+            }
+            Ok(())
+        }),
+        Handler::read_with(
+            "summary",
+            "Figures as `ping` sums them up, if it has an input.",
+            |element, _, _| {
+                element.with_statistics("summary", |statistics| statistics.summary(element.count.into()))
+            },
+        ),
+        Handler::read_with("rtt_min", "The least round-trip time, if it has an input.", |element, _, _| {
+            element.with_statistics("rtt_min", PingStatistics::least)
+        }),
+        Handler::read_with("rtt_avg", "The mean round-trip time, if it has an input.", |element, _, _| {
+            element.with_statistics("rtt_avg", PingStatistics::mean)
+        }),
+        Handler::read_with(
+            "rtt_max",
+            "The greatest round-trip time, if it has an input.",
+            |element, _, _| element.with_statistics("rtt_max", PingStatistics::most),
+        ),
+    ];
+
+    fn new(args: ICMPPingSourceArgs, setup: &mut Setup) -> Result<ICMPPingSource, SetupError> {
+        if args.interval < Timestamp::ZERO {
+            return Err(SetupError::argument("INTERVAL", "must not be negative"));
+        }
+        if args.interval.millis() == 0 {
+            setup.warn("INTERVAL so small that it is zero");
+        }
+        Ok(ICMPPingSource { args, count: 0, pushes: true, statistics: None })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.pushes = cx.is_push_output(0);
+        if !self.pushes && self.args.mirror {
+            return Err(SetupError::new("MIRROR invalid on pull element"));
+        }
+        if cx.inputs() > 0 {
+            self.statistics = Some(PingStatistics::new());
+        }
+        if self.args.limit != 0 {
+            self.start_unless_running(cx);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            if let Some(request) = self.receive(cx, packet) {
+                cx.send(0, request);
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        for _ in 0..most {
+            if self.is_over() {
+                if self.args.stop {
+                    self.args.stop = false;
+                    cx.stop();
+                }
+                return;
+            }
+            let Some(request) = self.request(cx) else { return };
+            into.push(request);
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        if self.is_over() {
+            if self.args.stop {
+                cx.stop();
+            }
+            return;
+        }
+        if let Some(request) = self.request(cx) {
+            cx.send(0, request);
+            cx.set_timer_after(TIMER, self.interval());
+        }
+    }
+
+    fn cleanup(&mut self, cx: &mut Context) {
+        if let Some(statistics) = self.statistics.as_ref().filter(|_| self.args.verbose) {
+            for line in statistics.summary(self.count.into()).lines() {
+                cx.say(&format!("{} :: ICMPPingSource: {line}", cx.name()));
+            }
+        }
+    }
+}
