@@ -118,7 +118,7 @@ impl Argument {
             *position - 1
         });
         Ok(Argument {
-            keyword: attributes.keyword.unwrap_or_else(|| ident.to_string().to_uppercase()),
+            keyword: attributes.keyword.unwrap_or_else(|| keyword(&ident)),
             field: ident,
             inner,
             shape,
@@ -201,4 +201,10 @@ fn inner(ty: &Type, wrapper: &str) -> Option<Type> {
         GenericArgument::Type(inner) => Some(inner.clone()),
         _ => None,
     }
+}
+
+/// The keyword of a field: its name in upper case; `r#type` is TYPE.
+fn keyword(ident: &syn::Ident) -> String {
+    use syn::ext::IdentExt;
+    ident.unraw().to_string().to_uppercase()
 }

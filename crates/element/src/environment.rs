@@ -208,6 +208,18 @@ pub trait Environment {
     fn host(&self, _name: &str) -> Option<Ipv4Addr> {
         None
     }
+    /// A stream that gives a byte each time the signal of that number arrives.
+    fn signal(&self, _number: i32) -> Result<Box<dyn Stream>, IoError> {
+        Err(IoError::Unsupported("catching signals"))
+    }
+    /// Sends a signal to a process.
+    fn kill(&self, _process: i32, _signal: i32) -> Result<(), IoError> {
+        Err(IoError::Unsupported("sending signals"))
+    }
+    /// The number of this process; 0 where there are none.
+    fn process(&self) -> u32 {
+        0
+    }
     /// The names of the files in a directory.
     fn list(&self, _path: &str) -> Result<Vec<String>, IoError> {
         Err(IoError::Unsupported("directories"))

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::Graph;
-use element::{Context, Descriptor, Environment, Names, Object, Outputs};
+use element::{Context, Descriptor, Environment, HandlerError, Names, Object, Outputs};
 use packet::{Pool, Timestamp};
 
 use crate::build::Options;
@@ -82,6 +82,8 @@ impl Core {
             let object = guard.as_mut()?;
             run(object.as_mut(), &mut Context::new(self, &mut outputs, &node.groups, element))
         };
+        // What the call asked for happens before its packets go on.
+        self.write_deferred();
         if !outputs.is_empty() {
             self.deliver(element, &mut outputs);
         }
@@ -93,19 +95,29 @@ impl Core {
         self.outputs.borrow_mut().pop().unwrap_or_else(|| Outputs::new(self.options.batch))
     }
 
-    /// Tells elements that were woken and writes deferred handlers. Called when no element is being called.
+    /// Tells elements that were woken and writes deferred handlers, as far as the elements concerned are free.
     pub(crate) fn settle(&self) {
+        self.write_deferred();
         loop {
             let woken = self.woken.borrow_mut().pop();
-            if let Some(element) = woken {
-                self.call(element, |object, cx| object.woken(cx));
-                continue;
-            }
+            let Some(element) = woken else { return };
+            self.call(element, |object, cx| object.woken(cx));
+            self.write_deferred();
+        }
+    }
+
+    /// Writes deferred handlers in order, up to one of an element that is being called.
+    pub(crate) fn write_deferred(&self) {
+        loop {
             let write = self.deferred.borrow_mut().pop_front();
             let Some((from, path, value)) = write else { return };
-            if let Err(error) = self.write_path(Some(from), &path, &value) {
-                let name = self.nodes.get(from).map_or("", |node| &node.name);
-                self.environment.console(&alloc::format!("{name}: {path}: {error}"));
+            match self.write_path(Some(from), &path, &value) {
+                Ok(()) => {}
+                Err(HandlerError::Busy(_)) => {
+                    self.deferred.borrow_mut().push_front((from, path, value));
+                    return;
+                }
+                Err(error) => self.environment.console(&alloc::format!("{error}")),
             }
         }
     }

@@ -50,6 +50,7 @@ impl Core {
                 // Pushed to by something that it pulls from: its call is not over.
                 _ => node.drop("reentered", count as u64),
             }
+            self.write_deferred();
             if !outputs.is_empty() {
                 self.route(delivery.element, outputs, &mut stack);
             }

@@ -91,6 +91,22 @@ impl Environment for Process {
         host::address(name)
     }
 
+    fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {
+        sockets::signal(number, &self.descriptors)
+    }
+
+    fn kill(&self, process: i32, signal: i32) -> Result<(), IoError> {
+        use rustix::process::{Pid, Signal, kill_process};
+        let unknown = || IoError::Failed("no such process or signal".into());
+        let pid = Pid::from_raw(process).ok_or_else(unknown)?;
+        let signal = Signal::from_named_raw(signal).ok_or_else(unknown)?;
+        kill_process(pid, signal).map_err(|error| IoError::Failed(error.to_string()))
+    }
+
+    fn process(&self) -> u32 {
+        std::process::id()
+    }
+
     fn list(&self, path: &str) -> Result<Vec<String>, IoError> {
         let entries = std::fs::read_dir(path).map_err(|error| files::problem(&error))?;
         let mut names: Vec<String> =

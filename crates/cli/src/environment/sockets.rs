@@ -200,3 +200,11 @@ pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dy
         _ => Err(IoError::Unsupported("this kind of socket")),
     }
 }
+
+/// A stream that gives a byte each time a signal arrives.
+pub(super) fn signal(number: i32, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
+    let (ours, theirs) = UnixStream::pair().map_err(|error| problem(&error))?;
+    ours.set_nonblocking(true).map_err(|error| problem(&error))?;
+    signal_hook::low_level::pipe::register(number, theirs).map_err(|error| problem(&error))?;
+    Ok(Box::new(Connection::new(ours, descriptors)))
+}

@@ -1,0 +1,35 @@
+//! `DriverManager`: decides when the driver stops.
+
+use element::arguments::Raw;
+use element::prelude::*;
+
+use super::machine::Kind;
+use super::script::compile;
+use super::scripted::{Compiled, ScriptArguments, Scripted};
+
+/// Is a `Script` that goes on by a step each time the driver would stop; the driver stops when the script ends.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard;
+/// DriverManager(pause, write c.reset, wait 0.1s, stop);
+/// ```
+/// ```expect
+/// c.count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "DriverManager", group = "control", ports = "0/0", see = "Script")]
+pub struct DriverManagerArgs {
+    /// As for `Script`; DRIVER unless it is given.
+    r#type: Option<Raw>,
+    /// The instructions.
+    #[arg(rest)]
+    instructions: Vec<Raw>,
+}
+
+/// The element.
+pub type DriverManager = Scripted<DriverManagerArgs>;
+
+impl ScriptArguments for DriverManagerArgs {
+    fn machine(self, _: &mut Setup) -> Result<Compiled, SetupError> {
+        compile(self.r#type, &self.instructions, Kind::Driver)
+    }
+}

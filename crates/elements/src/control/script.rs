@@ -1,0 +1,80 @@
+//! `Script`: handlers called in order, with variables, jumps and waits.
+
+use element::arguments::Raw;
+use element::prelude::*;
+
+use super::instructions;
+use super::machine::{Kind, Machine};
+use super::scripted::{Compiled, ScriptArguments, Scripted};
+use super::signals;
+
+/// Executes instructions: reads and writes handlers, computes, waits, jumps, stops the driver.
+///
+/// Each argument is an instruction. Handlers: `read H`, `write H VALUE`, `print [>FILE] TEXT|H`, `printn`, `save`,
+/// `append`. Variables: `set X TEXT`, `init X TEXT`, `export X TEXT`. Waiting: `pause [N]`, `wait TIME`. Control: `label
+/// L`, `goto L [CONDITION]`, `loop`, `end`, `exit`, `stop`, `return VALUE`, `error TEXT`. With a `q` at the end a layer of
+/// quotes is removed from the value. `$X` is the value of a variable and `$(H PARAMETER)` that of a handler; the
+/// script's own functions (`add`, `eq`, `if`, `sprintf` and so on) need no path.
+///
+/// TYPE says when it runs: ACTIVE at the start, PASSIVE when its `run` handler is called, PACKET for every packet (the
+/// value returned is the output), PROXY for any handler that it does not have, DRIVER when the driver is about to stop,
+/// SIGNAL and signals when one arrives.
+/// ```click
+/// s :: Script(export x 0, label again, set x $(add $x 1), goto again $(lt $x 5), stop);
+/// Idle -> Discard;
+/// ```
+/// ```expect
+/// s.x = 5
+/// ```
+/// ## Differences
+/// `step`, `goto` and `run` written to a script by something that the script itself has called take effect when the
+/// script pauses.
+#[derive(Args)]
+#[element(name = "Script", group = "control", ports = "-/-", processing = "ah/ah", see = "DriverManager")]
+pub struct ScriptArgs {
+    /// ACTIVE, PASSIVE, PACKET, PROXY, DRIVER or SIGNAL with the signals.
+    r#type: Option<Raw>,
+    /// The instructions.
+    #[arg(rest)]
+    instructions: Vec<Raw>,
+}
+
+/// The element.
+pub type Script = Scripted<ScriptArgs>;
+
+impl ScriptArguments for ScriptArgs {
+    fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError> {
+        let has_ports = setup.inputs() + setup.outputs() > 0;
+        let default = if has_ports { Kind::Packet } else { Kind::Active };
+        compile(self.r#type, &self.instructions, default)
+    }
+}
+
+/// Makes a script of the text of its type and instructions.
+pub(super) fn compile(kind: Option<Raw>, texts: &[Raw], default: Kind) -> Result<Compiled, SetupError> {
+    let kind = match kind {
+        Some(text) => parse_kind(&text.0)?,
+        None => default,
+    };
+    let texts: Vec<String> = texts.iter().map(|text| text.0.clone()).collect();
+    let instructions = instructions::parse(&texts, kind == Kind::Driver)?;
+    Ok(Compiled(Machine::new(kind, instructions)))
+}
+
+fn parse_kind(text: &str) -> Result<Kind, SetupError> {
+    let words = element::text::words(text);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Ok(match words.as_slice() {
+        ["ACTIVE"] => Kind::Active,
+        ["PASSIVE"] => Kind::Passive,
+        ["PACKET" | "PUSH"] => Kind::Packet,
+        ["PROXY"] => Kind::Proxy,
+        ["DRIVER"] => Kind::Driver,
+        ["SIGNAL", names @ ..] => {
+            let numbers: Option<Vec<i32>> = names.iter().map(|name| signals::number(name)).collect();
+            let numbers = numbers.filter(|numbers| !numbers.is_empty());
+            Kind::Signal(numbers.ok_or_else(|| SetupError::new("bad signal number"))?)
+        }
+        _ => return Err(SetupError::new("bad TYPE")),
+    })
+}

@@ -1,0 +1,201 @@
+//! What `Script` and `DriverManager` have in common.
+
+use core::marker::PhantomData;
+
+use element::prelude::*;
+use element::{Descriptor, HandlerKind, Io, Stream};
+
+use super::machine::{Cause, Kind, Machine, steps};
+
+/// The arguments of an element that is a script.
+pub trait ScriptArguments: Args {
+    /// Makes the machine.
+    #[doc(hidden)]
+    fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError>;
+}
+
+/// A script that is ready to run.
+pub struct Compiled(pub(super) Machine);
+
+/// An element that is a script.
+pub struct Scripted<A> {
+    machine: Machine,
+    /// Where signals arrive, for scripts that they start.
+    signals: Vec<Box<dyn Stream>>,
+    arguments: PhantomData<A>,
+}
+
+macro_rules! functions {
+    ($($name:literal $summary:literal)*) => {
+        &[
+            Handler::write("step", "Goes on past so many blocking instructions, 1 if empty.", |script: &mut Self, cx, value| {
+                if value.trim() == "router" {
+                    script.machine.step(cx, 1, Cause::Driver);
+                    return Ok(());
+                }
+                let name = cx.name();
+                let count = steps(value, &Setup::new(&name, (0, 0), cx.names(), cx.environment()))?;
+                script.machine.step(cx, count, Cause::Step);
+                Ok(())
+            }),
+            Handler::write("goto", "Goes on at a label.", |script: &mut Self, cx, value| {
+                script.machine.jump(cx, &element::text::uncomment(value))
+            }),
+            Handler::write("run", "Runs the script.", |script: &mut Self, cx, value| {
+                script.machine.run(cx, "run", value, true).map(drop)
+            }),
+            Handler::read_with("run", "Runs the script; the value is what it returns.", |script: &mut Self, cx, value| {
+                script.machine.run(cx, "run", value, false)
+            }),
+            Handler::write("set", "Sets a variable: its name and value.", |script: &mut Self, _, value| {
+                script.machine.assign(value)
+            }),
+            $(Handler::read_with($name, $summary, |script: &mut Self, cx, parameter| {
+                let none = || Err(HandlerError::NoHandler($name.into()));
+                script.machine.function(cx, $name, parameter).unwrap_or_else(none)
+            }),)*
+        ]
+    };
+}
+
+impl<A: ScriptArguments + 'static> Element for Scripted<A> {
+    type Args = A;
+    const HANDLERS: &'static [Handler<Self>] = functions! {
+        "add" "The sum of numbers."
+        "sub" "The first number less the others."
+        "min" "The least of numbers."
+        "max" "The greatest of numbers."
+        "mul" "The product of numbers."
+        "div" "The first number divided by the others."
+        "idiv" "As `div`, without the fraction."
+        "mod" "The remainder of two integers."
+        "rem" "The remainder of two numbers."
+        "neg" "The negative of a number."
+        "abs" "The size of a number."
+        "eq" "Whether two numbers, or texts, are equal."
+        "ne" "Whether two numbers, or texts, differ."
+        "gt" "Whether the first number, or text, is greater."
+        "ge" "Whether the first number, or text, is greater or equal."
+        "lt" "Whether the first number, or text, is less."
+        "le" "Whether the first number, or text, is less or equal."
+        "not" "The opposite of a boolean."
+        "sprintf" "A format filled in with its arguments."
+        "first" "The first word."
+        "random" "A random number: any, below N, or from N1 to N2."
+        "and" "Whether all booleans are true."
+        "or" "Whether one of the booleans is true."
+        "nand" "The opposite of `and`."
+        "nor" "The opposite of `or`."
+        "if" "The second or the third word, as the first is true or false."
+        "in" "Whether the first word is one of the others."
+        "now" "The time."
+        "readable" "Whether all the handlers named can be read."
+        "writable" "Whether all the handlers named can be written."
+        "length" "The bytes of the parameter."
+        "unquote" "The parameter without a layer of quotes."
+        "htons" "A 16-bit number with its bytes swapped to network order."
+        "htonl" "A 32-bit number with its bytes swapped to network order."
+        "ntohs" "A 16-bit number with its bytes swapped from network order."
+        "ntohl" "A 32-bit number with its bytes swapped from network order."
+        "cat" "The content of a file."
+        "catq" "The content of a file, quoted."
+        "kill" "Sends a signal to processes."
+        "get" "The value of a variable."
+        "shift" "Takes the first word off a variable and gives it."
+    };
+
+    fn new(args: A, setup: &mut Setup) -> Result<Self, SetupError> {
+        let Compiled(machine) = args.machine(setup)?;
+        let has_ports = setup.inputs() + setup.outputs() > 0;
+        match machine.kind {
+            Kind::Packet if setup.inputs() == 0 => {
+                return Err(SetupError::new("PACKET script must have inputs"));
+            }
+            Kind::Packet => setup.strict = true,
+            _ if has_ports => return Err(SetupError::new("ports allowed only on PACKET scripts")),
+            _ => {}
+        }
+        Ok(Scripted { machine, signals: Vec::new(), arguments: PhantomData })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if self.machine.kind == Kind::Driver && !cx.runtime().attach_driver(cx.element()) {
+            return Err(SetupError::new("router has more than one driver script"));
+        }
+        if let Kind::Signal(numbers) = &self.machine.kind {
+            for number in numbers {
+                let stream = cx.environment().signal(*number).map_err(SetupError::new)?;
+                cx.watch(stream.descriptor(), true, false);
+                self.signals.push(stream);
+            }
+        }
+        self.machine.start(cx);
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            match self.machine.judge(cx, port).filter(|output| *output < cx.outputs()) {
+                Some(output) => cx.send(output, packet),
+                None => cx.drop(packet, "script"),
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        for _ in 0..most {
+            let Some(packet) = cx.pull_one(0) else { return };
+            match self.machine.judge(cx, 0).filter(|output| *output < cx.outputs()) {
+                Some(0) => into.push(packet),
+                Some(output) => cx.send(output, packet),
+                None => cx.drop(packet, "script"),
+            }
+        }
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        self.machine.step(cx, 1, Cause::Step);
+    }
+
+    fn stopped(&mut self, cx: &mut Context) {
+        self.machine.step(cx, 1, Cause::Driver);
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        let mut arrived = false;
+        for stream in self.signals.iter_mut().filter(|stream| stream.descriptor() == descriptor) {
+            while let Ok(Io::Done(1..)) = stream.read(&mut [0; 16]) {
+                arrived = true;
+            }
+        }
+        if arrived {
+            if let Err(error) = self.machine.run(cx, "run", "", true) {
+                cx.say(&error.to_string());
+            }
+            if !self.machine.has_ended() {
+                cx.watch(descriptor, false, false);
+            }
+        }
+    }
+
+    fn inherit(&mut self, old: &mut Self, _: &mut Context) {
+        self.machine.inherit(&mut old.machine);
+    }
+
+    fn other_handler(
+        &mut self,
+        cx: &mut Context,
+        name: &str,
+        call: HandlerKind,
+        value: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        if call != HandlerKind::Write
+            && let Some(value) = self.machine.exported(name)
+        {
+            return Some(Ok(value));
+        }
+        (self.machine.kind == Kind::Proxy)
+            .then(|| self.machine.run(cx, name, value, call == HandlerKind::Write))
+    }
+}
