@@ -191,10 +191,16 @@ impl Context<'_> {
         self.outputs.emit(port, group, batch);
     }
 
-    /// Emits a batch before everything that this call has emitted; the last thing that a call does.
+    /// The place that a batch emitted now would have among those of this call: see `emit_at`.
     #[inline]
-    pub fn emit_first(&mut self, port: usize, batch: Batch) {
-        self.outputs.emit_first(port, batch);
+    pub fn place(&self) -> usize {
+        self.outputs.place()
+    }
+
+    /// Emits a batch before what this call has emitted since `place`; the last thing that a call does.
+    #[inline]
+    pub fn emit_at(&mut self, place: usize, port: usize, batch: Batch) {
+        self.outputs.emit_at(place, port, batch);
     }
 
     /// Emits one packet; packets that follow each other share batches where order allows.

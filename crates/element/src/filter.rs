@@ -84,15 +84,20 @@ impl<F: Filter> Element for F {
 
     fn push(&mut self, cx: &mut Context, _port: usize, mut batch: Batch) {
         self.begin(cx, &batch);
+        let mut place = None;
         batch.filter_map(|packet| match self.filter(cx, packet) {
             // In place, unless something was emitted that must come before it.
-            Verdict::Pass(packet) if !cx.is_touched(0) => Some(packet),
+            Verdict::Pass(packet) if !cx.is_touched(0) => {
+                place.get_or_insert(cx.place());
+                Some(packet)
+            }
             verdict => {
                 settle(cx, verdict);
                 None
             }
         });
-        cx.emit_first(0, batch);
+        // Behind what was emitted before the first of them, as single packets would have come.
+        cx.emit_at(place.unwrap_or(0), 0, batch);
     }
 
     fn pull(&mut self, cx: &mut Context, _port: usize, most: usize, into: &mut Batch) {

@@ -60,13 +60,19 @@ impl Outputs {
         *self.filling(group) = SEALED;
     }
 
-    /// Emits a whole batch before what was emitted until now; nothing may be sent after that in the same call.
+    /// Batches emitted so far: the place of the next one.
     #[inline]
-    pub fn emit_first(&mut self, port: usize, batch: Batch) {
+    pub fn place(&self) -> usize {
+        self.emitted.len()
+    }
+
+    /// Emits a whole batch before what was emitted at `place` and later; nothing may be sent after that in the same call.
+    #[inline]
+    pub fn emit_at(&mut self, place: usize, port: usize, batch: Batch) {
         if batch.is_empty() {
             return self.recycle(batch);
         }
-        self.emitted.insert(0, (port, batch));
+        self.emitted.insert(place.min(self.emitted.len()), (port, batch));
         self.filling.fill(SEALED);
     }
 

@@ -50,10 +50,10 @@ macro_rules! integers {
             const KIND: &'static str = "integer";
 
             fn from_argument(text: &str, _: &Setup) -> Result<$type, Problem> {
-                let value = integer(text).ok_or(Problem::Syntax)?;
+                let value = integer(text).ok_or_else(|| Problem::new("invalid number"))?;
                 let signed = <$type>::MIN != 0;
                 if value < 0 && !signed {
-                    return Err(Problem::Syntax);
+                    return Err(Problem::new("invalid number"));
                 }
                 let bound = if value < 0 { <$type>::MIN } else { <$type>::MAX };
                 <$type>::try_from(value).map_err(|_| Problem::OutOfRange(bound.to_string()))

@@ -1,7 +1,6 @@
 //! Strings, names, ports and places.
 
 use alloc::borrow::ToOwned;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -105,7 +104,7 @@ impl FromArgument for AnnotationPlace {
     fn from_argument(text: &str, setup: &Setup) -> Result<AnnotationPlace, Problem> {
         if let Some(offset) = integer(text) {
             let offset = usize::try_from(offset).ok().filter(|offset| *offset < annotation::SIZE);
-            let offset = offset.ok_or_else(|| Problem::OutOfRange(format!("{}", annotation::SIZE - 1)))?;
+            let offset = offset.ok_or(Problem::Syntax)?;
             return Ok(AnnotationPlace { offset, size: 0 });
         }
         if let Some(place) = annotation::PLACES.iter().find(|place| place.name == text) {
@@ -113,7 +112,7 @@ impl FromArgument for AnnotationPlace {
         }
         match setup.names().find(NameKind::Annotation, setup.scope(), text).as_deref() {
             Some(&[offset, size]) => Ok(AnnotationPlace { offset: offset.into(), size: size.into() }),
-            _ => Err(Problem::new("not an annotation")),
+            _ => Err(Problem::Syntax),
         }
     }
 }

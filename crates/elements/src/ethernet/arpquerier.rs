@@ -207,16 +207,17 @@ impl Element for ARPQuerier {
             }
             return cx.recycle(batch);
         }
-        let mut last = None;
+        let (mut last, mut place) = (None, None);
         batch.filter_map(|packet| {
             let packet = self.send(cx, packet, now, &mut last)?;
             if !cx.is_touched(0) {
+                place.get_or_insert(cx.place());
                 return Some(packet);
             }
             cx.send(0, packet);
             None
         });
-        cx.emit_first(0, batch);
+        cx.emit_at(place.unwrap_or(0), 0, batch);
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
