@@ -18,8 +18,8 @@ use super::header::addresses;
 /// At most 1,048,576 addresses are learnt; in Click their number has no limit. A packet too short for two addresses
 /// is dropped as `too_short`. The handler `table` is in the order of the addresses.
 /// ```click
-/// a :: InfiniteSource(DATA \<020202020202 010101010101 0800>, LIMIT 2) -> [0] s :: EtherSwitch;
-/// b :: InfiniteSource(DATA \<010101010101 020202020202 0800>, LIMIT 3, ACTIVE false, STOP true) -> [1] s;
+/// a :: InfiniteSource(DATA \<020202020202 040404040404 0800>, LIMIT 2) -> [0] s :: EtherSwitch;
+/// b :: InfiniteSource(DATA \<040404040404 020202020202 0800>, LIMIT 3, ACTIVE false, STOP true) -> [1] s;
 /// Idle -> [2] s;
 /// s[0] -> c :: Counter -> Discard;
 /// s[1] -> d :: Counter -> Discard;
@@ -30,7 +30,7 @@ use super::header::addresses;
 /// c.count = 3
 /// d.count = 2
 /// e.count = 2
-/// s.table = 01-01-01-01-01-01 0\n02-02-02-02-02-02 1
+/// s.table = 02-02-02-02-02-02 1\n04-04-04-04-04-04 0
 /// ```
 #[derive(Args)]
 #[element(
