@@ -244,7 +244,7 @@ fn follow(listing: &str, headers: &Headers) -> Option<u32> {
         let (value, mask) = bits.split_once('%').expect("mask");
         let number = |text: &str| u32::from_str_radix(text, 16).expect("hexadecimal");
         let offset: usize = offset.parse().expect("offset");
-        let from = if offset < 512 { &headers.network[..] } else { headers.transport };
+        let from = if offset < 512 { headers.network } else { headers.transport };
         let bytes = from.get(offset % 256..).unwrap_or_default();
         let mut word = [0; 4];
         let available = bytes.len().min(4);
@@ -253,7 +253,8 @@ fn follow(listing: &str, headers: &Headers) -> Option<u32> {
         let (yes, no) = ways.split_once("  no->").expect("no");
         let (no, short) = no.split_once("  ").map_or((no, false), |(no, _)| (no, true));
         let equal = u32::from_be_bytes(word) & number(mask) == number(value);
-        let way = if (if needed > available { short } else { equal }) { yes } else { no };
+        let outcome = if needed > available { short } else { equal };
+        let way = if outcome { yes } else { no };
         match way.strip_prefix("step ") {
             Some(step) => at = step.parse().expect("step"),
             None => return output(way),

@@ -4,8 +4,6 @@ use alloc::vec::Vec;
 
 use super::headers::Headers;
 use super::map::Map;
-use super::near::{Near, Place};
-use super::program::Layout;
 use super::rows::{Rows, RowsBuilder};
 use super::slots::Slots;
 use super::spans::Field;
@@ -15,7 +13,10 @@ pub(crate) struct Index {
     pub(crate) field: Field,
     /// Number of the field in the terms.
     pub(crate) number: u16,
-    place: Option<Place>,
+    /// Offset of the word that the field is read from, and where in it the field is.
+    word: usize,
+    shift: u8,
+    mask: u32,
     map: Map,
     /// Classes of the coordinates beyond the values: packets that end in the field or before it.
     beyond: Vec<u32>,
@@ -28,7 +29,7 @@ impl Index {
     /// Indexes `field`, number `number` in the terms of `slots`.
     ///
     /// None when the rows would take too much memory.
-    pub(crate) fn new(field: Field, number: u16, slots: &Slots, layout: Layout) -> Option<Self> {
+    pub(crate) fn new(field: Field, number: u16, slots: &Slots) -> Option<Self> {
         let constrained = || {
             let terms = slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?.1)));
             terms.filter_map(|(slot, term)| Some((slot, term.set(number)?)))
@@ -65,22 +66,30 @@ impl Index {
         });
         let map = Map::new(&values.collect::<Vec<_>>(), field.width);
         let rows = builder.finish();
-        let place = Place::new(field, layout);
-        Some(Self { field, number, place, map, beyond, tops: rows.tops(slots.granule()), rows })
+        let (offset, width) = (usize::from(field.offset), u32::from(field.width));
+        let word = offset / 4 * 4;
+        let shift = (32 - 8 * width - 8 * (offset - word) as u32) as u8;
+        let mask = u32::MAX >> (32 - 8 * width);
+        let tops = rows.tops(slots.granule());
+        Some(Self { field, number, word, shift, mask, map, beyond, tops, rows })
     }
 
     /// The class of the packet; none when it ends inside a field of 4 bytes.
     #[inline]
-    pub(crate) fn class(&self, near: &Near, headers: &Headers<'_>) -> Option<u32> {
-        match self.place.and_then(|place| near.get(place)) {
-            Some(value) => Some(self.map.class(value)),
-            None => self.far_class(headers),
+    pub(crate) fn class(&self, headers: &Headers<'_>) -> Option<u32> {
+        let bytes = headers.from(self.field.base);
+        match bytes.get(self.word..).and_then(|bytes| bytes.first_chunk()) {
+            Some(word) => {
+                let value = (u32::from_be_bytes(*word) >> (self.shift & 31)) & self.mask;
+                Some(self.map.class(value))
+            }
+            None => self.class_at_end(headers),
         }
     }
 
-    /// The class, from the packet's bytes, for a field that is far from the header's start or not complete.
+    /// The class when the packet ends within four bytes of the field or before it.
     #[inline(never)]
-    fn far_class(&self, headers: &Headers<'_>) -> Option<u32> {
+    fn class_at_end(&self, headers: &Headers<'_>) -> Option<u32> {
         let bytes = headers.from(self.field.base).get(usize::from(self.field.offset)..).unwrap_or_default();
         let value = match self.field.width {
             1 => bytes.first().map(|byte| u32::from(*byte)),

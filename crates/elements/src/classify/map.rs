@@ -1,13 +1,16 @@
 //! From a field's value to its class: a trie of bytes whose thin branches are short sorted lists.
 //!
 //! The cost of a lookup hardly grows with the number of classes: one step a byte while many classes share the
-//! bytes so far, then one comparison with up to sixteen bounds at once.
+//! bytes so far, then two rounds of comparisons without branches among up to fifteen bounds.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Number of class changes that a list holds; a branch with more becomes a node.
-const LIST: usize = 16;
+const LIST: usize = 15;
+/// Lists in a node from which on all branches that could be classes are lists.
+const MIXED: usize = 24;
 
 /// Where a branch leads: the top two bits say to a class, a list or a node, the others which one.
 type Link = u32;
@@ -22,10 +25,22 @@ const TO_NODE: u32 = 2 << 30;
 /// last class.
 #[repr(align(64))]
 struct List {
-    /// Sorted first values, all but the first part's; biased so that a signed comparison orders them.
-    bounds: [i32; LIST],
+    /// Sorted first values, all but the first part's; the last one is never looked at.
+    bounds: [u32; LIST + 1],
     /// Class of the part before each bound, and after the last.
     classes: [u32; LIST + 1],
+}
+
+impl List {
+    #[inline]
+    fn class(&self, value: u32) -> u32 {
+        // Two rounds of three comparisons, without branches: on packets in random order each would be mispredicted,
+        // and one comparison after the other would wait four times.
+        let passed = |at: usize| usize::from(self.bounds[at & LIST] <= value);
+        let quarter = 4 * (passed(3) + passed(7) + passed(11));
+        let at = quarter + passed(quarter) + passed(quarter + 1) + passed(quarter + 2);
+        self.classes[at & LIST]
+    }
 }
 
 /// Maps every value of a field of 1, 2 or 4 bytes to a class.
@@ -133,7 +148,7 @@ impl Trie {
     /// Fills the node for the values from `start` on, each branch spanning `1 << below` values.
     fn fill(&mut self, node: &mut [Link; 256], parts: &[(u32, u32)], start: u32, below: u32) {
         let mut from = 0;
-        for (branch, link) in (0u32..).zip(node) {
+        for (branch, link) in (0u32..).zip(&mut *node) {
             let first = start + (branch << below);
             let last = first + ((1u64 << below) - 1) as u32;
             // The part that holds `first`, and those that start later in the branch.
@@ -143,6 +158,15 @@ impl Trie {
             let count = parts[from..].partition_point(|(bound, _)| *bound <= last);
             *link = self.branch(&parts[from..from + count], first, below);
         }
+        // Where lists are common the other branches become lists too: a processor guesses badly which it will be.
+        let lists = node.iter().filter(|link| **link & KIND == TO_LIST).count();
+        if lists > MIXED {
+            let mut constant: BTreeMap<u32, Link> = BTreeMap::new();
+            for link in node.iter_mut().filter(|link| **link & KIND == CLASS) {
+                let class = *link;
+                *link = *constant.entry(class).or_insert_with(|| self.list(&[(start, class)]));
+            }
+        }
     }
 
     /// The link for a branch with these parts, the first of which may start before it.
@@ -150,17 +174,7 @@ impl Trie {
         match parts {
             [] => CLASS,
             [(_, class)] => *class,
-            _ if parts.len() - 1 <= LIST || below == 0 => {
-                let mut list = List { bounds: [i32::MAX; LIST], classes: [0; LIST + 1] };
-                for (index, class) in list.classes.iter_mut().enumerate() {
-                    *class = parts[index.min(parts.len() - 1)].1;
-                }
-                for (bound, (value, _)) in list.bounds.iter_mut().zip(&parts[1..]) {
-                    *bound = biased(*value);
-                }
-                self.lists.push(list);
-                TO_LIST | (self.lists.len() - 1) as u32
-            }
+            _ if parts.len() - 1 <= LIST || below == 0 => self.list(parts),
             _ => {
                 let mut node = Box::new([0; 256]);
                 self.fill(&mut node, parts, start, below - 8);
@@ -168,6 +182,20 @@ impl Trie {
                 TO_NODE | (self.nodes.len() - 1) as u32
             }
         }
+    }
+
+    /// A new list of these parts.
+    fn list(&mut self, parts: &[(u32, u32)]) -> Link {
+        let mut list = List { bounds: [u32::MAX; LIST + 1], classes: [0; LIST + 1] };
+        for (class, part) in list.classes.iter_mut().zip((0..).map(|index: usize| index.min(parts.len() - 1)))
+        {
+            *class = parts[part].1;
+        }
+        for (bound, (value, _)) in list.bounds.iter_mut().zip(&parts[1..]) {
+            *bound = *value;
+        }
+        self.lists.push(list);
+        TO_LIST | (self.lists.len() - 1) as u32
     }
 
     /// The class of `value`.
@@ -187,16 +215,8 @@ impl Trie {
 
     #[inline]
     fn in_list(&self, list: u32, value: u32) -> u32 {
-        let Some(list) = self.lists.get(list as usize) else { return 0 };
-        let value = biased(value);
-        let above = list.bounds.iter().map(|bound| i32::from(*bound <= value)).sum::<i32>();
-        list.classes.get(above as usize).copied().unwrap_or(0)
+        self.lists.get(list as usize).map_or(0, |list| list.class(value))
     }
-}
-
-/// Maps unsigned order to signed order, in which vector units compare.
-fn biased(value: u32) -> i32 {
-    (value ^ (1 << 31)) as i32
 }
 
 #[cfg(test)]

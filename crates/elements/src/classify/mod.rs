@@ -10,7 +10,6 @@ mod ipfilter;
 mod listing;
 mod map;
 mod names;
-mod near;
 mod pattern;
 mod program;
 mod rows;

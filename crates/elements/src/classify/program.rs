@@ -15,7 +15,6 @@ use alloc::vec::Vec;
 use super::expression::{Expression, Rule, first_match};
 use super::headers::Headers;
 use super::index::Index;
-use super::near::Near;
 use super::slots::{NONE, Slots};
 use super::spans::{Field, Spans};
 use super::terms::{Breaker, Term};
@@ -75,7 +74,6 @@ pub enum Unreachable {
 /// A compiled rule set.
 pub struct Program {
     rules: Vec<Rule>,
-    layout: Layout,
     /// The looked-up fields, the most selective first.
     indexes: Vec<Index>,
     slots: Slots,
@@ -102,7 +100,7 @@ impl Program {
             let mut indexes = Vec::with_capacity(wanted.len());
             let failed = wanted.iter().position(|number| {
                 let field = fields.get(usize::from(*number));
-                let index = field.and_then(|field| Index::new(*field, *number, &slots, layout));
+                let index = field.and_then(|field| Index::new(*field, *number, &slots));
                 let failed = index.is_none();
                 indexes.extend(index);
                 failed
@@ -114,20 +112,13 @@ impl Program {
                 }
                 None => {
                     indexes.sort_by_key(Index::typical);
-                    return Self::assemble(rules, layout, indexes, slots, fallback, live);
+                    return Self::assemble(rules, indexes, slots, fallback, live);
                 }
             }
         }
     }
 
-    fn assemble(
-        rules: Vec<Rule>,
-        layout: Layout,
-        indexes: Vec<Index>,
-        slots: Slots,
-        fallback: u32,
-        live: Vec<bool>,
-    ) -> Self {
+    fn assemble(rules: Vec<Rule>, indexes: Vec<Index>, slots: Slots, fallback: u32, live: Vec<bool>) -> Self {
         let slot_rules: Vec<u32> = slots.iter().map(|entry| entry.map_or(NONE, |(rule, _)| rule)).collect();
         let mut checked = vec![0u64; slots.len().div_ceil(64)];
         for (slot, (_, term)) in slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?))) {
@@ -139,7 +130,7 @@ impl Program {
         }
         let first_rules =
             slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
-        Self { rules, layout, indexes, slots, slot_rules, checked, first_rules, fallback, live }
+        Self { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live }
     }
 
     /// The rules, in order.
@@ -159,11 +150,10 @@ impl Program {
     #[must_use]
     #[inline]
     pub fn first_match(&self, headers: &Headers<'_>) -> Option<usize> {
-        let near = Near::new(headers, self.layout);
         let mut classes = [0; MAX_INDEXES];
         let mut top = u64::MAX;
         for (class, index) in classes.iter_mut().zip(&self.indexes) {
-            let Some(found) = index.class(&near, headers) else {
+            let Some(found) = index.class(headers) else {
                 return first_match(&self.rules, headers);
             };
             *class = found;
