@@ -3,7 +3,7 @@
 use element::arguments::Bandwidth;
 use element::prelude::*;
 
-use super::rated::{Meter, Octets};
+use super::rated::{Allowance, Octets};
 use super::ratedsplit::{Rated, RatedSplit};
 
 /// Sends packets of a bandwidth of at most RATE to output 0, and the others to output 1.
@@ -44,8 +44,8 @@ impl Rated for ByBytes {
     type Args = BandwidthRatedSplitterArgs;
     type Measure = Octets;
 
-    fn meter(args: BandwidthRatedSplitterArgs) -> Result<Meter<Octets>, SetupError> {
-        Meter::new(args.rate, args.burst_duration, args.burst_bytes)
+    fn allowance(args: BandwidthRatedSplitterArgs) -> Result<Allowance<Octets>, SetupError> {
+        Allowance::new(args.rate, args.burst_duration, args.burst_bytes)
     }
 }
 

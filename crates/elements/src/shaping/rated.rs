@@ -76,27 +76,27 @@ impl Measure for Octets {
 }
 
 /// A token bucket as the arguments of an element describe it.
-pub struct Meter<M: Measure> {
+pub struct Allowance<M: Measure> {
     bucket: TokenBucket,
     duration: Option<Timestamp>,
     size: Option<u32>,
     measure: core::marker::PhantomData<M>,
 }
 
-impl<M: Measure> Meter<M> {
+impl<M: Measure> Allowance<M> {
     /// For a rate, and either how long the bucket takes to fill or how large it is.
     pub fn new(
         rate: M::Rate,
         duration: Option<Timestamp>,
         size: Option<u32>,
-    ) -> Result<Meter<M>, SetupError> {
+    ) -> Result<Allowance<M>, SetupError> {
         if duration.is_some() && size.is_some() {
             return Err(SetupError::new("cannot specify both BURST_DURATION and BURST_SIZE"));
         }
         let bucket = TokenBucket::new(0, 1);
-        let mut meter = Meter { bucket, duration, size, measure: core::marker::PhantomData };
-        meter.set_rate(M::number(rate));
-        Ok(meter)
+        let mut allowance = Allowance { bucket, duration, size, measure: core::marker::PhantomData };
+        allowance.set_rate(M::number(rate));
+        Ok(allowance)
     }
 
     fn set_rate(&mut self, rate: u32) {
@@ -108,7 +108,7 @@ impl<M: Measure> Meter<M> {
     }
 
     /// Takes the description of another, but keeps what is in the bucket.
-    pub fn adopt(&mut self, other: Meter<M>) {
+    pub fn adopt(&mut self, other: Allowance<M>) {
         let old = core::mem::replace(self, other);
         self.bucket.take_level(&old.bucket);
     }

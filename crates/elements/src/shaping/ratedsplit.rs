@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::rated::{Measure, Meter};
+use super::rated::{Allowance, Measure};
 
 /// What tells the two apart.
 pub trait Rated: 'static {
@@ -12,37 +12,37 @@ pub trait Rated: 'static {
     type Measure: Measure;
 
     /// The token bucket that the arguments describe.
-    fn meter(args: Self::Args) -> Result<Meter<Self::Measure>, SetupError>;
+    fn allowance(args: Self::Args) -> Result<Allowance<Self::Measure>, SetupError>;
 }
 
 /// Sends packets within a rate to output 0 and the others to output 1.
 pub struct RatedSplit<R: Rated> {
-    meter: Meter<R::Measure>,
+    allowance: Allowance<R::Measure>,
 }
 
 impl<R: Rated> Element for RatedSplit<R> {
     type Args = R::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "The rate.", |split| split.meter.text()),
-        Handler::write("rate", "Sets the rate.", |split, cx, value| split.meter.write(cx, value)),
-        Handler::read("config", "The rate.", |split| split.meter.text()),
+        Handler::read("rate", "The rate.", |split| split.allowance.text()),
+        Handler::write("rate", "Sets the rate.", |split, cx, value| split.allowance.write(cx, value)),
+        Handler::read("config", "The rate.", |split| split.allowance.text()),
     ];
     const LIVE: bool = true;
 
     fn new(args: R::Args, _: &mut Setup) -> Result<RatedSplit<R>, SetupError> {
-        Ok(RatedSplit { meter: R::meter(args)? })
+        Ok(RatedSplit { allowance: R::allowance(args)? })
     }
 
     fn reconfigure(&mut self, args: R::Args, _: &mut Setup) -> Result<(), SetupError> {
-        self.meter.adopt(R::meter(args)?);
+        self.allowance.adopt(R::allowance(args)?);
         Ok(())
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         let now = cx.steady();
         for packet in batch.drain() {
-            if self.meter.allows(now) {
-                self.meter.pay(&packet);
+            if self.allowance.allows(now) {
+                self.allowance.pay(&packet);
                 cx.send(0, packet);
             } else if cx.outputs() < 2 {
                 cx.drop(packet, "over_rate");

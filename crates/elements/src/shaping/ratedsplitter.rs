@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::rated::{Meter, Packets};
+use super::rated::{Allowance, Packets};
 use super::ratedsplit::{Rated, RatedSplit};
 
 /// Sends at most RATE packets a second to output 0, and the others to output 1.
@@ -43,8 +43,8 @@ impl Rated for ByPackets {
     type Args = RatedSplitterArgs;
     type Measure = Packets;
 
-    fn meter(args: RatedSplitterArgs) -> Result<Meter<Packets>, SetupError> {
-        Meter::new(args.rate, args.burst_duration, args.burst_size)
+    fn allowance(args: RatedSplitterArgs) -> Result<Allowance<Packets>, SetupError> {
+        Allowance::new(args.rate, args.burst_duration, args.burst_size)
     }
 }
 

@@ -4,7 +4,7 @@ use element::arguments::Bandwidth;
 use element::prelude::*;
 
 use super::ratedpull::{Rated, RatedPull};
-use crate::shaping::rated::{Meter, Octets};
+use crate::shaping::rated::{Allowance, Octets};
 
 /// Pulls packets at a bandwidth of RATE and pushes them on.
 ///
@@ -43,8 +43,8 @@ impl Rated for ByBytes {
     type Args = BandwidthRatedUnqueueArgs;
     type Measure = Octets;
 
-    fn meter(args: BandwidthRatedUnqueueArgs) -> Result<Meter<Octets>, SetupError> {
-        Meter::new(args.rate, args.burst_duration, args.burst_bytes)
+    fn allowance(args: BandwidthRatedUnqueueArgs) -> Result<Allowance<Octets>, SetupError> {
+        Allowance::new(args.rate, args.burst_duration, args.burst_bytes)
     }
 }
 

@@ -3,7 +3,7 @@
 use element::Signal;
 use element::prelude::*;
 
-use crate::shaping::rated::{Measure, Meter};
+use crate::shaping::rated::{Allowance, Measure};
 
 /// What tells the two apart.
 pub trait Rated: 'static {
@@ -13,12 +13,12 @@ pub trait Rated: 'static {
     type Measure: Measure;
 
     /// The token bucket that the arguments describe.
-    fn meter(args: Self::Args) -> Result<Meter<Self::Measure>, SetupError>;
+    fn allowance(args: Self::Args) -> Result<Allowance<Self::Measure>, SetupError>;
 }
 
 /// Pulls packets at a rate and pushes them on.
 pub struct RatedPull<R: Rated> {
-    meter: Meter<R::Measure>,
+    allowance: Allowance<R::Measure>,
     active: bool,
     signal: Signal,
     runs: u64,
@@ -36,21 +36,21 @@ impl<R: Rated> Element for RatedPull<R> {
                 rated.runs, rated.empty, rated.pushes, rated.failed
             )
         }),
-        Handler::read("rate", "The rate.", |rated| rated.meter.text()),
-        Handler::write("rate", "Sets the rate.", |rated, cx, value| rated.meter.write(cx, value)),
+        Handler::read("rate", "The rate.", |rated| rated.allowance.text()),
+        Handler::write("rate", "Sets the rate.", |rated, cx, value| rated.allowance.write(cx, value)),
         Handler::read("active", "Whether it works.", |rated| rated.active.to_string()),
         Handler::write("active", "Starts or stops it.", |rated, cx, value| {
             rated.active = cx.argument(value)?;
             Ok(())
         }),
-        Handler::read("config", "The rate.", |rated| rated.meter.text()),
+        Handler::read("config", "The rate.", |rated| rated.allowance.text()),
     ];
 
     const LIVE: bool = true;
 
     fn new(args: R::Args, _: &mut Setup) -> Result<RatedPull<R>, SetupError> {
         Ok(RatedPull {
-            meter: R::meter(args)?,
+            allowance: R::allowance(args)?,
             active: true,
             signal: Signal::BUSY,
             runs: 0,
@@ -61,7 +61,7 @@ impl<R: Rated> Element for RatedPull<R> {
     }
 
     fn reconfigure(&mut self, args: R::Args, _: &mut Setup) -> Result<(), SetupError> {
-        self.meter.adopt(R::meter(args)?);
+        self.allowance.adopt(R::allowance(args)?);
         Ok(())
     }
 
@@ -76,8 +76,8 @@ impl<R: Rated> Element for RatedPull<R> {
         if !self.active {
             return false;
         }
-        if !self.meter.allows(cx.steady()) {
-            cx.set_timer_after(0, self.meter.wait());
+        if !self.allowance.allows(cx.steady()) {
+            cx.set_timer_after(0, self.allowance.wait());
             self.empty += 1;
             return false;
         }
@@ -89,7 +89,7 @@ impl<R: Rated> Element for RatedPull<R> {
             }
             return false;
         };
-        self.meter.pay(&packet);
+        self.allowance.pay(&packet);
         self.pushes += 1;
         cx.send(0, packet);
         cx.schedule();

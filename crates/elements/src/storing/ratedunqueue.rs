@@ -3,7 +3,7 @@
 use element::prelude::*;
 
 use super::ratedpull::{Rated, RatedPull};
-use crate::shaping::rated::{Meter, Packets};
+use crate::shaping::rated::{Allowance, Packets};
 
 /// Pulls RATE packets a second and pushes them on.
 ///
@@ -42,8 +42,8 @@ impl Rated for ByPackets {
     type Args = RatedUnqueueArgs;
     type Measure = Packets;
 
-    fn meter(args: RatedUnqueueArgs) -> Result<Meter<Packets>, SetupError> {
-        Meter::new(args.rate, args.burst_duration, args.burst_size)
+    fn allowance(args: RatedUnqueueArgs) -> Result<Allowance<Packets>, SetupError> {
+        Allowance::new(args.rate, args.burst_duration, args.burst_size)
     }
 }
 
