@@ -2,21 +2,33 @@
 
 use element::Class;
 
+mod adaptivered;
+pub mod average;
 mod bandwidthratedsplitter;
 mod bandwidthshaper;
 mod delayshaper;
+mod dropping;
+pub mod early;
 pub mod gaprate;
+pub mod probability;
+mod randomsample;
 pub mod rated;
 mod ratedsplit;
 mod ratedsplitter;
+mod red;
 mod shaper;
 pub mod tokenbucket;
+pub mod watched;
 
+pub use adaptivered::AdaptiveRed;
 pub use bandwidthratedsplitter::BandwidthRatedSplitter;
 pub use bandwidthshaper::BandwidthShaper;
 pub use delayshaper::DelayShaper;
+pub(crate) use dropping::discard;
 pub use gaprate::GapRate;
+pub use randomsample::RandomSample;
 pub use ratedsplitter::RatedSplitter;
+pub use red::Red;
 pub use shaper::Shaper;
 pub use tokenbucket::TokenBucket;
 
@@ -27,4 +39,7 @@ pub static CLASSES: &[Class] = &[
     Class::of::<DelayShaper>(),
     Class::of::<RatedSplitter>(),
     Class::of::<BandwidthRatedSplitter>(),
+    Class::of::<RandomSample>(),
+    Class::of::<Red>(),
+    Class::of::<AdaptiveRed>(),
 ];

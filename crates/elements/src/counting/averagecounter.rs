@@ -1,0 +1,112 @@
+//! `AverageCounter`: counts packets and bytes, and their rates from the first to the last.
+
+use element::prelude::*;
+
+/// Counts packets and bytes that pass; the rates are averages from the first packet to the last.
+///
+/// Packets of the first IGNORE seconds do not count.
+/// ```click
+/// RatedSource(LENGTH 100, RATE 100, LIMIT 50, STOP true) -> c :: AverageCounter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 50
+/// c.byte_count = 5000
+/// ```
+#[derive(Args)]
+#[element(
+    name = "AverageCounter",
+    group = "counting",
+    ports = "1/1",
+    processing = "a/a",
+    commutes,
+    see = "Counter"
+)]
+pub struct AverageCounterArgs {
+    /// Seconds after the first packet that are ignored.
+    #[arg(position, default = "0")]
+    ignore: u32,
+}
+
+/// The element.
+pub struct AverageCounter {
+    /// Milliseconds to ignore.
+    ignore: i64,
+    count: u64,
+    bytes: u64,
+    /// Steady milliseconds of the first packet.
+    first: Option<i64>,
+    /// And of the last.
+    last: i64,
+}
+
+impl AverageCounter {
+    fn add(&mut self, now: Timestamp, packets: &[Packet]) {
+        if packets.is_empty() {
+            return;
+        }
+        let now = now.millis();
+        let first = *self.first.get_or_insert(now);
+        if now.saturating_sub(first) >= self.ignore {
+            self.count += packets.len() as u64;
+            self.bytes += packets.iter().map(|packet| packet.len() as u64).sum::<u64>();
+        }
+        self.last = now;
+    }
+
+    /// So many a second over the time that counts, at least a millisecond.
+    fn rate(&self, count: u64) -> String {
+        let span = self.last.saturating_sub(self.first.unwrap_or(self.last)).saturating_sub(self.ignore);
+        significant(count as f64 * 1_000.0 / span.max(1) as f64)
+    }
+}
+
+/// A number that is not negative with twelve significant digits, without trailing zeros.
+fn significant(value: f64) -> String {
+    let whole = format!("{value:.0}").len();
+    let text = format!("{value:.digits$}", digits = 12usize.saturating_sub(whole));
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+impl Element for AverageCounter {
+    type Args = AverageCounterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("count", "Packets since the last reset.", |counter| counter.count.to_string()),
+        Handler::read("byte_count", "Bytes since the last reset.", |counter| counter.bytes.to_string()),
+        Handler::read("rate", "Packets a second.", |counter| counter.rate(counter.count)),
+        Handler::read("byte_rate", "Bytes a second.", |counter| counter.rate(counter.bytes)),
+        Handler::write("reset", "Begins anew.", |counter, _, _| {
+            (counter.count, counter.bytes, counter.first, counter.last) = (0, 0, None, 0);
+            Ok(())
+        }),
+    ];
+
+    fn new(args: AverageCounterArgs, _: &mut Setup) -> Result<AverageCounter, SetupError> {
+        let ignore = i64::from(args.ignore) * 1_000;
+        Ok(AverageCounter { ignore, count: 0, bytes: 0, first: None, last: 0 })
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.add(cx.steady(), batch.as_slice());
+        cx.emit(0, batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        cx.pull(0, most, into);
+        self.add(cx.steady(), into.as_slice().get(before..).unwrap_or(&[]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_twelve_digits() {
+        for (value, text) in
+            [(0.0, "0"), (30_000.0, "30000"), (100.0 / 3.0, "33.3333333333"), (1e15, "1000000000000000")]
+        {
+            assert_eq!(significant(value), text);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Random early detection: which packets to drop before a queue is full.
+
+use element::prelude::*;
+
+use super::average::Average;
+use super::probability::Probability;
+
+/// The highest threshold: two bytes, so that products fit.
+const MOST_THRESHOLD: u32 = 0xffff;
+/// Certain, in the fixed point of probabilities.
+const ONE: u32 = 1 << 16;
+/// While a queue is empty its average falls with every span of so many milliseconds.
+const EMPTY_SPAN: i64 = 20;
+
+/// What the user chose.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Average length up to which nothing is dropped.
+    pub min_threshold: u32,
+    /// Average length at which packets are dropped with the probability `max_p`.
+    pub max_threshold: u32,
+    /// That probability.
+    pub max_p: Probability<16>,
+    /// Whether the probability rises from `max_p` to one over another `max_threshold`, or at once.
+    pub gentle: bool,
+    /// How slowly the average follows; 0 takes the length itself.
+    pub stability: u32,
+}
+
+/// A dropper.
+pub struct Early {
+    choice: Choice,
+    average: Average,
+    /// Slope and offset of the probability below and above the upper threshold.
+    below: (i64, i64),
+    above: (i64, i64),
+    /// Packets since the last one dropped; -1 while none is to be.
+    count: i64,
+    random: i64,
+    /// The span in which the queue was last found empty.
+    empty: Option<i64>,
+}
+
+impl Early {
+    /// Checks the choice.
+    pub fn new(choice: Choice) -> Result<Early, SetupError> {
+        let problem = if choice.max_threshold > MOST_THRESHOLD {
+            format!("MAX_THRESH must be <= {MOST_THRESHOLD}")
+        } else if choice.min_threshold > choice.max_threshold {
+            "MIN_THRESH must be <= MAX_THRESH".into()
+        } else if choice.stability > 16 {
+            "STABILITY must be between 0 and 16".into()
+        } else {
+            let mut early = Early {
+                choice,
+                average: Average::new(choice.stability),
+                below: (0, 0),
+                above: (0, 0),
+                count: -1,
+                random: 0,
+                empty: None,
+            };
+            early.set_slopes();
+            return Ok(early);
+        };
+        Err(SetupError::new(problem))
+    }
+
+    /// What the user chose, with the probability as it is now.
+    pub fn choice(&self) -> Choice {
+        self.choice
+    }
+
+    /// The average length.
+    pub fn average(&self) -> &Average {
+        &self.average
+    }
+
+    /// Takes over the average of another.
+    pub fn take_average(&mut self, other: &Early) {
+        let stability = self.average.stability();
+        self.average = other.average;
+        self.average.set_stability(stability);
+    }
+
+    /// Changes the probability.
+    pub fn set_max_p(&mut self, max_p: u32) {
+        self.choice.max_p = Probability(max_p);
+        self.set_slopes();
+    }
+
+    fn set_slopes(&mut self) {
+        let Choice { min_threshold: min, max_threshold: max, max_p: Probability(max_p), .. } = self.choice;
+        self.below = match max.saturating_sub(min) {
+            0 => (0, 1),
+            range => ((max_p / range).into(), i64::from(max_p) * i64::from(min) / i64::from(range)),
+        };
+        let rest = ONE.saturating_sub(max_p);
+        self.above = (rest.checked_div(max).unwrap_or(0).into(), i64::from(ONE) - 2 * i64::from(max_p));
+    }
+
+    /// The length that counts, given the one that the queues have at steady time `now`.
+    fn observe(&mut self, length: usize, now: Timestamp) -> u32 {
+        if self.average.stability() == 0 {
+            return length as u32;
+        }
+        if length > 0 {
+            self.average.observe(length);
+            self.empty = None;
+        } else {
+            let span = now.millis() / EMPTY_SPAN;
+            self.average.observe_none(self.empty.map_or(1, |last| span - last));
+            self.empty = Some(span);
+        }
+        self.average.rounded()
+    }
+
+    /// Whether to drop the packet at hand.
+    pub fn should_drop(&mut self, length: usize, now: Timestamp, random: impl Fn() -> u32) -> bool {
+        let average = self.observe(length, now);
+        let Choice { min_threshold, max_threshold, max_p, gentle, .. } = self.choice;
+        let all = if gentle && max_p.0 != ONE { max_threshold * 2 } else { max_threshold };
+        if average <= min_threshold || average > all {
+            self.count = -1;
+            return average > min_threshold;
+        }
+        let (slope, offset) = if average <= max_threshold { self.below } else { self.above };
+        let probability = ((slope * self.average.scaled()) >> 10) - offset;
+        self.count += 1;
+        let draw = || i64::from((random() >> 5) & 0xffff);
+        if self.count > 0 && probability > 0 && self.count > self.random / probability {
+            self.count = 0;
+            self.random = draw();
+            return true;
+        }
+        if self.count == 0 {
+            self.random = draw();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn early(stability: u32) -> Early {
+        let choice = Choice {
+            min_threshold: 5,
+            max_threshold: 50,
+            max_p: Probability(ONE / 50),
+            gentle: true,
+            stability,
+        };
+        Early::new(choice).expect("the choice is in order")
+    }
+
+    #[test]
+    fn nothing_below_the_thresholds_and_everything_above() {
+        let mut early = early(0);
+        let now = Timestamp::from_millis(1);
+        assert!((0..100).all(|_| !early.should_drop(5, now, || 7)));
+        assert!((0..100).all(|_| early.should_drop(101, now, || 7)));
+    }
+
+    #[test]
+    fn a_part_between_them() {
+        let mut early = early(4);
+        let mut state = 1u32;
+        let mut drops = 0;
+        for _ in 0..10_000 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            drops += u32::from(early.should_drop(50, Timestamp::from_millis(1), || state));
+        }
+        // Drops are spread evenly, so they come about twice as often as one in fifty.
+        assert!((200..600).contains(&drops), "{drops}");
+    }
+
+    #[test]
+    fn equal_and_zero_thresholds_are_no_division_by_zero() {
+        for max_threshold in [0, 5] {
+            let choice = Choice {
+                min_threshold: max_threshold,
+                max_threshold,
+                max_p: Probability(0),
+                gentle: true,
+                stability: 1,
+            };
+            let mut early = Early::new(choice).expect("the choice is in order");
+            for length in 0..20 {
+                early.should_drop(length, Timestamp::MAX, || u32::MAX);
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Probabilities in fixed point.
+
+use element::arguments::{FromArgument, Problem};
+use element::prelude::*;
+
+/// A number between 0 and 1 in fixed point with `BITS` bits of fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probability<const BITS: u32>(pub u32);
+
+impl<const BITS: u32> Probability<BITS> {
+    /// Certain.
+    pub const ONE: Probability<BITS> = Probability(1 << BITS);
+
+    /// As handlers write it.
+    pub fn text(self) -> String {
+        element::figures::fixed(self.0.into(), BITS)
+    }
+
+    /// That it does not happen.
+    pub fn complement(self) -> Probability<BITS> {
+        Probability((1 << BITS) - self.0.min(1 << BITS))
+    }
+}
+
+impl<const BITS: u32> FromArgument for Probability<BITS> {
+    const KIND: &'static str = "number between 0 and 1";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Probability<BITS>, Problem> {
+        let value = f64::from_argument(text, setup)?;
+        if !(0.0..=1.0).contains(&value) {
+            return Err(Problem::new("must be between 0 and 1"));
+        }
+        Ok(Probability((value * f64::from(1u32 << BITS) + 0.5) as u32))
+    }
+}

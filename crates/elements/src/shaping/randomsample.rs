@@ -1,0 +1,106 @@
+//! `RandomSample`: lets packets through at random.
+
+use element::prelude::*;
+
+use super::probability::Probability;
+
+/// Bits of a probability.
+const BITS: u32 = 28;
+
+/// Passes each packet with a probability, by itself.
+///
+/// The others go to output 1, or are dropped as `not_sampled`. Give the probability P that a packet passes, by itself or
+/// as SAMPLE, or the probability DROP that it does not.
+/// ```click
+/// InfiniteSource(LIMIT 10, STOP true) -> s :: RandomSample(DROP 1);
+/// s[0] -> sampled :: Counter -> Discard;
+/// s[1] -> others :: Counter -> Discard;
+/// ```
+/// ```expect
+/// sampled.count = 0
+/// others.count = 10
+/// s.drops = 10
+/// ```
+#[derive(Args)]
+#[element(name = "RandomSample", group = "shaping", ports = "1/1-2", processing = "a/ah", see = "RED")]
+pub struct RandomSampleArgs {
+    /// The probability that a packet passes.
+    #[arg(position)]
+    p: Option<Probability<BITS>>,
+    /// The same.
+    sample: Option<Probability<BITS>>,
+    /// The probability that a packet does not pass.
+    drop: Option<Probability<BITS>>,
+    /// Whether it works; if not, all packets pass.
+    #[arg(default = "true")]
+    active: bool,
+}
+
+/// The element.
+pub struct RandomSample {
+    probability: Probability<BITS>,
+    active: bool,
+    drops: u64,
+}
+
+/// A probability from a handler's value.
+fn probability(cx: &Context, value: &str) -> Result<Probability<BITS>, HandlerError> {
+    cx.argument(value).map_err(|_| HandlerError::new("Must be given a number between 0.0 and 1.0"))
+}
+
+impl Filter for RandomSample {
+    type Args = RandomSampleArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("sampling_prob", "The probability that a packet passes.", |sample| {
+            sample.probability.text()
+        }),
+        Handler::write("sampling_prob", "Sets the probability that a packet passes.", |sample, cx, value| {
+            sample.probability = probability(cx, value)?;
+            Ok(())
+        }),
+        Handler::read("drop_prob", "The probability that a packet does not pass.", |sample| {
+            sample.probability.complement().text()
+        }),
+        Handler::write(
+            "drop_prob",
+            "Sets the probability that a packet does not pass.",
+            |sample, cx, value| {
+                sample.probability = probability(cx, value)?.complement();
+                Ok(())
+            },
+        ),
+        Handler::read("active", "Whether it works.", |sample| sample.active.to_string()),
+        Handler::write("active", "Starts or stops it.", |sample, cx, value| {
+            sample.active = cx.argument(value)?;
+            Ok(())
+        }),
+        Handler::read("drops", "Packets that did not pass.", |sample| sample.drops.to_string()),
+        Handler::read("config", "The probability and whether it works.", |sample| {
+            format!("SAMPLE {}, ACTIVE {}", sample.probability.text(), sample.active)
+        }),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: RandomSampleArgs, _: &mut Setup) -> Result<RandomSample, SetupError> {
+        let sample = args.sample.or(args.p);
+        let probability = match (args.drop, sample) {
+            (Some(_), Some(_)) if args.sample.is_some() => {
+                return Err(SetupError::new("give at most one of SAMPLE and DROP"));
+            }
+            (Some(drop), _) => drop.complement(),
+            (None, Some(sample)) => sample,
+            (None, None) => return Err(SetupError::new("sampling probability must be between 0 and 1")),
+        };
+        Ok(RandomSample { probability, active: args.active, drops: 0 })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        let mask = Probability::<BITS>::ONE.0 - 1;
+        if !self.active || (cx.random() & mask) < self.probability.0 {
+            return Verdict::Pass(packet);
+        }
+        self.drops += 1;
+        Verdict::Divert(packet, "not_sampled")
+    }
+}

@@ -1,0 +1,53 @@
+//! The queues whose lengths an element looks at.
+
+use element::prelude::*;
+
+use crate::storing::Length;
+
+/// Queues, by name and length.
+#[derive(Default)]
+pub struct Watched {
+    queues: Vec<(String, Length)>,
+}
+
+impl Watched {
+    /// Those called `names`, or without names the nearest ones: downstream where packets are pushed, else upstream.
+    pub fn find(cx: &Context, names: Option<&str>, downstream: bool) -> Result<Watched, SetupError> {
+        let runtime = cx.runtime();
+        let mut queues = Vec::new();
+        match names {
+            Some(names) => {
+                for name in element::text::words(names) {
+                    let element = runtime
+                        .find(cx.element(), &name)
+                        .ok_or_else(|| SetupError::new(format!("no element named ‘{name}’")))?;
+                    let length = Length::of(cx, element)
+                        .ok_or_else(|| SetupError::new(format!("‘{name}’ is not a Storage element")))?;
+                    queues.push((runtime.element_name(element), length));
+                }
+            }
+            None => {
+                for element in runtime.neighbours(cx.element(), Some(0), downstream) {
+                    if let Some(length) = Length::of(cx, element) {
+                        queues.push((runtime.element_name(element), length));
+                    }
+                }
+            }
+        }
+        if queues.is_empty() {
+            return Err(SetupError::new("no nearby Queues"));
+        }
+        Ok(Watched { queues })
+    }
+
+    /// Packets in all of them.
+    #[inline]
+    pub fn length(&self) -> usize {
+        self.queues.iter().map(|(_, length)| length.get()).sum()
+    }
+
+    /// Their names, each followed by `end`.
+    pub fn names(&self, end: &str) -> String {
+        self.queues.iter().flat_map(|(name, _)| [name.as_str(), end]).collect()
+    }
+}
