@@ -191,8 +191,11 @@ impl Element for ARPQuerier {
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         match &self.table {
             Some(table) => {
-                let missing = || SetupError::argument("TABLE", format!("‘{}’ is not an ARPTable", table.0));
-                self.cache = cx.import(&table.0).ok_or_else(missing)?;
+                let problem = match cx.runtime().find(cx.element(), &table.0) {
+                    Some(_) => "element type mismatch, expected ARPTable",
+                    None => "does not name an element",
+                };
+                self.cache = cx.import(&table.0).ok_or_else(|| SetupError::argument("TABLE", problem))?;
             }
             None => set_timer(cx, &self.cache.borrow(), 0),
         }

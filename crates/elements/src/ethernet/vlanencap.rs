@@ -14,7 +14,7 @@ use super::vlan::{Identifier, Native, Priority, Tag};
 ///
 /// ## Differences
 /// A packet shorter than the two addresses is dropped as `too_short`. The network header annotation is set behind the
-/// tag; Click sets it 8 bytes into the frame.
+/// tag; Click sets it 8 bytes into the frame. `config` shows NATIVE_VLAN -1 as it was given, not as 65535.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
 ///     -> v :: VLANEncap(VLAN_ID 5, VLAN_PCP 1) -> c :: Classifier(12/8100200508, -);
