@@ -121,7 +121,7 @@ fn combine(name: &str, sum: Number, next: Number) -> Number {
 }
 
 /// Exactly so many words.
-fn two<'t>(parameter: &'t str) -> Option<(&'t str, &'t str)> {
+fn two(parameter: &str) -> Option<(&str, &str)> {
     let mut rest = parameter;
     let pair = (next_word(&mut rest)?, next_word(&mut rest)?);
     rest.trim().is_empty().then_some(pair)

@@ -49,6 +49,7 @@ pub(super) struct Machine {
     stepped: Vec<u32>,
     position: usize,
     steps: u64,
+    /// Whether the step that starts an active script has been counted; the others need none.
     started: bool,
     variables: Vec<(String, String)>,
     status: i32,
@@ -88,7 +89,7 @@ impl Machine {
             instructions,
             position: 0,
             steps: 0,
-            started: false,
+            started: true,
             variables: Vec::new(),
             status: 0,
             arguments: String::new(),
@@ -108,6 +109,7 @@ impl Machine {
             }
         }
         if matches!(self.kind, Kind::Active | Kind::Driver) {
+            self.started = self.instructions.first() != Some(&Instruction::Initial);
             match self.instructions.first().cloned() {
                 Some(Instruction::Wait { time }) => self.wait(cx, &time),
                 Some(Instruction::Initial) if self.kind == Kind::Driver => cx.stop(),
