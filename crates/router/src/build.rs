@@ -232,7 +232,11 @@ impl Core {
         }
         let result = self.call(index, |object, _| {
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
-            object.reconfigure(Arguments::new(config), &mut setup)
+            let result = object.reconfigure(Arguments::new(config), &mut setup);
+            for warning in &setup.warnings {
+                self.environment.console(&format!("  warning: {warning}"));
+            }
+            result
         });
         match result {
             Some(Ok(())) => {

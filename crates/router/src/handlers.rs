@@ -115,8 +115,13 @@ impl Core {
         };
         let own = self.call(index, |object, cx| object.write(cx, &target.handler, value));
         match own {
-            Some(Err(HandlerError::NoHandler(_))) => {
-                self.write_standard(index, &target.handler, value).map_err(full)
+            // One that the element only reads may be a standard one to write: `config`.
+            Some(Err(own @ (HandlerError::NoHandler(_) | HandlerError::Wrong { .. }))) => {
+                let standard = self.write_standard(index, &target.handler, value);
+                standard.map_err(|error| match error {
+                    HandlerError::NoHandler(_) => full(own),
+                    other => full(other),
+                })
             }
             Some(answer) => answer.map_err(full),
             None => Err(HandlerError::Busy(path.to_string())),
