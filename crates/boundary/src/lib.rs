@@ -23,6 +23,7 @@ pub mod leave;
 pub mod limits;
 mod mailbox;
 mod memory;
+mod port;
 mod ring;
 mod status;
 mod version;
@@ -36,6 +37,7 @@ pub use mailbox::{
     Request, Stats,
 };
 pub use memory::{Mapped, SharedMemory};
+pub use port::{HostPort, Passed, PortFault};
 pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots, indices};
 pub use status::{BoxState, StatusPage};
 pub use version::{NOTE_NAME, NOTE_TYPE, NoteError, PROTOCOL, VersionNote};

@@ -18,7 +18,7 @@ pub(crate) enum Backing {
 
 /// An area. Whoever uses a part of it holds the area.
 #[derive(Debug)]
-pub(crate) struct Area {
+pub struct Area {
     memory: Mapped,
     pub(crate) layout: AreaLayout,
     backing: Backing,

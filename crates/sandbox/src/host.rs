@@ -6,7 +6,6 @@ use crate::cpu;
 use crate::error::{CreateError, HostError};
 use crate::image::Image;
 use crate::memory::{Arena, Mapping, Use};
-use crate::port::HostPort;
 use crate::process::{self, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
@@ -20,6 +19,9 @@ const DENSE_SPACE: usize = 64 << 30;
 
 /// Addresses set aside for heaps.
 const SPARSE_SPACE: usize = 1 << 40;
+
+/// The host's end of a box's port. It keeps the box's shared memory, not the box.
+pub type HostPort = boundary::HostPort<Arc<Area>>;
 
 /// Where a box is to run.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +104,8 @@ impl Host {
         machine.restore(snapshot, &settings)?;
         let control = Control::at(area.clone(), snapshot.channels)?;
         let ports = area.layout.ports.iter().zip(&snapshot.ports);
-        let ports = ports.map(|(port, positions)| HostPort::at(area.clone(), port, *positions));
+        let ports =
+            ports.map(|(port, positions)| HostPort::at(&area.memory(), port, *positions, area.clone()));
         let ports = ports.collect::<Result<_, _>>()?;
         let seat = worker.seat(machine, &area, settings.bell.clone());
         Ok(Sandbox::new(Arc::new(seat), area, control, ports))
@@ -136,6 +139,6 @@ fn layout(settings: &Settings) -> Result<AreaLayout, CreateError> {
 
 /// The host's ends of an area's mailbox and ports.
 fn ends(area: &Arc<Area>) -> Result<(Control, Vec<HostPort>), CreateError> {
-    let ports = area.layout.ports.iter().map(|port| HostPort::new(area.clone(), port));
+    let ports = area.layout.ports.iter().map(|port| HostPort::new(&area.memory(), port, area.clone()));
     Ok((Control::new(area.clone())?, ports.collect::<Result<_, _>>()?))
 }

@@ -3,7 +3,7 @@
 use crate::area::Area;
 use crate::control::{Control, ControlError};
 use crate::error::{CreateError, SystemError};
-use crate::port::HostPort;
+use crate::host::HostPort;
 use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::{BoxState, CrashReport, Message, Reply, Request};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -2,8 +2,9 @@
 
 mod support;
 
+use boundary::PortFault;
 use boundary::limits::BUFFER_SIZE;
-use sandbox::{End, Place, PortFault, Sandbox, State, Worker};
+use sandbox::{End, Place, Sandbox, State, Worker};
 use std::time::{Duration, Instant};
 use support::{PATIENCE, begin, ended, exchange, host, in_each, settings, until};
 
