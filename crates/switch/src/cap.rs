@@ -1,0 +1,115 @@
+//! A limit on what a port may send, by two token buckets.
+
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Bits of the longest frame: a bucket that held less would never let it go.
+const LONGEST: u64 = 8 * 65_536;
+
+/// What a port may send; 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CapSettings {
+    /// Frames a second.
+    pub frames: u64,
+    /// Bits a second, counted from the Ethernet header on.
+    pub bits: u64,
+    /// For how long it may send more after it has sent less, in nanoseconds; at least a millisecond.
+    pub burst_ns: u64,
+}
+
+/// Two token buckets, of frames and of bits. Both must have enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Cap {
+    frames: Bucket,
+    bits: Bucket,
+}
+
+impl Cap {
+    /// Full buckets.
+    pub fn new(settings: CapSettings, now: u64) -> Self {
+        let burst = settings.burst_ns.max(SECOND / 1000);
+        Self {
+            frames: Bucket::new(settings.frames, burst, 1, now),
+            bits: Bucket::new(settings.bits, burst, LONGEST, now),
+        }
+    }
+
+    /// Whether a frame of so many bytes may go now (nanoseconds of any clock that doesn't go back).
+    #[inline]
+    pub fn allows(&mut self, bytes: usize, now: u64) -> bool {
+        let bits = bytes as u64 * 8;
+        let allowed = self.frames.has(1, now) && self.bits.has(bits, now);
+        if allowed {
+            self.frames.take(1);
+            self.bits.take(bits);
+        }
+        allowed
+    }
+}
+
+/// A bucket that fills at a rate. Its contents are kept in units of 1 / SECOND, so that no part of one is
+/// lost.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    rate: u64,
+    most: u128,
+    level: u128,
+    then: u64,
+}
+
+impl Bucket {
+    /// A full bucket for what comes in `burst` nanoseconds, at least `least` tokens.
+    fn new(rate: u64, burst: u64, least: u64, now: u64) -> Self {
+        let most = (u128::from(rate) * u128::from(burst)).max(u128::from(SECOND) * u128::from(least));
+        Self { rate, most, level: most, then: now }
+    }
+
+    #[inline]
+    fn has(&mut self, tokens: u64, now: u64) -> bool {
+        if self.rate == 0 {
+            return true;
+        }
+        let gained = u128::from(now.saturating_sub(self.then)) * u128::from(self.rate);
+        self.then = self.then.max(now);
+        self.level = (self.level + gained).min(self.most);
+        self.level >= u128::from(tokens) * u128::from(SECOND)
+    }
+
+    #[inline]
+    fn take(&mut self, tokens: u64) {
+        if self.rate != 0 {
+            self.level = self.level.saturating_sub(u128::from(tokens) * u128::from(SECOND));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of `bytes` that pass in a second after the burst is used up, offered every microsecond.
+    fn passed(settings: CapSettings, bytes: usize) -> u64 {
+        let mut cap = Cap::new(settings, 0);
+        while cap.allows(bytes, 0) {}
+        (0..1_000_000u64).map(|at| u64::from(cap.allows(bytes, at * 1000))).sum()
+    }
+
+    #[test]
+    fn rates_are_kept_exactly() {
+        for (frames, bits, bytes, expected) in
+            [(1000, 0, 64, 1000), (0, 8_000_000, 1000, 1000), (500, 8_000_000, 1000, 500), (7, 0, 64, 7)]
+        {
+            let count = passed(CapSettings { frames, bits, burst_ns: 0 }, bytes);
+            assert!(count.abs_diff(expected) <= 1, "{frames} {bits}: {count}");
+        }
+    }
+
+    #[test]
+    fn no_cap_and_a_clock_that_goes_back_are_fine() {
+        let mut free = Cap::new(CapSettings::default(), 5);
+        assert!((0..10_000).all(|_| free.allows(1500, 5)));
+        let mut cap =
+            Cap::new(CapSettings { frames: u64::MAX, bits: u64::MAX, burst_ns: u64::MAX }, u64::MAX);
+        assert!(cap.allows(usize::MAX >> 3, 0));
+    }
+}

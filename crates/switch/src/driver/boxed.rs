@@ -1,0 +1,76 @@
+//! `box`: the host's end of a box's port.
+
+use super::contract::{Driver, DriverError, Received, Sent};
+use crate::batch::Batch;
+use boundary::{HostPort, PortFault};
+
+/// A box's port, and how to wake the box. The box's way to wake the switch is the bell that it was given.
+pub struct BoxPort<Owner> {
+    port: HostPort<Owner>,
+    wake: Box<dyn Fn() + Send>,
+}
+
+impl<Owner> std::fmt::Debug for BoxPort<Owner> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BoxPort").finish_non_exhaustive()
+    }
+}
+
+impl<Owner> BoxPort<Owner> {
+    /// Drives a box's port; `wake` tells the box that there is work, and doesn't wait.
+    pub fn new(port: HostPort<Owner>, wake: impl Fn() + Send + 'static) -> Self {
+        Self { port, wake: Box::new(wake) }
+    }
+}
+
+impl<Owner: Send> Driver for BoxPort<Owner> {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        let mut received = Received::default();
+        let count = self.port.available(batch.room() as u32)?.min(batch.room() as u32);
+        for _ in 0..count {
+            let Some(space) = batch.space() else { break };
+            match self.port.receive(space) {
+                Ok(frame) => {
+                    let length = frame.map(<[u8]>::len);
+                    length.into_iter().for_each(|length| batch.commit(length));
+                }
+                Err(PortFault::Descriptor(_)) => received.faulty += 1,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        if self.port.release() {
+            (self.wake)();
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        let mut sent = Sent::default();
+        self.port.room(frames.len() as u32)?;
+        for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
+            if !self.port.send(frame)? {
+                break;
+            }
+            sent.frames += 1;
+            sent.bytes += frame.len() as u64;
+        }
+        if self.port.publish() {
+            (self.wake)();
+        }
+        Ok(sent)
+    }
+
+    fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
+        Ok(self.port.prepare_sleep()?)
+    }
+
+    fn end_sleep(&mut self) {
+        self.port.end_sleep();
+    }
+}
+
+impl From<PortFault> for DriverError {
+    fn from(fault: PortFault) -> Self {
+        Self::Box(fault)
+    }
+}

@@ -1,0 +1,72 @@
+//! What a driver is.
+
+use crate::batch::Batch;
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+/// Why a driver can't go on: its port is down.
+#[derive(Debug)]
+pub enum DriverError {
+    /// The system refused.
+    System(std::io::Error),
+    /// The box behind the port wrote what no box can mean.
+    Box(boundary::PortFault),
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => error.fmt(f),
+            Self::Box(fault) => write!(f, "the box broke the ring's protocol: {fault}"),
+        }
+    }
+}
+
+impl std::error::Error for DriverError {}
+
+impl From<std::io::Error> for DriverError {
+    fn from(error: std::io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Frames that came, and didn't become part of the batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Longer than a frame may be.
+    pub long: u64,
+    /// Impossible descriptors.
+    pub faulty: u64,
+}
+
+/// Frames that went out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// How many: the first of those that were given. The rest found no room.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A port's other side. A driver never waits, and is used by one thread at a time.
+pub trait Driver: Send {
+    /// Adds frames that came in to a batch, until none is left or the batch is full.
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError>;
+
+    /// Sends the frames of a batch that are named by number, in order, as far as there is room.
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError>;
+
+    /// Announces that nobody looks here before the descriptor or a bell tells. False: there are frames,
+    /// don't sleep.
+    fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
+        Ok(true)
+    }
+
+    /// Takes the announcement back.
+    fn end_sleep(&mut self) {}
+
+    /// What becomes readable when frames come, if it is not a bell that tells.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}

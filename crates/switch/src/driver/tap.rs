@@ -1,0 +1,78 @@
+//! `tap`: a network device of the kernel whose other side is the switch.
+
+use super::contract::{Driver, DriverError, Received, Sent};
+use super::device::{check, name, not_now, readable};
+use crate::batch::{Batch, MAX_FRAME};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// `TUNSETIFF`
+const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
+
+/// A TAP device.
+#[derive(Debug)]
+pub struct Tap(OwnedFd);
+
+impl Tap {
+    /// Opens a TAP device; it is made when there is none of the name, and gone with this value unless it
+    /// is persistent.
+    pub fn open(device: &str) -> io::Result<Self> {
+        let file =
+            OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+        // SAFETY: an all-zero request is valid; the call reads its name and flags.
+        unsafe {
+            let mut request: libc::ifreq = std::mem::zeroed();
+            request.ifr_name = name(device)?;
+            request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+            check(libc::ioctl(file.as_raw_fd(), SET_DEVICE, &request) as isize)?;
+        }
+        Ok(Self(file.into()))
+    }
+}
+
+impl Driver for Tap {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        let mut received = Received::default();
+        // One byte more than a frame may have tells a frame that is longer.
+        let mut buffer = [0u8; MAX_FRAME + 1];
+        while batch.room() > 0 {
+            // SAFETY: the kernel writes at most the buffer's length.
+            let read = unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+            match check(read) {
+                Ok(length) if length > MAX_FRAME => received.long += 1,
+                Ok(length) => drop(batch.push(&buffer[..length])),
+                Err(error) if not_now(&error) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        let mut sent = Sent::default();
+        for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
+            // SAFETY: the kernel reads the frame's bytes.
+            let written = unsafe { libc::write(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
+            match check(written) {
+                Ok(_) => {}
+                Err(error) if not_now(&error) => break,
+                // A device that is down takes nothing; it may come up again.
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => break,
+                Err(error) => return Err(error.into()),
+            }
+            sent.frames += 1;
+            sent.bytes += frame.len() as u64;
+        }
+        Ok(sent)
+    }
+
+    fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
+        Ok(!readable(&self.0))
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+}

@@ -1,0 +1,31 @@
+//! The user-space switch: what joins boxes, devices, files and each other.
+//!
+//! Three layers, each tested without the next: a [`Forward`] decides where a frame goes; a [`Switch`]
+//! applies it to batches, counts, and keeps to caps; a [`Worker`] moves batches between the switch and
+//! its ports' [`Driver`]s, and sleeps when there is nothing to move.
+//!
+//! Invariants:
+//! - The core does no I/O and reads no clock: time is given.
+//! - A frame is copied out of its port before anything looks at it, so that what was checked stays as it was.
+//! - Every frame that comes in goes out, or is counted under a reason, at the port that it came from or was for.
+//! - What a port may cost is bounded: frames a visit, addresses it may teach, frames and bits a second.
+//!
+//! Absent on purpose: virtual LANs, spanning tree, steering by flow.
+
+mod batch;
+mod cap;
+mod counters;
+pub mod driver;
+mod forward;
+mod port;
+mod switch;
+mod worker;
+
+pub use batch::{Batch, MAX_FRAME};
+pub use cap::{Cap, CapSettings};
+pub use counters::{Counters, Reason};
+pub use driver::{Driver, DriverError};
+pub use forward::{Decision, Forward, LearningBridge, LearningSettings, StaticTable, TableError};
+pub use port::{PortId, PortSettings};
+pub use switch::{MAX_PORTS, Plan, Switch, SwitchError};
+pub use worker::{Cost, Worker};

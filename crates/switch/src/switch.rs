@@ -1,0 +1,341 @@
+//! The core: what a batch of frames from one port becomes.
+
+use crate::batch::Batch;
+use crate::cap::Cap;
+use crate::counters::{Counters, Reason};
+use crate::forward::{Decision, Forward};
+use crate::port::{PortId, PortSettings};
+use packet::MacAddr;
+use std::fmt;
+
+/// Most ports of a switch.
+pub const MAX_PORTS: usize = 1024;
+
+/// Bytes of an Ethernet header.
+const HEADER: usize = 14;
+
+/// Why a port can't be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwitchError {
+    /// All ports are taken.
+    Full,
+}
+
+impl fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => write!(f, "all {MAX_PORTS} ports of the switch are taken"),
+        }
+    }
+}
+
+impl std::error::Error for SwitchError {}
+
+#[derive(Debug)]
+struct Port {
+    settings: PortSettings,
+    cap: Cap,
+    counters: Counters,
+}
+
+/// Which frames of a batch go to which port.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Frame numbers by port.
+    frames: Vec<Vec<u32>>,
+    /// Ports that have any.
+    ports: Vec<PortId>,
+}
+
+impl Plan {
+    /// Ports that frames go to, in the order of their first frame.
+    pub fn ports(&self) -> &[PortId] {
+        &self.ports
+    }
+
+    /// Numbers of the frames that go to a port, in order.
+    pub fn frames(&self, port: PortId) -> &[u32] {
+        self.frames.get(usize::from(port.0)).map_or(&[], Vec::as_slice)
+    }
+
+    fn clear(&mut self) {
+        for port in self.ports.drain(..) {
+            if let Some(frames) = self.frames.get_mut(usize::from(port.0)) {
+                frames.clear();
+            }
+        }
+    }
+
+    fn add(&mut self, port: PortId, frame: u32) {
+        let index = usize::from(port.0);
+        if self.frames.len() <= index {
+            self.frames.resize_with(index + 1, Vec::new);
+        }
+        if let Some(frames) = self.frames.get_mut(index) {
+            if frames.is_empty() {
+                self.ports.push(port);
+            }
+            frames.push(frame);
+        }
+    }
+}
+
+/// A switch without its drivers: ports, counters, and a way of forwarding.
+#[derive(Debug)]
+pub struct Switch<F> {
+    forward: F,
+    ports: Vec<Option<Port>>,
+}
+
+impl<F: Forward> Switch<F> {
+    /// A switch without ports.
+    pub fn new(forward: F) -> Self {
+        Self { forward, ports: Vec::new() }
+    }
+
+    /// Adds a port; the lowest number that is free.
+    pub fn add_port(&mut self, settings: PortSettings, now: u64) -> Result<PortId, SwitchError> {
+        let free = self.ports.iter().position(Option::is_none).unwrap_or(self.ports.len());
+        if free >= MAX_PORTS {
+            return Err(SwitchError::Full);
+        }
+        if free == self.ports.len() {
+            self.ports.push(None);
+        }
+        let cap = Cap::new(settings.cap, now);
+        self.ports[free] = Some(Port { settings, cap, counters: Counters::default() });
+        Ok(PortId(free as u16))
+    }
+
+    /// Takes a port away; its last counters.
+    pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
+        let removed = self.ports.get_mut(usize::from(port.0))?.take()?;
+        self.forward.remove_port(port);
+        Some(removed.counters)
+    }
+
+    /// Changes a port's settings; false: there is no such port. Its cap starts full.
+    pub fn set_port(&mut self, port: PortId, settings: PortSettings, now: u64) -> bool {
+        let Some(port) = self.port_mut(port) else { return false };
+        port.cap = Cap::new(settings.cap, now);
+        port.settings = settings;
+        true
+    }
+
+    /// A port's settings.
+    pub fn settings(&self, port: PortId) -> Option<PortSettings> {
+        self.ports.get(usize::from(port.0))?.as_ref().map(|port| port.settings)
+    }
+
+    /// A port's counters.
+    pub fn counters(&self, port: PortId) -> Option<&Counters> {
+        self.ports.get(usize::from(port.0))?.as_ref().map(|port| &port.counters)
+    }
+
+    /// All ports.
+    pub fn ports(&self) -> impl Iterator<Item = PortId> {
+        let there = self.ports.iter().enumerate().filter(|(_, port)| port.is_some());
+        there.map(|(index, _)| PortId(index as u16))
+    }
+
+    /// The way of forwarding: to look at its table, or change it.
+    pub fn forward_mut(&mut self) -> &mut F {
+        &mut self.forward
+    }
+
+    /// Decides where a batch goes that came in at `from`, and counts. `now` is in nanoseconds of a clock
+    /// that doesn't go back.
+    pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut Plan) {
+        plan.clear();
+        let Self { forward, ports } = self;
+        let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
+        let mut port = port;
+        for (number, frame) in batch.frames().enumerate() {
+            port.counters.received_frames += 1;
+            port.counters.received_bytes += frame.len() as u64;
+            let decision = match port.admit(frame, now) {
+                Ok((destination, source)) => forward.decide(destination, source, from, now),
+                Err(reason) => {
+                    port.counters.drop(reason, 1);
+                    continue;
+                }
+            };
+            // The port itself is taken out of the list meanwhile: nothing goes back to where it came from.
+            let there = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
+            match decision {
+                Decision::To(to) if there(to) => plan.add(to, number as u32),
+                Decision::To(_) | Decision::Drop => port.counters.drop(Reason::NoRoute, 1),
+                Decision::Flood => {
+                    let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
+                    let reached = all.map(|to| plan.add(to, number as u32)).count();
+                    port.counters.drop(Reason::NoRoute, u64::from(reached == 0));
+                }
+            }
+        }
+        if let Some(place) = ports.get_mut(usize::from(from.0)) {
+            *place = Some(port);
+        }
+    }
+
+    /// Counts frames that went out to a port.
+    pub fn sent(&mut self, port: PortId, frames: u64, bytes: u64) {
+        if let Some(port) = self.port_mut(port) {
+            port.counters.sent_frames += frames;
+            port.counters.sent_bytes += bytes;
+        }
+    }
+
+    /// Counts frames that were lost outside the core.
+    pub fn lost(&mut self, port: PortId, reason: Reason, frames: u64) {
+        if let Some(port) = self.port_mut(port) {
+            port.counters.drop(reason, frames);
+        }
+    }
+
+    fn port_mut(&mut self, port: PortId) -> Option<&mut Port> {
+        self.ports.get_mut(usize::from(port.0))?.as_mut()
+    }
+}
+
+impl Port {
+    /// The frame's destination and source, if the port may send it.
+    #[inline]
+    fn admit(&mut self, frame: &[u8], now: u64) -> Result<(MacAddr, MacAddr), Reason> {
+        let Some(header) = frame.first_chunk::<HEADER>() else { return Err(Reason::Short) };
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
+        let (destination, source) = (MacAddr([d0, d1, d2, d3, d4, d5]), MacAddr([s0, s1, s2, s3, s4, s5]));
+        if self.settings.source.is_some_and(|only| only != source) {
+            return Err(Reason::Spoofed);
+        }
+        match self.cap.allows(frame.len(), now) {
+            true => Ok((destination, source)),
+            false => Err(Reason::Capped),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cap::CapSettings;
+    use crate::forward::{LearningBridge, LearningSettings, StaticTable};
+
+    fn frame(destination: u8, source: u8, length: usize) -> Vec<u8> {
+        let mut frame = vec![0; length.max(12)];
+        frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, destination]);
+        frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, source]);
+        frame.truncate(length);
+        frame
+    }
+
+    fn batch(frames: &[Vec<u8>]) -> Batch {
+        let mut batch = Batch::new(frames.len());
+        for frame in frames {
+            assert!(batch.push(frame));
+        }
+        batch
+    }
+
+    /// Every port's plan, and all counters that are not zero.
+    fn check<F: Forward>(switch: &mut Switch<F>, from: u16, frames: &[Vec<u8>], expected: &[(u16, &[u32])]) {
+        let mut plan = Plan::default();
+        switch.switch(&batch(frames), PortId(from), 0, &mut plan);
+        let mut ports = plan.ports().to_vec();
+        ports.sort_unstable();
+        let planned: Vec<(u16, &[u32])> = ports.iter().map(|port| (port.0, plan.frames(*port))).collect();
+        assert_eq!(planned, expected);
+    }
+
+    #[test]
+    fn frames_are_split_by_destination() {
+        let mut table = StaticTable::new();
+        for port in 0..4 {
+            table.insert(MacAddr([2, 0, 0, 0, 0, port]), PortId(port.into())).unwrap();
+        }
+        let mut switch = Switch::new(table);
+        for port in 0..3 {
+            assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(port)));
+        }
+        let mut all = frame(9, 0, 60);
+        all[..6].fill(0xff);
+        let frames = [
+            frame(1, 0, 60),
+            frame(2, 0, 61),
+            frame(1, 0, 62),
+            frame(0, 0, 63),
+            frame(3, 0, 64),
+            frame(1, 0, 13),
+            all,
+        ];
+        // The last but one is too short; port 3 is in the table and doesn't exist; port 0 is where they
+        // come from.
+        check(&mut switch, 0, &frames, &[(1, &[0, 2, 6]), (2, &[1, 6])]);
+        let mut expected = Counters {
+            received_frames: 7,
+            received_bytes: 60 + 61 + 62 + 63 + 64 + 13 + 60,
+            ..Counters::default()
+        };
+        expected.drop(Reason::NoRoute, 2);
+        expected.drop(Reason::Short, 1);
+        assert_eq!(switch.counters(PortId(0)), Some(&expected));
+        switch.sent(PortId(1), 3, 182);
+        switch.lost(PortId(1), Reason::Full, 2);
+        let counters = switch.counters(PortId(1)).unwrap();
+        assert_eq!((counters.sent_frames, counters.sent_bytes, counters.dropped(Reason::Full)), (3, 182, 2));
+    }
+
+    #[test]
+    fn a_learning_switch_floods_then_knows() {
+        let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
+        for _ in 0..3 {
+            switch.add_port(PortSettings::default(), 0).unwrap();
+        }
+        check(&mut switch, 0, &[frame(2, 1, 60)], &[(1, &[0]), (2, &[0])]);
+        check(&mut switch, 2, &[frame(1, 2, 60)], &[(0, &[0])]);
+        check(&mut switch, 0, &[frame(2, 1, 60)], &[(2, &[0])]);
+        switch.remove_port(PortId(2)).unwrap();
+        check(&mut switch, 0, &[frame(2, 1, 60)], &[(1, &[0])]);
+        assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(2)));
+        check(&mut switch, 7, &[frame(2, 1, 60)], &[]);
+    }
+
+    #[test]
+    fn alone_in_a_switch_nothing_is_reached() {
+        let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
+        switch.add_port(PortSettings::default(), 0).unwrap();
+        check(&mut switch, 0, &[frame(2, 1, 60)], &[]);
+        assert_eq!(switch.counters(PortId(0)).unwrap().dropped(Reason::NoRoute), 1);
+    }
+
+    #[test]
+    fn spoofed_and_capped_frames_are_counted() {
+        let mut table = StaticTable::new();
+        table.set_default(Some(PortId(1)));
+        let mut switch = Switch::new(table);
+        let only = Some(MacAddr([2, 0, 0, 0, 0, 1]));
+        let bits = 8 * 65_536;
+        let cap = CapSettings { frames: 0, bits, burst_ns: 0 };
+        switch.add_port(PortSettings { source: only, cap, ..PortSettings::default() }, 0).unwrap();
+        switch.add_port(PortSettings::default(), 0).unwrap();
+        let frames: Vec<_> =
+            (0..100).map(|number| frame(9, if number % 4 == 0 { 2 } else { 1 }, 1024)).collect();
+        let mut plan = Plan::default();
+        switch.switch(&batch(&frames), PortId(0), 0, &mut plan);
+        // The bucket holds 64 KB.
+        assert_eq!(plan.frames(PortId(1)).len(), 64);
+        let counters = switch.counters(PortId(0)).unwrap();
+        assert_eq!((counters.dropped(Reason::Spoofed), counters.dropped(Reason::Capped)), (25, 11));
+    }
+
+    #[test]
+    fn ports_are_bounded() {
+        let mut switch = Switch::new(StaticTable::new());
+        for port in 0..MAX_PORTS as u16 {
+            assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(port)));
+        }
+        assert_eq!(switch.add_port(PortSettings::default(), 0), Err(SwitchError::Full));
+        assert_eq!(switch.ports().count(), MAX_PORTS);
+        assert!(switch.remove_port(PortId(5)).is_some() && switch.remove_port(PortId(5)).is_none());
+        assert_eq!(switch.add_port(PortSettings::default(), 0), Ok(PortId(5)));
+    }
+}

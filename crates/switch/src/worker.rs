@@ -1,0 +1,231 @@
+//! A switch with its drivers: what moves frames, and what sleeps.
+
+use crate::batch::Batch;
+use crate::counters::{Counters, Reason};
+use crate::driver::{Driver, DriverError, Received};
+use crate::forward::Forward;
+use crate::port::{PortId, PortSettings};
+use crate::switch::{Plan, Switch, SwitchError};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Frames that one visit takes from a port.
+const QUANTUM: usize = 256;
+
+/// Most visits in a row that a weight buys: a port's turn must end.
+const MAX_WEIGHT: u32 = 64;
+
+/// How long a worker without work looks for some before it sleeps.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// What a port has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Time spent on its frames: taking them, deciding, copying them to where they go.
+    pub time: Duration,
+    /// Visits that found frames.
+    pub visits: u64,
+}
+
+struct Place {
+    driver: Box<dyn Driver>,
+    cost: Cost,
+    /// Why the driver can't go on.
+    down: Option<DriverError>,
+}
+
+/// A switch, its drivers, and the buffers between them.
+pub struct Worker<F> {
+    switch: Switch<F>,
+    places: Vec<Option<Place>>,
+    batch: Batch,
+    plan: Plan,
+    bell: OwnedFd,
+    start: Instant,
+}
+
+impl<F> std::fmt::Debug for Worker<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("places", &self.places.len()).finish_non_exhaustive()
+    }
+}
+
+impl<F: Forward> Worker<F> {
+    /// A worker for a switch that has no ports yet.
+    pub fn new(forward: F) -> io::Result<Self> {
+        // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
+        let bell = unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                descriptor if descriptor >= 0 => OwnedFd::from_raw_fd(descriptor),
+                _ => return Err(io::Error::last_os_error()),
+            }
+        };
+        Ok(Self {
+            switch: Switch::new(forward),
+            places: Vec::new(),
+            batch: Batch::new(QUANTUM),
+            plan: Plan::default(),
+            bell,
+            start: Instant::now(),
+        })
+    }
+
+    /// A counter (eventfd) that wakes the worker from its sleep when it is written to: for boxes, and for
+    /// whoever wants something of the worker.
+    pub fn bell(&self) -> io::Result<OwnedFd> {
+        self.bell.try_clone()
+    }
+
+    /// Adds a port.
+    pub fn add_port(
+        &mut self,
+        driver: Box<dyn Driver>,
+        settings: PortSettings,
+    ) -> Result<PortId, SwitchError> {
+        let port = self.switch.add_port(settings, self.now())?;
+        let index = usize::from(port.0);
+        if self.places.len() <= index {
+            self.places.resize_with(index + 1, || None);
+        }
+        if let Some(place) = self.places.get_mut(index) {
+            *place = Some(Place { driver, cost: Cost::default(), down: None });
+        }
+        Ok(port)
+    }
+
+    /// Takes a port and its driver away; its last counters.
+    pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
+        self.places.get_mut(usize::from(port.0))?.take()?;
+        self.switch.remove_port(port)
+    }
+
+    /// The switch: counters, settings, tables.
+    pub fn switch(&mut self) -> &mut Switch<F> {
+        &mut self.switch
+    }
+
+    /// What a port has cost.
+    pub fn cost(&self, port: PortId) -> Option<Cost> {
+        self.places.get(usize::from(port.0))?.as_ref().map(|place| place.cost)
+    }
+
+    /// Why a port is down, if it is.
+    pub fn down(&self, port: PortId) -> Option<&DriverError> {
+        self.places.get(usize::from(port.0))?.as_ref()?.down.as_ref()
+    }
+
+    /// Nanoseconds since the worker was made.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Visits every port once, those with weight more often; frames moved.
+    pub fn step(&mut self) -> usize {
+        let mut moved = 0;
+        for index in 0..self.places.len() {
+            let port = PortId(index as u16);
+            let weight =
+                self.switch.settings(port).map_or(0, |settings| settings.weight.clamp(1, MAX_WEIGHT));
+            for _ in 0..weight {
+                let frames = self.visit(port);
+                moved += frames;
+                if frames < QUANTUM {
+                    break;
+                }
+            }
+        }
+        moved
+    }
+
+    /// Takes one batch from a port to where it goes; frames taken.
+    fn visit(&mut self, port: PortId) -> usize {
+        let begin = Instant::now();
+        self.batch.clear();
+        let Some(source) = place(&mut self.places, port) else { return 0 };
+        match source.driver.receive(&mut self.batch) {
+            Ok(Received { long, faulty }) => {
+                self.switch.lost(port, Reason::Long, long);
+                self.switch.lost(port, Reason::Faulty, faulty);
+            }
+            Err(error) => {
+                self.switch.lost(port, Reason::Faulty, 1);
+                source.down = Some(error);
+            }
+        }
+        if self.batch.is_empty() {
+            return 0;
+        }
+        let now = u64::try_from(begin.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX);
+        self.switch.switch(&self.batch, port, now, &mut self.plan);
+        for to in self.plan.ports() {
+            let frames = self.plan.frames(*to);
+            let Some(target) = place(&mut self.places, *to) else {
+                self.switch.lost(*to, Reason::Down, frames.len() as u64);
+                continue;
+            };
+            match target.driver.send(&self.batch, frames) {
+                Ok(sent) => {
+                    self.switch.sent(*to, sent.frames, sent.bytes);
+                    self.switch.lost(*to, Reason::Full, frames.len() as u64 - sent.frames);
+                }
+                Err(error) => {
+                    self.switch.lost(*to, Reason::Down, frames.len() as u64);
+                    target.down = Some(error);
+                }
+            }
+        }
+        if let Some(source) = place(&mut self.places, port) {
+            source.cost.time += begin.elapsed();
+            source.cost.visits += 1;
+        }
+        self.batch.len()
+    }
+
+    /// Sleeps until a port has frames, the bell rings, or so much time has passed. With frames there it
+    /// doesn't.
+    pub fn rest(&mut self, most: Duration) {
+        let mut polls = vec![libc::pollfd { fd: self.bell.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+        let mut sleeps = true;
+        for place in self.places.iter_mut().flatten().filter(|place| place.down.is_none()) {
+            match place.driver.prepare_sleep() {
+                Ok(sleepy) => sleeps &= sleepy,
+                Err(error) => place.down = Some(error),
+            }
+            if let Some(descriptor) = place.driver.descriptor() {
+                polls.push(libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+            }
+        }
+        if sleeps {
+            let milliseconds = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
+            // SAFETY: the list is live and as long as told.
+            unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
+            let mut count = 0u64;
+            // SAFETY: eight bytes go to a live variable.
+            unsafe { libc::read(self.bell.as_raw_fd(), (&raw mut count).cast(), 8) };
+        }
+        for place in self.places.iter_mut().flatten() {
+            place.driver.end_sleep();
+        }
+    }
+
+    /// Moves frames until `done` says so, which is asked between rounds, at least every `most` while asleep.
+    pub fn run(&mut self, most: Duration, mut done: impl FnMut(&mut Self) -> bool) {
+        let mut idle = Instant::now();
+        while !done(self) {
+            if self.step() > 0 {
+                idle = Instant::now();
+            } else if idle.elapsed() >= PATIENCE {
+                self.rest(most);
+                idle = Instant::now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// A port's place, if its driver can go on.
+fn place(places: &mut [Option<Place>], port: PortId) -> Option<&mut Place> {
+    places.get_mut(usize::from(port.0))?.as_mut().filter(|place| place.down.is_none())
+}

@@ -1,0 +1,227 @@
+//! A worker with real drivers: pipes, files, and devices of the kernel where there are any.
+
+use packet::MacAddr;
+use std::io::Cursor;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use switch::driver::{AfPacket, Null, PcapReader, PcapWriter, Pipe, Tap};
+use switch::{Batch, Driver, LearningBridge, LearningSettings, PortSettings, Reason, StaticTable, Worker};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn frame(destination: u8, source: u8, number: u16) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, destination]);
+    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, source]);
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    frame[14..16].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+fn learning() -> Worker<LearningBridge> {
+    Worker::new(LearningBridge::new(LearningSettings { seed: 7, ..LearningSettings::default() })).unwrap()
+}
+
+/// Sends all frames through a driver's other side.
+fn send_all(driver: &mut dyn Driver, frames: &[Vec<u8>]) {
+    for chunk in frames.chunks(64) {
+        let mut batch = Batch::new(64);
+        assert!(chunk.iter().all(|frame| batch.push(frame)));
+        let numbers: Vec<u32> = (0..chunk.len() as u32).collect();
+        assert_eq!(driver.send(&batch, &numbers).unwrap().frames, chunk.len() as u64);
+    }
+}
+
+fn receive_all(driver: &mut dyn Driver) -> Vec<Vec<u8>> {
+    let mut batch = Batch::new(4096);
+    driver.receive(&mut batch).unwrap();
+    batch.frames().map(<[u8]>::to_vec).collect()
+}
+
+#[test]
+fn a_bridge_of_pipes_learns_and_counts() {
+    let mut worker = learning();
+    let mut ends: Vec<Pipe> = (0..3)
+        .map(|_| {
+            let (inside, outside) = Pipe::pair().unwrap();
+            worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
+            outside
+        })
+        .collect();
+    let ports: Vec<_> = worker.switch().ports().collect();
+    send_all(&mut ends[0], &[frame(2, 1, 0)]);
+    assert_eq!(worker.step(), 1);
+    assert_eq!(receive_all(&mut ends[1]), receive_all(&mut ends[2]));
+    send_all(&mut ends[1], &[frame(1, 2, 1)]);
+    worker.step();
+    let there: Vec<Vec<u8>> = (0..500).map(|number| frame(2, 1, number)).collect();
+    send_all(&mut ends[0], &there);
+    while worker.step() > 0 {}
+    assert_eq!(receive_all(&mut ends[1]), there);
+    assert_eq!(receive_all(&mut ends[0]), [frame(1, 2, 1)]);
+    assert!(receive_all(&mut ends[2]).is_empty());
+    let counters = *worker.switch().counters(ports[1]).unwrap();
+    assert_eq!((counters.received_frames, counters.sent_frames, counters.sent_bytes), (1, 501, 501 * 60));
+    assert!(worker.cost(ports[0]).unwrap().visits >= 3);
+}
+
+#[test]
+fn a_full_port_loses_its_own_frames_only() {
+    let mut table = StaticTable::new();
+    table.insert(MacAddr([2, 0, 0, 0, 0, 1]), switch::PortId(1)).unwrap();
+    table.insert(MacAddr([2, 0, 0, 0, 0, 2]), switch::PortId(2)).unwrap();
+    let mut worker = Worker::new(table).unwrap();
+    let (source, mut outside) = Pipe::pair().unwrap();
+    let (full, _kept) = Pipe::pair().unwrap();
+    let ports = [
+        worker.add_port(Box::new(source), PortSettings::default()).unwrap(),
+        worker.add_port(Box::new(full), PortSettings::default()).unwrap(),
+        worker.add_port(Box::new(Null), PortSettings::default()).unwrap(),
+    ];
+    for _ in 0..20 {
+        send_all(
+            &mut outside,
+            &(0..400).map(|number| frame(1 + (number % 2) as u8, 9, number)).collect::<Vec<_>>(),
+        );
+        while worker.step() > 0 {}
+    }
+    let full = *worker.switch().counters(ports[1]).unwrap();
+    assert_eq!((full.sent_frames, full.dropped(Reason::Full)), (2048, 4000 - 2048));
+    assert_eq!(worker.switch().counters(ports[2]).unwrap().sent_frames, 4000);
+}
+
+/// A file that a test keeps a hand on.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_capture_goes_through_into_another() {
+    let frames: Vec<Vec<u8>> = (0..1_000).map(|number| frame(2, 1, number)).collect();
+    let first = Shared::default();
+    send_all(&mut PcapWriter::new(first.clone()).unwrap(), &frames);
+    let input = first.0.lock().unwrap().clone();
+    let mut worker = learning();
+    let out = Shared::default();
+    worker.add_port(Box::new(PcapReader::new(Cursor::new(input)).unwrap()), PortSettings::default()).unwrap();
+    worker.add_port(Box::new(PcapWriter::new(out.clone()).unwrap()), PortSettings::default()).unwrap();
+    while worker.step() > 0 {}
+    let written = out.0.lock().unwrap().clone();
+    assert_eq!(receive_all(&mut PcapReader::new(Cursor::new(written)).unwrap()), frames);
+}
+
+/// A worker that sleeps is woken by a pipe and by its bell.
+#[test]
+fn a_sleeping_worker_is_woken() {
+    let mut worker = learning();
+    let (inside, mut outside) = Pipe::pair().unwrap();
+    let port = worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
+    worker.add_port(Box::new(Null), PortSettings::default()).unwrap();
+    let bell = worker.bell().unwrap();
+    let thread = std::thread::spawn(move || {
+        let start = Instant::now();
+        let got = |worker: &mut Worker<LearningBridge>| {
+            worker.switch().counters(port).unwrap().received_frames == 50
+        };
+        worker.run(PATIENCE, |worker| got(worker) || start.elapsed() > PATIENCE);
+        assert!(got(&mut worker));
+        let start = Instant::now();
+        worker.rest(PATIENCE);
+        assert!(start.elapsed() < PATIENCE, "the bell was not heard");
+    });
+    for number in 0..50 {
+        send_all(&mut outside, &[frame(2, 1, number)]);
+        std::thread::sleep(Duration::from_micros(u64::from(number) * 20));
+    }
+    std::thread::sleep(Duration::from_millis(5));
+    let one = 1u64;
+    // SAFETY: eight bytes are read from a live variable.
+    unsafe { libc::write(std::os::fd::AsRawFd::as_raw_fd(&bell), (&raw const one).cast(), 8) };
+    thread.join().unwrap();
+}
+
+/// Runs `ip` with these words; whether it worked.
+fn ip(words: &str) -> bool {
+    Command::new("ip").args(words.split(' ')).output().is_ok_and(|output| output.status.success())
+}
+
+/// Moves this thread into a network namespace of its own; false where that isn't allowed.
+fn own_network() -> bool {
+    // SAFETY: it changes this thread's namespaces only.
+    unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
+}
+
+/// Gets frames of our type, whatever else the kernel sends, until so many have come.
+fn receive_ours(driver: &mut dyn Driver, count: usize) -> Vec<Vec<u8>> {
+    let start = Instant::now();
+    let mut ours = Vec::new();
+    while ours.len() < count && start.elapsed() < PATIENCE {
+        let all = receive_all(driver);
+        ours.extend(
+            all.into_iter().filter(|frame| frame[12..14] == [0x88, 0xb5] || frame[12..14] == [0x81, 0]),
+        );
+    }
+    ours
+}
+
+/// A TAP device on one side of the switch, a packet socket on the kernel's side of it.
+#[test]
+fn frames_cross_devices_of_the_kernel() {
+    if !own_network() {
+        eprintln!("SKIPPED: a network namespace can't be made here");
+        return;
+    }
+    let (tap, veth) = match (Tap::open("tap0"), ip("link add left type veth peer name right")) {
+        (Ok(tap), true) => (tap, true),
+        (tap, veth) => {
+            eprintln!("SKIPPED: no TAP device or no veth here ({:?}, {veth})", tap.err());
+            return;
+        }
+    };
+    assert!(veth && ip("link set tap0 up") && ip("link set left up") && ip("link set right up"));
+    let mut kernel_side = AfPacket::open("tap0").unwrap();
+    let mut far = AfPacket::open("right").unwrap();
+    let mut worker = learning();
+    let tap_port = worker.add_port(Box::new(tap), PortSettings::default()).unwrap();
+    worker.add_port(Box::new(AfPacket::open("left").unwrap()), PortSettings::default()).unwrap();
+
+    let mut frames: Vec<Vec<u8>> = (0..40).map(|number| frame(2, 1, number)).collect();
+    // The last has a VLAN tag, which the kernel takes out on the way and the driver puts back.
+    let mut tagged = frame(2, 1, 40);
+    tagged.splice(12..12, [0x81, 0, 0x20, 7]);
+    frames.push(tagged);
+    send_all(&mut kernel_side, &frames);
+    let start = Instant::now();
+    while worker.switch().counters(tap_port).unwrap().received_frames < 41 && start.elapsed() < PATIENCE {
+        worker.step();
+    }
+    assert_eq!(receive_ours(&mut far, frames.len()), frames);
+
+    let back: Vec<Vec<u8>> = (0..40).map(|number| frame(1, 2, number)).collect();
+    send_all(&mut far, &back);
+    let start = Instant::now();
+    let mut came = Vec::new();
+    while came.len() < back.len() && start.elapsed() < PATIENCE {
+        worker.step();
+        let all = receive_all(&mut kernel_side);
+        came.extend(all.into_iter().filter(|frame| frame[12..14] == [0x88, 0xb5]));
+    }
+    assert_eq!(came, back);
+}
+
+#[test]
+fn devices_that_are_not_there_are_refused() {
+    assert!(AfPacket::open("none-such").is_err() && AfPacket::open("a/b").is_err());
+    assert!(Tap::open("").is_err());
+}
