@@ -114,6 +114,13 @@ impl Bell {
     }
 }
 
+impl From<OwnedFd> for Bell {
+    /// A bell that is a counter (eventfd) of someone else's, such as a switch's. It should not block.
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+}
+
 impl AsFd for Bell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

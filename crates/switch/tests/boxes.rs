@@ -1,0 +1,120 @@
+//! Boxes behind a switch, in each kind of sandbox.
+
+use boundary::Slots;
+use packet::MacAddr;
+use sandbox::{Bell, Host, Place, Sandbox, Settings};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use switch::driver::{BoxPort, Pipe};
+use switch::{Batch, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, Worker};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Bridge = Worker<LearningBridge>;
+
+/// Runs `check` with a bridge and a maker of boxes on it, for each kind of sandbox.
+fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
+    let host = Host::new(image::PROBE).unwrap();
+    let runner = sandbox::Worker::start().unwrap();
+    let machines = host.has_machines().then_some(Place::Machine(&runner));
+    if machines.is_none() {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    for place in machines.into_iter().chain([Place::Process]) {
+        let mut bridge = Worker::new(LearningBridge::new(LearningSettings::default())).unwrap();
+        let bell = Arc::new(Bell::from(bridge.bell().unwrap()));
+        check(&mut bridge, &|command| {
+            let port = sandbox::PortSettings { slots: Slots::new(128).unwrap(), mac: [0; 6], mtu: 1500 };
+            let settings = Settings { ports: vec![port], bell: Some(bell.clone()), ..Settings::new(1 << 20) };
+            let mut sandbox = host.create(place, &settings).unwrap();
+            sandbox.start().unwrap();
+            let _ = sandbox.install("", command, Duration::from_millis(300));
+            sandbox
+        });
+    }
+}
+
+fn attach(bridge: &mut Bridge, sandbox: &mut Sandbox) -> PortId {
+    let (port, doorbell) = (sandbox.take_port(0).unwrap(), sandbox.doorbell());
+    let driver = BoxPort::new(port, move || doorbell.ring());
+    bridge.add_port(Box::new(driver), PortSettings::default()).unwrap()
+}
+
+fn frame(destination: MacAddr, source: MacAddr, number: u16) -> Vec<u8> {
+    [&destination.0[..], &source.0[..], &number.to_be_bytes()[..], &[0; 46]].concat()
+}
+
+const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+const THEIRS: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+
+/// Sends frames by a pipe to a box that mirrors them, with the worker asleep in between, and gets all of
+/// them back.
+#[test]
+fn a_mirroring_box_answers_through_the_bridge() {
+    in_each(|bridge, make| {
+        let mut mirror = make("mirror");
+        let port = attach(bridge, &mut mirror);
+        let (inside, mut outside) = Pipe::pair().unwrap();
+        bridge.add_port(Box::new(inside), PortSettings::default()).unwrap();
+        let mut batch = Batch::new(100);
+        let (start, mut back) = (Instant::now(), Vec::new());
+        for round in 0..10u16 {
+            batch.clear();
+            while batch.push(&frame(THEIRS, OURS, round * 100 + batch.len() as u16)) {}
+            let numbers: Vec<u32> = (0..100).collect();
+            assert_eq!(outside.send(&batch, &numbers).unwrap().frames, 100);
+            while back.len() < usize::from(round + 1) * 100 {
+                assert!(start.elapsed() < PATIENCE, "{} came back", back.len());
+                if bridge.step() == 0 {
+                    bridge.rest(Duration::from_millis(200));
+                }
+                let mut came = Batch::new(256);
+                outside.receive(&mut came).unwrap();
+                back.extend(came.frames().map(<[u8]>::to_vec));
+            }
+        }
+        let expected: Vec<_> = (0..1000).map(|number| frame(OURS, THEIRS, number)).collect();
+        assert_eq!(back, expected);
+        let counters = *bridge.switch().counters(port).unwrap();
+        assert_eq!((counters.received_frames, counters.sent_frames), (1000, 1000));
+        // Asleep ten times or so, not awake all the time: the bell, and not the time limit, ended each sleep.
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    });
+}
+
+/// A box that stops consuming, one that scribbles and one that crashes: the frames of others pass.
+#[test]
+fn bad_boxes_lose_their_own_frames_only() {
+    in_each(|bridge, make| {
+        let mut bad: Vec<Sandbox> = ["loop", "scribble 5", "fault null"].into_iter().map(make).collect();
+        let bad_ports: Vec<PortId> = bad.iter_mut().map(|sandbox| attach(bridge, sandbox)).collect();
+        let mut mirror = make("mirror");
+        attach(bridge, &mut mirror);
+        let (inside, mut outside) = Pipe::pair().unwrap();
+        bridge.add_port(Box::new(inside), PortSettings::default()).unwrap();
+        let (start, mut back) = (Instant::now(), 0);
+        let mut batch = Batch::new(64);
+        let mut sent = 0u16;
+        while back < 2_000 {
+            assert!(start.elapsed() < PATIENCE, "{back} came back");
+            batch.clear();
+            // Every frame is flooded: the destination is a group.
+            while sent < 2_000 && batch.push(&frame(MacAddr::BROADCAST, OURS, sent)) {
+                sent += 1;
+            }
+            let numbers: Vec<u32> = (0..batch.len() as u32).collect();
+            outside.send(&batch, &numbers).unwrap();
+            let target = usize::from(sent);
+            while back < target {
+                assert!(start.elapsed() < PATIENCE, "{back} came back of {target}");
+                bridge.step();
+                let mut came = Batch::new(256);
+                outside.receive(&mut came).unwrap();
+                back +=
+                    came.frames().filter(|frame| frame[..6] == OURS.0 && frame[6..12] == [0xff; 6]).count();
+            }
+        }
+        let looping = bridge.switch().counters(bad_ports[0]).unwrap();
+        assert_eq!((looping.sent_frames, looping.dropped(Reason::Full)), (128, 2_000 - 128));
+    });
+}
