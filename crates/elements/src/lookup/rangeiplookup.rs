@@ -16,7 +16,8 @@ use super::forward::Ip4Forwarder;
 /// shows the routes in the order of DirectIPLookup.
 ///
 /// # Differences
-/// A table takes memory by its routes, not 48 MB from the start; masks that are not contiguous are refused.
+/// A table takes memory by its routes, not 48 MB from the start; masks that are not contiguous are refused. In Click
+/// routes that were added with the gateway and output of the default route change when that changes; here they stay.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
 ///     -> SetIPAddress(10.1.2.3)
