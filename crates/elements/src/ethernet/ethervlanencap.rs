@@ -12,6 +12,9 @@ use super::vlan::{Identifier, Native, Priority, Tag};
 /// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and VLAN_PCP
 /// are its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that can't grow is dropped as
 /// `too_large`.
+///
+/// ## Differences
+/// `config` shows the arguments in their order, so that it can be written back; Click's shows the type third.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/810000050800, -);

@@ -6,6 +6,7 @@ mod drrsched;
 mod priosched;
 mod pullswitch;
 mod roundrobinsched;
+mod simplepullswitch;
 mod staticpullswitch;
 pub(crate) mod stride;
 mod stridesched;
@@ -15,6 +16,7 @@ pub use drrsched::DRRSched;
 pub use priosched::PrioSched;
 pub use pullswitch::PullSwitch;
 pub use roundrobinsched::RoundRobinSched;
+pub use simplepullswitch::SimplePullSwitch;
 pub use staticpullswitch::StaticPullSwitch;
 pub use stridesched::StrideSched;
 pub use timesortedsched::TimeSortedSched;
@@ -27,5 +29,6 @@ pub static CLASSES: &[Class] = &[
     Class::of::<DRRSched>(),
     Class::of::<TimeSortedSched>(),
     Class::of::<PullSwitch>(),
+    Class::of::<SimplePullSwitch>(),
     Class::of::<StaticPullSwitch>(),
 ];

@@ -6,6 +6,7 @@ mod block;
 mod bypass;
 mod hashswitch;
 mod hub;
+mod inputswitch;
 mod paintswitch;
 mod painttee;
 mod pulltee;
@@ -21,6 +22,7 @@ pub use block::Block;
 pub use bypass::Bypass;
 pub use hashswitch::HashSwitch;
 pub use hub::Hub;
+pub use inputswitch::InputSwitch;
 pub use paintswitch::PaintSwitch;
 pub use painttee::PaintTee;
 pub use pulltee::PullTee;
@@ -36,6 +38,7 @@ pub use tee::Tee;
 pub static CLASSES: &[Class] = &[
     Class::of::<Switch>(),
     Class::of::<StaticSwitch>(),
+    Class::of::<InputSwitch>(),
     Class::of::<RoundRobinSwitch>(),
     Class::of::<StrideSwitch>(),
     Class::of::<HashSwitch>(),

@@ -1,0 +1,63 @@
+//! `InputSwitch`: accepts packets from a settable input.
+
+use element::prelude::*;
+
+/// Passes packets from one input, INPUT, which the handler `switch` changes; others are dropped as `switched_off`.
+///
+/// With a negative INPUT all are dropped. Packets are pushed; `PullSwitch` is the like for pulling.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> t :: Tee -> s :: InputSwitch(1) -> c :: Counter -> Discard;
+/// t[1] -> Truncate(10) -> [1]s;
+/// ```
+/// ```expect
+/// s.switch = 1
+/// c.byte_count = 30
+/// ```
+#[derive(Args)]
+#[element(
+    name = "InputSwitch",
+    group = "switching",
+    ports = "-/1",
+    processing = "h/h",
+    commutes,
+    see = "Switch, PullSwitch"
+)]
+pub struct InputSwitchArgs {
+    /// The input; a negative one is none. The keyword is Click's.
+    #[arg(position, keyword = "OUTPUT", default = "0")]
+    input: i32,
+}
+
+/// The element.
+pub struct InputSwitch {
+    input: i32,
+}
+
+impl Element for InputSwitch {
+    type Args = InputSwitchArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("switch", "The input.", |switch| switch.input.to_string()),
+        Handler::write("switch", "Sets the input; one that does not exist is none.", |switch, cx, value| {
+            let input: i32 =
+                cx.argument(value).map_err(|_| HandlerError::new("InputSwitch input must be integer"))?;
+            switch.input = if input >= cx.inputs() as i32 { -1 } else { input };
+            Ok(())
+        }),
+        Handler::read("config", "The configuration.", |switch| switch.input.to_string()),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: InputSwitchArgs, setup: &mut Setup) -> Result<InputSwitch, SetupError> {
+        if args.input >= setup.inputs() as i32 {
+            return Err(SetupError::new(format!("input must be < {}", setup.inputs())));
+        }
+        Ok(InputSwitch { input: args.input })
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
+        match usize::try_from(self.input) {
+            Ok(input) if input == port => cx.emit(0, batch),
+            _ => cx.drop_batch(batch, "switched_off"),
+        }
+    }
+}
