@@ -1,5 +1,6 @@
 //! The environment of a plain process.
 
+use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use element::{
 };
 use packet::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
 use super::{files, host, sockets};
@@ -19,19 +21,28 @@ pub(crate) struct Process {
     descriptors: Descriptors,
     progress: files::Progress,
     interrupted: Arc<AtomicBool>,
+    /// What makes signals stop the run, until an element asks for them.
+    stops: RefCell<Vec<(i32, SigId)>>,
 }
 
 impl Process {
     /// Catches SIGINT and SIGTERM, which stop a run; a second one ends the process.
     pub(crate) fn new() -> Process {
         let interrupted = Arc::new(AtomicBool::new(false));
+        let mut stops = Vec::new();
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             // In this order: the first signal finds the flag down and only raises it.
+            let end = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
+            let stop = signal_hook::flag::register(signal, interrupted.clone());
             // Registering fails for signals that can't be caught only.
-            let _ = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
-            let _ = signal_hook::flag::register(signal, interrupted.clone());
+            stops.extend(end.into_iter().chain(stop).map(|id| (signal, id)));
         }
-        Process { descriptors: Descriptors::default(), progress: files::Progress::default(), interrupted }
+        Process {
+            descriptors: Descriptors::default(),
+            progress: files::Progress::default(),
+            interrupted,
+            stops: RefCell::new(stops),
+        }
     }
 
     /// How far the reading of files has come: bytes read, and bytes in all.
@@ -92,7 +103,11 @@ impl Environment for Process {
     }
 
     fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {
-        sockets::signal(number, &self.descriptors)
+        let stream = sockets::signal(number, &self.descriptors)?;
+        self.stops
+            .borrow_mut()
+            .retain(|(signal, id)| *signal != number || !signal_hook::low_level::unregister(*id));
+        Ok(stream)
     }
 
     fn kill(&self, process: i32, signal: i32) -> Result<(), IoError> {
