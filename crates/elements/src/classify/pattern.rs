@@ -39,7 +39,7 @@ impl fmt::Display for PatternProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.kind {
             PatternProblemKind::NoOffset => "expected a digit",
-            PatternProblemKind::NoSlash => "expected '/'",
+            PatternProblemKind::NoSlash => "expected ‘/’",
             PatternProblemKind::TooFar => "offset out of range, bound 65535",
             PatternProblemKind::ShortValue => "value has less than 2 hex digits",
             PatternProblemKind::OddValue => "value has odd number of hex digits",
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn problems() {
         let cases = [
-            ("12", "pattern 0: expected '/'"),
+            ("12", "pattern 0: expected ‘/’"),
             ("x/00", "pattern 0: expected a digit"),
             ("1/0", "pattern 0: value has less than 2 hex digits"),
             ("1/000", "pattern 0: value has odd number of hex digits"),

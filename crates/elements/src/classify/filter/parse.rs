@@ -414,7 +414,7 @@ impl<'a> Parser<'a> {
         let mut meanings = String::new();
         for (kind, _) in known.iter().flatten() {
             let separator = if meanings.is_empty() { "" } else { ", " };
-            meanings += &format!("{separator}'{}'", in_words(Some(*kind), protocol, word));
+            meanings += &format!("{separator}‘{}’", in_words(Some(*kind), protocol, word));
         }
         Meaning::Wrong(ProblemKind::Ambiguous {
             word: in_words(kind, protocol, word).into(),

@@ -117,49 +117,49 @@ impl fmt::Display for ProblemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyRule => write!(f, "empty pattern"),
-            Self::NoOutput => write!(f, "'allow' is meaningless, element has zero outputs"),
-            Self::OutputOutOfRange(output) => write!(f, "slot '{output}' out of range"),
-            Self::UnknownAction(word) => write!(f, "unknown slot ID '{word}'"),
-            Self::Garbage(word) => write!(f, "garbage after expression at '{word}'"),
-            Self::MissingColon => write!(f, "missing ':' in ternary expression"),
+            Self::NoOutput => write!(f, "‘allow’ is meaningless, element has zero outputs"),
+            Self::OutputOutOfRange(output) => write!(f, "slot ‘{output}’ out of range"),
+            Self::UnknownAction(word) => write!(f, "unknown slot ID ‘{word}’"),
+            Self::Garbage(word) => write!(f, "garbage after expression at ‘{word}’"),
+            Self::MissingColon => write!(f, "missing ‘:’ in ternary expression"),
             Self::MissingExpression => write!(f, "missing expression"),
-            Self::MissingExpressionAfter(word) => write!(f, "missing expression after '{word}'"),
-            Self::MissingParenthesis => write!(f, "missing ')'"),
-            Self::MissingBracket => write!(f, "missing ']'"),
+            Self::MissingExpressionAfter(word) => write!(f, "missing expression after ‘{word}’"),
+            Self::MissingParenthesis => write!(f, "missing ‘)’"),
+            Self::MissingBracket => write!(f, "missing ‘]’"),
             Self::BracketSyntax => {
-                write!(f, "syntax error after '[', expected '[POS]' or '[POS:LEN]'")
+                write!(f, "syntax error after ‘[’, expected ‘[POS]’ or ‘[POS:LEN]’")
             }
             Self::FieldLength => {
-                write!(f, "LEN in '[POS:LEN]' out of range, should be between 1 and 4")
+                write!(f, "LEN in ‘[POS:LEN]’ out of range, should be between 1 and 4")
             }
             Self::FieldAcrossWords(position, length) => {
                 write!(f, "field [{position}:{length}] does not fit in a single word")
             }
-            Self::FieldPosition(position) => write!(f, "POS {position} in '[POS:LEN]' out of range"),
+            Self::FieldPosition(position) => write!(f, "POS {position} in ‘[POS:LEN]’ out of range"),
             Self::TooDeep => write!(f, "expression nested too deeply"),
             Self::TypeTwice => write!(f, "type specified twice"),
-            Self::DirectionTwice => write!(f, "'src' or 'dst' specified twice"),
+            Self::DirectionTwice => write!(f, "‘src’ or ‘dst’ specified twice"),
             Self::ProtocolTwice => write!(f, "transport protocol specified twice"),
             Self::ZeroMask => write!(f, "zero mask ignored"),
-            Self::DanglingOperator(word) => write!(f, "dangling operator near '{word}'"),
-            Self::EmptyTerm(word) => write!(f, "empty term near '{word}'"),
-            Self::NeedsField => write!(f, "specify header field or 'port'"),
+            Self::DanglingOperator(word) => write!(f, "dangling operator near ‘{word}’"),
+            Self::EmptyTerm(word) => write!(f, "empty term near ‘{word}’"),
+            Self::NeedsField => write!(f, "specify header field or ‘port’"),
             Self::Partial => write!(f, "partial directive"),
             Self::Ambiguous { word, ambiguous, meanings } => {
                 let what = if *ambiguous { "ambiguous" } else { "meaningless" };
-                write!(f, "'{word}' is {what}; try {meanings}")
+                write!(f, "‘{word}’ is {what}; try {meanings}")
             }
-            Self::Primitive(name, what) => write!(f, "'{name}': {what}"),
-            Self::ValueOutOfRange(name, bound) => write!(f, "'{name}': out of range, bound {bound}"),
+            Self::Primitive(name, what) => write!(f, "‘{name}’: {what}"),
+            Self::ValueOutOfRange(name, bound) => write!(f, "‘{name}’: out of range, bound {bound}"),
             Self::MaskOutOfRange(name, bound) => {
-                write!(f, "'{name}': mask out of range, bound 0x{bound:X}")
+                write!(f, "‘{name}’: mask out of range, bound 0x{bound:X}")
             }
-            Self::BadProtocol(name, protocol) => write!(f, "'{name}': bad protocol {protocol}"),
-            Self::FlagOutOfRange(value) => write!(f, "'tcp opt': value {value} out of range"),
+            Self::BadProtocol(name, protocol) => write!(f, "‘{name}’: bad protocol {protocol}"),
+            Self::FlagOutOfRange(value) => write!(f, "‘tcp opt’: value {value} out of range"),
             Self::ConstantRelation { operator, value, always, bound } => {
-                write!(f, "relation '{operator} {value}' is always {always} (range 0-{bound})")
+                write!(f, "relation ‘{operator} {value}’ is always {always} (range 0-{bound})")
             }
-            Self::DirectionIgnored(name) => write!(f, "'{name}': 'src' or 'dst' ignored"),
+            Self::DirectionIgnored(name) => write!(f, "‘{name}’: ‘src’ or ‘dst’ ignored"),
         }
     }
 }
