@@ -5,7 +5,7 @@ use core::fmt::Write;
 use element::arguments::Annotation;
 use element::prelude::*;
 use packet::view::ip4::{MORE_FRAGMENTS, OFFSET_BITS};
-use packet::{Ip4View, Ip4ViewMut, TcpView, annotation};
+use packet::{Ip4View, Ip4ViewMut, annotation};
 
 use super::partial::{Edges, Partial};
 
@@ -181,8 +181,8 @@ impl IPReassembler {
             let Some(header) = Ip4View::new(partial.packet.network()) else { continue };
             let (source, destination, id) = (header.source(), header.destination(), header.identification());
             // What stands where the ports are, known or not.
-            let ports = TcpView::new(partial.packet.transport()).map(|tcp| (tcp.source(), tcp.destination()));
-            let (from, to) = ports.unwrap_or((0, 0));
+            let ports = partial.packet.transport().first_chunk().copied().unwrap_or([0; 4]);
+            let [from, to] = [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
             let _ = write!(text, " ({source}, {from}, {destination}, {to}) {id}");
             for (start, end) in partial.chunks() {
                 let _ = write!(text, " ({start},{end})");

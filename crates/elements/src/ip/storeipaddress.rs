@@ -91,7 +91,7 @@ pub struct StoreIPAddress {
 /// Writes an address into the marked header and brings the checksums up to date. Refuses a packet without one.
 fn store(packet: &mut Packet, address: Ipv4Addr, is_source: bool) -> bool {
     let Some(header) = Ip4View::new(packet.network()) else { return false };
-    if packet.network_header_length() < 20 {
+    if header.header_length() < 20 {
         return false;
     }
     let (protocol, is_first) = (header.protocol(), header.is_first_fragment());
