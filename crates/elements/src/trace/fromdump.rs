@@ -398,7 +398,8 @@ impl FromDump {
             }
             self.start = None;
             // The end comes before the sample, as every packet may be the one that tells it.
-            if !(self.ends && time >= self.end) && !self.replay.is_sampled(cx) {
+            let ends = self.ends && time >= self.end;
+            if !ends && !self.replay.is_sampled(cx) {
                 return Err(Next::Nothing);
             }
             let mut packet = cx.packet(record.bytes).ok_or(Next::Nothing)?;
