@@ -19,6 +19,8 @@ const IP: usize = 20;
 const LONGEST_HEADER: usize = 60;
 /// The hop count of packets whose dump doesn't say.
 const DEFAULT_TTL: u8 = 100;
+/// Bytes behind the packet into which fields may be written: a whole header.
+const SPARE: usize = 64;
 /// The most bytes of a packet: the longest IP packet with its link header. Lengths in dumps may claim more.
 const LONGEST: usize = 65_535 + ETHERNET;
 
@@ -73,6 +75,8 @@ struct Maker {
     tcp_length_fixed: bool,
     /// The length from the start of the packet that some field asks for; zero for none.
     wanted: usize,
+    /// The length of the packet. Behind it there are bytes that fields have set already, for when it grows.
+    length: usize,
 }
 
 impl Draft {
@@ -87,9 +91,10 @@ impl Draft {
             ip_length_fixed: false,
             tcp_length_fixed: false,
             wanted: 0,
+            length: 0,
         };
         Draft {
-            bytes: Vec::new(),
+            bytes: alloc::vec![0; SPARE],
             mac: None,
             network: None,
             transport: None,
@@ -164,12 +169,13 @@ impl Draft {
             self.make_transport();
             self.set_lengths(network, checksums);
         }
-        self.extra_length =
-            u32::try_from(self.maker.wanted.saturating_sub(self.bytes.len())).unwrap_or(u32::MAX);
+        self.bytes.truncate(self.maker.length);
+        let extra = self.maker.wanted.saturating_sub(self.bytes.len());
+        self.extra_length = u32::try_from(extra).unwrap_or(u32::MAX);
     }
 
     fn set_lengths(&mut self, network: usize, checksums: bool) {
-        let there = self.bytes.len().saturating_sub(network);
+        let there = self.maker.length.saturating_sub(network);
         let wanted = self.maker.wanted;
         let Some(mut ip) = self.ip() else { return };
         if ip.view().total_length() == 0 {
@@ -188,7 +194,9 @@ impl Draft {
             udp.set_length(udp_length as u16);
         }
         if checksums {
+            self.bytes.truncate(self.maker.length);
             self.grow(network + length);
+            self.bytes.truncate(self.maker.length);
             self.set_checksums();
         }
     }
@@ -246,6 +254,8 @@ impl Draft {
                 let start = self.payload_start();
                 self.account_payload(start, number as usize);
             }
+            // Nothing comes of it, but there is an IP header.
+            Field::IpCaptureLength => drop(self.make_ip(0)),
             _ if field.order() < 350 => self.set_ip(field, word),
             _ if field.order() < 500 => self.set_transport(field, long),
             _ => {}
@@ -304,7 +314,9 @@ impl Draft {
     fn set_tcp(&mut self, field: Field, value: u32) {
         if field == Field::TcpOffset {
             let length = (value as usize).next_multiple_of(4).min(LONGEST_HEADER);
-            self.grow_transport(length);
+            let tcp = self.transport_bytes().and_then(TcpViewMut::new);
+            let old = tcp.map_or(0, |tcp| tcp.view().header_length());
+            self.grow(self.maker.length + length.saturating_sub(old));
         }
         let Some(mut tcp) = self.transport_bytes().and_then(TcpViewMut::new) else { return };
         match field {
@@ -376,7 +388,10 @@ impl Draft {
         if options.is_empty() || self.make_ip(0).is_none() {
             return;
         }
-        self.set_ip_header_length(length);
+        // A longer header that was asked for stays.
+        if self.ip().is_some_and(|ip| ip.view().header_length() < length) {
+            self.set_ip_header_length(length);
+        }
         if let (Some(network), true) = (self.network, options.len() <= length - IP)
             && let Some(place) = self.bytes.get_mut(network + IP..network + IP + options.len())
         {
@@ -416,8 +431,10 @@ impl Draft {
         if length > tcp.view().header_length() {
             tcp.set_header_length(length);
         }
-        if let Some(place) = tcp.options_mut().get_mut(..options.len()) {
+        if let Some((place, rest)) = tcp.options_mut().split_at_mut_checked(options.len()) {
             place.copy_from_slice(options);
+            // Of several fields of options the last counts.
+            rest.fill(0);
         }
     }
 
@@ -502,8 +519,9 @@ impl Draft {
     /// Inserts empty options at a place, as many as fit into a header and are asked for; gives their length.
     fn insert_options(&mut self, at: usize, wanted: usize, set: impl Fn(&mut Draft, usize)) -> usize {
         let length = (wanted - wanted % 4).min(LONGEST_HEADER - IP);
-        if length > 0 && at <= self.bytes.len() {
+        if length > 0 && at <= self.maker.length {
             self.bytes.splice(at..at, core::iter::repeat_n(0, length));
+            self.maker.length += length;
             set(self, IP + length);
             length
         } else {
@@ -514,6 +532,7 @@ impl Draft {
     fn make_ethernet(&mut self) -> Option<EthernetViewMut<'_>> {
         if self.mac.is_none() {
             self.bytes.splice(0..0, [0; ETHERNET]);
+            self.maker.length += ETHERNET;
             self.mac = Some(0);
             self.network = Some(ETHERNET);
             self.transport = Some(ETHERNET);
@@ -531,8 +550,8 @@ impl Draft {
             return None;
         }
         let network = *self.network.get_or_insert(0);
-        if self.bytes.len() < network + IP {
-            self.bytes.resize(network + IP, 0);
+        if self.maker.length < network + IP {
+            self.grow(network + IP);
             self.transport = Some(network + IP);
             let (default, flow) = (self.maker.protocol, self.maker.flow);
             let mut ip = self.ip()?;
@@ -557,7 +576,7 @@ impl Draft {
         }
         let protocol = ip.view().protocol();
         let Some(transport) = self.transport else { return false };
-        let there = self.bytes.len().saturating_sub(transport);
+        let there = self.maker.length.saturating_sub(transport);
         if there >= 8 {
             return true;
         }
@@ -575,6 +594,7 @@ impl Draft {
         }
         self.grow(transport + length);
         if protocol == protocol::TCP
+            && length > 12
             && let Some(offset) = self.bytes.get_mut(transport + 12)
         {
             *offset = ((tcp::LENGTH / 4) << 4) as u8;
@@ -601,9 +621,8 @@ impl Draft {
     }
 
     fn grow(&mut self, length: usize) {
-        if self.bytes.len() < length {
-            self.bytes.resize(length.min(LONGEST), 0);
-        }
+        self.maker.length = self.maker.length.max(length.min(LONGEST));
+        self.bytes.resize(self.bytes.len().max(self.maker.length + SPARE), 0);
     }
 
     fn ip(&mut self) -> Option<Ip4ViewMut<'_>> {

@@ -299,7 +299,10 @@ fn read_timestamps(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
         }
         *rest = rest.strip_prefix(b",").unwrap_or(rest);
     }
-    *rest = rest.strip_prefix(b"}")?;
+    // The brace may be missing at the end of the text.
+    if !rest.is_empty() {
+        *rest = rest.strip_prefix(b"}")?;
+    }
     let flag = flag.unwrap_or(0);
     options[start + 2] = u8::try_from(pointer.unwrap_or(options.len() - start + 1)).ok()?;
     read_room(rest, if matches!(flag, WITH_ADDRESS | CHOSEN_ADDRESS) { 8 } else { 4 }, options)?;
@@ -389,7 +392,7 @@ mod tests {
             "rr{1.2.3}",
             "rr{1.2.3.256}",
             "ts.99{}",
-            "ts{1",
+            "ts{1x",
             "ts.ip{1.2.3.4}",
             "300",
             "99=300",

@@ -163,7 +163,8 @@ fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()>
         options.extend([option::TIMESTAMP, 10]);
         options.extend(clock.to_be_bytes());
         options.extend(echo.to_be_bytes());
-    } else if kinds.others {
+    } else if kinds.others && (kinds.timestamp || rest.first().is_some_and(u8::is_ascii_digit)) {
+        // Padding is of interest only where everything is.
         return read_other(rest, options);
     } else {
         return None;
