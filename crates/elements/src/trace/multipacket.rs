@@ -35,7 +35,7 @@ impl Multipacket {
         let end = packet.timestamp();
         let mut delta = Timestamp::ZERO;
         if !packet.first_timestamp().is_zero() {
-            delta = Timestamp::from_nanos((end - packet.first_timestamp()).nanos() / i64::from(more));
+            delta = share(end - packet.first_timestamp(), more);
             let first = packet.first_timestamp();
             packet.set_timestamp(first);
         }
@@ -64,6 +64,12 @@ impl Multipacket {
         }
         (packet, Some(self))
     }
+}
+
+/// A part of a span of time, rounded to the nearest nanosecond.
+pub(super) fn share(span: Timestamp, parts: u32) -> Timestamp {
+    let parts = i64::from(parts.max(1));
+    Timestamp::from_nanos(span.nanos().saturating_add(parts / 2 * span.nanos().signum()) / parts)
 }
 
 /// Sets the length in the IP header, and in UDP's.

@@ -1,6 +1,6 @@
 //! `ToIPSummaryDump`: a line about each packet.
 
-use super::multipacket::extra_packets;
+use super::multipacket::{extra_packets, share};
 use super::summary::{self, Field};
 use element::arguments::Raw;
 use element::prelude::*;
@@ -205,7 +205,7 @@ impl ToIPSummaryDump {
         let end = packet.timestamp();
         let mut delta = Timestamp::ZERO;
         if !packet.first_timestamp().is_zero() {
-            delta = Timestamp::from_nanos((end - packet.first_timestamp()).nanos() / i64::from(more));
+            delta = share(end - packet.first_timestamp(), more);
             let first = packet.first_timestamp();
             packet.set_timestamp(first);
         }
