@@ -13,7 +13,8 @@ pub(crate) struct Port {
     pool: Pool,
 }
 
-/// Shows the host what was pushed, and wakes it if it sleeps.
+/// Shows the host what was pushed, and wakes it if it sleeps. What was received is released before: the
+/// host may answer at once.
 fn publish(transmit: &mut Producer<Mapped>) {
     if transmit.publish() {
         boot::ring_host();
@@ -71,8 +72,8 @@ impl Port {
             self.transmit.push(packet);
             self.note(packet);
         }
-        publish(&mut self.transmit);
         self.receive.release();
+        publish(&mut self.transmit);
         Ok(count)
     }
 
@@ -95,8 +96,8 @@ impl Port {
             other.transmit.push(target);
             self.note(packet);
         }
-        publish(&mut other.transmit);
         self.receive.release();
+        publish(&mut other.transmit);
         Ok(count)
     }
 
