@@ -74,6 +74,16 @@ impl FromArgument for IcmpType {
 }
 
 impl IcmpType {
+    /// Its name, if it has one.
+    pub fn name(self) -> Option<&'static str> {
+        TYPES.iter().find(|(_, number)| *number == self.0).map(|(name, _)| *name)
+    }
+
+    /// The name of a code of this type, if it has one.
+    pub fn code_name(self, code: u8) -> Option<&'static str> {
+        CODES.iter().find(|(kind, _, number)| (*kind, *number) == (self.0, code)).map(|(_, name, _)| *name)
+    }
+
     /// A code of this type, by number or name.
     pub fn code(self, text: &str) -> Option<u8> {
         if let Some(number) = integer(text) {

@@ -210,25 +210,27 @@ impl FromArgument for UdpPort {
     }
 }
 
+/// Protocols (IANA) by Click's names.
+const PROTOCOLS: &[(&str, u8)] = &[
+    ("icmp", 1),
+    ("igmp", 2),
+    ("ipip", 4),
+    ("tcp", 6),
+    ("udp", 17),
+    ("dccp", 33),
+    ("gre", 47),
+    ("esp", 50),
+    ("ah", 51),
+    ("icmp6", 58),
+    ("ospf", 89),
+    ("payload", 99),
+    ("sctp", 132),
+];
+
 impl FromArgument for IpProtocol {
     const KIND: &'static str = "IP protocol";
 
     fn from_argument(text: &str, setup: &Setup) -> Result<IpProtocol, Problem> {
-        const PROTOCOLS: &[(&str, u8)] = &[
-            ("icmp", 1),
-            ("igmp", 2),
-            ("ipip", 4),
-            ("tcp", 6),
-            ("udp", 17),
-            ("dccp", 33),
-            ("gre", 47),
-            ("esp", 50),
-            ("ah", 51),
-            ("icmp6", 58),
-            ("ospf", 89),
-            ("payload", 99),
-            ("sctp", 132),
-        ];
         if let Some(number) = integer(text) {
             return u8::try_from(number).map(IpProtocol).map_err(|_| Problem::OutOfRange("255".to_owned()));
         }
@@ -237,5 +239,12 @@ impl FromArgument for IpProtocol {
         }
         let known = PROTOCOLS.iter().find(|(name, _)| *name == text);
         known.map(|(_, number)| IpProtocol(*number)).ok_or(Problem::Syntax)
+    }
+}
+
+impl IpProtocol {
+    /// Its name, if it has one.
+    pub fn name(self) -> Option<&'static str> {
+        PROTOCOLS.iter().find(|(_, number)| *number == self.0).map(|(name, _)| *name)
     }
 }

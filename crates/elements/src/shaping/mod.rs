@@ -6,10 +6,12 @@ mod adaptivered;
 pub mod average;
 mod bandwidthratedsplitter;
 mod bandwidthshaper;
+mod codel;
 mod delayshaper;
 mod dropping;
 pub mod early;
 pub mod gaprate;
+mod pi;
 pub mod probability;
 mod randomsample;
 pub mod rated;
@@ -23,9 +25,11 @@ pub mod watched;
 pub use adaptivered::AdaptiveRed;
 pub use bandwidthratedsplitter::BandwidthRatedSplitter;
 pub use bandwidthshaper::BandwidthShaper;
+pub use codel::CoDel;
 pub use delayshaper::DelayShaper;
 pub(crate) use dropping::discard;
 pub use gaprate::GapRate;
+pub use pi::Pi;
 pub use randomsample::RandomSample;
 pub use ratedsplitter::RatedSplitter;
 pub use red::Red;
@@ -42,4 +46,6 @@ pub static CLASSES: &[Class] = &[
     Class::of::<RandomSample>(),
     Class::of::<Red>(),
     Class::of::<AdaptiveRed>(),
+    Class::of::<Pi>(),
+    Class::of::<CoDel>(),
 ];

@@ -28,7 +28,7 @@ use super::watched::Watched;
     ports = "1/1-2",
     processing = "a/ah",
     phase = "late",
-    see = "AdaptiveRED, CoDel, Queue"
+    see = "AdaptiveRED, PI, CoDel, Queue"
 )]
 pub struct RedArgs {
     /// Average length up to which nothing is dropped.

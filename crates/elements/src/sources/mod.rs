@@ -3,8 +3,13 @@
 use element::Class;
 
 mod discard;
+mod fasttcpflows;
+mod fastudpflows;
+mod fastudpsource;
+mod frame;
 mod idle;
 mod infinitesource;
+mod metered;
 mod null;
 mod production;
 mod randomsource;
@@ -13,6 +18,9 @@ mod timedsink;
 mod timedsource;
 
 pub use discard::Discard;
+pub use fasttcpflows::FastTCPFlows;
+pub use fastudpflows::FastUDPFlows;
+pub use fastudpsource::FastUDPSource;
 pub use idle::Idle;
 pub use infinitesource::InfiniteSource;
 pub use null::Null;
@@ -28,6 +36,9 @@ pub static CLASSES: &[Class] = &[
     Class::of::<RatedSource>(),
     Class::of::<TimedSource>(),
     Class::of::<RandomSource>(),
+    Class::of::<FastUDPSource>(),
+    Class::of::<FastUDPFlows>(),
+    Class::of::<FastTCPFlows>(),
     Class::of::<Discard>(),
     Class::of::<TimedSink>(),
     Class::of::<Idle>(),

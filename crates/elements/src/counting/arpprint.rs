@@ -1,0 +1,163 @@
+//! `ARPPrint`: writes ARP packets to the log, as tcpdump does.
+
+use core::fmt::Write;
+
+use element::figures;
+use element::prelude::*;
+use packet::{ArpView, EthernetView, MacAddr};
+
+use super::journal::Journal;
+
+/// Bytes of an Ethernet header.
+const ETHERNET_LENGTH: isize = 14;
+/// Protocols whose addresses ARP may be about.
+const PROTOCOL_IP: u16 = 0x0800;
+const PROTOCOL_TRAILER: u16 = 0x1000;
+
+/// Writes a line for each ARP packet to the log: LABEL, time and who asks for or has which address.
+///
+/// ETHER adds the addresses of the Ethernet header. Packets without a network header, and those about other addresses
+/// than IPv4's, pass unseen.
+/// ```click
+/// InfiniteSource(DATA \<0001 0800 06 04 0001 000001020304 0a000001 000000000000 0a000002>, LIMIT 1, STOP true)
+///   -> MarkIPHeader -> p :: ARPPrint(ok, TIMESTAMP false) -> d :: Discard;
+/// ```
+/// ```expect
+/// p.active = true
+/// d.count = 1
+/// ```
+#[derive(Args)]
+#[element(name = "ARPPrint", group = "counting", ports = "1/1", processing = "a/a", see = "Print, IPPrint")]
+pub struct ARPPrintArgs {
+    /// What each line begins with.
+    #[arg(position, default = "")]
+    label: String,
+    /// Whether to show the time of the packet.
+    #[arg(default = "true")]
+    timestamp: bool,
+    /// Whether to show the Ethernet header's addresses.
+    #[arg(default = "false")]
+    ether: bool,
+    /// Whether it prints at all.
+    #[arg(default = "true")]
+    active: bool,
+    /// A file to write to instead of the log.
+    outfile: Option<String>,
+}
+
+/// The element.
+pub struct ARPPrint {
+    args: ARPPrintArgs,
+    journal: Journal,
+}
+
+/// The Ethernet header in front of the network header, if there is room for one.
+fn ethernet(packet: &Packet) -> Option<EthernetView<'_>> {
+    let start = packet.mac_offset().unwrap_or(0);
+    if start + ETHERNET_LENGTH > packet.network_offset()? {
+        return None;
+    }
+    EthernetView::new(if packet.mac_offset().is_some() { packet.mac() } else { packet.data() })
+}
+
+impl ARPPrint {
+    /// The line for a packet; `None` if it is not about IPv4 addresses.
+    fn line(&self, packet: &Packet) -> Option<String> {
+        let args = &self.args;
+        let mut line = String::new();
+        // Writing to a string does not fail.
+        if !args.label.is_empty() {
+            let _ = write!(line, "{}: ", args.label);
+        }
+        if args.timestamp {
+            let _ = write!(line, "{}: ", figures::timestamp(packet.timestamp()));
+        }
+        if args.ether
+            && let Some(ethernet) = ethernet(packet)
+        {
+            let _ = write!(line, "{} > {}: ", ethernet.source(), ethernet.destination());
+        }
+        let Some(arp) = ArpView::new(packet.network()) else {
+            let _ = write!(line, "truncated-arp ({})", packet.network().len());
+            return Some(line);
+        };
+        let about_ip = [PROTOCOL_IP, PROTOCOL_TRAILER].contains(&arp.protocol());
+        if !about_ip || arp.protocol_length() != 4 || arp.hardware_length() == 0 {
+            return None;
+        }
+        if arp.protocol() == PROTOCOL_TRAILER {
+            line.push_str("trailer-");
+        }
+        describe(&arp, &mut line);
+        if arp.hardware() != 1 {
+            let _ = write!(line, "hardware #{}", arp.hardware());
+        }
+        Some(line)
+    }
+
+    fn show(&self, cx: &Context, packets: &[Packet]) {
+        if !self.args.active {
+            return;
+        }
+        for packet in packets.iter().filter(|packet| packet.has_network()) {
+            if let Some(line) = self.line(packet) {
+                self.journal.write(cx, line);
+            }
+        }
+    }
+}
+
+/// Adds what is asked or said.
+fn describe(arp: &ArpView, line: &mut String) {
+    let (sender, target) = (arp.sender_mac(), arp.target_mac());
+    // Writing to a string does not fail.
+    let _ = match arp.operation() {
+        1 if target == MacAddr([0; 6]) => {
+            write!(line, "arp who-has {} tell {}", arp.target_ip(), arp.sender_ip())
+        }
+        1 => write!(line, "arp who-has {} ({target}) tell {}", arp.target_ip(), arp.sender_ip()),
+        2 => write!(line, "arp reply {} is-at {sender}", arp.sender_ip()),
+        3 => write!(line, "rarp who-is {target} tell {sender}"),
+        4 => write!(line, "rarp reply {target} at {}", arp.target_ip()),
+        8 => write!(line, "invarp who-is {target} tell {sender}"),
+        9 => write!(line, "invarp reply {target} at {}", arp.target_ip()),
+        other => write!(line, "arp-#{other}"),
+    };
+}
+
+impl Element for ARPPrint {
+    type Args = ARPPrintArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
+        Handler::write("active", "Starts or stops printing.", |print, cx, value| {
+            print.args.active = cx.argument(value)?;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: ARPPrintArgs, setup: &mut Setup) -> Result<ARPPrint, SetupError> {
+        // Lines of several of these come in the order in which packets pass them.
+        setup.strict = true;
+        Ok(ARPPrint { args, journal: Journal::default() })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.journal = Journal::open(cx, self.args.outfile.as_deref())?;
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        self.show(cx, batch.as_slice());
+        cx.emit(0, batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        cx.pull(0, most, into);
+        self.show(cx, into.as_slice().get(before..).unwrap_or(&[]));
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.journal.flush();
+    }
+}

@@ -1,0 +1,40 @@
+//! Where the printing elements write: the log, or a file.
+
+use core::cell::RefCell;
+
+use element::Writer;
+use element::prelude::*;
+
+/// The log, or a file of the user's choice.
+#[derive(Default)]
+pub(crate) struct Journal {
+    file: Option<RefCell<Box<dyn Writer>>>,
+}
+
+impl Journal {
+    /// Creates the file, if one is wanted.
+    pub(crate) fn open(cx: &Context, path: Option<&str>) -> Result<Journal, SetupError> {
+        let Some(path) = path else { return Ok(Journal::default()) };
+        let file = cx.environment().create(path, false);
+        let file = file.map_err(|error| SetupError::new(format!("{path}: {error}")))?;
+        Ok(Journal { file: Some(RefCell::new(file)) })
+    }
+
+    /// Writes a line. What the file refuses is lost, as it is in Click.
+    pub(crate) fn write(&self, cx: &Context, mut line: String) {
+        match &self.file {
+            Some(file) => {
+                line.push('\n');
+                let _ = file.borrow_mut().write(line.as_bytes());
+            }
+            None => cx.say(&line),
+        }
+    }
+
+    /// Writes the file's buffers out.
+    pub(crate) fn flush(&self) {
+        if let Some(file) = &self.file {
+            let _ = file.borrow_mut().flush();
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! `CoDel`: drops packets that have waited too long.
+
+use element::arguments::Raw;
+use element::figures;
+use element::prelude::*;
+
+use super::watched::Watched;
+
+/// Drops packets on a pull path when all have waited longer than TARGET for an INTERVAL (RFC 8289).
+///
+/// How long a packet has waited is told by its first timestamp annotation, which `SetTimestamp(FIRST true)` sets in front of
+/// the queue; packets without it pass. Drops come the more often the longer it lasts. The nearby queues, or those named
+/// by QUEUES, are looked at for `stats` only. What is dropped counts as `late`.
+/// ```click
+/// InfiniteSource(LIMIT 10, BURST 10) -> SetTimestamp(FIRST true) -> q :: Queue -> d :: CoDel(5ms, 100ms) -> Unqueue
+///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
+/// ```
+/// ```expect
+/// d.queues = q
+/// d.drops = 0
+/// c.count = 10
+/// ```
+#[derive(Args)]
+#[element(
+    name = "CoDel",
+    group = "shaping",
+    ports = "1/1",
+    processing = "l/l",
+    phase = "late",
+    see = "RED, SetTimestamp"
+)]
+pub struct CoDelArgs {
+    /// How long packets may wait.
+    #[arg(position, default = "5ms")]
+    target: Timestamp,
+    /// How long all of them must have waited longer.
+    #[arg(position, default = "100ms")]
+    interval: Timestamp,
+    /// Names of queues, instead of those nearby.
+    queues: Option<Raw>,
+}
+
+/// The element.
+pub struct CoDel {
+    args: CoDelArgs,
+    watched: Watched,
+    control: Control,
+    drops: u64,
+}
+
+/// The state of the control loop.
+#[derive(Clone, Copy, Debug, Default)]
+struct Control {
+    /// When waiting too long will have lasted an interval, while it does.
+    above: Option<Timestamp>,
+    /// When the next drop is due.
+    next: Timestamp,
+    /// Drops since dropping began.
+    count: u32,
+    dropping: bool,
+}
+
+/// The square root, rounded down.
+fn root(value: u64) -> u64 {
+    value.isqrt()
+}
+
+impl Control {
+    /// Whether a packet that has waited so long at time `now` may be dropped.
+    fn is_late(&mut self, args: &CoDelArgs, waited: Timestamp, now: Timestamp) -> bool {
+        if waited < args.target {
+            self.above = None;
+            return false;
+        }
+        match self.above {
+            None => {
+                self.above = Some(now + args.interval);
+                false
+            }
+            Some(above) => now >= above,
+        }
+    }
+
+    /// The drop after one at `time`: an interval over the square root of the drops so far later.
+    fn after(&self, args: &CoDelArgs, time: Timestamp) -> Timestamp {
+        // The root of 256 times the number is 16 times its root.
+        let root = root(u64::from(self.count.max(1)) << 8) as i64;
+        time + Timestamp::from_nanos(args.interval.nanos().saturating_mul(16) / root.max(1))
+    }
+
+    /// Whether dropping begins with a late packet at time `now`.
+    fn begins(&self, args: &CoDelArgs, now: Timestamp) -> bool {
+        let lasted = now - self.above.unwrap_or(Timestamp::ZERO);
+        now - self.next < args.interval || lasted >= args.interval
+    }
+}
+
+impl CoDel {
+    /// Pulls a packet; whether it may be dropped, or `None` if nobody knows how long it has waited.
+    fn take(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, Option<bool>)> {
+        let Some(packet) = cx.pull_one(0) else {
+            self.control.above = None;
+            return None;
+        };
+        let first = packet.first_timestamp();
+        if first.seconds() == 0 {
+            return Some((packet, None));
+        }
+        let late = self.control.is_late(&self.args, now - first, now);
+        Some((packet, Some(late)))
+    }
+
+    fn discard(&mut self, cx: &mut Context, packet: Packet) {
+        self.drops += 1;
+        cx.drop(packet, "late");
+    }
+
+    /// One pull.
+    fn pull_one(&mut self, cx: &mut Context, now: Timestamp) -> Option<Packet> {
+        let judged = self.take(cx, now);
+        let Some((mut packet, Some(mut late))) = judged else {
+            self.control.dropping = false;
+            return judged.map(|(packet, _)| packet);
+        };
+        if self.control.dropping {
+            self.control.dropping = late;
+            while self.control.dropping && now >= self.control.next {
+                self.discard(cx, packet);
+                self.control.count += 1;
+                (packet, late) = self.another(cx, now)?;
+                self.control.dropping = late;
+                if late {
+                    self.control.next = self.control.after(&self.args, self.control.next);
+                }
+            }
+        } else if late && self.control.begins(&self.args, now) {
+            self.discard(cx, packet);
+            let recently = now - self.control.next < self.args.interval && self.control.count > 2;
+            self.control.count = if recently { self.control.count - 2 } else { 1 };
+            self.control.dropping = true;
+            self.control.next = self.control.after(&self.args, now);
+            packet = self.another(cx, now)?.0;
+        }
+        Some(packet)
+    }
+
+    /// The packet after one that was dropped.
+    fn another(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, bool)> {
+        let next = self.take(cx, now);
+        if next.is_none() {
+            self.control.dropping = false;
+        }
+        next.map(|(packet, late)| (packet, late.unwrap_or(false)))
+    }
+}
+
+impl Element for CoDel {
+    type Args = CoDelArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("drops", "Packets dropped.", |codel| codel.drops.to_string()),
+        Handler::read("codel_target", "How long packets may wait.", |codel| {
+            figures::interval(codel.args.target)
+        }),
+        Handler::write("codel_target", "Sets how long packets may wait.", |codel, cx, value| {
+            codel.args.target =
+                cx.argument(value).map_err(|error| HandlerError::new(format!("TARGET: {error}")))?;
+            Ok(())
+        }),
+        Handler::read("codel_interval", "How long all must have waited longer.", |codel| {
+            figures::interval(codel.args.interval)
+        }),
+        Handler::write("codel_interval", "Sets how long all must have waited longer.", |codel, cx, value| {
+            codel.args.interval =
+                cx.argument(value).map_err(|error| HandlerError::new(format!("INTERVAL: {error}")))?;
+            Ok(())
+        }),
+        Handler::read("stats", "Length and drops.", |codel| {
+            format!("{} current queue\n{} drops\n", codel.watched.length(), codel.drops)
+        }),
+        Handler::read("queues", "The queues that it looks at.", |codel| codel.watched.names("\n")),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: CoDelArgs, _: &mut Setup) -> Result<CoDel, SetupError> {
+        Ok(CoDel { args, watched: Watched::default(), control: Control::default(), drops: 0 })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let names = self.args.queues.as_ref().map(|Raw(names)| names.as_str());
+        self.watched = Watched::find(cx, names, false)?;
+        Ok(())
+    }
+
+    fn reconfigure(&mut self, args: CoDelArgs, _: &mut Setup) -> Result<(), SetupError> {
+        self.args = args;
+        Ok(())
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let now = cx.now();
+        for _ in 0..most {
+            let Some(packet) = self.pull_one(cx, now) else { return };
+            into.push(packet);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args() -> CoDelArgs {
+        CoDelArgs { target: Timestamp::from_millis(5), interval: Timestamp::from_millis(100), queues: None }
+    }
+
+    #[test]
+    fn a_packet_is_late_when_all_have_waited_for_an_interval() {
+        let (args, mut control) = (args(), Control::default());
+        let mut late =
+            |waited, now| control.is_late(&args, Timestamp::from_millis(waited), Timestamp::from_millis(now));
+        assert!(!late(6, 1_000) && !late(6, 1_099));
+        assert!(late(6, 1_100));
+        assert!(!late(4, 1_101) && !late(6, 1_102));
+    }
+
+    #[test]
+    fn drops_come_the_more_often_the_more_there_were() {
+        let args = args();
+        let after = |count| {
+            let control = Control { count, ..Control::default() };
+            control.after(&args, Timestamp::ZERO).millis()
+        };
+        assert_eq!([after(0), after(1), after(4), after(16)], [100, 100, 50, 25]);
+    }
+}

@@ -1,0 +1,184 @@
+//! `PI`: drops packets at random so that a queue keeps its length.
+
+use element::arguments::Raw;
+use element::figures;
+use element::prelude::*;
+
+use super::watched::Watched;
+
+/// The highest target.
+const MOST_TARGET: u32 = 0xffff;
+
+/// Drops packets at random with a probability that a proportional-integral controller sets by the nearby queues.
+///
+/// Every W seconds the probability grows by A times what the queues have above TARGET, less B times what they had above it
+/// the time before. The queues are the nearest downstream where packets are pushed, or upstream where they are pulled,
+/// or those named. What is dropped goes to output 1 if that exists.
+///
+/// ## Differences
+///
+/// Click leaves this element out of its build. There, packets are dropped unless chance is below the probability, the length of the
+/// time before is never kept, and the average is; here the probability is that of a drop, and lengths count as they are.
+/// ```click
+/// InfiniteSource(LIMIT 20, STOP true) -> p :: PI(0.01, 0.00002, 0.00001, 10) -> q :: Queue(100) -> Idle;
+/// ```
+/// ```expect
+/// p.queues = q
+/// p.drops = 0
+/// q.length = 20
+/// ```
+#[derive(Args)]
+#[element(
+    name = "PI",
+    group = "shaping",
+    ports = "1/1-2",
+    processing = "a/ah",
+    phase = "late",
+    see = "RED, CoDel"
+)]
+pub struct PiArgs {
+    /// Seconds between two looks at the queues.
+    #[arg(position)]
+    w: f64,
+    /// What a packet above the target adds to the probability.
+    #[arg(position)]
+    a: f64,
+    /// What a packet that was above the target takes from it.
+    #[arg(position)]
+    b: f64,
+    /// The length that is aimed at.
+    #[arg(position)]
+    target: u32,
+    /// Names of queues, instead of those nearby.
+    #[arg(position)]
+    queues: Option<Raw>,
+    /// An older name of TARGET.
+    qref: Option<u32>,
+    /// Taken for Click's sake.
+    #[arg(default = "4")]
+    stability: u32,
+}
+
+/// The element.
+pub struct Pi {
+    args: PiArgs,
+    watched: Watched,
+    probability: f64,
+    /// What the queues had above the target the time before.
+    before: f64,
+    drops: u64,
+    next: Timestamp,
+}
+
+impl PiArgs {
+    fn check(mut self) -> Result<PiArgs, SetupError> {
+        self.target = self.qref.unwrap_or(self.target);
+        let problem = if self.target > MOST_TARGET {
+            "TARGET must be <= 65535"
+        } else if self.w < 0.001 {
+            "w must be positive"
+        } else if self.a < 0.0 {
+            "a must be positive"
+        } else if self.b < 0.0 {
+            "b must be positive"
+        } else if !(1..=16).contains(&self.stability) {
+            "STABILITY parameter must be between 1 and 16"
+        } else {
+            return Ok(self);
+        };
+        Err(SetupError::new(problem))
+    }
+}
+
+impl Pi {
+    fn set_timer(&mut self, cx: &Context) {
+        self.next += Timestamp::from_seconds(self.args.w);
+        cx.set_timer(0, self.next);
+    }
+
+    /// Sends a packet on; whether it was not dropped.
+    fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
+        if f64::from(cx.random()) < self.probability * f64::from(u32::MAX) {
+            self.drops += 1;
+            super::discard(cx, packet);
+            return None;
+        }
+        Some(packet)
+    }
+
+    fn adapt(&mut self) {
+        let above = self.watched.length() as f64 - f64::from(self.args.target);
+        let probability = self.probability + self.args.a * above - self.args.b * self.before;
+        self.probability = probability.clamp(0.0, 1.0);
+        self.before = above;
+    }
+}
+
+impl Element for Pi {
+    type Args = PiArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("drops", "Packets dropped.", |pi| pi.drops.to_string()),
+        Handler::read("w", "Seconds between two looks.", |pi| pi.args.w.to_string()),
+        Handler::read("a", "What a packet above the target adds.", |pi| pi.args.a.to_string()),
+        Handler::read("b", "What a packet that was above it takes.", |pi| pi.args.b.to_string()),
+        Handler::read("probability", "The probability of a drop.", |pi| {
+            figures::fixed((pi.probability * 65_536.0) as u64, 16)
+        }),
+        Handler::read("stats", "Length and drops.", |pi| {
+            format!("{} current queue\n{} drops\n", pi.watched.length(), pi.drops)
+        }),
+        Handler::read("queues", "The queues that it looks at.", |pi| pi.watched.names("\n")),
+    ];
+    const LIVE: bool = true;
+
+    fn new(args: PiArgs, setup: &mut Setup) -> Result<Pi, SetupError> {
+        // The queue is looked at between any two packets.
+        setup.strict = true;
+        Ok(Pi {
+            args: args.check()?,
+            watched: Watched::default(),
+            probability: 0.0,
+            before: 0.0,
+            drops: 0,
+            next: Timestamp::ZERO,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let names = self.args.queues.as_ref().map(|Raw(names)| names.as_str());
+        self.watched = Watched::find(cx, names, cx.is_push_output(0))?;
+        self.next = cx.steady();
+        self.set_timer(cx);
+        Ok(())
+    }
+
+    fn reconfigure(&mut self, args: PiArgs, _: &mut Setup) -> Result<(), SetupError> {
+        self.args = args.check()?;
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        self.adapt();
+        self.set_timer(cx);
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            if let Some(packet) = self.judge(cx, packet) {
+                cx.send(0, packet);
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let mut left = most;
+        while left > 0 {
+            let Some(packet) = cx.pull_one(0) else { return };
+            if let Some(packet) = self.judge(cx, packet) {
+                into.push(packet);
+                left -= 1;
+            }
+        }
+    }
+}

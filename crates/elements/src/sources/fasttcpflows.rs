@@ -1,0 +1,198 @@
+//! `FastTCPFlows`: a benchmark source of many TCP flows.
+
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use packet::MacAddr;
+use packet::view::tcp::flag;
+
+use super::frame::{self, Frame};
+use super::metered::Pace;
+
+/// The most flows: each holds three packets.
+const MOST_FLOWS: u32 = 1 << 18;
+/// The fewest packets of a flow: one that opens it, one with data, one that closes it.
+const SHORTEST_FLOW: u32 = 3;
+
+/// Gives RATE TCP frames a second, of FLOWS flows at random, to those who pull, until there were LIMIT.
+///
+/// A flow is a SYN, then data, then a FIN, FLOWSIZE packets in all, at least 3; after that it gets new random ports. When
+/// there were LIMIT packets, the flows that are still open get their FIN. A RATE of 0 gives as many as are pulled. LENGTH
+/// is that of the whole frame, at least 60. `rate` tells what came of it after the last packet.
+/// ```click
+/// FastTCPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 1, 10) -> Unqueue
+///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;
+/// ```
+/// ```expect
+/// c.byte_count = 1200
+/// ```
+#[derive(Args)]
+#[element(
+    name = "FastTCPFlows",
+    group = "sources",
+    ports = "0/1",
+    processing = "/l",
+    see = "FastUDPSource, FastUDPFlows"
+)]
+pub struct FastTCPFlowsArgs {
+    /// Packets a second; 0 for as many as are pulled.
+    #[arg(position)]
+    rate: u32,
+    /// Packets to make; negative for no end.
+    #[arg(position)]
+    limit: i32,
+    /// Bytes of each frame.
+    #[arg(position)]
+    length: u32,
+    /// The sender's Ethernet address.
+    #[arg(position)]
+    srceth: MacAddr,
+    /// The sender's IP address.
+    #[arg(position)]
+    srcip: Ipv4Addr,
+    /// The receiver's Ethernet address.
+    #[arg(position)]
+    dsteth: MacAddr,
+    /// The receiver's IP address.
+    #[arg(position)]
+    dstip: Ipv4Addr,
+    /// Flows at a time.
+    #[arg(position)]
+    flows: u32,
+    /// Packets of a flow.
+    #[arg(position)]
+    flowsize: u32,
+    /// Whether it works.
+    #[arg(position, default = "true")]
+    active: bool,
+}
+
+/// A flow: its three kinds of packets, and how many were sent.
+struct Flow {
+    open: Packet,
+    data: Packet,
+    close: Packet,
+    sent: u32,
+}
+
+/// The element.
+pub struct FastTCPFlows {
+    frame: Frame,
+    count: u32,
+    size: u32,
+    pace: Pace,
+    flows: Vec<Flow>,
+    /// Whether all flows were closed after the last packet.
+    closed: bool,
+}
+
+impl FastTCPFlows {
+    fn flow(&self, cx: &Context) -> Option<Flow> {
+        let ports = frame::random_ports(cx);
+        let make = |flags| self.frame.tcp(cx, ports, flags, (cx.random(), cx.random()));
+        Some(Flow {
+            open: make(flag::SYN)?,
+            data: make(flag::PSH | flag::ACK)?,
+            close: make(flag::FIN)?,
+            sent: 0,
+        })
+    }
+
+    /// The next packet: of a random flow, or after the last one the FIN of a flow that is open.
+    fn next(&mut self, cx: &Context) -> Option<&Packet> {
+        let size = self.size;
+        if self.pace.quota.is_used_up() {
+            let open = self.flows.iter_mut().find(|flow| flow.sent != size);
+            self.closed = open.is_none();
+            let flow = open?;
+            flow.sent = size;
+            return Some(&flow.close);
+        }
+        let index = (cx.random() >> 2) as usize % self.flows.len().max(1);
+        if self.flows.get(index)?.sent == size {
+            let new = self.flow(cx)?;
+            *self.flows.get_mut(index)? = new;
+        }
+        let flow = self.flows.get_mut(index)?;
+        flow.sent += 1;
+        Some(match flow.sent {
+            1 => &flow.open,
+            sent if sent == size => &flow.close,
+            _ => &flow.data,
+        })
+    }
+}
+
+impl Element for FastTCPFlows {
+    type Args = FastTCPFlowsArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
+        Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
+        Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
+            source.pace.write_rate(cx, value)
+        }),
+        Handler::write("reset", "Begins anew.", |source, _, _| {
+            source.pace.reset();
+            source.closed = false;
+            Ok(())
+        }),
+        Handler::write("active", "Starts anew, or stops.", |source, cx, value| {
+            source.closed = false;
+            source.pace.write_active(cx, value)
+        }),
+        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+            source.pace.write_limit(cx, value)
+        }),
+    ];
+
+    fn new(args: FastTCPFlowsArgs, setup: &mut Setup) -> Result<FastTCPFlows, SetupError> {
+        let (length, raised) = frame::fitting(args.length);
+        if raised {
+            setup.warn(frame::TOO_SHORT);
+        }
+        if args.flowsize < SHORTEST_FLOW {
+            setup.warn("warning: flow size < 3, defaulting to 3");
+        }
+        if !(1..=MOST_FLOWS).contains(&args.flows) {
+            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
+        }
+        Ok(FastTCPFlows {
+            frame: Frame {
+                length,
+                source_mac: args.srceth,
+                destination_mac: args.dsteth,
+                source: args.srcip,
+                destination: args.dstip,
+                checksum: true,
+            },
+            count: args.flows,
+            size: args.flowsize.max(SHORTEST_FLOW),
+            pace: Pace::new(args.rate, args.limit, args.active),
+            flows: Vec::new(),
+            closed: false,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        for _ in 0..self.count {
+            let flow = self.flow(cx).ok_or_else(|| SetupError::new("out of memory"))?;
+            self.flows.push(flow);
+        }
+        Ok(())
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        for _ in 0..most {
+            let over = self.pace.quota.is_used_up() && self.closed;
+            if !self.pace.active || over || !self.pace.is_due(cx.now()) {
+                return;
+            }
+            match self.next(cx).map(|packet| into.push_copies(packet, 1)) {
+                Some(1) => {}
+                None if self.closed => return,
+                _ => return cx.count_exhausted(),
+            }
+            self.pace.count(cx.steady());
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `FastUDPFlows`: a benchmark source of many UDP flows.
+
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use packet::MacAddr;
+
+use super::frame::{self, Frame};
+use super::metered::Pace;
+
+/// The most flows: each holds a packet.
+const MOST_FLOWS: u32 = 1 << 20;
+
+/// Gives RATE UDP frames a second, of FLOWS flows at random, to those who pull, until there were LIMIT.
+///
+/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. Ports are random; after FLOWSIZE
+/// packets a flow gets new ones. `rate` tells what came of it after the last packet.
+/// ```click
+/// FastUDPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3) -> Unqueue
+///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;
+/// ```
+/// ```expect
+/// c.byte_count = 1200
+/// ```
+#[derive(Args)]
+#[element(
+    name = "FastUDPFlows",
+    group = "sources",
+    ports = "0/1",
+    processing = "/l",
+    see = "FastUDPSource, FastTCPFlows"
+)]
+pub struct FastUDPFlowsArgs {
+    /// Packets a second; 0 for as many as are pulled.
+    #[arg(position)]
+    rate: u32,
+    /// Packets to make; negative for no end.
+    #[arg(position)]
+    limit: i32,
+    /// Bytes of each frame.
+    #[arg(position)]
+    length: u32,
+    /// The sender's Ethernet address.
+    #[arg(position)]
+    srceth: MacAddr,
+    /// The sender's IP address.
+    #[arg(position)]
+    srcip: Ipv4Addr,
+    /// The receiver's Ethernet address.
+    #[arg(position)]
+    dsteth: MacAddr,
+    /// The receiver's IP address.
+    #[arg(position)]
+    dstip: Ipv4Addr,
+    /// Flows at a time.
+    #[arg(position)]
+    flows: u32,
+    /// Packets of a flow.
+    #[arg(position)]
+    flowsize: u32,
+    /// Whether the UDP checksum is filled in.
+    #[arg(position, default = "true")]
+    checksum: bool,
+    /// Whether it works.
+    #[arg(position, default = "true")]
+    active: bool,
+}
+
+/// A flow: its packet, and how many were sent.
+struct Flow {
+    packet: Packet,
+    sent: u32,
+}
+
+/// The element.
+pub struct FastUDPFlows {
+    frame: Frame,
+    count: u32,
+    size: u32,
+    pace: Pace,
+    flows: Vec<Flow>,
+}
+
+impl FastUDPFlows {
+    fn make_flows(&mut self, cx: &Context) -> Option<()> {
+        self.flows.clear();
+        for _ in 0..self.count {
+            self.flows.push(Flow { packet: self.frame.udp(cx, frame::random_ports(cx))?, sent: 0 });
+        }
+        Some(())
+    }
+
+    /// The next packet of a random flow.
+    fn next(&mut self, cx: &Context) -> Option<&Packet> {
+        let index = (cx.random() >> 2) as usize % self.flows.len().max(1);
+        let flow = self.flows.get_mut(index)?;
+        if flow.sent == self.size {
+            *flow = Flow { packet: self.frame.udp(cx, frame::random_ports(cx))?, sent: 0 };
+        }
+        flow.sent += 1;
+        Some(&flow.packet)
+    }
+}
+
+impl Element for FastUDPFlows {
+    type Args = FastUDPFlowsArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
+        Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
+        Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
+            source.pace.write_rate(cx, value)
+        }),
+        Handler::write("reset", "Begins anew.", |source, _, _| {
+            source.pace.reset();
+            Ok(())
+        }),
+        Handler::write("active", "Starts anew, or stops.", |source, cx, value| {
+            source.pace.write_active(cx, value)
+        }),
+        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+            source.pace.write_limit(cx, value)
+        }),
+        Handler::read("length", "Bytes of each frame.", |source| source.frame.length.to_string()),
+        Handler::write(
+            "length",
+            "Sets the bytes of each frame, and makes new flows.",
+            |source, cx, value| {
+                let length =
+                    cx.argument(value).map_err(|_| HandlerError::new("length parameter must be integer"))?;
+                source.frame.length = frame::fitting(length).0;
+                source.pace.quota.count = 0;
+                source.make_flows(cx).ok_or_else(|| HandlerError::new("out of memory"))
+            },
+        ),
+    ];
+
+    fn new(args: FastUDPFlowsArgs, setup: &mut Setup) -> Result<FastUDPFlows, SetupError> {
+        let (length, raised) = frame::fitting(args.length);
+        if raised {
+            setup.warn(frame::TOO_SHORT);
+        }
+        if !(1..=MOST_FLOWS).contains(&args.flows) {
+            return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
+        }
+        Ok(FastUDPFlows {
+            frame: Frame {
+                length,
+                source_mac: args.srceth,
+                destination_mac: args.dsteth,
+                source: args.srcip,
+                destination: args.dstip,
+                checksum: args.checksum,
+            },
+            count: args.flows,
+            size: args.flowsize,
+            pace: Pace::new(args.rate, args.limit, args.active),
+            flows: Vec::new(),
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.make_flows(cx).ok_or_else(|| SetupError::new("out of memory"))
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        for _ in 0..most {
+            if !self.pace.active || self.pace.quota.is_used_up() || !self.pace.is_due(cx.now()) {
+                return;
+            }
+            match self.next(cx) {
+                Some(packet) if into.push_copies(packet, 1) == 1 => {}
+                _ => return cx.count_exhausted(),
+            }
+            self.pace.count(cx.steady());
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! `FastUDPSource`: a benchmark source of one UDP flow.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::UdpPort;
+use element::prelude::*;
+use packet::MacAddr;
+
+use super::frame::{self, Frame};
+use super::metered::Pace;
+
+/// Gives RATE UDP frames a second to those who pull, all with the same headers, until there were LIMIT.
+///
+/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. After every INTERVAL packets, unless
+/// that is 0, both ports go up by one. `rate` tells what came of it after the last packet.
+/// ```click
+/// FastUDPSource(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> Unqueue
+///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
+/// ```
+/// ```expect
+/// c.byte_count = 600
+/// ```
+#[derive(Args)]
+#[element(
+    name = "FastUDPSource",
+    group = "sources",
+    ports = "0/1",
+    processing = "/l",
+    see = "FastUDPFlows, FastTCPFlows, InfiniteSource"
+)]
+pub struct FastUDPSourceArgs {
+    /// Packets a second; 0 for as many as are pulled.
+    #[arg(position)]
+    rate: u32,
+    /// Packets to make; negative for no end.
+    #[arg(position)]
+    limit: i32,
+    /// Bytes of each frame.
+    #[arg(position)]
+    length: u32,
+    /// The sender's Ethernet address.
+    #[arg(position)]
+    srceth: MacAddr,
+    /// The sender's IP address.
+    #[arg(position)]
+    srcip: Ipv4Addr,
+    /// The sender's port.
+    #[arg(position)]
+    sport: UdpPort,
+    /// The receiver's Ethernet address.
+    #[arg(position)]
+    dsteth: MacAddr,
+    /// The receiver's IP address.
+    #[arg(position)]
+    dstip: Ipv4Addr,
+    /// The receiver's port.
+    #[arg(position)]
+    dport: UdpPort,
+    /// Whether the UDP checksum is filled in.
+    #[arg(position, default = "true")]
+    checksum: bool,
+    /// Packets after which the ports change; 0 for never.
+    #[arg(position, default = "0")]
+    interval: u32,
+    /// Whether it works.
+    #[arg(position, default = "true")]
+    active: bool,
+}
+
+/// The element.
+pub struct FastUDPSource {
+    frame: Frame,
+    ports: (u16, u16),
+    interval: u64,
+    /// How often the ports have changed.
+    changes: u16,
+    pace: Pace,
+    template: Option<Packet>,
+}
+
+impl FastUDPSource {
+    fn make_template(&mut self, cx: &Context) {
+        let ports = (self.ports.0.wrapping_add(self.changes), self.ports.1.wrapping_add(self.changes));
+        self.template = self.frame.udp(cx, ports);
+    }
+}
+
+impl Element for FastUDPSource {
+    type Args = FastUDPSourceArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
+        Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
+        Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
+            source.pace.write_rate(cx, value)
+        }),
+        Handler::write("reset", "Begins anew.", |source, _, _| {
+            source.pace.reset();
+            source.changes = 0;
+            Ok(())
+        }),
+        Handler::write("active", "Starts anew, or stops.", |source, cx, value| {
+            source.changes = 0;
+            source.pace.write_active(cx, value)
+        }),
+        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+            source.pace.write_limit(cx, value)
+        }),
+    ];
+
+    fn new(args: FastUDPSourceArgs, setup: &mut Setup) -> Result<FastUDPSource, SetupError> {
+        let (length, raised) = frame::fitting(args.length);
+        if raised {
+            setup.warn(frame::TOO_SHORT);
+        }
+        Ok(FastUDPSource {
+            frame: Frame {
+                length,
+                source_mac: args.srceth,
+                destination_mac: args.dsteth,
+                source: args.srcip,
+                destination: args.dstip,
+                checksum: args.checksum,
+            },
+            ports: (args.sport.0, args.dport.0),
+            interval: args.interval.into(),
+            changes: 0,
+            pace: Pace::new(args.rate, args.limit, args.active),
+            template: None,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.make_template(cx);
+        Ok(())
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        for _ in 0..most {
+            if !self.pace.active || self.pace.quota.is_used_up() || !self.pace.is_due(cx.now()) {
+                return;
+            }
+            match &self.template {
+                Some(template) if into.push_copies(template, 1) == 1 => {}
+                _ => return cx.count_exhausted(),
+            }
+            self.pace.count(cx.steady());
+            if self.interval > 0 && self.pace.quota.count.is_multiple_of(self.interval) {
+                self.changes = self.changes.wrapping_add(1);
+                self.make_template(cx);
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the benchmark sources share: a rate, a limit, and the rate that came of them.
+
+use element::prelude::*;
+
+use super::production::Quota;
+use crate::shaping::gaprate::{GapRate, MOST};
+
+/// The pace of a benchmark source.
+pub(crate) struct Pace {
+    rate: Option<GapRate>,
+    pub(crate) quota: Quota,
+    pub(crate) active: bool,
+    /// Steady milliseconds of the first packet and of the last.
+    first: i64,
+    last: Option<i64>,
+}
+
+impl Pace {
+    /// For `rate` packets a second (0 for as many as are pulled) up to `limit` (negative for no end).
+    pub(crate) fn new(rate: u32, limit: i32, active: bool) -> Pace {
+        let rate = (rate > 0).then(|| GapRate::new(rate));
+        Pace { rate, quota: Quota::new(limit.into()), active, first: 0, last: None }
+    }
+
+    /// Whether the rate allows a packet now.
+    pub(crate) fn is_due(&mut self, now: Timestamp) -> bool {
+        let Some(rate) = &mut self.rate else { return true };
+        let due = rate.is_due(now);
+        if due {
+            rate.add(1);
+        }
+        due
+    }
+
+    /// Counts a packet.
+    pub(crate) fn count(&mut self, steady: Timestamp) {
+        self.quota.count += 1;
+        if self.quota.count == 1 {
+            self.first = steady.millis();
+        }
+        if self.quota.is_used_up() {
+            self.last = Some(steady.millis());
+        }
+    }
+
+    /// Begins anew.
+    pub(crate) fn reset(&mut self) {
+        (self.quota.count, self.first, self.last) = (0, 0, None);
+    }
+
+    /// Packets a second between the first and the last; 0 before the last.
+    pub(crate) fn achieved(&self) -> String {
+        let Some(last) = self.last else { return "0".into() };
+        let span = last.saturating_sub(self.first).max(1) as u64;
+        (self.quota.count.saturating_mul(1_000) / span).to_string()
+    }
+
+    /// Sets the rate from a handler's value.
+    pub(crate) fn write_rate(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        let rate = cx.argument(value);
+        let rate: u32 = rate.map_err(|_| HandlerError::new("rate parameter must be integer >= 0"))?;
+        if rate > MOST {
+            return Err(HandlerError::new(format!("rate too large; max is {MOST}")));
+        }
+        if let Some(pace) = &mut self.rate {
+            pace.set_rate(rate, cx.now());
+        }
+        Ok(())
+    }
+
+    /// Sets the limit from a handler's value.
+    pub(crate) fn write_limit(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        let limit = cx.argument(value);
+        let limit: i32 = limit.map_err(|_| HandlerError::new("limit parameter must be integer >= 0"))?;
+        self.quota.limit = limit.into();
+        Ok(())
+    }
+
+    /// Starts or stops it from a handler's value; a start begins anew.
+    pub(crate) fn write_active(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
+        let active = cx.argument(value);
+        self.active = active.map_err(|_| HandlerError::new("active parameter must be boolean"))?;
+        if self.active {
+            self.reset();
+        }
+        Ok(())
+    }
+}
