@@ -30,7 +30,8 @@ use super::split::{ElementNames, report, split, warn_of_unused_outputs};
 /// packet does not have fails, with `!=` as with `==`. The packets must have their network header set.
 ///
 /// # Differences
-/// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads one of the transport header.
+/// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads one of the transport header. `& MASK > VALUE`
+/// means what it says for every mask; Click ignores it when the value's lowest bit alone is outside the mask.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true)
 ///     -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
