@@ -26,8 +26,12 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/' | '@' | '_' | ':')
 }
 
-/// Reads a non-negative integer, decimal, `0x` hexadecimal, `0b` binary or `0` octal.
+/// Reads a non-negative integer, decimal, `0x` hexadecimal, `0b` binary or `0` octal, `_` between digits.
 pub(super) fn unsigned(word: &str) -> Option<u32> {
+    if word.contains('_') {
+        let apart = !word.starts_with('_') && !word.ends_with('_') && !word.contains("__");
+        return if apart { unsigned(&word.replace('_', "")) } else { None };
+    }
     let (digits, radix) = match word.as_bytes() {
         [b'0', b'x' | b'X', _, ..] => (&word[2..], 16),
         [b'0', b'b' | b'B', _, ..] => (&word[2..], 2),
@@ -147,7 +151,7 @@ mod tests {
         let names = &BuiltInNames;
         assert_eq!(unsigned("0x1F"), Some(31));
         assert_eq!(unsigned("017"), Some(15));
-        assert_eq!(unsigned("-1"), None);
+        assert_eq!((unsigned("-1"), unsigned("1_000"), unsigned("_1")), (None, Some(1000), None));
         assert_eq!(signed("-1"), Some(u32::MAX));
         assert_eq!(signed("2147483648"), None);
         assert_eq!(address("1.2.3.4", names), Some(0x0102_0304));
