@@ -184,7 +184,8 @@ pub trait Environment {
     fn open(&self, _path: &str) -> Result<Box<dyn Reader>, IoError> {
         Err(IoError::Unsupported("reading files"))
     }
-    /// Creates a file, or opens it to append; `-` is standard output.
+    /// Creates a file, or opens it to append; `-` is standard output. What is in it goes at the first write or flush only,
+    /// so that a new configuration that fails, or takes the old one's file over, does no harm.
     fn create(&self, _path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
         Err(IoError::Unsupported("writing files"))
     }

@@ -111,19 +111,69 @@ impl Writer for Output {
     }
 }
 
-/// Creates a file, or opens it to append; `-` is standard output.
+/// A file whose old content goes when the first byte is written, or at the first flush.
+struct Fresh {
+    file: File,
+    untouched: bool,
+}
+
+impl Fresh {
+    fn touch(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.untouched) && self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for Fresh {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.touch()?;
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.touch()?;
+        self.file.flush()
+    }
+}
+
+/// Creates a file, or opens it to append; `-` is standard output. A file that is there is kept until something is
+/// written: a configuration that comes to nothing leaves it alone, and one that takes over may go on with it.
 pub(super) fn create(path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
     if path == "-" {
         return Ok(Box::new(Output { inner: Box::new(BufWriter::new(io::stdout())) }));
     }
     let mut options = OpenOptions::new();
-    options.create(true).write(true).append(append).truncate(!append);
+    options.create(true).write(true).append(append).truncate(false);
     let file = options.open(path).map_err(|error| problem(&error))?;
-    let buffered = BufWriter::with_capacity(1 << 16, file);
+    let buffered = BufWriter::with_capacity(1 << 16, Fresh { file, untouched: !append });
     let inner: Box<dyn Write> = if path.ends_with(".gz") {
         Box::new(GzEncoder::new(buffered, flate2::Compression::default()))
     } else {
         Box::new(buffered)
     };
     Ok(Box::new(Output { inner }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_content_goes_at_the_first_write() {
+        let path = std::env::temp_dir().join(format!("clickbox-files-{}", std::process::id()));
+        let name = path.to_str().expect("a path of text");
+        let content = || std::fs::read_to_string(name).expect("a file");
+        std::fs::write(name, "old").expect("a file");
+        drop(create(name, false).expect("a writer"));
+        assert_eq!(content(), "old");
+        create(name, false).expect("a writer").write(b"n").expect("written");
+        assert_eq!(content(), "n");
+        create(name, true).expect("a writer").write(b"ew").expect("written");
+        assert_eq!(content(), "new");
+        create(name, false).expect("a writer").flush().expect("written");
+        assert_eq!(content(), "");
+        std::fs::remove_file(name).expect("removed");
+    }
 }
