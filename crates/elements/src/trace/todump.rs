@@ -56,6 +56,8 @@ pub struct ToDump {
     encoder: Encoder,
     link: LinkType,
     writer: Option<Box<dyn Writer>>,
+    /// Whether the file has its header.
+    begun: bool,
     /// What is to be written next; kept for its memory.
     buffer: Vec<u8>,
     signal: Signal,
@@ -93,7 +95,7 @@ impl Element for ToDump {
         }
         let encoder = Encoder::new(link);
         let (signal, buffer) = (Signal::BUSY, Vec::new());
-        Ok(ToDump { args, encoder, link, writer: None, buffer, signal, count: 0 })
+        Ok(ToDump { args, encoder, link, writer: None, begun: false, buffer, signal, count: 0 })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -104,8 +106,6 @@ impl Element for ToDump {
         self.encoder = Encoder::new(self.link).snapshot(*snaplen).nanoseconds(*nano);
         let writer = cx.environment().create(filename, false);
         self.writer = Some(writer.map_err(|error| SetupError::new(format!("{filename}: {error}")))?);
-        self.encoder.header(&mut self.buffer);
-        self.write(cx);
         if !cx.is_push_input(0) && cx.outputs() == 0 {
             self.signal = cx.upstream_signal(0);
             cx.schedule();
@@ -144,13 +144,15 @@ impl Element for ToDump {
     }
 
     fn inherit(&mut self, old: &mut ToDump, _: &mut Context) {
-        // The old file goes on where it is: what the new element has begun is the same header once more.
+        // The old file goes on where it is.
         if old.args.filename == self.args.filename && old.link == self.link && old.writer.is_some() {
             self.writer = old.writer.take();
+            self.begun = old.begun;
         }
     }
 
     fn cleanup(&mut self, cx: &mut Context) {
+        self.write(cx);
         if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.flush()) {
             cx.say(&format!("ToDump({}): {error}", self.args.filename));
         }
@@ -178,7 +180,12 @@ impl ToDump {
     /// Writes the buffer; on failure that is told once, and nothing is written any more.
     fn write(&mut self, cx: &Context) -> bool {
         let Some(writer) = &mut self.writer else { return false };
-        let mut written = writer.write(&self.buffer);
+        // The header is written late: the element may yet take a file over that has one.
+        let mut header = Vec::new();
+        if !core::mem::replace(&mut self.begun, true) {
+            self.encoder.header(&mut header);
+        }
+        let mut written = writer.write(&header).and_then(|()| writer.write(&self.buffer));
         self.buffer.clear();
         if self.args.unbuffered && written.is_ok() {
             written = writer.flush();

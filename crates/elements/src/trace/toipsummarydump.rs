@@ -76,6 +76,8 @@ pub struct ToIPSummaryDump {
     args: ToIPSummaryDumpArgs,
     format: summary::Writer,
     file: Option<Box<dyn Writer>>,
+    /// The lines that begin the dump, until they are written.
+    header: Vec<u8>,
     /// What is to be written next; kept for its memory.
     buffer: Vec<u8>,
     signal: Signal,
@@ -117,7 +119,14 @@ impl Element for ToIPSummaryDump {
             errors.merge(SetupError::new(format!("cannot use field {} with BINARY", field.name())));
         }
         errors.into_result()?;
-        Ok(ToIPSummaryDump { args, format, file: None, buffer: Vec::new(), signal: Signal::BUSY })
+        Ok(ToIPSummaryDump {
+            args,
+            format,
+            file: None,
+            header: Vec::new(),
+            buffer: Vec::new(),
+            signal: Signal::BUSY,
+        })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -132,9 +141,8 @@ impl Element for ToIPSummaryDump {
             if self.args.verbose {
                 comments.push(format!("!runtime {}", cx.now()));
             }
-            self.format.header(&comments, &mut self.buffer);
+            self.format.header(&comments, &mut self.header);
         }
-        self.write(cx);
         if !cx.is_push_input(0) {
             self.signal = cx.upstream_signal(0);
             cx.schedule();
@@ -163,14 +171,16 @@ impl Element for ToIPSummaryDump {
     }
 
     fn inherit(&mut self, old: &mut ToIPSummaryDump, _: &mut Context) {
-        // The old file goes on where it is: what the new element has begun is the same header once more.
+        // The old file goes on where it is.
         let same = old.args.filename == self.args.filename && old.format.fields == self.format.fields;
         if same && old.format.binary == self.format.binary && old.file.is_some() {
             self.file = old.file.take();
+            self.header = core::mem::take(&mut old.header);
         }
     }
 
     fn cleanup(&mut self, cx: &mut Context) {
+        self.write(cx);
         self.flush(cx);
         self.file = None;
     }
@@ -227,7 +237,9 @@ impl ToIPSummaryDump {
     /// Writes the buffer; on failure that is told once, and nothing is written any more.
     fn write(&mut self, cx: &Context) {
         let Some(file) = &mut self.file else { return };
-        let written = file.write(&self.buffer);
+        // The header is written late: the element may yet take a file over that has one.
+        let header = core::mem::take(&mut self.header);
+        let written = file.write(&header).and_then(|()| file.write(&self.buffer));
         self.buffer.clear();
         if let Err(error) = written {
             cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename));
