@@ -167,9 +167,16 @@ impl<Owner> HostPort<Owner> {
         Ok(self.from_box.prepare_sleep()?)
     }
 
-    /// Takes the announcement back.
+    /// Announces that the host sleeps until the box has room for a packet. False: it has room already,
+    /// don't sleep.
+    pub fn prepare_room_sleep(&mut self) -> Result<bool, PortFault> {
+        Ok(self.to_box.prepare_sleep()?)
+    }
+
+    /// Takes the announcements back.
     pub fn end_sleep(&self) {
         self.from_box.end_sleep();
+        self.to_box.end_sleep();
     }
 }
 

@@ -145,6 +145,10 @@ pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
     fn usage(&self) -> Usage;
     /// Everything that is in it, while it stands still.
     fn snapshot(&self) -> Result<Snapshot, SnapshotError>;
+    /// What becomes readable when its process ends, when it has one of its own.
+    fn end_descriptor(&self) -> Option<OwnedFd> {
+        None
+    }
     /// The number of its process, when it has one of its own.
     fn process_id(&self) -> Option<i32> {
         None
@@ -327,6 +331,20 @@ impl Sandbox {
     /// The number of the box's process, while it has one of its own.
     pub fn process_id(&self) -> Option<i32> {
         self.carrier.process_id()
+    }
+
+    /// What becomes readable when the box's process ends, while it has one of its own (a pidfd). A box in
+    /// a machine rings its bell when it ends.
+    pub fn end_descriptor(&self) -> Option<OwnedFd> {
+        self.carrier.end_descriptor()
+    }
+
+    /// Sets the packets after which the box gives its turn back: its weight beside others; 0: when it has
+    /// nothing to do. The box may not keep to it: then it is called out.
+    pub fn set_quantum(&self, packets: u32) {
+        if let Ok(status) = self.area.status() {
+            status.set_quantum(packets);
+        }
     }
 
     /// What the box has used.

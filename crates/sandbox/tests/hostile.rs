@@ -5,6 +5,7 @@ mod support;
 use boundary::PortFault;
 use boundary::limits::BUFFER_SIZE;
 use sandbox::{End, Place, Sandbox, State, Worker};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use support::{PATIENCE, begin, ended, exchange, host, in_each, settings, until};
 
@@ -94,7 +95,12 @@ fn a_loop_shares_its_worker() {
 #[test]
 fn a_process_that_vanishes_is_noticed() {
     let mut sandbox = host().create(Place::Process, &settings(0)).unwrap();
-    begin(&mut sandbox, "fault system-call");
+    begin(&mut sandbox, "drop");
+    let end = std::fs::File::from(sandbox.end_descriptor().unwrap());
+    let _ = sandbox.install("", "fault system-call", PATIENCE);
+    let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one live entry.
+    assert_eq!(unsafe { libc::poll(&mut poll, 1, PATIENCE.as_millis() as i32) }, 1);
     assert_eq!(ended(&mut sandbox), End::Vanished { status: -31 }, "SIGSYS by the filter");
 }
 

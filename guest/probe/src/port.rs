@@ -13,6 +13,13 @@ pub(crate) struct Port {
     pool: Pool,
 }
 
+/// Gives back what was received, and wakes the host if it sleeps for want of room.
+fn release(receive: &mut Consumer<Mapped>) {
+    if receive.release() {
+        boot::ring_host();
+    }
+}
+
 /// Shows the host what was pushed, and wakes it if it sleeps. What was received is released before: the
 /// host may answer at once.
 fn publish(transmit: &mut Producer<Mapped>) {
@@ -44,7 +51,7 @@ impl Port {
                 self.stats.received_bytes += u64::from(packet.length);
             }
         }
-        self.receive.release();
+        release(&mut self.receive);
         Ok(count)
     }
 
@@ -72,7 +79,7 @@ impl Port {
             self.transmit.push(packet);
             self.note(packet);
         }
-        self.receive.release();
+        release(&mut self.receive);
         publish(&mut self.transmit);
         Ok(count)
     }
@@ -96,7 +103,7 @@ impl Port {
             other.transmit.push(target);
             self.note(packet);
         }
-        self.receive.release();
+        release(&mut self.receive);
         publish(&mut other.transmit);
         Ok(count)
     }

@@ -186,6 +186,13 @@ impl Carrier for Child {
         Err(SnapshotError::Process)
     }
 
+    fn end_descriptor(&self) -> Option<OwnedFd> {
+        match &*self.life() {
+            Life::Running { process, .. } => process.try_clone().ok(),
+            _ => None,
+        }
+    }
+
     fn process_id(&self) -> Option<i32> {
         match *self.life() {
             Life::Running { pid, .. } => Some(pid),
