@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::counters::{Counters, Reason};
 use crate::driver::{Driver, DriverError, Received};
 use crate::forward::Forward;
+use crate::link::Link;
 use crate::port::{PortId, PortSettings};
 use crate::switch::{Plan, Switch, SwitchError};
 use std::io;
@@ -39,6 +40,7 @@ struct Place {
 pub struct Worker<F> {
     switch: Switch<F>,
     places: Vec<Option<Place>>,
+    links: Vec<Option<Box<dyn Link>>>,
     batch: Batch,
     plan: Plan,
     bell: OwnedFd,
@@ -64,6 +66,7 @@ impl<F: Forward> Worker<F> {
         Ok(Self {
             switch: Switch::new(forward),
             places: Vec::new(),
+            links: Vec::new(),
             batch: Batch::new(QUANTUM),
             plan: Plan::default(),
             bell,
@@ -100,6 +103,27 @@ impl<F: Forward> Worker<F> {
         self.switch.remove_port(port)
     }
 
+    /// Adds a link, which joins two ports without the switch; its number, for
+    /// [`remove_link`](Self::remove_link).
+    pub fn add_link(&mut self, link: Box<dyn Link>) -> usize {
+        let free = self.links.iter().position(Option::is_none).unwrap_or(self.links.len());
+        if free == self.links.len() {
+            self.links.push(None);
+        }
+        self.links[free] = Some(link);
+        free
+    }
+
+    /// A link, to look at its counters.
+    pub fn link(&self, number: usize) -> Option<&dyn Link> {
+        self.links.get(number)?.as_deref()
+    }
+
+    /// Takes a link away.
+    pub fn remove_link(&mut self, number: usize) -> Option<Box<dyn Link>> {
+        self.links.get_mut(number)?.take()
+    }
+
     /// The switch: counters, settings, tables.
     pub fn switch(&mut self) -> &mut Switch<F> {
         &mut self.switch
@@ -123,24 +147,28 @@ impl<F: Forward> Worker<F> {
     /// Visits every port once, those with weight more often; frames moved.
     pub fn step(&mut self) -> usize {
         let mut moved = 0;
+        // One look at the clock for each visit that found frames: its end is the next one's beginning.
+        let mut clock = Instant::now();
         for index in 0..self.places.len() {
             let port = PortId(index as u16);
             let weight =
                 self.switch.settings(port).map_or(0, |settings| settings.weight.clamp(1, MAX_WEIGHT));
             for _ in 0..weight {
-                let frames = self.visit(port);
+                let frames = self.visit(port, &mut clock);
                 moved += frames;
                 if frames < QUANTUM {
                     break;
                 }
             }
         }
+        for link in self.links.iter_mut().flatten() {
+            moved += link.step();
+        }
         moved
     }
 
     /// Takes one batch from a port to where it goes; frames taken.
-    fn visit(&mut self, port: PortId) -> usize {
-        let begin = Instant::now();
+    fn visit(&mut self, port: PortId, clock: &mut Instant) -> usize {
         self.batch.clear();
         let Some(source) = place(&mut self.places, port) else { return 0 };
         match source.driver.receive(&mut self.batch) {
@@ -156,6 +184,7 @@ impl<F: Forward> Worker<F> {
         if self.batch.is_empty() {
             return 0;
         }
+        let begin = *clock;
         let now = u64::try_from(begin.duration_since(self.start).as_nanos()).unwrap_or(u64::MAX);
         self.switch.switch(&self.batch, port, now, &mut self.plan);
         for to in self.plan.ports() {
@@ -176,7 +205,8 @@ impl<F: Forward> Worker<F> {
             }
         }
         if let Some(source) = place(&mut self.places, port) {
-            source.cost.time += begin.elapsed();
+            *clock = Instant::now();
+            source.cost.time += clock.duration_since(begin);
             source.cost.visits += 1;
         }
         self.batch.len()
@@ -196,6 +226,9 @@ impl<F: Forward> Worker<F> {
                 polls.push(libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 });
             }
         }
+        for link in self.links.iter_mut().flatten() {
+            sleeps &= link.prepare_sleep();
+        }
         if sleeps {
             let milliseconds = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
             // SAFETY: the list is live and as long as told.
@@ -206,6 +239,9 @@ impl<F: Forward> Worker<F> {
         }
         for place in self.places.iter_mut().flatten() {
             place.driver.end_sleep();
+        }
+        for link in self.links.iter_mut().flatten() {
+            link.end_sleep();
         }
     }
 

@@ -6,7 +6,9 @@ use sandbox::{Bell, Host, Place, Sandbox, Settings};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, Pipe};
-use switch::{Batch, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, Worker};
+use switch::{
+    Batch, BoxLink, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, Worker,
+};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -29,7 +31,7 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
             let mut sandbox = host.create(place, &settings).unwrap();
             sandbox.start().unwrap();
             match command {
-                "mirror" | "loop" => sandbox.install("", command, PATIENCE).unwrap(),
+                "mirror" | "loop" | "drop" | "send 60" => sandbox.install("", command, PATIENCE).unwrap(),
                 // The others may not live to answer.
                 _ => drop(sandbox.install("", command, Duration::from_millis(300))),
             }
@@ -83,6 +85,41 @@ fn a_mirroring_box_answers_through_the_bridge() {
         assert_eq!((counters.received_frames, counters.sent_frames), (1000, 1000));
         // Asleep ten times or so, not awake all the time: the bell, and not the time limit, ended each sleep.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    });
+}
+
+/// Two boxes joined without the switch: one sends until it is told to mirror, and nothing is lost on the way.
+#[test]
+fn linked_boxes_pass_frames_on() {
+    in_each(|bridge, make| {
+        let (mut sender, mut sink) = (make("send 60"), make("drop"));
+        let port = |sandbox: &mut Sandbox| {
+            let doorbell = sandbox.doorbell();
+            BoxPort::new(sandbox.take_port(0).unwrap(), move || doorbell.ring())
+        };
+        let link = bridge.add_link(Box::new(BoxLink::new(port(&mut sender), port(&mut sink))));
+        let start = Instant::now();
+        while bridge.link(link).unwrap().counters()[1].sent_frames < 50_000 {
+            assert!(start.elapsed() < PATIENCE, "{:?}", bridge.link(link).unwrap().counters());
+            if bridge.step() == 0 {
+                bridge.rest(Duration::from_millis(500));
+            }
+        }
+        sender.install("", "drop", PATIENCE).unwrap();
+        while bridge.step() > 0 {}
+        let stats = |sandbox: &mut Sandbox| {
+            let reply = sandbox.call(&boundary::Request::Stats, PATIENCE).unwrap();
+            boundary::Stats::decode(&reply).unwrap().ports[0]
+        };
+        let [left, right] = bridge.link(link).unwrap().counters();
+        let (sent, mut taken) = (stats(&mut sender).sent_packets, 0);
+        assert_eq!((left.received_frames, right.sent_frames), (sent, sent));
+        while taken < sent {
+            assert!(start.elapsed() < PATIENCE, "{taken} of {sent}");
+            taken = stats(&mut sink).received_packets;
+        }
+        assert_eq!(taken, sent);
+        assert!(bridge.remove_link(link).is_some() && bridge.link(link).is_none());
     });
 }
 

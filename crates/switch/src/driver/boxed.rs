@@ -6,8 +6,8 @@ use boundary::{HostPort, PortFault};
 
 /// A box's port, and how to wake the box. The box's way to wake the switch is the bell that it was given.
 pub struct BoxPort<Owner> {
-    port: HostPort<Owner>,
-    wake: Box<dyn Fn() + Send>,
+    pub(crate) port: HostPort<Owner>,
+    pub(crate) wake: Box<dyn Fn() + Send>,
 }
 
 impl<Owner> std::fmt::Debug for BoxPort<Owner> {
