@@ -18,7 +18,7 @@ pub enum Relation {
 ///
 /// The bits are those of the big-endian word that starts at `offset`, shifted right by `shift`, under `mask`.
 /// A test that needs a byte beyond the end of the packet is false, negated or not; which bytes a `Greater` test
-/// needs depends on how early its top bits decide it (see [`Test::steps`]).
+/// needs depends on how early its top bits decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Test {
     /// Header that `offset` counts from.
