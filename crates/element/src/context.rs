@@ -58,6 +58,8 @@ pub trait Runtime {
     fn defer_write(&self, from: usize, path: String, value: String);
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
+    /// Writes a new value of an argument into the text of the element's configuration, and changes nothing else.
+    fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str);
     fn element_name(&self, element: usize) -> String;
     fn class_name(&self, element: usize) -> String;
     fn element_count(&self) -> usize;
@@ -375,6 +377,11 @@ impl Context<'_> {
     /// Writes a handler as soon as this call is over; a failure is logged.
     pub fn defer_write(&self, path: &str, value: &str) {
         self.runtime.defer_write(self.element, path.into(), value.into());
+    }
+
+    /// Says that an argument has a new value, so that `config` shows it: in its place, or behind its keyword.
+    pub fn note_argument(&self, position: Option<usize>, keyword: &str, value: &str) {
+        self.runtime.note_argument(self.element, position, keyword, value);
     }
 
     /// What the element called `name`, seen from here, exports as a `T`.

@@ -184,6 +184,24 @@ impl Runtime for Core {
         self.list_handlers(element)
     }
 
+    fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str) {
+        let Some(node) = self.nodes.get(element) else { return };
+        let mut arguments = element::text::split_arguments(&node.config.borrow());
+        let words = element::text::words;
+        let is_named =
+            |text: &str| words(text).first().is_some_and(|first| first == keyword && first != text);
+        arguments.retain(|text| !is_named(text));
+        // What begins with a word and goes on is some other argument behind its keyword.
+        let is_bare = |text: &str| {
+            !(text.starts_with(|first: char| first.is_ascii_alphabetic()) && words(text).len() > 1)
+        };
+        match position.and_then(|place| arguments.get_mut(place)).filter(|text| is_bare(text)) {
+            Some(place) => *place = value.to_string(),
+            None => arguments.push([keyword, value].join(" ")),
+        }
+        *node.config.borrow_mut() = arguments.join(", ");
+    }
+
     fn element_name(&self, element: usize) -> String {
         self.nodes.get(element).map_or_else(String::new, |node| node.name.clone())
     }

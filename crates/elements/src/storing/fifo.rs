@@ -130,6 +130,7 @@ impl<K: Kind> Element for Fifo<K> {
             let capacity: u32 =
                 cx.argument(value).map_err(|error| HandlerError::new(format!("CAPACITY: {error}")))?;
             queue.set_capacity(capacity as usize);
+            cx.note_argument(Some(0), "CAPACITY", value.trim());
             if Self::TELLS_FULL && queue.packets.len() < queue.capacity {
                 cx.set_signal(Direction::Full, true);
             }
