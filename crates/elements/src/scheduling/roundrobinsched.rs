@@ -69,7 +69,7 @@ impl Element for RoundRobinSched {
         while left > 0 {
             let got = self.round(cx, left);
             self.deal(got, into);
-            if got == 0 {
+            if got == 0 && !self.inputs.iter().any(Input::is_open) {
                 break;
             }
             left -= got;
