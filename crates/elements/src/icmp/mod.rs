@@ -4,6 +4,7 @@ use element::Class;
 
 mod checkicmpheader;
 mod icmperror;
+mod icmpipencap;
 mod icmppingencap;
 mod icmppingresponder;
 mod icmppingsource;
@@ -11,6 +12,7 @@ mod pingstatistics;
 
 pub use checkicmpheader::CheckICMPHeader;
 pub use icmperror::ICMPError;
+pub use icmpipencap::ICMPIPEncap;
 pub use icmppingencap::ICMPPingEncap;
 pub use icmppingresponder::ICMPPingResponder;
 pub use icmppingsource::ICMPPingSource;
@@ -22,4 +24,5 @@ pub static CLASSES: &[Class] = &[
     Class::of::<ICMPPingEncap>(),
     Class::of::<ICMPPingResponder>(),
     Class::of::<ICMPPingSource>(),
+    Class::of::<ICMPIPEncap>(),
 ];

@@ -20,6 +20,7 @@ mod ipmirror;
 mod ipoutputcombo;
 mod ipreassembler;
 mod markip6header;
+mod markipce;
 mod markipheader;
 mod partial;
 mod setipaddress;
@@ -49,6 +50,7 @@ pub use ipmirror::IPMirror;
 pub use ipoutputcombo::IPOutputCombo;
 pub use ipreassembler::IPReassembler;
 pub use markip6header::MarkIP6Header;
+pub use markipce::MarkIPCE;
 pub use markipheader::MarkIPHeader;
 pub use setipaddress::SetIPAddress;
 pub use setipchecksum::SetIPChecksum;
@@ -89,4 +91,5 @@ pub static CLASSES: &[Class] = &[
     Class::of::<CheckIP6Header>(),
     Class::of::<DecIP6HLIM>(),
     Class::of::<MarkIP6Header>(),
+    Class::of::<MarkIPCE>(),
 ];

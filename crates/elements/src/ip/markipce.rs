@@ -1,0 +1,53 @@
+//! `MarkIPCE`: tells the ends of an IPv4 flow that there is congestion.
+
+use element::prelude::*;
+use packet::Ip4View;
+
+use super::typeofservice::set_bits;
+
+/// Sets the congestion notification bits of IPv4 packets to "congestion experienced", and updates the checksum.
+///
+/// A packet whose transport is not capable of that is dropped as `not_capable`, or with FORCE marked as well. One without a
+/// marked header is dropped as `no_ip_header`.
+/// ```click
+/// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
+///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> t :: Tee;
+/// t[0] -> MarkIPCE -> none :: Counter -> Discard;
+/// t[1] -> SetIPECN(ect1) -> MarkIPCE -> c :: CheckIPHeader -> some :: Counter -> Discard;
+/// ```
+/// ```expect
+/// none.count = 0
+/// some.count = 2
+/// c.drops = 0
+/// ```
+#[derive(Args)]
+#[element(name = "MarkIPCE", group = "ip", commutes, see = "SetIPECN")]
+pub struct MarkIPCEArgs {
+    /// Whether packets are marked whose transport does not understand it.
+    #[arg(position, default = "false")]
+    force: bool,
+}
+
+/// The element.
+pub struct MarkIPCE {
+    args: MarkIPCEArgs,
+}
+
+impl Filter for MarkIPCE {
+    type Args = MarkIPCEArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::read("drops", "Always zero, as in Click; `losses` counts.", |_| "0".to_string())];
+
+    fn new(args: MarkIPCEArgs, _: &mut Setup) -> Result<MarkIPCE, SetupError> {
+        Ok(MarkIPCE { args })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
+        match Ip4View::new(packet.network()).map(|header| header.ecn()) {
+            Some(0) if !self.args.force => Verdict::Drop(packet, "not_capable"),
+            Some(3) => Verdict::Pass(packet),
+            _ => set_bits(packet, 3, 3),
+        }
+    }
+}
