@@ -1,0 +1,62 @@
+//! Links the language, the router and every element into a library that has no standard library: a second panic handler
+//! would be an error, so building this proves that none of them brings one in.
+#![no_std]
+
+extern crate alloc;
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::alloc::{GlobalAlloc, Layout};
+
+use element::{Descriptor, Environment};
+use packet::Timestamp;
+use router::{Options, Registry, Router};
+
+/// Gives out no memory: nothing here is run.
+struct Nothing;
+
+// SAFETY: null means that there is no memory, which is always a permitted answer; nothing is ever freed.
+unsafe impl GlobalAlloc for Nothing {
+    unsafe fn alloc(&self, _: Layout) -> *mut u8 {
+        core::ptr::null_mut()
+    }
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+}
+
+#[global_allocator]
+static ALLOCATOR: Nothing = Nothing;
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+struct Void;
+
+impl Environment for Void {
+    fn now(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
+    fn steady(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
+    fn seed(&self) -> u64 {
+        0
+    }
+    fn console(&self, _: &str) {}
+    fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
+        Vec::new()
+    }
+}
+
+/// What a box does: compiles a configuration and runs it.
+#[unsafe(no_mangle)]
+pub extern "C" fn run() -> bool {
+    let registry = Registry::new(elements::REGISTRY);
+    let is_class = |name: &str| registry.has(name);
+    let compiled = click_lang::compile("Idle -> Discard;", &click_lang::Options::new("box", &is_class));
+    match Router::new(compiled.graph, registry, Rc::new(Void), Options::default()) {
+        Ok(mut router) => router.run(None) == router::End::Idle,
+        Err(_) => false,
+    }
+}
