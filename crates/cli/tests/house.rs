@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["boundary", "click-lang", "element", "elements", "packet", "router"]),
     ("sandbox", &["boundary"]),
     ("switch", &["boundary", "packet"]),
+    ("image", &[]),
     ("api", &[]),
     ("daemon", &["api", "boundary", "click-lang", "packet", "sandbox", "switch"]),
     // The plain process borrows the drivers of the switch, which have the `unsafe` that devices need.

@@ -1,0 +1,46 @@
+//! What the fuzz targets share: the environment in memory of the library's own tests.
+
+#[path = "../../crates/elements/tests/support/mod.rs"]
+mod support;
+
+use std::rc::Rc;
+
+use support::{BATCHES, Memory};
+
+/// Runs a configuration, at a batch size that `choice` picks; what it says is of no interest, only that it ends.
+pub fn run(config: &str, choice: u8, files: &[(&str, &[u8])]) {
+    let memory = Rc::new(Memory::default());
+    for (name, bytes) in files {
+        memory.put(name, bytes);
+    }
+    let batch = BATCHES[usize::from(choice) % BATCHES.len()];
+    // A run that is refused has been judged too.
+    let _ = support::run_with(config, batch, memory);
+}
+
+/// An environment that has nothing.
+pub struct Nowhere;
+
+impl element::Environment for Nowhere {
+    fn now(&self) -> packet::Timestamp {
+        packet::Timestamp::ZERO
+    }
+
+    fn steady(&self) -> packet::Timestamp {
+        packet::Timestamp::ZERO
+    }
+
+    fn seed(&self) -> u64 {
+        1
+    }
+
+    fn console(&self, _: &str) {}
+
+    fn wait(
+        &self,
+        _: &[(element::Descriptor, bool, bool)],
+        _: Option<packet::Timestamp>,
+    ) -> Vec<element::Descriptor> {
+        Vec::new()
+    }
+}
