@@ -11,6 +11,20 @@ use std::process::Command;
 /// Packages of the guest workspace that are images.
 const IMAGES: [&str; 1] = ["probe"];
 
+/// What the images are made of.
+const SOURCES: [&str; 10] = [
+    "crates/boundary/Cargo.toml",
+    "crates/boundary/src",
+    "guest/.cargo",
+    "guest/Cargo.lock",
+    "guest/Cargo.toml",
+    "guest/boot",
+    "guest/heap",
+    "guest/image.ld",
+    "guest/memory",
+    "guest/probe",
+];
+
 /// Variables of the outer build that would change the inner one.
 const FOREIGN: [&str; 9] = [
     "CARGO_BUILD_RUSTFLAGS",
@@ -27,16 +41,8 @@ const FOREIGN: [&str; 9] = [
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guest = root.join("guest");
-    for folder in ["guest", "crates/boundary/src", "crates/boundary/Cargo.toml"] {
-        let path = root.join(folder);
-        match folder {
-            "guest" => {
-                for part in ["boot", "memory", "probe", ".cargo", "Cargo.toml", "Cargo.lock", "image.ld"] {
-                    println!("cargo::rerun-if-changed={}", path.join(part).display());
-                }
-            }
-            _ => println!("cargo::rerun-if-changed={}", path.display()),
-        }
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", root.join(source).display());
     }
     let Some(out) = env::var_os("OUT_DIR") else { fail("OUT_DIR is not set") };
     let target = Path::new(&out).join("guest");

@@ -18,7 +18,8 @@ mod leave;
 mod panic;
 mod process;
 
+pub use ::heap::HeapUse;
 pub use entry::Boot;
 pub use fault::on_crash;
-pub use heap::{HeapUse, heap_use};
+pub use heap::heap_use;
 pub use leave::{Rest, end_turn, idle, rest, ring_host, stop};

@@ -8,7 +8,7 @@ use core::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_
 ///
 /// As C's: both readable for `count` bytes.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, count: usize) -> i32 {
+pub(crate) unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, count: usize) -> i32 {
     let mut at = 0;
     // SAFETY: every load lies within `count` bytes.
     unsafe {
@@ -47,7 +47,7 @@ unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, count: usize) -> 
 ///
 /// As C's: both readable for `count` bytes.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, count: usize) -> i32 {
+pub(crate) unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, count: usize) -> i32 {
     // SAFETY: the caller's promise is the same.
     unsafe { memcmp(left, right, count) }
 }
@@ -58,7 +58,7 @@ unsafe extern "C" fn bcmp(left: *const u8, right: *const u8, count: usize) -> i3
 ///
 /// As C's: `text` readable up to and with its zero.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn strlen(text: *const u8) -> usize {
+pub(crate) unsafe extern "C" fn strlen(text: *const u8) -> usize {
     let mut at = 0;
     // SAFETY: the text goes on at least to the next byte until the zero is found.
     while unsafe { *text.add(at) } != 0 {

@@ -13,7 +13,7 @@ const STRING_COPY: usize = 1024;
 ///
 /// As C's: `from` readable, `to` writable for `count` bytes.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
+pub(crate) unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
     // SAFETY: the caller's promise covers `count` bytes of both.
     unsafe {
         if count <= 64 {
@@ -34,7 +34,7 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut 
 ///
 /// As C's: `from` readable, `to` writable for `count` bytes.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
+pub(crate) unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
     let distance = (to as usize).wrapping_sub(from as usize);
     // SAFETY: the caller's promise covers `count` bytes of both. A forward copy is right when the target
     // doesn't begin inside the source, a backward copy when it does.

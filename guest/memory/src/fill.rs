@@ -12,7 +12,7 @@ const STRING_FILL: usize = 1024;
 ///
 /// As C's: `to` writable for `count` bytes.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn memset(to: *mut u8, value: i32, count: usize) -> *mut u8 {
+pub(crate) unsafe extern "C" fn memset(to: *mut u8, value: i32, count: usize) -> *mut u8 {
     let byte = value as u8;
     // SAFETY: every store lies within `count` bytes.
     unsafe {

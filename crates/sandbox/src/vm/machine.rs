@@ -68,7 +68,7 @@ const SET_DEVICE_ATTR: libc::c_ulong = 0x4018_aee1;
 
 /// Control registers for 64-bit mode with paging, 256-bit vectors and no system calls.
 const CR0: u64 = 0x8005_0033;
-const CR4: u64 = 1 << 5 | 1 << 9 | 1 << 10 | 1 << 16 | 1 << 18;
+const CR4: u64 = 1 << 5 | 1 << 9 | 1 << 10 | 1 << 18;
 const EFER: u64 = 1 << 8 | 1 << 10 | 1 << 11;
 /// x87, 128-bit and 256-bit state.
 const XCR0: u64 = 7;
