@@ -110,6 +110,7 @@ impl Element for AdaptiveRed {
             format!("{} current queue\n{average} avg queue\n{} drops\n", red.watched.length(), red.drops)
         }),
         Handler::read("queues", "The queues that it looks at.", |red| red.watched.names("\n")),
+        Handler::read("config", "What RED would be given.", |red| red.early.choice().text(&red.watched)),
     ];
     const LIVE: bool = true;
 

@@ -4,6 +4,7 @@ use element::prelude::*;
 
 use super::average::Average;
 use super::probability::Probability;
+use super::watched::Watched;
 
 /// The highest threshold: two bytes, so that products fit.
 const MOST_THRESHOLD: u32 = 0xffff;
@@ -25,6 +26,16 @@ pub struct Choice {
     pub gentle: bool,
     /// How slowly the average follows; 0 takes the length itself.
     pub stability: u32,
+}
+
+impl Choice {
+    /// As RED is given it.
+    pub fn text(&self, watched: &Watched) -> String {
+        let Choice { min_threshold: min, max_threshold: max, max_p, gentle, stability } = self;
+        let (max_p, queues) = (max_p.text(), watched.names(" "));
+        let gentle = if *gentle { "" } else { ", GENTLE false" };
+        format!("{min}, {max}, {max_p}, QUEUES {}, STABILITY {stability}{gentle}", queues.trim_end())
+    }
 }
 
 /// A dropper.

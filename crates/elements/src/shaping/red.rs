@@ -114,13 +114,7 @@ impl Element for Red {
             format!("{} current queue\n{average} avg queue\n{} drops\n", red.watched.length(), red.drops)
         }),
         Handler::read("queues", "The queues that it looks at.", |red| red.watched.names("\n")),
-        Handler::read("config", "The arguments as they are.", |red| {
-            let choice = red.early.choice();
-            let (min, max, p) = (choice.min_threshold, choice.max_threshold, choice.max_p.text());
-            let queues = red.watched.names(" ");
-            let gentle = if choice.gentle { "" } else { ", GENTLE false" };
-            format!("{min}, {max}, {p}, QUEUES {}, STABILITY {}{gentle}", queues.trim_end(), choice.stability)
-        }),
+        Handler::read("config", "The arguments as they are.", |red| red.early.choice().text(&red.watched)),
     ];
     const LIVE: bool = true;
 

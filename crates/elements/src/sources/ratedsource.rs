@@ -2,12 +2,10 @@
 
 use element::arguments::{Bandwidth, Bytes};
 use element::prelude::*;
+use packet::HEADROOM;
 
 use super::production::{self, Quota};
 use crate::shaping::TokenBucket;
-
-/// Headroom of its packets.
-const HEADROOM: usize = 64;
 
 /// Makes RATE packets of DATA a second, until there were LIMIT.
 ///

@@ -3,6 +3,7 @@
 use element::arguments::Bytes;
 use element::figures;
 use element::prelude::*;
+use packet::HEADROOM;
 
 use super::production::{self, Quota};
 
@@ -40,8 +41,8 @@ pub struct TimedSourceArgs {
     /// Whether the driver stops after the last packet.
     #[arg(default = "false")]
     stop: bool,
-    /// Bytes of room in front of the data.
-    #[arg(default = "64")]
+    /// Bytes of room in front of the data; there are 64 at least.
+    #[arg(default = "28")]
     headroom: u32,
 }
 
@@ -60,7 +61,7 @@ pub struct TimedSource {
 
 impl TimedSource {
     fn make_template(&mut self, cx: &Context) -> Result<(), &'static str> {
-        let template = production::template(cx, &self.data, None, self.headroom as usize);
+        let template = production::template(cx, &self.data, None, (self.headroom as usize).max(HEADROOM));
         self.template = Some(template.ok_or("out of memory")?);
         Ok(())
     }
