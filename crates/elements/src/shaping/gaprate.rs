@@ -19,7 +19,7 @@ pub struct GapRate {
 }
 
 impl GapRate {
-    /// For `rate` events a second; above [`MOST`] it is that.
+    /// For `rate` events a second; above 4,096,000,000 it is that.
     pub fn new(rate: u32) -> GapRate {
         let mut gap = GapRate { rate: 0, gap: 0, count: 0, second: None };
         gap.assign(rate.min(MOST));
