@@ -29,7 +29,7 @@ use super::split::{ElementNames, report, split, warn_of_unused_outputs};
 /// Tests of ports, flags and transport headers fail for all but the first fragment, and a test of bytes that the
 /// packet does not have fails, with `!=` as with `==`. The packets must have their network header set.
 ///
-/// # Differences
+/// ## Differences
 /// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads one of the transport header. `& MASK > VALUE`
 /// means what it says for every mask; Click ignores it when the value's lowest bit alone is outside the mask.
 /// ```click

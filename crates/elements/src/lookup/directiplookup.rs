@@ -15,7 +15,7 @@ use super::forward::Ip4Forwarder;
 /// The longest prefix wins. The structure is RadixIPLookup's; only the order in which `table` shows the routes is
 /// another.
 ///
-/// # Differences
+/// ## Differences
 /// A table takes memory by its routes, not 48 MB from the start; masks that are not contiguous are refused. In Click
 /// routes that were added with the gateway and output of the default route change when that changes; here they stay.
 /// ```click

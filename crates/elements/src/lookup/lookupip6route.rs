@@ -20,7 +20,7 @@ use super::{Prefix, RouteError};
 ///
 /// The longest prefix wins; a later route replaces an earlier one for the same prefix. A gateway of `::` is none.
 ///
-/// # Differences
+/// ## Differences
 /// A changed route holds for the next packet, also when its address was that of the packet before.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)

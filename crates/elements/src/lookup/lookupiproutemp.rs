@@ -18,7 +18,7 @@ use super::route::{Route, RouteStore};
 ///
 /// The most specific mask wins, the later of two routes for one prefix. Unlike with LinearIPLookup `-` is no gateway.
 ///
-/// # Differences
+/// ## Differences
 /// There is no cache per processor: none is needed.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)

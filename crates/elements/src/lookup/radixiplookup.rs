@@ -15,7 +15,7 @@ use super::forward::Ip4Forwarder;
 /// The longest prefix wins. 1,000,000 routes are looked up at a third of the rate of one or faster, and a change takes
 /// microseconds whatever the size of the table.
 ///
-/// # Differences
+/// ## Differences
 /// The number of different gateways and outputs has no limit; masks that are not contiguous are refused.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
