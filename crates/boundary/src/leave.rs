@@ -29,3 +29,7 @@ pub const AREA_DESCRIPTOR: i32 = 3;
 
 /// The descriptor of the counter (eventfd) by which a process rings for its host.
 pub const BELL_DESCRIPTOR: i32 = 4;
+
+/// The descriptor under which a process that is a copy finds the memory to go on with: a 64-bit count of
+/// pages, then each page's 64-bit address and its 4,096 bytes.
+pub const SNAPSHOT_DESCRIPTOR: i32 = 5;

@@ -8,6 +8,7 @@ const QUANTUM: usize = 64;
 const STOP: usize = 128;
 const WAKE: usize = 192;
 const GENERATION: usize = 256;
+const RESTING: usize = 320;
 
 /// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,16 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Sets the generation.
     pub fn set_generation(&self, generation: u32) {
         self.0.store_u32(GENERATION, generation, Release);
+    }
+
+    /// Whether a box in a process says that it rests where a copy of it can go on.
+    pub fn is_resting(&self) -> bool {
+        self.0.load_u32(RESTING, Acquire) != 0
+    }
+
+    /// Where in the page that is said.
+    pub const fn resting_offset() -> usize {
+        RESTING
     }
 
     /// Where in the page the doorbell word of a box in a process lies: the box sleeps in a futex on it.

@@ -2,10 +2,11 @@
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
-use crate::memory::{Chunk, Mapping};
+use crate::memory::{self, Chunk, Mapping};
 use crate::settings::Settings;
+use crate::snapshot::{Shared, SnapshotError};
 use boundary::{
-    AreaLayout, BootInfo, CrashPage, Mapped, MemoryRegion, Platform, PortInfo, StatusPage, control,
+    AreaLayout, BootInfo, CrashPage, Mapped, MemoryRegion, Platform, PortInfo, StatusPage, control, indices,
 };
 use std::sync::Arc;
 
@@ -29,12 +30,35 @@ impl Area {
         Arc::new(Self { memory, layout, backing })
     }
 
-    /// The chunk that the area lies in, if it is one.
-    pub(crate) fn chunk(&self) -> Option<&Chunk> {
-        match &self.backing {
-            Backing::Chunk(chunk) => Some(chunk),
-            Backing::Mapping(_) => None,
-        }
+    /// What the area holds, while its box stands still.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Busy`] while anything is under way in its rings.
+    pub(crate) fn snapshot(&self) -> Result<Shared, SnapshotError> {
+        let still = |offset, size| match self.part(offset, size).map(|ring| indices(&ring)) {
+            Ok((head, tail)) if head == tail => Ok(head),
+            _ => Err(SnapshotError::Busy),
+        };
+        let channel = |offset| still(offset, control::CHANNEL_SIZE);
+        let channels = [channel(control::REQUESTS)?, channel(control::REPLIES)?, channel(control::EVENTS)?];
+        let rings = self.layout.ports.iter().map(|port| {
+            let size = port.slots.bytes();
+            Ok([still(port.receive, size)?, still(port.transmit, size)?])
+        });
+        let ports = rings.collect::<Result<_, SnapshotError>>()?;
+        let status = self.status().map_err(|_| SnapshotError::NotRunning)?;
+        let area = match &self.backing {
+            Backing::Chunk(chunk) => chunk.touched_pages(),
+            Backing::Mapping(_) => Ok(memory::pages(&self.memory)),
+        };
+        let area = area.map_err(|cause| SystemError { action: "read a box's memory", cause })?;
+        Ok(Shared { area, channels, ports, generation: status.generation() })
+    }
+
+    /// Fills a new area with what another held.
+    pub(crate) fn restore(&self, shared: &Shared) {
+        memory::write_pages(&self.memory, &shared.area);
     }
 
     pub(crate) fn memory(&self) -> Mapped {

@@ -116,6 +116,8 @@ pub enum CreateError {
     NoMemory,
     /// There is no usable `/dev/kvm`.
     NoKvm,
+    /// A snapshot of a machine was to become a process, or the other way round.
+    OtherPlace,
     /// The box's process couldn't be set up.
     Process(crate::process::SetupError),
 }
@@ -129,6 +131,9 @@ impl fmt::Display for CreateError {
             Self::Boot(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::NoMemory => write!(f, "all of the memory that is set aside for boxes is in use"),
+            Self::OtherPlace => {
+                write!(f, "a snapshot becomes a box only where it was taken: machine or process")
+            }
             Self::NoKvm => write!(f, "there is no usable /dev/kvm"),
             Self::Process(error) => error.fmt(f),
         }

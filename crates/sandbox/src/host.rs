@@ -9,9 +9,10 @@ use crate::memory::{Arena, Mapping, Use};
 use crate::process::{self, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Shared, Snapshot};
 use crate::vm::{Hypervisor, Machine, Worker};
 use boundary::AreaLayout;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Addresses set aside for what is small and touched at once: a box's first pieces and its area.
@@ -79,10 +80,7 @@ impl Host {
                 Ok(Sandbox::new(Arc::new(seat), area, control, ports))
             }
             Place::Process => {
-                let layout = layout(settings)?;
-                let file = process::area_file(layout.size)?;
-                let mapping = Mapping::shared(&file, layout.size)?;
-                let area = Area::new(mapping.mapped(), layout, Backing::Mapping(mapping));
+                let (file, area) = process_area(settings)?;
                 let (control, ports) = ends(&area)?;
                 let child = process::Child::new(&self.program, &area, file, settings)?;
                 Ok(Sandbox::new(Arc::new(child), area, control, ports))
@@ -90,25 +88,31 @@ impl Host {
         }
     }
 
-    /// Makes a box that goes on where a snapshot was taken. It gets fresh seeds, the time, and the
-    /// addresses of its ports from `settings`; memory, ports' slots and the rest are as in the box that
-    /// the snapshot was taken of.
+    /// Makes a box that goes on where a snapshot was taken, in the same kind of place. It gets fresh
+    /// seeds, the time, and the addresses of its ports from `settings`; memory, ports' slots and the rest
+    /// are as in the box that the snapshot was taken of.
     pub fn restore(
         &self,
-        worker: &Worker,
+        place: Place,
         snapshot: &Snapshot,
         settings: &Settings,
     ) -> Result<Sandbox, CreateError> {
         let settings = snapshot.merge(settings);
-        let (mut machine, area) = self.make_machine(&settings)?;
-        machine.restore(snapshot, &settings)?;
-        let control = Control::at(area.clone(), snapshot.channels)?;
-        let ports = area.layout.ports.iter().zip(&snapshot.ports);
-        let ports =
-            ports.map(|(port, positions)| HostPort::at(&area.memory(), port, *positions, area.clone()));
-        let ports = ports.collect::<Result<_, _>>()?;
-        let seat = worker.seat(machine, &area, settings.bell.clone());
-        Ok(Sandbox::new(Arc::new(seat), area, control, ports))
+        match place {
+            Place::Machine(worker) => {
+                let (mut machine, area) = self.make_machine(&settings)?;
+                machine.restore(snapshot, &settings)?;
+                let (control, ports) = ends_at(&area, &snapshot.shared)?;
+                let seat = worker.seat(machine, &area, settings.bell.clone());
+                Ok(Sandbox::new(Arc::new(seat), area, control, ports))
+            }
+            Place::Process => {
+                let (file, area) = process_area(&settings)?;
+                let (control, ports) = ends_at(&area, &snapshot.shared)?;
+                let child = process::Child::restored(&self.program, &area, file, &settings, snapshot)?;
+                Ok(Sandbox::new(Arc::new(child), area, control, ports))
+            }
+        }
     }
 
     /// Makes a machine without a worker: the caller enters it when it likes.
@@ -135,6 +139,21 @@ impl Host {
 fn layout(settings: &Settings) -> Result<AreaLayout, CreateError> {
     let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
     Ok(AreaLayout::new(&slots)?)
+}
+
+/// An area that can be shared with a process, and its file.
+fn process_area(settings: &Settings) -> Result<(OwnedFd, Arc<Area>), CreateError> {
+    let layout = layout(settings)?;
+    let file = process::area_file(layout.size)?;
+    let mapping = Mapping::shared(&file, layout.size)?;
+    Ok((file, Area::new(mapping.mapped(), layout, Backing::Mapping(mapping))))
+}
+
+/// The host's ends of an area that goes on where another stood.
+fn ends_at(area: &Arc<Area>, shared: &Shared) -> Result<(Control, Vec<HostPort>), CreateError> {
+    let ports = area.layout.ports.iter().zip(&shared.ports);
+    let ports = ports.map(|(port, at)| HostPort::at(&area.memory(), port, *at, area.clone()));
+    Ok((Control::at(area.clone(), shared.channels)?, ports.collect::<Result<_, _>>()?))
 }
 
 /// The host's ends of an area's mailbox and ports.

@@ -17,6 +17,25 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Pages of a piece of memory, by number.
 pub(crate) type Pages = Vec<(usize, Box<[u8; PAGE]>)>;
 
+/// A page of a piece of memory, unless it is zero.
+fn page(memory: &Mapped, number: usize) -> Option<(usize, Box<[u8; PAGE]>)> {
+    let mut page = Box::new([0; PAGE]);
+    memory.read(number * PAGE, page.as_mut_slice());
+    page.iter().any(|byte| *byte != 0).then_some((number, page))
+}
+
+/// All pages of a piece of memory that are not zero.
+pub(crate) fn pages(memory: &Mapped) -> Pages {
+    (0..memory.size() / PAGE).filter_map(|number| page(memory, number)).collect()
+}
+
+/// Writes pages into a piece of memory.
+pub(crate) fn write_pages(memory: &Mapped, pages: &Pages) {
+    for (number, page) in pages {
+        memory.write(number * PAGE, page.as_slice());
+    }
+}
+
 /// A mapping, taken away when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -180,11 +199,7 @@ impl Chunk {
         for (number, entry) in entries.chunks_exact(8).enumerate() {
             // The two highest bits: present, or in swap.
             if entry.last().is_some_and(|flags| flags >> 6 != 0) {
-                let mut page = Box::new([0; PAGE]);
-                memory.read(number * PAGE, page.as_mut_slice());
-                if page.iter().any(|byte| *byte != 0) {
-                    pages.push((number, page));
-                }
+                pages.extend(page(&memory, number));
             }
         }
         Ok(pages)
@@ -192,10 +207,7 @@ impl Chunk {
 
     /// Writes pages that another chunk of this size had.
     pub(crate) fn write_pages(&self, pages: &Pages) {
-        let memory = self.mapped();
-        for (number, page) in pages {
-            memory.write(number * PAGE, page.as_slice());
-        }
+        write_pages(&self.mapped(), pages);
     }
 }
 

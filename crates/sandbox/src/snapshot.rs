@@ -8,14 +8,25 @@ use crate::memory::{PAGE, Pages};
 use crate::settings::Settings;
 use kvm_bindings::{kvm_regs, kvm_xsave};
 use std::fmt;
+use std::os::fd::OwnedFd;
+
+/// What a box had for itself.
+pub(crate) enum Private {
+    /// A machine's registers and memory.
+    Machine { registers: Box<kvm_regs>, vectors: Box<kvm_xsave>, dense: Pages, sparse: Pages },
+    /// A process's memory, in a file as the image reads it; its registers are on its stack.
+    Process { file: OwnedFd, size: usize },
+}
 
 /// A box as it was.
 pub struct Snapshot {
     pub(crate) settings: Settings,
-    pub(crate) registers: kvm_regs,
-    pub(crate) vectors: Box<kvm_xsave>,
-    pub(crate) dense: Pages,
-    pub(crate) sparse: Pages,
+    pub(crate) private: Private,
+    pub(crate) shared: Shared,
+}
+
+/// What a box shared with its host.
+pub(crate) struct Shared {
     pub(crate) area: Pages,
     /// Where the mailbox's channels stood: requests, replies, events.
     pub(crate) channels: [u32; 3],
@@ -27,7 +38,11 @@ pub struct Snapshot {
 impl Snapshot {
     /// Bytes of memory that it holds.
     pub fn size(&self) -> usize {
-        (self.dense.len() + self.sparse.len() + self.area.len()) * PAGE
+        let private = match &self.private {
+            Private::Machine { dense, sparse, .. } => (dense.len() + sparse.len()) * PAGE,
+            Private::Process { size, .. } => *size,
+        };
+        private + self.shared.area.len() * PAGE
     }
 
     /// The settings of a copy: what the box is made of as it was, what it is told and how it is run as
@@ -56,8 +71,6 @@ pub enum SnapshotError {
     NotRunning,
     /// Packets, requests or events are under way.
     Busy,
-    /// It runs in a process; only machines are copied.
-    Process,
     /// The system.
     System(crate::error::SystemError),
 }
@@ -67,7 +80,6 @@ impl fmt::Display for SnapshotError {
         match self {
             Self::NotRunning => write!(f, "the box is not running"),
             Self::Busy => write!(f, "packets or messages of the box are under way"),
-            Self::Process => write!(f, "a box in a process can't be copied"),
             Self::System(error) => error.fmt(f),
         }
     }

@@ -3,8 +3,8 @@
 mod support;
 
 use boundary::Request;
-use sandbox::{PortSettings, SnapshotError, State, Worker};
-use support::{PATIENCE, begin, exchange, host, settings};
+use sandbox::{CreateError, Place, PortSettings, Sandbox, Snapshot, SnapshotError, State, Worker};
+use support::{PATIENCE, begin, exchange, host, settings, until};
 
 fn write(value: &[u8]) -> Request<'_> {
     Request::Write { name: "", handler: "value", value }
@@ -12,15 +12,30 @@ fn write(value: &[u8]) -> Request<'_> {
 
 const READ: Request = Request::Read { name: "", handler: "value", argument: b"" };
 
+/// Takes a snapshot as soon as the box rests.
+fn snapshot(sandbox: &mut Sandbox) -> Snapshot {
+    let mut taken = None;
+    until("the box rests", || {
+        taken = sandbox.snapshot().ok();
+        taken.is_some()
+    });
+    taken.unwrap()
+}
+
 #[test]
 fn copies_go_on_where_the_snapshot_was_taken() {
-    if !host().has_machines() {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here");
-        return;
+    if host().has_machines() {
+        check(Place::Machine(&Worker::start().unwrap()));
+    } else {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
-    let worker = Worker::start().unwrap();
+    check(Place::Process);
+}
+
+fn check(place: Place) {
     let settings = settings(1);
-    let mut original = host().create(sandbox::Place::Machine(&worker), &settings).unwrap();
+    let mut original = host().create(place, &settings).unwrap();
+    assert!(matches!(original.snapshot(), Err(SnapshotError::NotRunning)));
     begin(&mut original, "mirror");
     let value = vec![42; 50_000];
     original.call(&write(&value), PATIENCE).unwrap();
@@ -30,14 +45,14 @@ fn copies_go_on_where_the_snapshot_was_taken() {
     // The line that the box says at its installation is still on its way.
     assert!(matches!(original.snapshot(), Err(SnapshotError::Busy)));
     while original.event().unwrap().is_none() {}
-    let snapshot = original.snapshot().unwrap();
+    let snapshot = snapshot(&mut original);
     assert!(snapshot.size() < 2 << 20, "{snapshot:?}");
     original.call(&write(b"later"), PATIENCE).unwrap();
 
     let other = PortSettings { mac: [2, 0, 0, 0, 0, 9], ..settings.ports[0] };
     let wished = sandbox::Settings { ports: vec![other], ..settings.clone() };
     for _ in 0..3 {
-        let mut copy = host().restore(&worker, &snapshot, &wished).unwrap();
+        let mut copy = host().restore(place, &snapshot, &wished).unwrap();
         copy.start().unwrap();
         assert_eq!(copy.call(&READ, PATIENCE).as_ref(), Ok(&value));
         copy.call(&write(b"mine"), PATIENCE).unwrap();
@@ -51,10 +66,16 @@ fn copies_go_on_where_the_snapshot_was_taken() {
 }
 
 #[test]
-fn a_process_is_not_copied_and_goes_on() {
-    let mut sandbox = host().create(sandbox::Place::Process, &settings(0)).unwrap();
-    assert!(matches!(sandbox.snapshot(), Err(SnapshotError::NotRunning)));
-    begin(&mut sandbox, "drop");
-    assert!(matches!(sandbox.snapshot(), Err(SnapshotError::Process)));
-    assert_eq!(sandbox.call(&write(b"x"), PATIENCE), Ok(Vec::new()));
+fn a_snapshot_stays_in_its_kind_of_place() {
+    if !host().has_machines() {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+        return;
+    }
+    let worker = Worker::start().unwrap();
+    let mut sandbox = host().create(Place::Process, &settings(0)).unwrap();
+    sandbox.start().unwrap();
+    until("the box is ready", || sandbox.is_ready());
+    let snapshot = snapshot(&mut sandbox);
+    let other = host().restore(Place::Machine(&worker), &snapshot, &settings(0));
+    assert!(matches!(other, Err(CreateError::OtherPlace)));
 }

@@ -3,7 +3,7 @@
 use crate::leave::Platform;
 use crate::{fault, heap, leave, process};
 use boundary::{BootError, BootInfo, CrashCause, CrashPage, Mapped, MemoryKind, control};
-use core::arch::global_asm;
+use core::arch::{asm, global_asm};
 use core::ptr::NonNull;
 
 /// Bytes of stack that the host is asked for.
@@ -55,24 +55,39 @@ unsafe extern "Rust" {
 
 extern "C" fn begin(area: usize) -> ! {
     memory::link();
-    let (platform, address) = match area {
-        0 => (Platform::Process, process::map_area()),
-        _ => (Platform::Machine, area),
+    if area != 0 {
+        leave::set_platform(Platform::Machine, area);
+        enter();
+    }
+    leave::set_platform(Platform::Process, process::map_area());
+    let Some(control) = leave::part(0, control::SIZE) else { leave::crash() };
+    let region = |kind| BootInfo::find_region(&control, kind);
+    let (Some(heap), Some(stack)) = (region(MemoryKind::Heap), region(MemoryKind::Stack)) else {
+        refuse(&control);
     };
-    leave::set_platform(platform, address);
-    let Some(base) = NonNull::new(address as *mut u8) else { leave::crash() };
-    // SAFETY: both platforms map at least the control area there, for ever; no reference to it is ever made.
-    let control = unsafe { Mapped::new(base, control::SIZE) };
+    if process::confine(&control, heap, stack) {
+        // SAFETY: the memory is that of a box that rested.
+        unsafe { process::resume() };
+    }
+    // SAFETY: the stack was just mapped, and nothing of the old one is needed any more.
+    unsafe {
+        asm!("mov rsp, {top}", "xor ebp, ebp", "call {enter}", "ud2",
+            top = in(reg) stack.address + stack.size, enter = sym enter, options(noreturn));
+    }
+}
+
+/// From here on both platforms are the same: memory is mapped, the stack is the box's own.
+extern "C" fn enter() -> ! {
+    let Some(control) = leave::part(0, control::SIZE) else { leave::crash() };
     let region = |kind| BootInfo::find_region(&control, kind);
     let (Some(whole), Some(free)) = (region(MemoryKind::Area), region(MemoryKind::Heap)) else {
         refuse(&control);
     };
-    if platform == Platform::Process {
-        process::confine(&control, free);
-    }
-    // SAFETY: the host (or `confine`) has mapped the heap's region, and nothing else lies in it.
+    // SAFETY: the heap's region is mapped, and nothing else lies in it.
     unsafe { heap::set(free.address as usize, free.size as usize) };
-    // SAFETY: as for `control`, for the size that the boot info tells.
+    let Some(base) = NonNull::new(whole.address as *mut u8) else { refuse(&control) };
+    // SAFETY: the area is mapped there, as long as the boot info tells, for ever; no reference to it is
+    // ever made.
     let area = unsafe { Mapped::new(base, whole.size as usize) };
     match BootInfo::read(&area) {
         Ok(info) => run(Boot { info, area }),

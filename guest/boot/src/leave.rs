@@ -53,8 +53,8 @@ pub fn rest() -> Rest {
 
 /// Leaves until the host has work. Returns at once when the doorbell rang since `rest`.
 pub fn idle(rest: Rest) {
-    match (platform(), part(control::STATUS + StatusPage::<Mapped>::doorbell_offset(), 4)) {
-        (Platform::Process, Some(word)) => process::sleep(word, rest.0),
+    match (platform(), part(control::STATUS, control::PAGE_SIZE)) {
+        (Platform::Process, Some(status)) => process::sleep(&status, rest.0),
         _ => out(leave::LEAVE_PORT, leave::IDLE),
     }
 }

@@ -5,14 +5,19 @@
 //! ring, end.
 
 use boundary::{BootInfo, CrashCause};
-use boundary::{CrashPage, Mapped, MemoryKind, MemoryRegion, SharedMemory, control, fault, leave};
+use boundary::{
+    CrashPage, Mapped, MemoryKind, MemoryRegion, SharedMemory, StatusPage, control, fault, leave,
+};
 use core::arch::{asm, naked_asm};
+use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::leave::crash_page;
 
 const WRITE: usize = 1;
 const MMAP: usize = 9;
+const PREAD: usize = 17;
+const PAGE: usize = 4096;
 const RT_SIGACTION: usize = 13;
 const SCHED_YIELD: usize = 24;
 const SIGALTSTACK: usize = 131;
@@ -71,11 +76,17 @@ pub(crate) fn map_area() -> usize {
     }
 }
 
-/// Maps the heap, catches exceptions, closes all descriptors and gives up all system calls but four.
-pub(crate) fn confine(control: &Mapped, heap: MemoryRegion) {
+/// Maps heap and stack, catches exceptions, closes all descriptors and gives up all system calls but
+/// four. True: the memory is a copy's, which goes on where its original rested: see [`resume`].
+///
+/// It runs on the kernel's stack, as it may overwrite all of the program's own memory.
+pub(crate) fn confine(control: &Mapped, heap: MemoryRegion, own_stack: MemoryRegion) -> bool {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    let (address, size) = (heap.address as usize, heap.size as usize);
-    require(4, call(MMAP, [address, size, READ_WRITE, flags, usize::MAX, 0]));
+    for region in [heap, own_stack] {
+        let (address, size) = (region.address as usize, region.size as usize);
+        require(4, call(MMAP, [address, size, READ_WRITE, flags, usize::MAX, 0]));
+    }
+    let is_copy = fill_memory();
     let unfixed = MAP_PRIVATE | MAP_ANONYMOUS;
     let stack = require(5, call(MMAP, [0, SIGNAL_STACK, READ_WRITE, unfixed, usize::MAX, 0]));
     let alternative = [stack, 0, SIGNAL_STACK];
@@ -96,12 +107,82 @@ pub(crate) fn confine(control: &Mapped, heap: MemoryRegion) {
     };
     let program = [length, instructions.as_ptr() as usize];
     require(12, call(SECCOMP, [SECCOMP_SET_MODE_FILTER, 0, program.as_ptr() as usize, 0, 0, 0]));
+    is_copy
+}
+
+/// Fills memory from a snapshot, when there is one.
+fn fill_memory() -> bool {
+    let descriptor = leave::SNAPSHOT_DESCRIPTOR as usize;
+    let read = |to: usize, size: usize, at: usize| call(PREAD, [descriptor, to, size, at, 0, 0]);
+    let mut count = 0usize;
+    if read(&raw mut count as usize, 8, 0) != 8 {
+        return false;
+    }
+    for page in 0..count {
+        let at = 8 + page * (8 + PAGE);
+        let mut address = 0usize;
+        require(13, read(&raw mut address as usize, 8, at));
+        require(14, read(address, PAGE, at + 8));
+    }
+    true
+}
+
+/// Where the stack stood when the box went to rest, or 0.
+static CONTEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Sleeps in a futex on `word` while it says `seen`, with everything that a copy needs to go on in
+/// memory. `resting` is the word that says so.
+#[unsafe(naked)]
+unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize) {
+    naked_asm!(
+        "push rbx",
+        "push rbp",
+        "push r12",
+        "push r13",
+        "push r14",
+        "push r15",
+        "push rdx",
+        "mov qword ptr [{context}], rsp",
+        "mov dword ptr [rdx], 1",
+        "mov rdx, rsi",
+        "xor esi, esi",
+        "xor r10d, r10d",
+        "mov eax, {futex}",
+        "syscall",
+        "jmp {resume}",
+        context = sym CONTEXT,
+        futex = const FUTEX,
+        resume = sym resume,
+    )
+}
+
+/// Goes on where the box rested: the second half of [`sleep_resumably`], for the box itself and for its
+/// copies.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn resume() -> ! {
+    naked_asm!(
+        "mov rsp, qword ptr [{context}]",
+        "pop rdx",
+        "mov dword ptr [rdx], 0",
+        "mov qword ptr [{context}], 0",
+        "pop r15",
+        "pop r14",
+        "pop r13",
+        "pop r12",
+        "pop rbp",
+        "pop rbx",
+        "ret",
+        context = sym CONTEXT,
+    )
 }
 
 /// Sleeps while the doorbell says `seen`.
-pub(crate) fn sleep(doorbell: Mapped, seen: u32) {
-    if let Some(word) = doorbell.pointer(0, 4) {
-        call(FUTEX, [word.as_ptr() as usize, 0, seen as usize, 0, 0, 0]);
+pub(crate) fn sleep(status: &Mapped, seen: u32) {
+    let word = status.pointer(StatusPage::<Mapped>::doorbell_offset(), 4);
+    let resting = status.pointer(StatusPage::<Mapped>::resting_offset(), 4);
+    if let (Some(word), Some(resting)) = (word, resting) {
+        // SAFETY: both words are mapped; the function keeps the registers that a function keeps.
+        unsafe { sleep_resumably(word.as_ptr() as usize, seen as usize, resting.as_ptr() as usize) };
     }
 }
 

@@ -7,23 +7,24 @@ use crate::memory::PAGE;
 use crate::process::filter;
 use crate::process::program::Program;
 use crate::process::spawn::Order;
-use crate::sandbox::{Bell, Carrier, End, Usage};
+use crate::sandbox::{Carrier, End, Usage};
 use crate::settings::Settings;
-use crate::snapshot::{Snapshot, SnapshotError};
+use crate::snapshot::{Private, Snapshot, SnapshotError};
 use boundary::leave::CRASHED_STATUS;
 use boundary::{Mapped, MemoryKind, MemoryRegion, Platform, StatusPage, control};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes of private memory that are not heap: stack and what the kernel adds.
-const STACK_SIZE: u64 = 128 << 10;
-
 /// A box in a process.
 pub(crate) struct Child {
     program: Arc<Program>,
-    area: Arc<Area>,
-    bell: Option<Arc<Bell>>,
+    pub(super) area: Arc<Area>,
+    pub(super) settings: Settings,
+    /// What the image is told of its own memory.
+    pub(super) regions: [MemoryRegion; 4],
+    /// The memory of the box that it is a copy of.
+    snapshot: Option<OwnedFd>,
     life: Mutex<Life>,
 }
 
@@ -50,14 +51,17 @@ impl Child {
         file: OwnedFd,
         settings: &Settings,
     ) -> Result<Self, CreateError> {
+        let page = PAGE as u64;
         let data = &program.image.data;
         let heap = data.end();
         let data_size = heap - data.address;
+        let stack_size = program.image.note.stack_size.clamp(page, 1 << 20).next_multiple_of(page);
         let heap_size =
-            (settings.memory as u64).saturating_sub(STACK_SIZE + data_size).next_multiple_of(PAGE as u64);
+            (settings.memory as u64).saturating_sub(stack_size + data_size).next_multiple_of(page);
         let regions = [
             MemoryRegion { kind: MemoryKind::Data, address: data.address, size: data_size },
             MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
+            MemoryRegion { kind: MemoryKind::Stack, address: data.address - stack_size, size: stack_size },
             MemoryRegion { kind: MemoryKind::Area, address: AREA_ADDRESS, size: area.layout.size as u64 },
         ];
         area.write_boot_info(settings, Platform::Process, &regions)?;
@@ -65,9 +69,30 @@ impl Child {
         Ok(Self {
             program: program.clone(),
             area: area.clone(),
-            bell: settings.bell.clone(),
+            settings: settings.clone(),
+            regions,
+            snapshot: None,
             life: Mutex::new(Life::Made(file)),
         })
+    }
+
+    /// A box that goes on where a snapshot of a process was taken.
+    pub(crate) fn restored(
+        program: &Arc<Program>,
+        area: &Arc<Area>,
+        file: OwnedFd,
+        settings: &Settings,
+        snapshot: &Snapshot,
+    ) -> Result<Self, CreateError> {
+        let Private::Process { file: memory, .. } = &snapshot.private else {
+            return Err(CreateError::OtherPlace);
+        };
+        area.restore(&snapshot.shared);
+        let mut child = Self::new(program, area, file, settings)?;
+        area.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
+        let copy = |cause| SystemError { action: "pass a descriptor on", cause };
+        child.snapshot = Some(memory.try_clone().map_err(copy)?);
+        Ok(child)
     }
 
     fn life(&self) -> MutexGuard<'_, Life> {
@@ -93,6 +118,17 @@ fn send(process: &OwnedFd, signal: i32) {
             0,
         )
     };
+}
+
+/// Waits until a process stands still, or has ended.
+fn stopped(process: &OwnedFd) {
+    // SAFETY: an all-zero siginfo is valid, and is written only by this call. What it tells stays to be
+    // told again.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let options = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+        libc::waitid(libc::P_PIDFD, process.as_raw_fd() as libc::id_t, &mut info, options);
+    }
 }
 
 /// The status of a process that has ended: its exit status, or minus the signal that ended it.
@@ -137,7 +173,11 @@ impl Carrier for Child {
         let order = Order {
             image: self.program.file.try_clone().map_err(copy)?,
             area: file.try_clone().map_err(copy)?,
-            bell: match &self.bell {
+            snapshot: match &self.snapshot {
+                Some(snapshot) => Some(snapshot.try_clone().map_err(copy)?),
+                None => None,
+            },
+            bell: match &self.settings.bell {
                 Some(bell) => Some(bell.as_fd().try_clone_to_owned().map_err(copy)?),
                 None => None,
             },
@@ -148,7 +188,10 @@ impl Carrier for Child {
     }
 
     fn suspend(&self) {
-        self.signal(libc::SIGSTOP);
+        if let Life::Running { process, .. } = &*self.life() {
+            send(process, libc::SIGSTOP);
+            stopped(process);
+        }
     }
 
     fn resume(&self) {
@@ -183,7 +226,7 @@ impl Carrier for Child {
     }
 
     fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
-        Err(SnapshotError::Process)
+        self.copy(self.process_id().ok_or(SnapshotError::NotRunning)?)
     }
 
     fn end_descriptor(&self) -> Option<OwnedFd> {

@@ -6,6 +6,7 @@
 //! ring, end are the calls that remain.
 
 mod child;
+mod copy;
 mod filter;
 mod program;
 mod spawn;

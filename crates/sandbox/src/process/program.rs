@@ -45,7 +45,7 @@ pub(crate) fn area_file(size: usize) -> Result<OwnedFd, CreateError> {
     Ok(file)
 }
 
-fn memory_file(name: &std::ffi::CStr) -> Result<OwnedFd, SystemError> {
+pub(super) fn memory_file(name: &std::ffi::CStr) -> Result<OwnedFd, SystemError> {
     // SAFETY: the name is a C string; a descriptor that is returned is the caller's own.
     unsafe {
         match libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {

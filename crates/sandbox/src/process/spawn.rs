@@ -11,7 +11,7 @@ use std::ptr::null;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR};
+use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
 
 /// Namespaces of a box. Network is left out, as it costs more than all the others and no socket can be
 /// made anyway.
@@ -65,6 +65,8 @@ pub(crate) struct Order {
     pub(crate) image: OwnedFd,
     pub(crate) area: OwnedFd,
     pub(crate) bell: Option<OwnedFd>,
+    /// The memory of the box that it is a copy of.
+    pub(crate) snapshot: Option<OwnedFd>,
 }
 
 /// A process that was made: its number and a descriptor of it.
@@ -119,6 +121,7 @@ struct Plan {
     image: i32,
     area: i32,
     bell: i32,
+    snapshot: i32,
     failed: Option<(&'static str, i32)>,
 }
 
@@ -127,6 +130,7 @@ fn make(order: &Order, stack: &mut [u8]) -> Result<Made, SetupError> {
         image: order.image.as_raw_fd(),
         area: order.area.as_raw_fd(),
         bell: order.bell.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        snapshot: order.snapshot.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         failed: None,
     };
     let mut made = try_clone(&mut plan, stack, NAMESPACES);
@@ -188,14 +192,17 @@ fn become_image(plan: &Plan) -> (&'static str, i32) {
             )?;
             let high =
                 |descriptor| step("move a descriptor", libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
+            let maybe = |descriptor| if descriptor < 0 { Ok(-1) } else { high(descriptor) };
             let (image, area) = (high(plan.image)?, high(plan.area)?);
-            let bell = if plan.bell < 0 { None } else { Some(high(plan.bell)?) };
-            step("pass its area on", libc::dup2(area, AREA_DESCRIPTOR).into())?;
-            libc::close(BELL_DESCRIPTOR);
-            if let Some(bell) = bell {
-                step("pass its bell on", libc::dup2(bell, BELL_DESCRIPTOR).into())?;
+            let (bell, snapshot) = (maybe(plan.bell)?, maybe(plan.snapshot)?);
+            let places = [(area, AREA_DESCRIPTOR), (bell, BELL_DESCRIPTOR), (snapshot, SNAPSHOT_DESCRIPTOR)];
+            for (descriptor, place) in places {
+                libc::close(place);
+                if descriptor >= 0 {
+                    step("pass a descriptor on", libc::dup2(descriptor, place).into())?;
+                }
             }
-            let rest = (BELL_DESCRIPTOR + 1) as u32;
+            let rest = (SNAPSHOT_DESCRIPTOR + 1) as u32;
             let closing = libc::syscall(libc::SYS_close_range, rest, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
             step("close its descriptors", closing)?;
             for standard in 0..AREA_DESCRIPTOR {

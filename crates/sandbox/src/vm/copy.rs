@@ -2,67 +2,52 @@
 
 use crate::error::{CreateError, SystemError};
 use crate::settings::Settings;
-use crate::snapshot::{Snapshot, SnapshotError};
+use crate::snapshot::{Private, Snapshot, SnapshotError};
 use crate::vm::machine::Machine;
-use boundary::{BoxState, Platform, control, indices};
-
-const READ_MEMORY: &str = "read a box's memory";
+use boundary::{BoxState, Platform};
 
 impl Machine {
     /// Everything that is in the machine. The caller has it stand still.
     pub(crate) fn snapshot(&mut self) -> Result<Snapshot, SnapshotError> {
-        let busy = |_| SnapshotError::Busy;
-        let area = self.area.clone();
-        let status = area.status().map_err(busy)?;
-        if self.ended || status.state() != Some(BoxState::Ready) {
+        let ready = self.area.status().is_ok_and(|status| status.state() == Some(BoxState::Ready));
+        if self.ended || !ready {
             return Err(SnapshotError::NotRunning);
         }
-        let still = |offset, size| match area.part(offset, size).map(|ring| indices(&ring)) {
-            Ok((head, tail)) if head == tail => Ok(head),
-            _ => Err(SnapshotError::Busy),
-        };
-        let channel = |offset| still(offset, control::CHANNEL_SIZE);
-        let channels = [channel(control::REQUESTS)?, channel(control::REPLIES)?, channel(control::EVENTS)?];
-        let rings = area.layout.ports.iter().map(|port| {
-            let size = port.slots.bytes();
-            Ok([still(port.receive, size)?, still(port.transmit, size)?])
-        });
-        let ports = rings.collect::<Result<_, SnapshotError>>()?;
+        let shared = self.area.snapshot()?;
         self.complete_leave();
-        let pages = |cause| SystemError { action: READ_MEMORY, cause };
-        Ok(Snapshot {
-            settings: self.settings.clone(),
-            registers: self.processor.get_regs().map_err(SystemError::kvm("read a processor's registers"))?,
-            vectors: Box::new(
-                self.processor.get_xsave().map_err(SystemError::kvm("read a processor's vectors"))?,
-            ),
+        let pages = |cause| SystemError { action: "read a box's memory", cause };
+        let registers =
+            self.processor.get_regs().map_err(SystemError::kvm("read a processor's registers"))?;
+        let vectors = self.processor.get_xsave().map_err(SystemError::kvm("read a processor's vectors"))?;
+        let private = Private::Machine {
+            registers: Box::new(registers),
+            vectors: Box::new(vectors),
             dense: self.private.dense.touched_pages().map_err(pages)?,
             sparse: match &self.private.sparse {
                 Some(sparse) => sparse.touched_pages().map_err(pages)?,
                 None => Vec::new(),
             },
-            area: area.chunk().ok_or(SnapshotError::Process)?.touched_pages().map_err(pages)?,
-            channels,
-            ports,
-            generation: status.generation(),
-        })
+        };
+        Ok(Snapshot { settings: self.settings.clone(), private, shared })
     }
 
-    /// Fills a new machine with what is in a snapshot.
+    /// Fills a new machine with what is in a snapshot of a machine.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot, settings: &Settings) -> Result<(), CreateError> {
-        self.private.dense.write_pages(&snapshot.dense);
-        if let Some(sparse) = &self.private.sparse {
-            sparse.write_pages(&snapshot.sparse);
+        let Private::Machine { registers, vectors, dense, sparse } = &snapshot.private else {
+            return Err(CreateError::OtherPlace);
+        };
+        self.private.dense.write_pages(dense);
+        if let Some(chunk) = &self.private.sparse {
+            chunk.write_pages(sparse);
         }
-        self.area.chunk().ok_or(CreateError::NoMemory)?.write_pages(&snapshot.area);
+        self.area.restore(&snapshot.shared);
         self.area.write_boot_info(settings, Platform::Machine, &self.private.regions)?;
-        self.area.status()?.set_generation(snapshot.generation.wrapping_add(1));
+        self.area.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
         let processor = &self.processor;
-        processor.set_regs(&snapshot.registers).map_err(SystemError::kvm("set a processor's registers"))?;
+        processor.set_regs(registers).map_err(SystemError::kvm("set a processor's registers"))?;
         // SAFETY: the state is one that this call's counterpart has read, with the features that every
         // machine has.
-        unsafe { processor.set_xsave(&snapshot.vectors) }
-            .map_err(SystemError::kvm("set a processor's vectors"))?;
+        unsafe { processor.set_xsave(vectors) }.map_err(SystemError::kvm("set a processor's vectors"))?;
         Ok(())
     }
 }
