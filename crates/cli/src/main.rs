@@ -5,6 +5,7 @@
 //!
 //! Absent: packet processing, which is the engine's, and any way round the library crates' own interfaces.
 
+mod bench;
 mod command;
 mod configuration;
 mod environment;
@@ -29,12 +30,13 @@ struct Arguments {
 enum Command {
     Check(command::check::Arguments),
     Run(command::run::Arguments),
+    Fmt(command::fmt::Arguments),
     Flatten(command::flatten::Arguments),
     Element(command::element::Arguments),
     /// Runs a configuration as the `click` program does, with its options.
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
-    /// Makes a capture of mixed traffic, the same for the same seed.
+    Bench(command::bench::Arguments),
     Generate(command::generate::Arguments),
 }
 
@@ -48,9 +50,11 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Check(arguments) => command::check::run(&arguments),
         Command::Run(arguments) => command::run::run(&arguments),
+        Command::Fmt(arguments) => command::fmt::run(&arguments),
         Command::Flatten(arguments) => command::flatten::run(&arguments),
         Command::Element(arguments) => command::element::run(&arguments),
         Command::Click(arguments) => command::click::run(arguments),
+        Command::Bench(arguments) => command::bench::run(&arguments),
         Command::Generate(arguments) => command::generate::run(arguments),
     }
 }

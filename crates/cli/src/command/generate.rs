@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use crate::generate::capture;
 
-/// What to make.
+/// Make a capture of mixed traffic, the same for the same seed.
 #[derive(clap::Args)]
+#[command(after_help = "Example: clickbox generate --packets 100000 mix.pcap")]
 pub(crate) struct Arguments {
     /// The file to write.
     file: PathBuf,

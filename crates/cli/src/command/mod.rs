@@ -1,8 +1,10 @@
 //! The subcommands: a file for each.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod click;
 pub(crate) mod element;
 pub(crate) mod flatten;
+pub(crate) mod fmt;
 pub(crate) mod generate;
 pub(crate) mod run;

@@ -1,0 +1,272 @@
+//! `clickbox bench`: measures, alone or beside another program.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use crate::bench::{EXAMPLES, Load, Program, Trouble, count_of, has, median, prepare};
+use crate::output;
+
+/// Measure.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Engine(Engine),
+}
+
+/// Measure configurations in memory, on one core.
+///
+/// Each configuration has a source of its own (InfiniteSource), so that no device and no file is measured. All
+/// programs are run on the same text, in turn, as often as --runs says; the figures are medians of processor time
+/// after start-up. With --flows the source address of each packet is one of so many, taken at random; with --routes
+/// the destination is random and there are so many prefixes. Both are done by SetRandIPAddress and StoreIPAddress behind the
+/// source, in all programs alike, and are in the figures.
+#[derive(Args)]
+#[command(
+    after_help = "Example: clickbox bench engine --config firewall --rules 10,1000 --peer /usr/local/bin/click"
+)]
+struct Engine {
+    /// Measure all nine examples.
+    #[arg(long, conflicts_with = "config")]
+    all: bool,
+    /// An example by its name, or a file.
+    #[arg(long, value_name = "NAME|FILE")]
+    config: Vec<String>,
+    /// Bytes of each frame.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(60..=1514))]
+    size: Vec<u32>,
+    /// Rules of the element `rules`, an IPFilter.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    rules: Vec<u32>,
+    /// Routes of the element `routes`, a route table.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
+    routes: Vec<u32>,
+    /// Flows of the traffic.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
+    flows: Vec<u32>,
+    /// Packets that the source makes at a turn.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    batch: u32,
+    /// A program with Click's command line to measure beside this one.
+    #[arg(long, value_name = "PROGRAM")]
+    peer: Option<PathBuf>,
+    /// Runs of each program.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// About how long a run takes.
+    #[arg(long, default_value_t = 300, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(10..=30_000))]
+    time: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    results: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    config: String,
+    size: u32,
+    rules: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flows: Option<u32>,
+    batch: u32,
+    mpps: f64,
+    ns_per_packet: f64,
+    peer: Option<Peer>,
+}
+
+#[derive(Serialize)]
+struct Peer {
+    mpps: f64,
+    ns_per_packet: f64,
+    /// How many times as fast as the peer this program is.
+    ratio: f64,
+}
+
+/// A configuration to measure.
+struct Subject {
+    name: String,
+    text: String,
+    has_flows: bool,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let What::Engine(engine) = &arguments.what;
+    match engine.measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("clickbox: {text}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+impl Engine {
+    fn measure(&self) -> Result<(), String> {
+        let folder = Folder::new().map_err(|error| format!("no folder for temporary files: {error}"))?;
+        let mut results = Vec::new();
+        if !self.json {
+            println!("{:<34} {:>9} {:>9} {:>9} {:>7}", "", "ns/packet", "Mp/s", "peer's ns", "ratio");
+        }
+        for subject in self.subjects()? {
+            for load in self.loads(&subject) {
+                let row =
+                    self.row(&subject, load, &folder).map_err(|text| format!("{}: {text}", subject.name))?;
+                if !self.json {
+                    println!("{}", row.line());
+                }
+                results.push(row);
+            }
+        }
+        if self.json {
+            output::json(&Report { results });
+        }
+        Ok(())
+    }
+
+    fn subjects(&self) -> Result<Vec<Subject>, String> {
+        let built_in = EXAMPLES.iter().map(|example| Subject {
+            name: example.name.into(),
+            text: example.text.into(),
+            has_flows: example.has_flows,
+        });
+        if self.all || self.config.is_empty() {
+            return Ok(built_in.collect());
+        }
+        let named = |name: &String| {
+            if let Some(example) = built_in.clone().find(|example| example.name == *name) {
+                return Ok(example);
+            }
+            let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+            Ok(Subject { name: name.clone(), text, has_flows: true })
+        };
+        self.config.iter().map(named).collect()
+    }
+
+    /// All loads of a configuration: those that its elements can have.
+    fn loads(&self, subject: &Subject) -> Vec<Load> {
+        let choices = |wanted: &[u32], possible: bool| -> Vec<Option<u32>> {
+            if wanted.is_empty() || !possible {
+                vec![None]
+            } else {
+                wanted.iter().copied().map(Some).collect()
+            }
+        };
+        let mut loads = Vec::new();
+        for &size in &self.size {
+            for &rules in &choices(&self.rules, has(&subject.text, "rules")) {
+                for &routes in &choices(&self.routes, has(&subject.text, "routes")) {
+                    for &flows in &choices(&self.flows, subject.has_flows) {
+                        loads.push(Load { size, rules, routes, flows });
+                    }
+                }
+            }
+        }
+        loads
+    }
+
+    fn row(&self, subject: &Subject, load: Load, folder: &Folder) -> Result<Row, String> {
+        let (text, parameters) = prepare(&subject.text, &load);
+        let file = folder.write(&text).map_err(|error| format!("temporary file: {error}"))?;
+        let mut parameters: Vec<String> =
+            parameters.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        parameters.push(format!("BURST={}", self.batch));
+        // As many packets before the measurement as make nearly all flows known.
+        let warm = load.flows.map_or(0, |flows| u64::from(flows) * 4);
+        let own = Program::own().map_err(|error| error.to_string())?;
+        let programs: Vec<Program> =
+            std::iter::once(own).chain(self.peer.as_deref().map(Program::other)).collect();
+        let say = |number: usize, trouble: Trouble| {
+            if number == 0 { trouble.to_string() } else { format!("the peer {trouble}") }
+        };
+        let mut counts = Vec::new();
+        for (number, program) in programs.iter().enumerate() {
+            let time = Duration::from_millis(self.time);
+            let count = program.calibrate(&file, &parameters, warm, time);
+            counts.push(count.map_err(|trouble| say(number, trouble))?);
+        }
+        let mut times = vec![Vec::new(); programs.len()];
+        for _ in 0..self.runs {
+            for (number, (program, times)) in programs.iter().zip(&mut times).enumerate() {
+                let count = counts.get(number).copied().unwrap_or(1);
+                let time = program.measure(&file, &parameters, warm, count);
+                times.push(time.map_err(|trouble| say(number, trouble))?);
+            }
+        }
+        let mut medians = times.iter_mut().map(|times| median(times).max(1e-3));
+        let time = medians.next().unwrap_or_default();
+        Ok(Row {
+            config: subject.name.clone(),
+            size: load.size,
+            rules: load.rules.or_else(|| count_of(&subject.text, "rules")),
+            routes: load.routes,
+            flows: load.flows,
+            batch: self.batch,
+            mpps: round(1e3 / time),
+            ns_per_packet: round(time),
+            peer: medians.next().map(|other| Peer {
+                mpps: round(1e3 / other),
+                ns_per_packet: round(other),
+                ratio: round(other / time),
+            }),
+        })
+    }
+}
+
+impl Row {
+    fn line(&self) -> String {
+        let mut name = format!("{}, {} B", self.config, self.size);
+        for (count, what) in [(self.rules, "rules"), (self.routes, "routes"), (self.flows, "flows")] {
+            if let Some(count) = count {
+                name += &format!(", {count} {what}");
+            }
+        }
+        let peer = self.peer.as_ref();
+        let peer = peer.map(|peer| format!(" {:>9.1} {:>7.2}", peer.ns_per_packet, peer.ratio));
+        format!("{name:<34} {:>9.1} {:>9.2}{}", self.ns_per_packet, self.mpps, peer.unwrap_or_default())
+    }
+}
+
+/// Three places are more than a measurement is good for.
+fn round(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
+/// A folder for the configurations, gone when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Folder> {
+        let path = std::env::temp_dir().join(format!("clickbox-bench-{}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Folder(path))
+    }
+
+    fn write(&self, text: &str) -> std::io::Result<PathBuf> {
+        let path = self.0.join("bench.click");
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What can't be removed stays in the system's folder of temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

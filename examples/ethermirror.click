@@ -1,0 +1,11 @@
+// An Ethernet mirror: every frame goes back to its sender, with the two addresses swapped.
+//
+// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+
+define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
+        $LENGTH 64, $LIMIT 1000000, $BURST 32);
+
+source :: InfiniteSource(DATA $FRAME, LENGTH $LENGTH, LIMIT $LIMIT, BURST $BURST, TIMESTAMP false, STOP true)
+    -> EtherMirror
+    -> out :: Counter
+    -> Discard;

@@ -1,0 +1,29 @@
+// A stateless firewall: ten rules, of which the first that matches decides.
+//
+// The language of the rules is tcpdump's: `src net`, `dst port`, `tcp opt syn`, `and`, `or`, `not`. Many rules cost no
+// more than few: they become one decision, taken in a few steps.
+//
+// Parameters: FRAME the start of each frame (repeated up to LENGTH bytes), LIMIT frames in all, BURST frames at a turn.
+
+define($FRAME \<020000000001 020000000002 0800  4500 0032 0001 0000 4011 acad 0a010203 c0000209  9c40 0035 001e 0000>,
+        $LENGTH 64, $LIMIT 1000000, $BURST 32);
+
+source :: InfiniteSource(DATA $FRAME, LENGTH $LENGTH, LIMIT $LIMIT, BURST $BURST, TIMESTAMP false, STOP true)
+    -> Strip(14)
+    -> CheckIPHeader
+    // Output 0 is `allow`, output 1 `deny`.
+    -> rules :: IPFilter(
+        deny src net 127.0.0.0/8 or src net 224.0.0.0/4,
+        deny src net 192.0.2.0/24,
+        deny dst net 172.16.0.0/12,
+        deny ip frag,
+        deny tcp and dst port 23,
+        deny tcp and dst port 445,
+        allow tcp and dst host 192.0.2.9 and dst port 443,
+        deny udp and dst port 137,
+        allow udp and dst port 53,
+        deny all)
+    -> Unstrip(14)
+    -> out :: Counter
+    -> Discard;
+rules [1] -> denied :: Counter -> Discard;
