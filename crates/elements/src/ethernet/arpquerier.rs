@@ -51,12 +51,6 @@ use super::vlan::{annotation, set_annotation};
     see = "ARPTable, ARPResponder, ARPFaker, AddressInfo"
 )]
 pub struct ARPQuerierArgs {
-    /// The IPv4 address of this host, perhaps with its prefix length.
-    #[arg(position)]
-    ip: Raw,
-    /// The Ethernet address of this host; if absent, IP is a name that stands for both.
-    #[arg(position)]
-    eth: Option<Raw>,
     /// An `ARPTable` to use; the capacities and the timeout are then its.
     table: Option<ElementName>,
     /// Packets that may wait in all, 2048 if not given; 0 for any number.
@@ -77,6 +71,13 @@ pub struct ARPQuerierArgs {
     /// Whether such queries are broadcast.
     #[arg(default = "false")]
     broadcast_poll: bool,
+    // After the keywords, which may come first: `ARPQuerier(TABLE t, 1.0.0.1, 0:1:2:3:4:5)`.
+    /// The IPv4 address of this host, perhaps with its prefix length.
+    #[arg(position)]
+    ip: Raw,
+    /// The Ethernet address of this host; if absent, IP is a name that stands for both.
+    #[arg(position)]
+    eth: Option<Raw>,
 }
 
 /// The element.
