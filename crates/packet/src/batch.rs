@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::Packet;
+use crate::pool::Shared;
 
 /// The most packets in a batch.
 pub const BATCH: usize = 256;
@@ -111,7 +112,7 @@ impl Batch {
     /// Drops all packets.
     #[inline]
     pub fn clear(&mut self) {
-        self.packets.clear();
+        Shared::release_all(&mut self.packets);
     }
 
     /// Hands each packet to `keep` and keeps, in order and in place, those that come back.
@@ -138,15 +139,7 @@ impl Batch {
     pub fn push_copies(&mut self, template: &Packet, count: usize) -> usize {
         /// Up to this length a copy costs less than sharing and copying at the first write.
         const SMALL: usize = 192;
-        self.packets.reserve(count);
-        let small = template.len() <= SMALL;
-        for made in 0..count {
-            match if small { template.copy() } else { template.duplicate() } {
-                Some(packet) => self.packets.push(packet),
-                None => return made,
-            }
-        }
-        count
+        template.replicate(template.len() > SMALL, count, &mut self.packets)
     }
 }
 
@@ -159,8 +152,8 @@ impl FromIterator<Packet> for Batch {
 impl IntoIterator for Batch {
     type Item = Packet;
     type IntoIter = alloc::vec::IntoIter<Packet>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.packets.into_iter()
+    fn into_iter(mut self) -> Self::IntoIter {
+        core::mem::take(&mut self.packets).into_iter()
     }
 }
 
@@ -175,5 +168,11 @@ impl<'a> IntoIterator for &'a Batch {
 impl core::fmt::Debug for Batch {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "Batch({} packets)", self.len())
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.clear();
     }
 }

@@ -56,6 +56,32 @@ impl Packet {
         Packet { slot }
     }
 
+    /// The slot, for the pool.
+    #[inline(always)]
+    pub(crate) fn raw(&self) -> *mut Slot {
+        self.slot.as_ptr()
+    }
+
+    /// The pool that it came from.
+    #[inline]
+    pub(crate) fn pool(&self) -> *const Shared {
+        self.slot().pool
+    }
+
+    /// Adds `count` packets like this one to `into`, sharing its bytes or with their own; returns how many there was
+    /// room for.
+    pub(crate) fn replicate(&self, share: bool, count: usize, into: &mut alloc::vec::Vec<Packet>) -> usize {
+        if !share && self.slot().end as usize > crate::CAPACITY {
+            // A giant, which has no place in a pool slot.
+            let copies = core::iter::from_fn(|| self.copy()).take(count);
+            let before = into.len();
+            into.extend(copies);
+            return into.len() - before;
+        }
+        // SAFETY: this packet holds the slot, which is its pool's; the bytes fit, or are shared.
+        unsafe { (*self.slot().pool).replicate(self.slot(), share, count, into) }
+    }
+
     #[inline(always)]
     fn slot(&self) -> &Slot {
         // SAFETY: the handle counts as a user, so the slot lives; its header is changed through `&mut self` only, but

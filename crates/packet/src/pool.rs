@@ -182,6 +182,95 @@ impl Shared {
         self.heap_slot(capacity.max(CAPACITY))
     }
 
+    /// Adds `count` packets like the one of `template` to `into`, with bytes of their own or sharing its bytes; returns
+    /// how many the limit allowed.
+    ///
+    /// # Safety
+    /// `template` is a live slot of this pool that a packet holds, and its bytes fit into a pool slot unless shared.
+    pub(crate) unsafe fn replicate(
+        &self,
+        template: &Slot,
+        share: bool,
+        count: usize,
+        into: &mut Vec<Packet>,
+    ) -> usize {
+        into.reserve(count);
+        let kept = [template.mac, template.network].into_iter().filter(|offset| *offset != NONE);
+        let first = kept.fold(template.start, u32::min) as usize;
+        let length = template.end as usize - first;
+        // Whole cache lines cost less than an exact length; the slot has room for them.
+        let lines = length.div_ceil(64) * 64;
+        let whole = first + lines <= CAPACITY.min(template.capacity as usize);
+        let mut made = 0;
+        // SAFETY: slots on the free list have no user, hold `CAPACITY` bytes behind their header, and are not
+        // `template`, which has one. `template` is read before its owner's count of users is raised, and not after.
+        unsafe {
+            let prototype = Slot {
+                users: 1,
+                from_heap: false,
+                own_capacity: CAPACITY as u32,
+                ..core::ptr::read(template)
+            };
+            while made < count {
+                let slot = match (*self.free.get()).pop() {
+                    Some(slot) => slot.as_ptr(),
+                    None => match self.grow() {
+                        Some(slot) => slot.as_ptr(),
+                        None => break,
+                    },
+                };
+                slot.write(core::ptr::read(&prototype));
+                if !share {
+                    let base = slot.cast::<u8>().add(HEADER);
+                    (*slot).base = base;
+                    (*slot).owner = slot;
+                    (*slot).capacity = CAPACITY as u32;
+                    let (from, to) = (prototype.base.add(first), base.add(first));
+                    if whole {
+                        for line in (0..lines).step_by(64) {
+                            to.add(line)
+                                .cast::<[u64; 8]>()
+                                .write_unaligned(from.add(line).cast::<[u64; 8]>().read_unaligned());
+                        }
+                    } else {
+                        core::ptr::copy_nonoverlapping(from, to, length);
+                    }
+                }
+                into.push(Packet::from_slot(NonNull::new_unchecked(slot)));
+                made += 1;
+            }
+            if share {
+                (*prototype.owner).users += made as u32;
+            }
+        }
+        self.live.set(self.live.get() + made);
+        made
+    }
+
+    /// Drops all `packets`, those that nobody shares without the detours of one by one.
+    pub(crate) fn release_all(packets: &mut Vec<Packet>) {
+        let Some(pool) = packets.first().map(Packet::pool) else { return };
+        // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
+        // owns its bytes and has one user has only the handle, which is given up without being dropped.
+        unsafe {
+            (*pool).live.set((*pool).live.get() + 1);
+            let mut returned = 1;
+            for packet in packets.drain(..) {
+                let slot = packet.raw();
+                if (*slot).owner == slot && (*slot).users == 1 && !(*slot).from_heap && (*slot).pool == pool {
+                    (*(*pool).free.get()).push(NonNull::new_unchecked(slot));
+                    core::mem::forget(packet);
+                    returned += 1;
+                }
+            }
+            let live = (*pool).live.get() - returned;
+            (*pool).live.set(live);
+            if live == 0 && (*pool).handles.get() == 0 {
+                Shared::destroy(pool.cast_mut());
+            }
+        }
+    }
+
     #[cold]
     fn take_large(&self, capacity: usize) -> Option<NonNull<Slot>> {
         if capacity > MAX_CAPACITY || self.live.get() >= self.limit {

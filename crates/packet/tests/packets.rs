@@ -145,3 +145,45 @@ fn batches_filter_in_place() {
     let template = batch.pop().unwrap();
     assert_eq!(batch.push_copies(&template, 20), 6);
 }
+
+#[test]
+fn copies_of_a_template_are_packets_of_their_own() {
+    for (length, limit) in
+        [(0, 50), (1, 50), (64, 50), (150, 50), (191, 50), (1500, 50), (2048, 20), (5000, 50)]
+    {
+        let pool = Pool::new(limit);
+        let bytes: Vec<u8> = (0..length).map(|value| value as u8).collect();
+        let mut template = pool.packet(&bytes).unwrap();
+        template.set_mac(0);
+        template.set_network(4, 0);
+        template.set_paint(7);
+        let mut batch = Batch::new();
+        assert_eq!(batch.push_copies(&template, 30), 30.min(limit - 1), "{length}");
+        for packet in batch.iter_mut() {
+            assert_eq!((packet.data(), packet.paint()), (bytes.as_slice(), 7));
+            assert_eq!(packet.mac_offset(), Some(0));
+            if let Some(byte) = packet.data_mut().first_mut() {
+                *byte = 99;
+            }
+        }
+        assert_eq!(template.data(), bytes);
+        let kept = batch.pop();
+        drop(template);
+        drop(batch);
+        assert_eq!(pool.live(), 1);
+        drop(pool);
+        drop(kept);
+    }
+}
+
+#[test]
+fn a_batch_may_be_the_last_of_its_pool() {
+    let pool = Pool::new(8);
+    let batch: Batch = (0..4).map(|_| pool.allocate(10).unwrap()).collect();
+    let other = Pool::new(8);
+    let mut mixed: Batch = (0..4).map(|_| other.allocate(9000).unwrap()).collect();
+    mixed.push(pool.allocate(10).unwrap());
+    drop((pool, other));
+    drop(batch);
+    drop(mixed);
+}
