@@ -1,0 +1,87 @@
+//! The written documents keep to what there is: links lead somewhere, and tests that are named exist.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files below `folder` whose names end so, build folders left out.
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                files(&path, ending, found);
+            }
+        } else if name.ends_with(ending) {
+            found.push(path);
+        }
+    }
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    files(&root(), ".md", &mut found);
+    assert!(found.len() > 10, "no documents");
+    found
+}
+
+/// What stands between `open` and `close`, each time.
+fn between<'a>(text: &'a str, open: &str, close: char) -> impl Iterator<Item = &'a str> {
+    text.split(open).skip(1).filter_map(move |rest| rest.split_once(close)).map(|(inside, _)| inside)
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut failures = Vec::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document");
+        for link in between(&text, "](", ')') {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            if !path.parent().expect("a folder").join(target).exists() {
+                failures.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A name in backquotes with two underscores or more is a function's: no other kind of name is that long here.
+fn is_test(name: &str) -> bool {
+    name.matches('_').count() > 1
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
+}
+
+#[test]
+fn tests_that_are_named_exist() {
+    let mut sources = Vec::new();
+    for folder in ["crates", "fuzz", "guest"] {
+        files(&root().join(folder), ".rs", &mut sources);
+    }
+    let mut functions = BTreeSet::new();
+    for path in sources {
+        let text = fs::read_to_string(&path).expect("a source file");
+        functions.extend(between(&text, "fn ", '(').map(str::to_string));
+    }
+    let mut failures = Vec::new();
+    for name in ["ARCHITECTURE.md", "SPECIFICATION.md", "THREAT_MODEL.md"] {
+        let text = fs::read_to_string(root().join(name)).expect("a document");
+        // Fenced blocks have no names in backquotes.
+        for part in text.split("```").step_by(2) {
+            for (place, word) in part.split('`').enumerate() {
+                if place % 2 == 1 && is_test(word) && !functions.contains(word) {
+                    failures.push(format!("{name}: {word}"));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
