@@ -1,8 +1,10 @@
 //! Names that configurations give to addresses, ports, fields and other numbers.
 
 use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::any::Any;
 use core::cell::RefCell;
 
 /// What a name stands for.
@@ -30,12 +32,15 @@ pub enum NameKind {
     Field,
     /// An annotation: offset and size, one byte each.
     Annotation,
+    /// A pattern of the rewriters: a shared object.
+    Pattern,
 }
 
 /// Names by kind and scope. A name defined in a compound element is seen inside it only, and before those outside.
 #[derive(Debug, Default)]
 pub struct Names {
     defined: RefCell<BTreeMap<(NameKind, String), Vec<u8>>>,
+    shared: RefCell<BTreeMap<(NameKind, String), Rc<dyn Any>>>,
 }
 
 impl Names {
@@ -51,17 +56,36 @@ impl Names {
 
     /// Finds `name` as seen from `scope`: there, then in each enclosing one.
     pub fn find(&self, kind: NameKind, scope: &str, name: &str) -> Option<Vec<u8>> {
-        let defined = self.defined.borrow();
-        let mut scope = scope;
-        loop {
-            if let Some(value) = defined.get(&(kind, qualify(scope, name))) {
-                return Some(value.clone());
-            }
-            if scope.is_empty() {
-                return None;
-            }
-            scope = scope.rsplit_once('/').map_or("", |(outer, _)| outer);
+        seen_from(&self.defined.borrow(), kind, scope, name)
+    }
+
+    /// Gives `name` to something that all who find it use together.
+    pub fn share(&self, kind: NameKind, scope: &str, name: &str, value: Rc<dyn Any>) {
+        self.shared.borrow_mut().insert((kind, qualify(scope, name)), value);
+    }
+
+    /// Finds what is shared under `name` as seen from `scope`, if it is a `T`.
+    pub fn shared<T: 'static>(&self, kind: NameKind, scope: &str, name: &str) -> Option<Rc<T>> {
+        seen_from(&self.shared.borrow(), kind, scope, name)?.downcast().ok()
+    }
+}
+
+/// The nearest definition of `name`, from `scope` outwards.
+fn seen_from<V: Clone>(
+    defined: &BTreeMap<(NameKind, String), V>,
+    kind: NameKind,
+    scope: &str,
+    name: &str,
+) -> Option<V> {
+    let mut scope = scope;
+    loop {
+        if let Some(value) = defined.get(&(kind, qualify(scope, name))) {
+            return Some(value.clone());
         }
+        if scope.is_empty() {
+            return None;
+        }
+        scope = scope.rsplit_once('/').map_or("", |(outer, _)| outer);
     }
 }
 

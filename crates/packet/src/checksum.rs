@@ -106,6 +106,18 @@ impl Delta {
         self.word((old >> 16) as u16, (new >> 16) as u16).word(old as u16, new as u16)
     }
 
+    /// The change back.
+    #[inline]
+    pub fn reverse(self) -> Delta {
+        Delta(if self.0 == 0 { 0 } else { !self.0 & 0xffff })
+    }
+
+    /// The change, or none if it leaves every checksum as it is.
+    #[inline]
+    pub fn normalised(self) -> Delta {
+        if self.0 == 0xffff { Delta::NONE } else { self }
+    }
+
     /// The checksum after the change. Never 0xffff, unless nothing was changed at all.
     #[inline]
     pub fn apply(self, checksum: u16) -> u16 {
@@ -253,7 +265,10 @@ mod tests {
         }
         assert_eq!(updated, internet(&bytes));
         assert_eq!(delta.apply(before), internet(&bytes));
+        assert_eq!(delta.reverse().apply(updated), before);
         assert_eq!(Delta::NONE.apply(0xffff), 0xffff);
+        assert_eq!(Delta::NONE.reverse(), Delta::NONE);
+        assert_eq!(Delta::NONE.long(7, 7).normalised(), Delta::NONE);
         assert_eq!(
             Delta::NONE.long(0x0102_0304, 0xfffe_0001).apply(before),
             update_long(before, 0x0102_0304, 0xfffe_0001)

@@ -108,7 +108,20 @@ impl Timeouts {
     ///
     /// Called until it returns `None`, it gives all that have expired, the earliest first.
     pub fn pop_expired(&mut self, now: u64, actual: impl Fn(u32) -> u64) -> Option<u32> {
-        loop {
+        let mut budget = usize::MAX;
+        self.pop_expired_within(now, &mut budget, actual)
+    }
+
+    /// As `pop_expired`, but stops when it has looked at `budget` entries, which it counts down: so that the time of one
+    /// call is bounded. With a budget of 0 left it says nothing about those that remain.
+    pub fn pop_expired_within(
+        &mut self,
+        now: u64,
+        budget: &mut usize,
+        actual: impl Fn(u32) -> u64,
+    ) -> Option<u32> {
+        while *budget > 0 {
+            *budget -= 1;
             let Timed { deadline, handle } = *self.heap.first()?;
             if deadline > now {
                 return None;
@@ -120,6 +133,7 @@ impl Timeouts {
             }
             self.change(0, later);
         }
+        None
     }
 
     /// The handle with the earliest deadline, and that deadline.

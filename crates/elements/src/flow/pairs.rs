@@ -127,6 +127,12 @@ impl<K: Key, F> Pairs<K, F> {
         self.pairs.get_mut(flow).map(|pair| &mut pair.flow)
     }
 
+    /// A flow, to be changed, with its keys: forward, reply.
+    #[inline]
+    pub fn parts_mut(&mut self, flow: u32) -> Option<(K, K, &mut F)> {
+        self.pairs.get_mut(flow).map(|pair| (pair.forward, pair.reply, &mut pair.flow))
+    }
+
     /// Stores a flow and returns its handle. Neither key may be known. If both keys are equal, packets find the
     /// direction of replies.
     pub fn insert(&mut self, pair: Pair<K, F>) -> Result<u32, PairError> {
