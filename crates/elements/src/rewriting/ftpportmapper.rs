@@ -1,0 +1,230 @@
+//! `FTPPortMapper`: rewrites the addresses in FTP's PORT commands.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::ElementName;
+use element::prelude::*;
+use packet::{Ip4View, Ip4ViewMut, TcpView, TcpViewMut, checksum, protocol};
+
+use super::flows::{Flows, SPLICED};
+use crate::flow::Ip4Flow;
+
+/// Rewrites the PORT commands of FTP clients (RFC 959) behind a rewriter, and prepares it for the data connections.
+///
+/// For a PORT command at the start of a packet that has a flow in CONTROL_REWRITER, a flow begins in DATA_REWRITER as if the
+/// data connection's first packet, from the command's address and port to the port below the server's, had arrived on
+/// DATA_REWRITER_INPUT. The command gets the address and port that this flow has been given, and where that makes it longer or
+/// shorter, CONTROL_REWRITER moves the connection's sequence numbers. The packet's own addresses stay: it must go on to
+/// CONTROL_REWRITER, which is an `IPRewriter` or `TCPRewriter`; DATA_REWRITER may be any rewriter, and the same.
+///
+/// A packet that can't grow is passed on as it was.
+/// ```click
+/// InfiniteSource(\<4500003b 00000000 40060000 0a000001 05000005 19bb0015 00000001 00000001 50181000 00000000
+///         504f5254 2031302c 302c302c 312c332c 390d0a>, LIMIT 2, STOP true)
+///     -> SetIPChecksum -> MarkIPHeader -> SetTCPChecksum
+///     -> FTPPortMapper(rw, rw, 0) -> rw :: TCPRewriter(pattern 1.0.0.1 9000-9999# - - 0 0)
+///     -> CheckIPHeader -> CheckTCPHeader -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 2
+/// c.byte_count = 119
+/// rw.table_size = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "FTPPortMapper",
+    group = "rewriting",
+    ports = "1/1",
+    processing = "a/a",
+    phase = "late",
+    see = "IPRewriter, TCPRewriter, IPRewriterPatterns"
+)]
+pub(crate) struct FTPPortMapperArgs {
+    /// The rewriter of the control connections.
+    #[arg(position)]
+    control_rewriter: ElementName,
+    /// The rewriter of the data connections.
+    #[arg(position)]
+    data_rewriter: ElementName,
+    /// Its input by whose specification data connections begin.
+    #[arg(position)]
+    data_rewriter_input: u16,
+}
+
+/// The element.
+pub(crate) struct FTPPortMapper {
+    args: FTPPortMapperArgs,
+    rewriters: Option<(Rc<Flows>, Rc<Flows>)>,
+}
+
+/// A PORT command.
+#[derive(Debug, PartialEq, Eq)]
+struct Port {
+    /// Where its argument is in the data.
+    argument: core::ops::Range<usize>,
+    address: u32,
+    port: u16,
+}
+
+/// Reads a PORT command that is complete and at the start of the data.
+fn command(data: &[u8]) -> Option<Port> {
+    let (word, rest) = data.split_first_chunk::<5>()?;
+    if !word.eq_ignore_ascii_case(b"PORT ") {
+        return None;
+    }
+    let start = word.len() + rest.iter().take_while(|byte| **byte == b' ').count();
+    let is_end = |byte: &u8| !byte.is_ascii_digit() && *byte != b',';
+    let length = data.get(start..)?.iter().position(is_end)?;
+    let argument = start..start + length;
+    if !matches!(data.get(argument.end), Some(b'\r' | b'\n')) {
+        return None;
+    }
+    let mut numbers = [0u8; 6];
+    let mut parts = data.get(argument.clone())?.split(|byte| *byte == b',');
+    for number in &mut numbers {
+        // A missing number is 0.
+        let digits = parts.next()?.iter().map(|digit| u32::from(digit - b'0'));
+        let value = digits.fold(0u32, |value, digit| value.saturating_mul(10).saturating_add(digit));
+        *number = u8::try_from(value).ok()?;
+    }
+    let [a, b, c, d, high, low] = numbers;
+    let (address, port) = (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([high, low]));
+    parts.next().is_none().then_some(Port { argument, address, port })
+}
+
+/// Replaces a part of a packet's data; `false`, with nothing done, if it can't grow.
+fn replace(packet: &mut Packet, place: core::ops::Range<usize>, text: &[u8]) -> bool {
+    let Some(tail) = packet.data().get(place.end..).map(<[u8]>::to_vec) else { return false };
+    let grows = text.len().saturating_sub(place.len());
+    if grows > 0 && packet.append(grows).is_none() {
+        return false;
+    }
+    packet.truncate(place.start + text.len() + tail.len());
+    let data = packet.data_mut();
+    if let Some(start) = data.get_mut(place.start..place.start + text.len()) {
+        start.copy_from_slice(text);
+    }
+    if let Some(end) = data.get_mut(place.start + text.len()..) {
+        end.copy_from_slice(&tail);
+    }
+    true
+}
+
+impl FTPPortMapper {
+    /// Rewrites a PORT command, if the packet has one.
+    fn rewrite(&self, cx: &Context, packet: &mut Packet) -> Option<()> {
+        let (control, data_flows) = self.rewriters.as_ref()?;
+        let header = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::TCP)?;
+        let segment = TcpView::new(packet.transport())?;
+        let from = usize::try_from(packet.transport_offset()?).ok()? + segment.header_length();
+        let data = packet.data().get(from..)?;
+        let port = command(data)?;
+        let key = Ip4Flow {
+            source: header.source().to_bits(),
+            destination: header.destination().to_bits(),
+            source_port: segment.source(),
+            destination_port: segment.destination(),
+        };
+        let behind = segment.sequence().wrapping_add(data.len() as u32);
+        let control_flow = control.look_up(SPLICED, key, false, None, cx)?;
+        let data_key = Ip4Flow {
+            source: port.address,
+            source_port: port.port,
+            destination_port: key.destination_port.wrapping_sub(1),
+            ..key
+        };
+        let input = usize::from(self.args.data_rewriter_input);
+        let data_flow = data_flows.look_up(SPLICED, data_key, false, Some(input), cx)?;
+        let [a, b, c, d] = Ipv4Addr::from_bits(data_flow.rewritten.source).octets();
+        let [high, low] = data_flow.rewritten.source_port.to_be_bytes();
+        let text = format!("{a},{b},{c},{d},{high},{low}");
+        let change = text.len() as i32 - port.argument.len() as i32;
+        let place = from + port.argument.start..from + port.argument.end;
+        if !replace(packet, place, text.as_bytes()) {
+            return None;
+        }
+        control.splice(control_flow, behind, change);
+        // What marks the control connection marks its data connections as well.
+        let annotation = control_flow.reply_annotation;
+        data_flows.change(data_flow, |mapping| mapping.reply_annotation = annotation);
+        set_lengths(packet)
+    }
+}
+
+/// Sets the IP length, and both checksums, of a packet whose data have changed.
+fn set_lengths(packet: &mut Packet) -> Option<()> {
+    let length = packet.network().len() as u16;
+    let mut header = Ip4ViewMut::new(packet.network_mut())?;
+    let sum = checksum::update(header.view().checksum(), header.view().total_length(), length);
+    header.set_total_length(length);
+    header.set_checksum(sum);
+    let transport = packet.transport().len() as u16;
+    let pseudo = Ip4View::new(packet.network())?.pseudo_header(transport);
+    TcpViewMut::new(packet.transport_mut())?.fill_checksum(pseudo);
+    Some(())
+}
+
+impl Filter for FTPPortMapper {
+    type Args = FTPPortMapperArgs;
+
+    fn new(args: FTPPortMapperArgs, setup: &mut Setup) -> Result<FTPPortMapper, SetupError> {
+        // A command can be the next packet after the one that begins its flow, further down.
+        setup.strict = true;
+        Ok(FTPPortMapper { args, rewriters: None })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let wrong = |keyword, what| SetupError::argument(keyword, format!("does not name {what}"));
+        let control = cx
+            .import::<Flows>(&self.args.control_rewriter.0)
+            .filter(|flows| flows.moves_sequence_numbers())
+            .ok_or_else(|| wrong("CONTROL_REWRITER", "a TCPRewriter"))?;
+        let data = cx
+            .import::<Flows>(&self.args.data_rewriter.0)
+            .ok_or_else(|| wrong("DATA_REWRITER", "an IP rewriter"))?;
+        if usize::from(self.args.data_rewriter_input) >= data.inputs.borrow().len() {
+            return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
+        }
+        let runtime = cx.runtime();
+        let place = runtime.find(cx.element(), &self.args.control_rewriter.0);
+        let downstream = runtime.neighbours(cx.element(), Some(0), true);
+        if !place.is_some_and(|place| downstream.contains(&place)) {
+            let name = &self.args.control_rewriter.0;
+            cx.say(&format!("{}: warning: control packet rewriter ‘{name}’ is not downstream", cx.name()));
+        }
+        self.rewriters = Some((control, data));
+        Ok(())
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        self.rewrite(cx, &mut packet);
+        Verdict::Pass(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands() {
+        let found =
+            |text: &str| command(text.as_bytes()).map(|port| (port.argument, port.address, port.port));
+        assert_eq!(found("PORT 1,0,0,2,3,9\r\n"), Some((5..16, 0x0100_0002, 777)));
+        assert_eq!(found("port   1,,0,2,3,9\nX"), Some((7..17, 0x0100_0002, 777)));
+        for wrong in [
+            "PORT 1,0,0,2,3,9",
+            "PORT 1,0,0,2,3\r\n",
+            "PORT 1,0,0,2,3,9,1\r\n",
+            "PORT 1,0,0,2,3,256\r\n",
+            "PORT 1,0,0,2,3,99999999999999\r\n",
+            "PORT 1,0,0,2,3,9 \r\n",
+            "PASV\r\n",
+            "PORT ",
+            "",
+        ] {
+            assert_eq!(found(wrong), None, "{wrong}");
+        }
+    }
+}

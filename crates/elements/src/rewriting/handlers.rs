@@ -1,0 +1,247 @@
+//! The handlers that all rewriters have.
+
+use element::HandlerKind;
+use element::prelude::*;
+
+use super::flows::{FIRST_MAP, Flows, Found, UDP_MAP, clock};
+use super::input::Input;
+use super::mapping::{Lifetimes, Mapping};
+use super::rewriter::{Kind, Rewriter};
+use super::translate::Shape;
+use crate::flow::{Ip4Flow, Pair};
+
+use core::fmt::Write;
+use core::net::Ipv4Addr;
+
+/// What flows of a table are printed as.
+fn describe(shape: Shape, key: Ip4Flow, to: Ip4Flow) -> String {
+    let ip = Ipv4Addr::from_bits;
+    match shape {
+        Shape::Address => format!("{} => {}", ip(key.source), ip(to.source)),
+        Shape::AddressPair => {
+            let [a, b, c, d] = [key.source, key.destination, to.source, to.destination].map(ip);
+            format!("({a}, {b}) => ({c}, {d})")
+        }
+        Shape::Ping => {
+            let [a, b, c, d] = [key.source, key.destination, to.source, to.destination].map(ip);
+            format!("({a}, {b}, {}) => ({c}, {d}, {})", key.source_port, to.source_port)
+        }
+        _ => format!("{key} => {to}"),
+    }
+}
+
+/// One direction of a flow, as a line of a table.
+fn line(shape: Shape, pair: &Pair<Ip4Flow, Mapping>, reply: bool, lifetimes: &Lifetimes, now: u64) -> String {
+    let Pair { forward, reply: back, flow } = pair;
+    let (key, to) = if reply { (*back, forward.reverse()) } else { (*forward, back.reverse()) };
+    let mut line = describe(shape, key, to);
+    match flow.splices.as_deref().map_or(0, |splices| splices.newest(reply)) {
+        0 => {}
+        shift => _ = write!(line, " seq {shift:+}"),
+    }
+    let deadline = match flow.guaranteed {
+        true => lifetimes.after_guarantee(flow.deadline, flow.progress),
+        false => flow.deadline,
+    };
+    let left = (deadline as i64 + 500 - now as i64).div_euclid(1_000);
+    let star = |here| if here { "*" } else { "" };
+    let [first, second] = flow.outputs;
+    _ = writeln!(line, " [{}{first} {}{second}] i{} exp{left}", star(!reply), star(reply), flow.input);
+    line
+}
+
+/// A table, a line for each direction of each flow.
+fn table(flows: &Flows, map: usize, cx: &Context) -> String {
+    let now = clock(cx);
+    let mut text = String::new();
+    flows.with_map(map, |pairs, lifetimes| {
+        for (_, pair) in pairs.iter() {
+            if pair.forward != pair.reply {
+                text.push_str(&line(flows.shape, pair, false, lifetimes, now));
+            }
+            text.push_str(&line(flows.shape, pair, true, lifetimes, now));
+        }
+    });
+    text
+}
+
+/// The first table.
+pub(crate) fn first_table<K: Kind>(
+    rewriter: &mut Rewriter<K>,
+    cx: &mut Context,
+    _: &str,
+) -> Result<String, HandlerError> {
+    Ok(table(&rewriter.flows, FIRST_MAP, cx))
+}
+
+/// The table of UDP flows.
+pub(crate) fn udp_table<K: Kind>(
+    rewriter: &mut Rewriter<K>,
+    cx: &mut Context,
+    _: &str,
+) -> Result<String, HandlerError> {
+    Ok(table(&rewriter.flows, UDP_MAP, cx))
+}
+
+/// What a TCP packet's addresses and ports become; nothing if it has no flow.
+pub(crate) fn look_up<K: Kind>(
+    rewriter: &mut Rewriter<K>,
+    cx: &mut Context,
+    value: &str,
+) -> Result<String, HandlerError> {
+    let words = element::text::words(value);
+    let [source, source_port, destination, destination_port] = words.as_slice() else {
+        return Err(HandlerError::new("expected SADDR SPORT DADDR DPORT"));
+    };
+    let address = |word: &str| cx.argument::<Ipv4Addr>(word).map(Ipv4Addr::to_bits);
+    let port = |word: &str| cx.argument::<element::arguments::TcpPort>(word).map(|port| port.0);
+    let key = Ip4Flow {
+        source: address(source)?,
+        destination: address(destination)?,
+        source_port: port(source_port)?,
+        destination_port: port(destination_port)?,
+    };
+    let found = rewriter.flows.look_up(super::flows::SPLICED, key, false, None, cx);
+    Ok(found.map_or_else(String::new, |Found { rewritten: to, .. }| {
+        let [source, destination] = [to.source, to.destination].map(Ipv4Addr::from_bits);
+        format!("{source} {} {destination} {}", to.source_port, to.destination_port)
+    }))
+}
+
+/// The inputs with the number of their flows; all, or one.
+pub(crate) fn patterns(flows: &Flows, only: Option<usize>) -> String {
+    let set = flows.set();
+    let set = set.borrow();
+    let mut text = String::new();
+    for (place, input) in flows.inputs.borrow().iter().enumerate() {
+        if only.is_some_and(|only| only != place) {
+            continue;
+        }
+        text.push_str(&input.describe());
+        let member = set.members.get(flows.member.get());
+        match member.and_then(|member| member.tallies.get(place)).map_or(0, |tally| tally.flows) {
+            0 => text.push('\n'),
+            count => _ = writeln!(text, " [{count}]"),
+        }
+    }
+    text
+}
+
+/// Sum over the inputs of (flows, failures).
+pub(crate) fn totals(flows: &Flows) -> (u32, u32) {
+    let set = flows.set();
+    let set = set.borrow();
+    let tallies = set.members.get(flows.member.get()).map_or(&[][..], |member| &member.tallies);
+    tallies
+        .iter()
+        .fold((0, 0), |(alive, failed), tally| (alive + tally.flows, failed.wrapping_add(tally.failures)))
+}
+
+/// The most flows.
+pub(crate) fn capacity(flows: &Flows) -> String {
+    flows.set().borrow().capacity.to_string()
+}
+
+/// Flows of all that share the capacity.
+pub(crate) fn size(flows: &Flows) -> String {
+    flows.set().borrow().len().to_string()
+}
+
+/// Sets the most flows.
+pub(crate) fn set_capacity<K: Kind>(
+    rewriter: &mut Rewriter<K>,
+    cx: &mut Context,
+    value: &str,
+) -> Result<(), HandlerError> {
+    let set = rewriter.flows.set();
+    set.borrow_mut().capacity = cx.argument(value)?;
+    let is_done = set.borrow_mut().shrink(clock(cx));
+    if !is_done {
+        cx.set_timer_after(0, Timestamp::ZERO);
+    }
+    Ok(())
+}
+
+/// Takes out all flows of all that share the capacity.
+pub(crate) fn clear<K: Kind>(
+    rewriter: &mut Rewriter<K>,
+    _: &mut Context,
+    _: &str,
+) -> Result<(), HandlerError> {
+    rewriter.flows.set().borrow_mut().clear();
+    Ok(())
+}
+
+/// The handlers `pattern0` and so on, one for each input.
+pub(crate) fn pattern(
+    flows: &Flows,
+    cx: &mut Context,
+    name: &str,
+    call: HandlerKind,
+    value: &str,
+) -> Option<Result<String, HandlerError>> {
+    let place: usize = name.strip_prefix("pattern")?.parse().ok()?;
+    if place >= flows.inputs.borrow().len() || name != format!("pattern{place}") {
+        return None;
+    }
+    if call != HandlerKind::Write {
+        return Some(Ok(patterns(flows, Some(place))));
+    }
+    Some(replace(flows, place, cx, value).map(|()| String::new()))
+}
+
+/// Gives an input a new specification, and takes out the flows that began there.
+fn replace(flows: &Flows, place: usize, cx: &Context, value: &str) -> Result<(), HandlerError> {
+    let problem = |text: String| HandlerError::new(format!("input spec {place}: {text}"));
+    let name = cx.name();
+    let setup = Setup::new(&name, (cx.inputs(), flows.outputs), cx.names(), cx.environment());
+    let mut input = Input::parse(value, flows.outputs, &setup).map_err(problem)?;
+    input.connect(cx).map_err(|problems| problem(problems.join("; ")))?;
+    let set = flows.set();
+    if let Some(member) = set.borrow_mut().members.get_mut(flows.member.get()) {
+        member.clear_input(place as u16);
+    }
+    if let Some(old) = flows.inputs.borrow_mut().get_mut(place) {
+        *old = input;
+    }
+    Ok(())
+}
+
+/// The handlers of a rewriter: its own, then those of all.
+macro_rules! handlers {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
+            Handler::read("table_size", "Flows that began here and are alive.", |rewriter| {
+                $crate::rewriting::handlers::totals(&rewriter.flows).0.to_string()
+            }),
+            Handler::read("nmappings", "An older name of `table_size`.", |rewriter| {
+                $crate::rewriting::handlers::totals(&rewriter.flows).0.to_string()
+            }),
+            Handler::read("mapping_failures", "Flows that could not be made.", |rewriter| {
+                $crate::rewriting::handlers::totals(&rewriter.flows).1.to_string()
+            }),
+            Handler::read("patterns", "What each input does, and its flows in brackets.", |rewriter| {
+                $crate::rewriting::handlers::patterns(&rewriter.flows, None)
+            }),
+            Handler::read("size", "Flows of all rewriters that share the capacity.", |rewriter| {
+                $crate::rewriting::handlers::size(&rewriter.flows)
+            }),
+            Handler::read("capacity", "The most flows.", |rewriter| {
+                $crate::rewriting::handlers::capacity(&rewriter.flows)
+            }),
+            Handler::write(
+                "capacity",
+                "Sets the most flows.",
+                $crate::rewriting::handlers::set_capacity,
+            ),
+            Handler::write(
+                "clear",
+                "Forgets all flows of all rewriters that share the capacity.",
+                $crate::rewriting::handlers::clear,
+            ),
+        ]
+    };
+}
+
+pub(crate) use handlers;

@@ -1,0 +1,88 @@
+//! What a rewriter does with packets of unknown flows, by input.
+
+use element::prelude::*;
+use element::text;
+
+use super::mapper::Mapper;
+use super::pattern::{Target, parse_ports};
+
+/// What becomes of the packets of unknown flows that arrive on an input.
+pub(crate) struct Input {
+    /// The specification as it was written.
+    pub(crate) text: String,
+    /// Its kind.
+    pub(crate) kind: InputKind,
+}
+
+/// The kinds of specifications.
+pub(crate) enum InputKind {
+    /// `drop`.
+    Drop,
+    /// `pass OUTPUT`: they go there unchanged and make no flow.
+    Pass(u16),
+    /// `keep FOUTPUT ROUTPUT`: they make flows that change nothing.
+    Keep([u16; 2]),
+    /// `pattern ... FOUTPUT ROUTPUT`.
+    Pattern(Target),
+    /// `ELEMENT`: a mapper chooses the pattern. It is found when all elements exist.
+    Mapper(String, Option<Rc<Mapper>>),
+}
+
+impl Input {
+    /// Reads the specification of an input of an element with so many outputs.
+    pub(crate) fn parse(line: &str, outputs: usize, setup: &Setup) -> Result<Input, String> {
+        let words = text::words(line);
+        let (word, rest) = words.split_first().ok_or("empty argument")?;
+        let exists = |ports: [u16; 2]| match ports.iter().all(|port| usize::from(*port) < outputs) {
+            true => Ok(ports),
+            false => Err("output port out of range"),
+        };
+        let kind = match word.as_str() {
+            "pass" | "passthrough" | "nochange" => {
+                let port = match rest {
+                    [] => Some(0),
+                    [port] => i32::from_argument(port, setup).ok(),
+                    _ => None,
+                };
+                let port = port.ok_or("syntax error, expected ‘nochange [OUTPUT]’")?;
+                let port = u16::try_from(port).ok().filter(|port| usize::from(*port) < outputs);
+                InputKind::Pass(port.ok_or("output port out of range")?)
+            }
+            "keep" => InputKind::Keep(exists(parse_ports(rest, setup)?)?),
+            "drop" | "discard" if rest.is_empty() => InputKind::Drop,
+            "drop" | "discard" => return Err(format!("syntax error, expected ‘{word}’")),
+            "pattern" | "xpattern" => {
+                let target = Target::parse(rest, setup)?;
+                exists(target.outputs)?;
+                InputKind::Pattern(target)
+            }
+            name if rest.is_empty() && text::is_identifier(name) => InputKind::Mapper(name.into(), None),
+            _ => return Err("unknown specification".into()),
+        };
+        Ok(Input { text: words.join(" "), kind })
+    }
+
+    /// Finds the mapper, if it names one.
+    pub(crate) fn connect(&mut self, cx: &Context) -> Result<(), Vec<String>> {
+        let InputKind::Mapper(name, mapper) = &mut self.kind else { return Ok(()) };
+        if cx.runtime().find(cx.element(), name).is_none() {
+            return Err(vec!["unknown specification".into()]);
+        }
+        let found =
+            cx.import::<Mapper>(name).ok_or_else(|| vec!["element is not an IPMapper".to_string()])?;
+        let problems: Vec<String> = found.check(cx.outputs()).collect();
+        *mapper = Some(found);
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// As the `patterns` handler prints it.
+    pub(crate) fn describe(&self) -> String {
+        match &self.kind {
+            InputKind::Drop => "<drop>".into(),
+            InputKind::Pass(_) => "<nochange>".into(),
+            InputKind::Keep(_) => "<keep>".into(),
+            InputKind::Pattern(target) => target.pattern.to_string(),
+            InputKind::Mapper(..) => "<mapper>".into(),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `IPRewriterPatterns`: names patterns that rewriters share.
+
+use element::arguments::Raw;
+use element::prelude::*;
+use element::{NameKind, text};
+
+use super::pattern::Pattern;
+
+/// Names patterns for `IPRewriter` and its like: each argument is `NAME SADDR SPORT DADDR DPORT`.
+///
+/// Those who use a pattern by its name share it: a sequential choice of one goes on where that of another ended. A name that is
+/// defined already is an error.
+/// ```click
+/// IPRewriterPatterns(nat 1.0.0.1 2000-3000# - -);
+/// rw :: IPRewriter(pattern nat 0 0, pattern nat 0 0);
+/// InfiniteSource(LENGTH 20, LIMIT 2) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53) -> [0]rw;
+/// InfiniteSource(LENGTH 20, LIMIT 2, STOP true) -> UDPIPEncap(10.0.0.2, 1000, 5.0.0.5, 53) -> [1]rw;
+/// rw -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// rw.patterns = 1.0.0.1 2000-3000 - - [1]\n1.0.0.1 2000-3000 - - [1]
+/// ```
+#[derive(Args)]
+#[element(
+    name = "IPRewriterPatterns",
+    group = "rewriting",
+    ports = "0/0",
+    phase = "information",
+    see = "IPRewriter"
+)]
+pub(crate) struct IPRewriterPatternsArgs {
+    /// Names, each with its pattern.
+    #[arg(rest)]
+    patterns: Vec<Raw>,
+}
+
+/// The element.
+pub(crate) struct IPRewriterPatterns;
+
+impl Element for IPRewriterPatterns {
+    type Args = IPRewriterPatternsArgs;
+
+    fn new(args: IPRewriterPatternsArgs, setup: &mut Setup) -> Result<IPRewriterPatterns, SetupError> {
+        let mut problems = SetupError::default();
+        for Raw(argument) in &args.patterns {
+            let words = text::words(argument);
+            let Some((name, words)) = words.split_first() else { continue };
+            let (names, scope) = (setup.names(), setup.scope());
+            if names.shared::<Pattern>(NameKind::Pattern, scope, name).is_some() {
+                problems.merge(SetupError::new(format!("pattern ‘{name}’ already defined")));
+                continue;
+            }
+            match Pattern::parse(words, setup) {
+                Ok(pattern) => names.share(NameKind::Pattern, scope, name, pattern),
+                Err(text) => problems.merge(SetupError::new(text)),
+            }
+        }
+        problems.into_result()?;
+        Ok(IPRewriterPatterns)
+    }
+}

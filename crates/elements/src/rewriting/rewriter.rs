@@ -1,0 +1,325 @@
+//! The element that all rewriters are: they differ in their arguments, and in what they tell flows by.
+
+use core::marker::PhantomData;
+
+use element::arguments::{Annotation, Raw};
+use element::prelude::*;
+
+use super::flows::{Flows, Outcome, clock};
+use super::flowset::FlowSet;
+use super::input::Input;
+use super::mapping::Lifetimes;
+use super::translate::{Annotations, Key, Shape, Way, translate};
+use crate::flow::{Ip4Flow, Seed, Side};
+
+/// What makes a rewriter out of [`Rewriter`].
+pub(crate) trait Kind: Sized + 'static {
+    /// Its arguments.
+    type Args: Args;
+    /// Its handlers.
+    const HANDLERS: &'static [Handler<Rewriter<Self>>];
+    /// What it tells flows by.
+    const SHAPE: Shape;
+
+    /// Its settings, of its arguments.
+    fn settings(args: Self::Args) -> Settings;
+}
+
+/// What the arguments of a rewriter say.
+pub(crate) struct Settings {
+    /// What becomes of packets of unknown flows, by input.
+    pub(crate) inputs: Vec<Raw>,
+    /// How long flows live, by table.
+    pub(crate) lifetimes: Vec<Lifetimes>,
+    /// The most flows, or the name of the rewriter that says so.
+    pub(crate) capacity: Option<String>,
+    /// Time between searches for dead flows; 0 for none.
+    pub(crate) interval: Timestamp,
+    /// Annotations to set.
+    pub(crate) annotations: Annotations,
+}
+
+/// The annotations to set, of the arguments that say so.
+pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> Annotations {
+    Annotations { destination, reply: reply.map(|Annotation(place)| place) }
+}
+
+/// A span of whole seconds, as Click reads it, in milliseconds.
+pub(crate) fn seconds(span: Timestamp) -> u64 {
+    u64::try_from((span + Timestamp::from_millis(500)).seconds()).unwrap_or(0).saturating_mul(1_000)
+}
+
+/// An element that rewrites the packets of flows.
+pub(crate) struct Rewriter<K: 'static> {
+    pub(crate) flows: Rc<Flows>,
+    capacity: Option<String>,
+    interval: Timestamp,
+    keys: Vec<Option<Key>>,
+    lanes: [Lane; 2],
+    kind: PhantomData<K>,
+}
+
+/// The keys of a batch that belong to one table.
+#[derive(Default)]
+struct Lane {
+    keys: Vec<Ip4Flow>,
+    sides: Vec<Option<Side>>,
+    /// The next one to be used.
+    next: usize,
+}
+
+/// The reason for drops of packets that belong to no flow and can't begin one.
+const NOT_REWRITABLE: &str = "not_rewritable";
+
+/// Packets ahead whose bytes are asked for.
+const AHEAD: usize = 8;
+
+impl<K: Kind> Rewriter<K> {
+    /// Looks the flows of a batch up, all together.
+    fn look_up(&mut self, set: &FlowSet, batch: &Batch) {
+        self.keys.clear();
+        for lane in &mut self.lanes {
+            lane.keys.clear();
+            lane.next = 0;
+        }
+        let packets = batch.as_slice();
+        packets.iter().take(AHEAD).for_each(Packet::prefetch_data);
+        for (place, packet) in packets.iter().enumerate() {
+            if let Some(later) = packets.get(place + AHEAD) {
+                later.prefetch_data();
+            }
+            let key = K::SHAPE.key(packet);
+            if let Some(key) = key
+                && let Some(lane) = self.lanes.get_mut(usize::from(key.map))
+            {
+                lane.keys.push(key.flow);
+            }
+            self.keys.push(key);
+        }
+        let Some(member) = set.members.get(self.flows.member.get()) else { return };
+        for (lane, map) in self.lanes.iter_mut().zip(&member.maps) {
+            lane.sides.resize(lane.keys.len().max(lane.sides.len()), None);
+            map.pairs.find_batch(&lane.keys, &mut lane.sides);
+        }
+    }
+
+    /// What becomes of a packet that belongs to no flow and can't begin one.
+    fn other(&self, port: usize) -> Result<u16, &'static str> {
+        use super::input::InputKind;
+        match self.flows.inputs.borrow().get(port).map(|input| &input.kind) {
+            Some(InputKind::Pass(output)) => Ok(*output),
+            _ => Err(NOT_REWRITABLE),
+        }
+    }
+
+    /// Rewrites a packet; its output, or why it is dropped. `stale` says that flows came or went since the batch was
+    /// looked up.
+    #[inline(always)]
+    fn rewrite(
+        &mut self,
+        cx: &Context,
+        set: &mut FlowSet,
+        (port, key): (usize, Option<Key>),
+        packet: &mut Packet,
+        now: u64,
+        stale: &mut bool,
+    ) -> Result<u16, &'static str> {
+        let Some(key) = key else { return self.other(port) };
+        let map = usize::from(key.map);
+        let Some(lane) = self.lanes.get_mut(map) else { return Err(NOT_REWRITABLE) };
+        let known = lane.sides.get(lane.next).copied().flatten();
+        lane.next += 1;
+        let member = self.flows.member.get();
+        let Some(table) = set.members.get_mut(member).and_then(|member| member.maps.get_mut(map)) else {
+            return Err(NOT_REWRITABLE);
+        };
+        let mut side = if *stale { table.pairs.find(key.flow) } else { known };
+        if side.is_none() {
+            side = K::SHAPE.reply_key(packet).and_then(|reply| table.pairs.find(reply));
+        }
+        let side = match side {
+            Some(side) => side,
+            None if !key.begins => return self.other(port),
+            None => {
+                *stale = true;
+                match self.flows.create(set, (map, key.protocol), key.flow, port, cx) {
+                    Outcome::Flow(flow) => self.begin(set, map, flow, packet),
+                    Outcome::Pass(output) => return Ok(output),
+                    Outcome::Drop(reason) => return Err(reason),
+                }
+            }
+        };
+        let Some(table) = set.members.get_mut(member).and_then(|member| member.maps.get_mut(map)) else {
+            return Err(NOT_REWRITABLE);
+        };
+        let Some((forward, reply, mapping)) = table.pairs.parts_mut(side.flow) else {
+            return Err(NOT_REWRITABLE);
+        };
+        let (to, output) = match side.reply {
+            false => (reply.reverse(), mapping.outputs[0]),
+            true => (forward.reverse(), mapping.outputs[1]),
+        };
+        translate(K::SHAPE, packet, Way { to, reply: side.reply, mapping }, self.flows.annotations);
+        table.renew(side.flow, now);
+        Ok(output)
+    }
+
+    /// Notes what the first packet of a flow says.
+    #[cold]
+    fn begin(&self, set: &mut FlowSet, map: usize, flow: u32, packet: &Packet) -> Side {
+        if let Some(place) = self.flows.annotations.reply
+            && let Some(member) = set.members.get_mut(self.flows.member.get())
+            && let Some(mapping) = member.maps.get_mut(map).and_then(|map| map.pairs.get_mut(flow))
+        {
+            mapping.reply_annotation = packet.annotation_u8(place);
+        }
+        Side { flow, reply: false }
+    }
+
+    fn connect(&self, cx: &Context) -> Result<(), SetupError> {
+        let mut problems = SetupError::default();
+        for (place, input) in self.flows.inputs.borrow_mut().iter_mut().enumerate() {
+            for problem in input.connect(cx).err().unwrap_or_default() {
+                problems.merge(SetupError::argument(format!("input spec {place}"), problem));
+            }
+        }
+        problems.into_result()
+    }
+
+    fn share_capacity(&self, cx: &Context) -> Result<(), SetupError> {
+        let Some(capacity) = &self.capacity else { return Ok(()) };
+        if let Ok(number) = cx.argument(capacity) {
+            self.flows.set().borrow_mut().capacity = number;
+            return Ok(());
+        }
+        let other = cx.import::<Flows>(capacity).ok_or_else(|| SetupError::new("bad MAPPING_CAPACITY"))?;
+        self.flows.join(&other);
+        Ok(())
+    }
+
+    fn reap(&self, cx: &Context) {
+        let is_done = self.flows.set().borrow_mut().shrink(clock(cx));
+        if !is_done {
+            cx.set_timer_after(0, Timestamp::ZERO);
+        } else if self.interval > Timestamp::ZERO {
+            cx.set_timer_after(0, self.interval);
+        }
+    }
+}
+
+impl<K: Kind> Element for Rewriter<K> {
+    type Args = K::Args;
+    const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
+
+    fn new(args: K::Args, setup: &mut Setup) -> Result<Self, SetupError> {
+        let settings = K::settings(args);
+        if settings.inputs.len() != setup.inputs() {
+            return Err(SetupError::new(format!("need {} arguments, one per input port", setup.inputs())));
+        }
+        let mut problems = SetupError::default();
+        let mut inputs = Vec::new();
+        for (place, Raw(line)) in settings.inputs.iter().enumerate() {
+            match Input::parse(line, setup.outputs(), setup) {
+                Ok(input) => inputs.push(input),
+                Err(text) => problems.merge(SetupError::argument(format!("input spec {place}"), text)),
+            }
+        }
+        problems.into_result()?;
+        let flows = Flows::new(K::SHAPE, settings.annotations, inputs, setup.outputs(), &settings.lifetimes);
+        Ok(Rewriter {
+            flows: Rc::new(flows),
+            capacity: settings.capacity,
+            interval: settings.interval,
+            keys: Vec::new(),
+            lanes: Default::default(),
+            kind: PhantomData,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.connect(cx)?;
+        self.share_capacity(cx)?;
+        let word = || u64::from(cx.random()) << 32 | u64::from(cx.random());
+        if let Some(member) = self.flows.set().borrow_mut().members.get_mut(self.flows.member.get()) {
+            member.maps.iter_mut().for_each(|map| map.seed(Seed::new(word(), word())));
+        }
+        if self.interval > Timestamp::ZERO {
+            cx.set_timer_after(0, self.interval);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        let set = self.flows.set();
+        let mut set = set.borrow_mut();
+        self.look_up(&set, &batch);
+        let now = clock(cx);
+        let mut stale = false;
+        let mut place = None;
+        let mut first = None;
+        let mut count = 0;
+        batch.filter_map(|mut packet| {
+            let key = self.keys.get(count).copied().flatten();
+            count += 1;
+            match self.rewrite(cx, &mut set, (port, key), &mut packet, now, &mut stale) {
+                Ok(output) => {
+                    let output = usize::from(output);
+                    // In place, as long as they go where the first went and nothing must come between them.
+                    if *first.get_or_insert(output) == output && !cx.is_touched(output) {
+                        place.get_or_insert(cx.place());
+                        return Some(packet);
+                    }
+                    cx.send(output, packet);
+                }
+                Err(reason) => cx.drop(packet, reason),
+            }
+            None
+        });
+        cx.emit_at(place.unwrap_or(0), first.unwrap_or(0), batch);
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        self.reap(cx);
+    }
+
+    /// Takes over the flows that began on inputs whose specifications have not changed.
+    fn inherit(&mut self, old: &mut Self, cx: &mut Context) {
+        let texts = |flows: &Flows| -> Vec<String> {
+            flows.inputs.borrow().iter().map(|input| input.text.clone()).collect()
+        };
+        let (new_texts, old_texts) = (texts(&self.flows), texts(&old.flows));
+        let old_set = old.flows.set();
+        for (input, text) in old_texts.iter().enumerate() {
+            if new_texts.get(input) != Some(text)
+                && let Some(member) = old_set.borrow_mut().members.get_mut(old.flows.member.get())
+            {
+                member.clear_input(input as u16);
+            }
+        }
+        let taken = old_set.borrow_mut().members.get_mut(old.flows.member.get()).map(core::mem::take);
+        let (set, Some(taken)) = (self.flows.set(), taken) else { return };
+        let mut set = set.borrow_mut();
+        if let Some(member) = set.members.get_mut(self.flows.member.get()) {
+            let new = core::mem::replace(member, taken);
+            member.tallies.resize(new.tallies.len(), Default::default());
+            for (map, new) in member.maps.iter_mut().zip(new.maps) {
+                map.lifetimes = new.lifetimes;
+            }
+        }
+        set.shrink(clock(cx));
+    }
+
+    fn other_handler(
+        &mut self,
+        cx: &mut Context,
+        name: &str,
+        call: element::HandlerKind,
+        value: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        super::handlers::pattern(&self.flows, cx, name, call, value)
+    }
+
+    fn export(&self) -> Option<Rc<dyn core::any::Any>> {
+        Some(self.flows.clone())
+    }
+}

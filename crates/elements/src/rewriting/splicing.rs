@@ -1,0 +1,64 @@
+//! Moves the sequence numbers in a TCP header (RFC 9293), and those in its selective acknowledgements (RFC 2018).
+
+use packet::TcpViewMut;
+use packet::checksum;
+use packet::view::tcp::option;
+
+use super::splice::Splices;
+
+/// The header of a segment with a timestamp and no other option, and that option's first bytes.
+const ONLY_TIMESTAMP: (usize, [u8; 4]) = (32, [1, 1, 8, 10]);
+
+/// Moves the numbers of a segment of direction `reply`. The options are all there.
+pub(crate) fn move_numbers(transport: &mut [u8], splices: &mut Splices, reply: bool) {
+    let Some(mut header) = TcpViewMut::new(transport) else { return };
+    let sequence = header.view().sequence();
+    splices.see(reply, sequence);
+    if splices.moves(reply) {
+        let moved = splices.sequence(reply, sequence);
+        header.set_sequence(moved);
+        header.set_checksum(checksum::update_long(header.view().checksum(), sequence, moved));
+    }
+    if splices.moves(!reply) {
+        let number = header.view().acknowledgement();
+        let moved = splices.acknowledgement(reply, number);
+        header.set_acknowledgement(moved);
+        header.set_checksum(checksum::update_long(header.view().checksum(), number, moved));
+        let (length, start) = (header.view().header_length(), header.view().options().first_chunk().copied());
+        if length > 32 || (length == ONLY_TIMESTAMP.0 && start != Some(ONLY_TIMESTAMP.1)) {
+            move_selective(&mut header, splices, reply);
+        }
+    }
+}
+
+/// Moves the edges of the blocks of selective acknowledgements.
+fn move_selective(header: &mut TcpViewMut, splices: &Splices, reply: bool) {
+    let before = checksum::internet(header.view().options());
+    let mut options = header.options_mut();
+    while let [kind, rest @ ..] = options {
+        if *kind == option::END {
+            break;
+        }
+        if *kind == option::NOP {
+            options = rest;
+            continue;
+        }
+        let is_selective = *kind == option::SACK;
+        let Some(&mut length) = rest.first_mut() else { break };
+        let length = usize::from(length);
+        if length < 2 || rest.len() + 1 < length || (is_selective && length % 8 != 2) {
+            break;
+        }
+        let (body, next) = rest.split_at_mut(length - 1);
+        if is_selective {
+            for edge in body.get_mut(1..).unwrap_or_default().chunks_exact_mut(4) {
+                let Some(bytes) = edge.first_chunk_mut::<4>() else { continue };
+                *bytes = splices.acknowledgement(reply, u32::from_be_bytes(*bytes)).to_be_bytes();
+            }
+        }
+        options = next;
+    }
+    // The options begin at an even place, so their own sum changes as the whole one does.
+    let after = checksum::internet(header.view().options());
+    header.set_checksum(checksum::update(header.view().checksum(), !before, !after));
+}

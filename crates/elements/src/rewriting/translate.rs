@@ -1,0 +1,258 @@
+//! Which flow a packet belongs to, and its translation.
+
+use core::net::Ipv4Addr;
+
+use packet::view::{icmp4, tcp as tcp_header};
+use packet::{Packet, checksum, protocol};
+
+use super::mapping::{Mapping, tcp, udp};
+use crate::flow::Ip4Flow;
+
+/// What a rewriter tells flows by, and what of a packet it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Addresses and ports of TCP and of UDP, in tables of their own.
+    Both,
+    /// Addresses and ports of TCP.
+    Tcp,
+    /// Addresses and ports of TCP, UDP or DCCP, in one table.
+    Udp,
+    /// The source address, or in a reply the destination address.
+    Address,
+    /// Both addresses.
+    AddressPair,
+    /// Addresses and identifier of ICMP echo messages.
+    Ping,
+}
+
+/// Which annotations a rewriter sets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Annotations {
+    /// Whether the destination annotation becomes the new destination.
+    pub(crate) destination: bool,
+    /// The place that, in replies, gets the value that it had in the flow's first packet.
+    pub(crate) reply: Option<usize>,
+}
+
+/// The flow that a packet belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// The key.
+    pub(crate) flow: Ip4Flow,
+    /// The table.
+    pub(crate) map: u8,
+    /// The protocol.
+    pub(crate) protocol: u8,
+    /// Whether a flow may begin with it.
+    pub(crate) begins: bool,
+}
+
+/// Bytes of a TCP header up to and with the checksum.
+const TCP_CHECKSUM_END: usize = 18;
+
+impl Shape {
+    /// The table for flows of a protocol; `None` if it has none.
+    pub(crate) fn map(self, number: u8) -> Option<usize> {
+        match (self, number) {
+            (Shape::Both | Shape::Tcp, protocol::TCP) => Some(0),
+            (Shape::Both, protocol::UDP) => Some(1),
+            (Shape::Udp, protocol::TCP | protocol::UDP | protocol::DCCP) => Some(0),
+            (Shape::Ping, protocol::ICMP) => Some(0),
+            (Shape::Address | Shape::AddressPair, _) => Some(0),
+            _ => None,
+        }
+    }
+
+    /// The key of a packet; `None` if it can't belong to a flow.
+    #[inline(always)]
+    pub(crate) fn key(self, packet: &Packet) -> Option<Key> {
+        let network = packet.network();
+        let header: &[u8; 20] = network.first_chunk()?;
+        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+        let source = u32::from_be_bytes([s0, s1, s2, s3]);
+        let destination = u32::from_be_bytes([d0, d1, d2, d3]);
+        let number = header[9];
+        let addresses = Ip4Flow { source, destination, ..Ip4Flow::default() };
+        let key = Key { flow: addresses, map: 0, protocol: number, begins: true };
+        match self {
+            Shape::Address => Some(Key { flow: Ip4Flow { destination: 0, ..addresses }, protocol: 0, ..key }),
+            Shape::AddressPair => Some(Key { protocol: 0, ..key }),
+            Shape::Both | Shape::Tcp | Shape::Udp => {
+                let map = self.map(number)? as u8;
+                let transport: &[u8; 8] = first_fragment(packet, header)?.first_chunk()?;
+                let [sh, sl, dh, dl, ..] = *transport;
+                let source_port = u16::from_be_bytes([sh, sl]);
+                let destination_port = u16::from_be_bytes([dh, dl]);
+                Some(Key { flow: Ip4Flow { source_port, destination_port, ..addresses }, map, ..key })
+            }
+            Shape::Ping => {
+                self.map(number)?;
+                let [kind, _, _, _, high, low, ..] = *first_fragment(packet, header)? else { return None };
+                let begins = kind == icmp4::kind::ECHO;
+                if !begins && kind != icmp4::kind::ECHO_REPLY {
+                    return None;
+                }
+                let flow = ping(addresses, u16::from_be_bytes([high, low]), begins);
+                Some(Key { flow, begins, ..key })
+            }
+        }
+    }
+
+    /// The key of a packet as the reply of a flow, where that is another one.
+    #[inline(always)]
+    pub(crate) fn reply_key(self, packet: &Packet) -> Option<Ip4Flow> {
+        if self != Shape::Address {
+            return None;
+        }
+        let destination = packet.network().get(16..20)?.first_chunk()?;
+        Some(Ip4Flow { destination: u32::from_be_bytes(*destination), ..Ip4Flow::default() })
+    }
+}
+
+/// The key of an echo message: requests and replies differ in which port is one more than the identifier.
+pub(crate) fn ping(addresses: Ip4Flow, identifier: u16, request: bool) -> Ip4Flow {
+    let next = identifier.wrapping_add(1);
+    let (source_port, destination_port) = if request { (identifier, next) } else { (next, identifier) };
+    Ip4Flow { source_port, destination_port, ..addresses }
+}
+
+/// The bytes behind the network header, if the transport header begins there.
+#[inline(always)]
+fn first_fragment<'p>(packet: &'p Packet, header: &[u8; 20]) -> Option<&'p [u8]> {
+    let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
+    is_first.then(|| packet.transport())
+}
+
+/// A flow's direction in which a packet goes, and what to make of it.
+pub(crate) struct Way<'f> {
+    /// The addresses and ports that the packet gets.
+    pub(crate) to: Ip4Flow,
+    /// Whether it is a reply.
+    pub(crate) reply: bool,
+    /// The flow, whose progress it makes.
+    pub(crate) mapping: &'f mut Mapping,
+}
+
+/// Translates a packet of a flow.
+#[inline(always)]
+pub(crate) fn translate(shape: Shape, packet: &mut Packet, way: Way, annotations: Annotations) {
+    let Way { to, reply, mapping } = way;
+    let set_destination = annotations.destination && (shape != Shape::Address || reply);
+    if set_destination {
+        packet.set_destination_ip(Ipv4Addr::from_bits(to.destination));
+    }
+    if reply && let Some(place) = annotations.reply {
+        packet.set_annotation_u8(place, mapping.reply_annotation);
+    }
+    let behind = packet.network_header_length();
+    let has_transport = packet.has_transport();
+    let network = packet.network_mut();
+    let Some(header) = network.first_chunk_mut::<20>() else { return };
+    let number = header[9];
+    let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
+    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    let header_length = usize::from(header[0] & 0xf) * 4;
+    if shape != Shape::Address || !reply {
+        header[12..16].copy_from_slice(&to.source.to_be_bytes());
+    }
+    if shape != Shape::Address || reply {
+        header[16..20].copy_from_slice(&to.destination.to_be_bytes());
+    }
+    let (addresses, change) = match reply {
+        false => (mapping.addresses, mapping.transport),
+        true => (mapping.addresses.reverse(), mapping.transport.reverse()),
+    };
+    let sum = addresses.apply(u16::from_be_bytes([header[10], header[11]]));
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    if !is_first || !has_transport {
+        return;
+    }
+    let Some(transport) = network.get_mut(behind..) else { return };
+    match shape {
+        Shape::Both | Shape::Tcp if number == protocol::TCP => {
+            if transport.len() >= TCP_CHECKSUM_END {
+                set_ports(transport, to);
+                update(transport, 16, change);
+                follow(transport, mapping, reply, header_length, total);
+            }
+        }
+        Shape::Both | Shape::Tcp | Shape::Udp => {
+            set_ports(transport, to);
+            match number {
+                protocol::TCP if transport.len() >= TCP_CHECKSUM_END => update(transport, 16, change),
+                protocol::UDP => update_optional(transport, change),
+                _ => {}
+            }
+            if reply {
+                mapping.progress |= udp::REPLY;
+            }
+            if mapping.progress < udp::ENOUGH {
+                mapping.progress += 2;
+            }
+        }
+        Shape::Address | Shape::AddressPair => match number {
+            protocol::TCP if transport.len() >= TCP_CHECKSUM_END => update(transport, 16, change),
+            protocol::UDP if transport.len() >= 8 => update_optional(transport, change),
+            _ => {}
+        },
+        Shape::Ping => {
+            let identifier = if reply { to.destination_port } else { to.source_port };
+            if let Some(place) = transport.get_mut(4..6) {
+                place.copy_from_slice(&identifier.to_be_bytes());
+            }
+            update(transport, 2, change);
+            if let Some(&[high, low]) = transport.get(2..4) {
+                let sum = checksum::nonzero_data(u16::from_be_bytes([high, low]), transport);
+                transport[2..4].copy_from_slice(&sum.to_be_bytes());
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn set_ports(transport: &mut [u8], to: Ip4Flow) {
+    if let Some(ports) = transport.first_chunk_mut::<4>() {
+        *ports = (u32::from(to.source_port) << 16 | u32::from(to.destination_port)).to_be_bytes();
+    }
+}
+
+/// Applies a change to the checksum at `place`.
+#[inline(always)]
+fn update(transport: &mut [u8], place: usize, change: checksum::Delta) {
+    if let Some(bytes) = transport.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+        *bytes = change.apply(u16::from_be_bytes(*bytes)).to_be_bytes();
+    }
+}
+
+/// Applies a change to the checksum of UDP, if there is one.
+#[inline(always)]
+fn update_optional(transport: &mut [u8], change: checksum::Delta) {
+    if transport.get(6..8).is_some_and(|sum| sum != [0, 0]) {
+        update(transport, 6, change);
+    }
+}
+
+/// Sees how far a TCP flow has come, and moves sequence numbers.
+#[inline(always)]
+fn follow(transport: &mut [u8], mapping: &mut Mapping, reply: bool, header_length: usize, total: usize) {
+    use tcp_header::flag::{FIN, RST, SYN};
+    let Some(&[offset, flags]) = transport.get(12..14) else { return };
+    let length = usize::from(offset >> 4) * 4;
+    let has_data = header_length + length < total;
+    let direction = u8::from(reply);
+    if flags & RST != 0 {
+        mapping.progress |= tcp::BOTH_DONE;
+    } else if flags & FIN != 0 {
+        mapping.progress |= tcp::DONE << direction;
+    } else if flags & SYN != 0 || has_data {
+        mapping.progress &= !(tcp::DONE << direction);
+    }
+    if has_data {
+        mapping.progress |= tcp::DATA << direction;
+    }
+    if let Some(splices) = mapping.splices.as_deref_mut()
+        && transport.len() >= length
+    {
+        super::splicing::move_numbers(transport, splices, reply);
+    }
+}
