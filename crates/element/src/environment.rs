@@ -85,6 +85,10 @@ pub trait Stream {
     fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError>;
     /// What to watch.
     fn descriptor(&self) -> Descriptor;
+    /// Who is at the other end, `ADDRESS:PORT`, if that is known.
+    fn peer(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A socket that connections arrive at.
@@ -197,7 +201,8 @@ pub trait Environment {
     fn listen(&self, _address: &str) -> Result<Box<dyn Listener>, IoError> {
         Err(IoError::Unsupported("sockets"))
     }
-    /// Connects, or makes a datagram socket: addresses as for `listen`.
+    /// Connects, or makes a datagram socket: addresses as for `listen`; `fd:NUMBER` is a connection that the process was
+    /// started with.
     fn connect(&self, _address: &str) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("sockets"))
     }

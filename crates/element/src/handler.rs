@@ -10,6 +10,7 @@ pub struct Handler<E: 'static> {
     name: &'static str,
     summary: &'static str,
     calm: bool,
+    hidden: bool,
     call: Call<E>,
 }
 
@@ -39,6 +40,8 @@ pub struct HandlerInfo {
     pub kind: HandlerKind,
     /// Whether reading it costs little and disturbs nothing, so that a monitor may read it often.
     pub calm: bool,
+    /// Whether only the configuration itself may call it, and nobody from outside.
+    pub hidden: bool,
     /// One sentence.
     pub summary: &'static str,
 }
@@ -46,7 +49,7 @@ pub struct HandlerInfo {
 impl<E> Handler<E> {
     /// A value of the element's state.
     pub const fn read(name: &'static str, summary: &'static str, call: fn(&E) -> String) -> Handler<E> {
-        Handler { name, summary, calm: true, call: Call::Read(call) }
+        Handler { name, summary, calm: true, hidden: false, call: Call::Read(call) }
     }
 
     /// A value that needs a parameter, the context or changes in the element.
@@ -55,7 +58,7 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<String, HandlerError>,
     ) -> Handler<E> {
-        Handler { name, summary, calm: false, call: Call::ReadWith(call) }
+        Handler { name, summary, calm: false, hidden: false, call: Call::ReadWith(call) }
     }
 
     /// A change.
@@ -64,7 +67,12 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
     ) -> Handler<E> {
-        Handler { name, summary, calm: false, call: Call::Write(call) }
+        Handler { name, summary, calm: false, hidden: false, call: Call::Write(call) }
+    }
+
+    /// The same for the configuration alone: control connections and the command line don't see it.
+    pub const fn hidden(self) -> Handler<E> {
+        Handler { hidden: true, ..self }
     }
 
     /// Its description.
@@ -74,7 +82,7 @@ impl<E> Handler<E> {
             Call::ReadWith(_) => HandlerKind::ReadWithParameter,
             Call::Write(_) => HandlerKind::Write,
         };
-        HandlerInfo { name: self.name, kind, calm: self.calm, summary: self.summary }
+        HandlerInfo { name: self.name, kind, calm: self.calm, hidden: self.hidden, summary: self.summary }
     }
 
     /// Calls a read handler.

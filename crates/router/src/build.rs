@@ -34,6 +34,8 @@ pub struct Options {
     pub allow_reconfigure: bool,
     /// The configuration as it was given, for the `config` handler.
     pub source: String,
+    /// Elements that each configuration given to `hotconfig` gets besides its own.
+    pub added: Vec<click_lang::Element>,
     /// Whether a run ends when nothing can happen any more, rather than waiting to be stopped.
     pub stop_when_idle: bool,
 }
@@ -47,6 +49,7 @@ impl Default for Options {
             seed: None,
             allow_reconfigure: true,
             source: String::new(),
+            added: Vec::new(),
             stop_when_idle: true,
         }
     }

@@ -13,11 +13,11 @@ use crate::core::Core;
 use crate::router::ROUTER_VERSION;
 
 const fn read(name: &'static str, summary: &'static str) -> HandlerInfo {
-    HandlerInfo { name, kind: HandlerKind::Read, calm: true, summary }
+    HandlerInfo { name, kind: HandlerKind::Read, calm: true, hidden: false, summary }
 }
 
 const fn write(name: &'static str, summary: &'static str) -> HandlerInfo {
-    HandlerInfo { name, kind: HandlerKind::Write, calm: false, summary }
+    HandlerInfo { name, kind: HandlerKind::Write, calm: false, hidden: false, summary }
 }
 
 /// Handlers of every element.
@@ -65,7 +65,7 @@ impl Core {
         from: Option<usize>,
         path: &str,
     ) -> Result<HandlerTarget, HandlerError> {
-        let Some((name, handler)) = path.rsplit_once('.') else {
+        let Some((name, handler)) = path.split_once('.') else {
             return Ok(HandlerTarget { element: None, handler: path.to_string() });
         };
         if name.is_empty() {
@@ -248,7 +248,7 @@ impl Core {
     /// Compiles, builds and initialises a successor, which takes over between two turns.
     fn prepare(&self, text: &str) -> Result<(), HandlerError> {
         let is_class = |name: &str| self.registry.has(name);
-        let options = click_lang::Options::new("<hotconfig>", &is_class);
+        let options = click_lang::Options::new("config", &is_class);
         let compiled = click_lang::compile(text, &options);
         let complain = |problems: &[click_lang::Diagnostic]| {
             let text: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -257,14 +257,18 @@ impl Core {
         if compiled.has_errors() {
             return Err(complain(&compiled.diagnostics));
         }
+        let mut graph = compiled.graph;
+        graph.elements.extend(self.options.added.iter().cloned());
         let successor = Core::build(
-            compiled.graph,
+            graph,
             self.registry,
             self.environment.clone(),
             Options { source: text.to_string(), ..self.options.clone() },
             Some(self.pool.clone()),
         );
-        let (successor, _): (Box<Core>, _) = successor.map_err(|problems| complain(&problems))?;
+        let (successor, _): (Box<Core>, _) = successor.map_err(|problems| {
+            HandlerError::new(format_args!("{}\nRouter could not be initialized!", complain(&problems)))
+        })?;
         *self.successor.borrow_mut() = Some(successor);
         Ok(())
     }

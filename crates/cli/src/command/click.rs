@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use clap::{ArgAction, Parser};
-use click_lang::{Element, Graph, Location};
+use click_lang::{Element, Location};
 use packet::Timestamp;
 use router::{Options, Router};
 
@@ -128,11 +128,13 @@ impl Driver {
             return Err(());
         }
         let mut graph = compiled.graph;
-        add_control_sockets(&mut graph, &arguments);
+        graph.elements.extend(control_sockets(&arguments, ""));
         let options = Options {
             simulated: arguments.simtime.map(Timestamp::from_seconds),
             source: text.text,
             allow_reconfigure: arguments.allow_reconfigure,
+            // Their places are taken until the old ones hand them over.
+            added: control_sockets(&arguments, ", RETRIES 1, RETRY_WARNINGS false"),
             stop_when_idle: false,
             ..Options::default()
         };
@@ -283,18 +285,20 @@ fn clickpath(option: Option<&str>) -> Vec<String> {
         .collect()
 }
 
-fn add_control_sockets(graph: &mut Graph, arguments: &Arguments) {
+/// The elements that serve the control connections of the command line.
+fn control_sockets(arguments: &Arguments, more: &str) -> Vec<Element> {
     let places = [("TCP", &arguments.port), ("UNIX", &arguments.unix_socket), ("SOCKET", &arguments.socket)];
     let all = places.iter().flat_map(|(kind, list)| list.iter().map(move |place| (*kind, place)));
-    for (number, (kind, place)) in all.enumerate() {
-        let suffix = if number == 0 { String::new() } else { format!("@{number}") };
-        graph.elements.push(Element {
-            name: format!("click_driver@@ControlSocket{suffix}"),
-            class: "ControlSocket".into(),
-            config: format!("{kind}, {place}"),
-            location: Location { file: "click".into(), line: 0, column: 0, span: 0..0 },
-        });
-    }
+    let element = |(number, (kind, place)): (usize, (&str, &String))| Element {
+        name: format!(
+            "click_driver@@ControlSocket{}",
+            if number == 0 { String::new() } else { format!("@{number}") }
+        ),
+        class: "ControlSocket".into(),
+        config: format!("{kind}, {place}{more}"),
+        location: Location { file: "click".into(), line: 0, column: 0, span: 0..0 },
+    };
+    all.enumerate().map(element).collect()
 }
 
 /// Shell patterns: `*`, `?`, `[a-z]`.

@@ -1,6 +1,6 @@
 //! TCP, UDP and Unix sockets that never wait.
 //!
-//! Addresses: `tcp:HOST:PORT`, `udp:HOST:PORT`, `unix:PATH`, `unixdgram:PATH`.
+//! Addresses: `tcp:HOST:PORT`, `udp:HOST:PORT`, `unix:PATH`, `unixdgram:PATH`, `fd:NUMBER`.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -17,13 +17,14 @@ use super::files::problem;
 struct Connection<S> {
     socket: Rc<S>,
     descriptor: Descriptor,
+    peer: Option<String>,
 }
 
 impl<S: AsFd + 'static> Connection<S> {
     fn new(socket: S, descriptors: &Descriptors) -> Connection<S> {
         let socket = Rc::new(socket);
         let descriptor = descriptors.register(&socket);
-        Connection { socket, descriptor }
+        Connection { socket, descriptor, peer: None }
     }
 }
 
@@ -55,6 +56,10 @@ where
 
     fn descriptor(&self) -> Descriptor {
         self.descriptor
+    }
+
+    fn peer(&self) -> Option<String> {
+        self.peer.clone()
     }
 }
 
@@ -107,12 +112,14 @@ impl<S: AsFd + 'static> Listening<S> {
 
 impl Listener for Listening<TcpListener> {
     fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError> {
-        let Some((stream, _)) = self.accepted(self.socket.accept())? else { return Ok(None) };
+        let Some((stream, peer)) = self.accepted(self.socket.accept())? else { return Ok(None) };
         stream
             .set_nonblocking(true)
             .and_then(|()| stream.set_nodelay(true))
             .map_err(|error| problem(&error))?;
-        Ok(Some(Box::new(Connection::new(stream, &self.descriptors))))
+        let mut connection = Connection::new(stream, &self.descriptors);
+        connection.peer = Some(peer.to_string());
+        Ok(Some(Box::new(connection)))
     }
 
     fn descriptor(&self) -> Descriptor {
@@ -197,8 +204,46 @@ pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dy
             socket.set_nonblocking(true).map_err(failed)?;
             Ok(Box::new(Datagrams(Connection::new(socket, descriptors))))
         }
+        "fd" => inherited(place, descriptors),
         _ => Err(IoError::Unsupported("this kind of socket")),
     }
+}
+
+/// A connection that the process was started with: a descriptor of its own for the same socket. The socket is shut when
+/// it is closed, since the original stays open.
+struct Inherited(Connection<UnixStream>);
+
+impl Stream for Inherited {
+    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+        self.0.read(into)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
+        self.0.write(bytes)
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.0.descriptor
+    }
+}
+
+impl Drop for Inherited {
+    fn drop(&mut self) {
+        // The other side may have gone before.
+        let _ = self.0.socket.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn inherited(number: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
+    use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+    let failed = |error: rustix::io::Errno| problem(&error.into());
+    let number = number.parse().map_err(|_| IoError::Failed("bad file descriptor".into()))?;
+    let process = pidfd_open(getpid(), PidfdFlags::empty()).map_err(failed)?;
+    let copy = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).map_err(failed)?;
+    // Reading, writing and shutting are the same for every kind of stream socket.
+    let socket = UnixStream::from(copy);
+    socket.set_nonblocking(true).map_err(|error| problem(&error))?;
+    Ok(Box::new(Inherited(Connection::new(socket, descriptors))))
 }
 
 /// A stream that gives a byte each time a signal arrives.

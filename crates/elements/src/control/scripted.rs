@@ -26,7 +26,7 @@ pub struct Scripted<A> {
 }
 
 macro_rules! functions {
-    ($($name:literal $summary:literal)*) => {
+    ($($name:literal $summary:literal)* hidden $($hidden:literal $hidden_summary:literal)*) => {
         &[
             Handler::write("step", "Goes on past so many blocking instructions, 1 if empty.", |script: &mut Self, cx, value| {
                 if value.trim() == "router" {
@@ -54,6 +54,11 @@ macro_rules! functions {
                 let none = || Err(HandlerError::NoHandler($name.into()));
                 script.machine.function(cx, $name, parameter).unwrap_or_else(none)
             }),)*
+            $(Handler::read_with($hidden, $hidden_summary, |script: &mut Self, cx, parameter| {
+                let none = || Err(HandlerError::NoHandler($hidden.into()));
+                script.machine.function(cx, $hidden, parameter).unwrap_or_else(none)
+            })
+            .hidden(),)*
         ]
     };
 }
@@ -97,11 +102,12 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         "htonl" "A 32-bit number with its bytes swapped to network order."
         "ntohs" "A 16-bit number with its bytes swapped from network order."
         "ntohl" "A 32-bit number with its bytes swapped from network order."
+        "get" "The value of a variable."
+        "shift" "Takes the first word off a variable and gives it."
+        hidden
         "cat" "The content of a file."
         "catq" "The content of a file, quoted."
         "kill" "Sends a signal to processes."
-        "get" "The value of a variable."
-        "shift" "Takes the first word off a variable and gives it."
     };
 
     fn new(args: A, setup: &mut Setup) -> Result<Self, SetupError> {

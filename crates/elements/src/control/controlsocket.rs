@@ -1,0 +1,375 @@
+//! `ControlSocket`: handlers for other programs, over TCP and Unix sockets.
+
+use element::arguments::{ElementName, Raw};
+use element::prelude::*;
+use element::{Descriptor, HandlerInfo, HandlerKind};
+
+use super::connection::Connection;
+use super::llrpc::Call;
+use super::place::Place;
+use super::protocol::{Command, HELP, Parsed, code};
+use super::waiting::{Waiting, declaration};
+
+/// What a connection is greeted with.
+const GREETING: &str = "Click::ControlSocket/1.3\r\n";
+/// Connections at a time: each may hold a command's data in memory.
+const MOST_CONNECTIONS: usize = 64;
+/// Commands of one connection that are executed before others have their turn.
+const MOST_COMMANDS: usize = 32;
+
+/// Lets other programs call handlers, over TCP or a Unix socket, in a protocol of lines.
+///
+/// A client sends commands: `READ handler [value]`, `WRITE handler [value]`; `READDATA handler n` and `WRITEDATA handler n`
+/// with n bytes behind the line; `READUNTIL handler [end]` and `WRITEUNTIL handler [end]` with lines up to one that
+/// equals the end; `CHECKREAD handler`, `CHECKWRITE handler`, `LLRPC element#number [n]`, `HELP`, `QUIT`. Each is
+/// answered by lines that begin with a code: 200 is success, 500 a mistake in the command, 501 an unknown command, 510 no
+/// such element, 511 no such handler, 520 a failure of the handler, 530 lack of permission. Values that are read follow
+/// a line `DATA n`.
+///
+/// A configuration that replaces another takes the connections over, if a ControlSocket of the same name has the same
+/// type and place and RETRIES of at least 1.
+/// ```click
+/// ControlSocket(TCP, 41930+, RETRIES 5, RETRY_WARNINGS false);
+/// InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 5
+/// ```
+/// ## Differences
+/// Commands and data of more than 16 MiB are refused, and so is a 65th connection. Data that are not UTF-8 reach
+/// handlers with the replacement character. Low-level calls exist for counts, rates and switches only.
+#[derive(Args)]
+#[element(name = "ControlSocket", group = "control", ports = "0/0", see = "Script")]
+pub struct ControlSocketArgs {
+    /// TCP, UNIX, or SOCKET for a connection that the process was started with.
+    #[arg(position)]
+    r#type: String,
+    /// The TCP port, with `+` for the first free one from there; or what FILENAME or FD say.
+    #[arg(position)]
+    port: Option<Raw>,
+    /// The name of the Unix socket.
+    filename: Option<String>,
+    /// The descriptor of the connection.
+    fd: Option<Raw>,
+    /// Refuses to write handlers.
+    #[arg(default = "false")]
+    readonly: bool,
+    /// An element whose handlers, called by whole paths, stand for all others.
+    proxy: Option<ElementName>,
+    /// Logs connections that open and close.
+    #[arg(default = "false")]
+    verbose: bool,
+    /// Tries, one a second, if the place is taken at first.
+    #[arg(default = "0")]
+    retries: i32,
+    /// Logs tries that failed.
+    #[arg(default = "true")]
+    retry_warnings: bool,
+    /// Takes TCP connections from this host only.
+    #[arg(default = "false")]
+    localhost: bool,
+}
+
+/// The element.
+pub struct ControlSocket {
+    waiting: Waiting,
+    connections: Vec<Connection>,
+    read_only: bool,
+    proxy: Option<String>,
+    verbose: bool,
+}
+
+/// A code and the text that says why.
+type Refusal = (u16, String);
+
+impl Element for ControlSocket {
+    type Args = ControlSocketArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read_with("port", "The TCP port that it listens at.", |socket, _, _| {
+            socket.own("port").ok_or_else(|| HandlerError::NoHandler("port".into()))
+        }),
+        Handler::read_with("filename", "The name of the Unix socket.", |socket, _, _| {
+            socket.own("filename").ok_or_else(|| HandlerError::NoHandler("filename".into()))
+        }),
+    ];
+
+    fn new(args: ControlSocketArgs, setup: &mut Setup) -> Result<ControlSocket, SetupError> {
+        let place = Place::new(&args.r#type, args.port, args.filename, args.fd, setup)?;
+        Ok(ControlSocket {
+            waiting: Waiting::new(place, args.localhost, args.retries, args.retry_warnings),
+            connections: Vec::new(),
+            read_only: args.readonly,
+            proxy: args.proxy.map(|name| name.0),
+            verbose: args.verbose,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if let Some(proxy) = &self.proxy
+            && cx.runtime().find(cx.element(), proxy).is_none()
+        {
+            return Err(SetupError::argument("PROXY", format_args!("no element named ‘{proxy}’")));
+        }
+        match &self.waiting.place {
+            // After the change if this replaces another, which then hands the connection on.
+            Place::Inherited(_) => cx.set_timer(0, cx.steady()),
+            _ => self.waiting.start(cx)?,
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        let Place::Inherited(number) = self.waiting.place else { return self.waiting.retry(cx) };
+        match cx.environment().connect(&format!("fd:{number}")) {
+            Ok(stream) => self.open(cx, Connection::new(stream, GREETING)),
+            Err(error) => {
+                cx.say(&format!("{}: {error}", declaration(cx)));
+                cx.stop();
+            }
+        }
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        if self.waiting.is(descriptor) {
+            if let Some(stream) = self.waiting.accept(cx) {
+                // One too many is closed at once.
+                if self.connections.len() < MOST_CONNECTIONS {
+                    self.open(cx, Connection::new(stream, GREETING));
+                }
+            }
+            return;
+        }
+        let place = self.connections.iter().position(|connection| connection.descriptor() == descriptor);
+        let Some(place) = place else { return cx.watch(descriptor, false, false) };
+        let mut connection = self.connections.swap_remove(place);
+        self.serve(cx, &mut connection);
+        self.keep(cx, connection);
+    }
+
+    fn inherit(&mut self, old: &mut ControlSocket, cx: &mut Context) {
+        if self.waiting.inherit(&mut old.waiting, cx) {
+            cx.clear_timer(0);
+            for connection in core::mem::take(&mut old.connections) {
+                self.keep(cx, connection);
+            }
+        }
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.connections.drain(..).for_each(|mut connection| connection.flush());
+        self.waiting.stop();
+    }
+}
+
+impl ControlSocket {
+    /// The value of one of its own handlers.
+    fn own(&self, name: &str) -> Option<String> {
+        match (&self.waiting.place, name) {
+            (Place::Tcp { .. }, "port") => Some(self.waiting.port()),
+            (Place::Unix(path), "filename") => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    fn open(&mut self, cx: &Context, mut connection: Connection) {
+        if self.verbose {
+            let from = connection.peer().map_or_else(String::new, |peer| format!(" from {peer}"));
+            let number = connection.descriptor().0;
+            cx.say(&format!("{}: opened connection {number}{from}", declaration(cx)));
+        }
+        connection.flush();
+        self.keep(cx, connection);
+    }
+
+    /// Keeps a connection, unless it is over.
+    fn keep(&mut self, cx: &Context, connection: Connection) {
+        let descriptor = connection.descriptor();
+        if connection.is_over() {
+            cx.watch(descriptor, false, false);
+            if self.verbose {
+                cx.say(&format!("{}: closed connection {}", declaration(cx), descriptor.0));
+            }
+            return;
+        }
+        let (read, write) = connection.wants();
+        cx.watch(descriptor, read, write);
+        self.connections.push(connection);
+    }
+
+    /// Reads commands, executes and answers them.
+    fn serve(&mut self, cx: &Context, connection: &mut Connection) {
+        connection.fill();
+        for _ in 0..MOST_COMMANDS {
+            let Some(parsed) = connection.next() else { break };
+            match parsed {
+                Parsed::Command(_, command) => {
+                    let changes = matches!(command, Command::Write { .. });
+                    if let Err((code, text)) = self.execute(cx, connection, command) {
+                        connection.line(code, &text, false);
+                    }
+                    // The configuration may have been replaced: what follows is for the new one.
+                    if changes {
+                        break;
+                    }
+                }
+                Parsed::Bad(_, code, text) | Parsed::Flood(code, text) => connection.line(code, &text, false),
+                Parsed::Blank(_) | Parsed::Part(_) => {}
+            }
+        }
+        connection.flush();
+    }
+
+    fn execute(&self, cx: &Context, connection: &mut Connection, command: Command) -> Result<(), Refusal> {
+        match command {
+            Command::Read { handler, data } => self.read(cx, connection, &handler, &data)?,
+            Command::Write { handler, data } => self.write(cx, connection, &handler, &data)?,
+            Command::Check { handler, write } => {
+                let found = self.find(cx, &handler)?;
+                if !found.can(write) {
+                    let can = if write { "writable" } else { "readable" };
+                    return Err((code::NO_HANDLER, format!("Handler '{handler}' not {can}")));
+                }
+                if write && self.read_only {
+                    return Err((code::PERMISSION, format!("Permission denied for '{handler}'")));
+                }
+                let kind = if write { "Write" } else { "Read" };
+                connection.line(code::OK, &format!("{kind} handler '{handler}' OK"), false);
+            }
+            Command::Llrpc { name, data } => self.call(cx, connection, &name, &data)?,
+            Command::Help => {
+                for (number, line) in HELP.iter().enumerate() {
+                    connection.line(code::OK, line, number + 1 < HELP.len());
+                }
+            }
+            Command::Quit { alone } => {
+                if !alone {
+                    connection.line(code::SYNTAX, "Bad command syntax", false);
+                }
+                connection.line(code::OK, "Goodbye!", false);
+                connection.close();
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, cx: &Context, connection: &mut Connection, name: &str, data: &str) -> Result<(), Refusal> {
+        let found = self.find(cx, name)?;
+        if !found.can(false) {
+            return Err((code::PERMISSION, format!("Handler '{name}' write-only")));
+        }
+        let result = match found.own {
+            Some(value) => Ok(value),
+            None => cx.read_handler(&found.path, data),
+        };
+        match result {
+            Ok(value) => {
+                connection.line(code::OK, &format!("Read handler '{name}' OK"), false);
+                connection.data(value.as_bytes());
+            }
+            // Some handlers are known to be absent only now.
+            Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
+            Err(error) => {
+                let text = format!("Read handler '{name}' error");
+                connection.lines(code::UNSPECIFIED, &text, &error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        cx: &Context,
+        connection: &mut Connection,
+        name: &str,
+        data: &str,
+    ) -> Result<(), Refusal> {
+        let found = self.find(cx, name)?;
+        if !found.can(true) {
+            return Err((code::PERMISSION, format!("Handler '{name}' read-only")));
+        }
+        if self.read_only {
+            return Err((code::PERMISSION, format!("Permission denied for '{name}'")));
+        }
+        match cx.write_handler(&found.path, data) {
+            Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
+            Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
+            Err(error) => {
+                let text = format!("Write handler '{name}' error");
+                connection.lines(code::HANDLER, &text, &error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn call(
+        &self,
+        cx: &Context,
+        connection: &mut Connection,
+        name: &str,
+        data: &[u8],
+    ) -> Result<(), Refusal> {
+        let (element, number) = name.rsplit_once('#').unwrap_or(("", name));
+        let call = Call::parse(number)
+            .ok_or_else(|| (code::SYNTAX, format!("Syntax error in LLRPC name '{name}'")))?;
+        let found = self.find(cx, &format!("{element}.name"))?;
+        if !call.is_remote() {
+            return Err((code::UNIMPLEMENTED, format!("Cannot call LLRPC '{name}' remotely")));
+        }
+        if self.read_only {
+            return Err((code::PERMISSION, format!("Permission denied for '{name}'")));
+        }
+        let size = call.size();
+        if call.takes_data() && data.len() != size {
+            return Err((code::LLRPC, format!("LLRPC '{name}' requires {size} bytes input data")));
+        }
+        let target = found.path.rsplit_once('.').map_or("", |(element, _)| element);
+        let Some(answer) = call.perform(cx, target, data) else {
+            return Err((code::LLRPC, format!("LLRPC '{name}' error: Invalid argument")));
+        };
+        connection.line(code::OK, &format!("LLRPC '{name}' OK"), false);
+        connection.data(if call.gives_data() { &answer } else { &[] });
+        Ok(())
+    }
+
+    /// Finds a handler by the name that a client uses.
+    fn find(&self, cx: &Context, name: &str) -> Result<Found, Refusal> {
+        let path = name.strip_prefix("0.").or_else(|| name.strip_prefix('.')).unwrap_or(name);
+        if let Some(proxy) = &self.proxy {
+            return Ok(Found { path: format!("{proxy}.{path}"), listed: Vec::new(), own: None });
+        }
+        let target = cx.runtime().resolve(cx.element(), path).map_err(|_| {
+            let element = path.split_once('.').map_or(path, |(element, _)| element);
+            (code::NO_ELEMENT, format!("No element named '{element}'"))
+        })?;
+        let own = (target.element == Some(cx.element())).then(|| self.own(&target.handler)).flatten();
+        let mut listed = cx.runtime().handlers(target.element);
+        listed.retain(|info| info.name == target.handler);
+        if listed.iter().any(|info| info.hidden) || (listed.is_empty() && target.element.is_none()) {
+            return Err(unknown(name));
+        }
+        Ok(Found { path: path.to_string(), listed, own })
+    }
+}
+
+fn unknown(name: &str) -> Refusal {
+    (code::NO_HANDLER, format!("No handler named '{name}'"))
+}
+
+/// A handler, as far as is known before it is called.
+struct Found {
+    path: String,
+    /// Its descriptions; none if the element may have it all the same.
+    listed: Vec<HandlerInfo>,
+    /// The value, if it is one of the socket's own, which can't be called while it serves.
+    own: Option<String>,
+}
+
+impl Found {
+    fn can(&self, write: bool) -> bool {
+        let fits = |info: &HandlerInfo| (info.kind == HandlerKind::Write) == write;
+        match &self.own {
+            Some(_) => !write,
+            None => self.listed.is_empty() || self.listed.iter().any(fits),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Where an element waits for control connections, and how it gets there.
+
+use element::arguments::{FromArgument, Raw, TcpPort};
+use element::prelude::*;
+use element::{Environment, IoError, Listener, Message};
+
+/// Ports tried after the one that was asked for with a `+`.
+const MOST_PORTS: u16 = 11;
+/// The longest name of a Unix socket that Linux takes, in bytes.
+const LONGEST_NAME: usize = 107;
+
+/// A place to wait for connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A TCP port, or the first free one after it.
+    Tcp { port: u16, more: bool },
+    /// A Unix socket.
+    Unix(String),
+    /// A connection that the process was started with.
+    Inherited(i32),
+}
+
+impl Place {
+    /// From the arguments of an element: the type, what stands behind it or PORT, FILENAME, FD.
+    pub(super) fn new(
+        kind: &str,
+        port: Option<Raw>,
+        filename: Option<String>,
+        descriptor: Option<Raw>,
+        setup: &Setup,
+    ) -> Result<Place, SetupError> {
+        let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
+        match kind.to_ascii_uppercase().as_str() {
+            "TCP" => {
+                let text = element::text::unquote(&port.ok_or_else(|| missing("PORT"))?.0);
+                let (number, more) = text.strip_suffix('+').map_or((&*text, false), |number| (number, true));
+                match TcpPort::from_argument(number, setup) {
+                    Ok(TcpPort(port)) if !more || port > 0 => Ok(Place::Tcp { port, more }),
+                    _ => Err(SetupError::new("PORT requires TCP port")),
+                }
+            }
+            "UNIX" => {
+                let name = filename.or_else(|| port.map(|text| element::text::unquote(&text.0)));
+                let name = name.filter(|name| !name.is_empty()).ok_or_else(|| missing("FILENAME"))?;
+                if name.len() > LONGEST_NAME {
+                    return Err(SetupError::new("filename too long"));
+                }
+                Ok(Place::Unix(name))
+            }
+            "SOCKET" => {
+                let text = descriptor.or(port).ok_or_else(|| missing("FD"))?.0;
+                let number = text.trim().parse::<u16>();
+                let number = number.map_err(|_| SetupError::argument("FD", "parse error"))?;
+                Ok(Place::Inherited(number.into()))
+            }
+            other => Err(SetupError::new(format_args!("unknown socket type ‘{other}’"))),
+        }
+    }
+
+    /// Begins to wait there; with `local`, for this host's own connections alone.
+    pub(super) fn listen(
+        &self,
+        local: bool,
+        environment: &dyn Environment,
+    ) -> Result<Box<dyn Listener>, IoError> {
+        let host = if local { "127.0.0.1" } else { "0.0.0.0" };
+        match self {
+            Place::Tcp { port, more } => {
+                let last = if *more { port.saturating_add(MOST_PORTS) } else { *port };
+                let mut result = environment.listen(&format!("tcp:{host}:{port}"));
+                for port in *port..last {
+                    if matches!(result, Ok(_) | Err(IoError::Unsupported(_))) {
+                        break;
+                    }
+                    result = environment.listen(&format!("tcp:{host}:{}", port + 1));
+                }
+                result
+            }
+            Place::Unix(name) => environment.listen(&format!("unix:{name}")),
+            Place::Inherited(_) => Err(IoError::Unsupported("waiting on a connection")),
+        }
+    }
+
+    /// Whether one who waits at `self` may take over from one who asked for `old`.
+    pub(super) fn succeeds(&self, old: &Place) -> bool {
+        match (self, old) {
+            (Place::Tcp { more: true, .. }, Place::Tcp { .. }) => true,
+            (Place::Tcp { port, .. }, Place::Tcp { port: other, .. }) => port == other,
+            _ => self == old,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::fmt::Write;
+
+    struct Nowhere;
+
+    impl Environment for Nowhere {
+        fn now(&self) -> Timestamp {
+            Timestamp::ZERO
+        }
+        fn steady(&self) -> Timestamp {
+            Timestamp::ZERO
+        }
+        fn seed(&self) -> u64 {
+            0
+        }
+        fn console(&self, _: &str) {}
+        fn wait(
+            &self,
+            _: &[(element::Descriptor, bool, bool)],
+            _: Option<Timestamp>,
+        ) -> Vec<element::Descriptor> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn places() {
+        let names = element::Names::new();
+        let setup = Setup::new("cs", (0, 0), &names, &Nowhere);
+        let mut found = String::new();
+        for (kind, text) in [
+            ("tcp", "80"),
+            ("TCP", "http"),
+            ("tcp", "41930+"),
+            ("tcp", "0+"),
+            ("tcp", "99999"),
+            ("unix", "/x/y"),
+            ("socket", "3"),
+            ("socket", "-3"),
+            ("carrier", "pigeon"),
+        ] {
+            let place = Place::new(kind, Some(Raw(text.into())), None, None, &setup);
+            match place {
+                Ok(place) => writeln!(found, "{place:?}"),
+                Err(error) => writeln!(found, "{error}"),
+            }
+            .expect("a string takes all");
+        }
+        let expected = "Tcp { port: 80, more: false }\nTcp { port: 80, more: false }\n\
+            Tcp { port: 41930, more: true }\nPORT requires TCP port\nPORT requires TCP port\nUnix(\"/x/y\")\n\
+            Inherited(3)\nFD: parse error\nunknown socket type ‘CARRIER’\n";
+        assert_eq!(found, expected);
+    }
+}

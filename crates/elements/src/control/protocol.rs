@@ -1,0 +1,317 @@
+//! The lines of the ControlSocket protocol, version 1.3: from bytes to commands.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// The most bytes of data in one command: more would let anyone who connects fill the memory.
+pub(super) const MOST_DATA: usize = 1 << 24;
+/// The most bytes of a command's line.
+pub(super) const MOST_LINE: usize = 1 << 20;
+
+/// Codes of replies.
+pub(super) mod code {
+    pub(in super::super) const OK: u16 = 200;
+    pub(in super::super) const SYNTAX: u16 = 500;
+    pub(in super::super) const UNIMPLEMENTED: u16 = 501;
+    pub(in super::super) const NO_ELEMENT: u16 = 510;
+    pub(in super::super) const NO_HANDLER: u16 = 511;
+    pub(in super::super) const HANDLER: u16 = 520;
+    pub(in super::super) const TOO_BIG: u16 = 521;
+    pub(in super::super) const LLRPC: u16 = 522;
+    pub(in super::super) const PERMISSION: u16 = 530;
+    pub(in super::super) const UNSPECIFIED: u16 = 590;
+}
+
+/// What `HELP` answers, a line each.
+pub(super) const HELP: &[&str] = &[
+    "Commands supported:",
+    "READ handler [arg...]   call read handler, return DATA",
+    "READDATA handler len    call read handler with len data bytes, return DATA",
+    "READUNTIL handler term  call read handler, take data until term, return DATA",
+    "WRITE handler [arg...]  call write handler",
+    "WRITEDATA handler len   call write handler, pass len data bytes",
+    "WRITEUNTIL handler term call write handler, take data until term",
+    "CHECKREAD handler       check if read handler is valid",
+    "CHECKWRITE handler      check if write handler is valid",
+    "LLRPC elt#number [len]  call LLRPC, pass len data bytes, return DATA",
+    "QUIT                    close connection",
+];
+
+/// A command with its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Read { handler: String, data: String },
+    Write { handler: String, data: String },
+    Check { handler: String, write: bool },
+    Llrpc { name: String, data: Vec<u8> },
+    Help,
+    Quit { alone: bool },
+}
+
+/// What the start of the input is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Parsed {
+    /// A part of a command.
+    Part(Seen),
+    /// An empty line of so many bytes.
+    Blank(usize),
+    /// A command of so many bytes, its data included.
+    Command(usize, Command),
+    /// So many bytes that are no command: the code and the text to answer.
+    Bad(usize, u16, String),
+    /// More than the server takes: to be answered likewise, and the connection is to be closed.
+    Flood(u16, String),
+}
+
+/// What an earlier look at the same input has found, so that bytes that come one by one are not looked at again and again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The first line does not end before.
+    line: usize,
+    /// Data do not end before.
+    data: usize,
+}
+
+/// The words of a line, and where in it each stands.
+struct Line<'t> {
+    text: &'t [u8],
+    words: Vec<(usize, usize)>,
+}
+
+impl<'t> Line<'t> {
+    fn new(text: &'t [u8]) -> Line<'t> {
+        let mut words = Vec::new();
+        let mut start = None;
+        for (at, byte) in text.iter().chain(b" ").enumerate() {
+            match (is_space(*byte), start) {
+                (true, Some(begun)) => {
+                    words.push((begun, at));
+                    start = None;
+                }
+                (false, None) => start = Some(at),
+                _ => {}
+            }
+        }
+        Line { text, words }
+    }
+
+    fn word(&self, number: usize) -> String {
+        let (start, end) = self.words.get(number).copied().unwrap_or_default();
+        text(self.text.get(start..end).unwrap_or_default())
+    }
+
+    /// From the third word to the last one's end.
+    fn rest(&self) -> &'t [u8] {
+        match (self.words.get(2), self.words.last()) {
+            (Some((start, _)), Some((_, end))) => self.text.get(*start..*end).unwrap_or_default(),
+            _ => b"",
+        }
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The end of a line, without and with its terminator: CR, LF or CRLF. The search begins at `from`.
+fn line_end(input: &[u8], from: usize) -> Option<(usize, usize)> {
+    let end = from + input.get(from..)?.iter().position(|byte| matches!(byte, b'\r' | b'\n'))?;
+    let pair = input.get(end..end + 2) == Some(b"\r\n");
+    Some((end, end + 1 + usize::from(pair)))
+}
+
+/// Looks at the start of `input`; `closed` says that no more will come.
+pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
+    let (end, next) = match line_end(input, seen.line) {
+        Some(found) => found,
+        None if input.len() > MOST_LINE => return Parsed::Flood(code::TOO_BIG, "Line too long".into()),
+        None if closed => (input.len(), input.len()),
+        None => return Parsed::Part(Seen { line: input.len(), data: 0 }),
+    };
+    let line = Line::new(input.get(..end).unwrap_or_default());
+    if line.words.is_empty() {
+        return Parsed::Blank(next);
+    }
+    let count = line.words.len();
+    let command = line.word(0).to_ascii_uppercase();
+    let bad = |text: &str| Parsed::Bad(next, code::SYNTAX, text.to_owned());
+    let wrong = || bad("Wrong number of arguments");
+    match command.as_str() {
+        "READ" | "GET" | "WRITE" | "SET" if count < 2 => wrong(),
+        "READ" | "GET" => {
+            Parsed::Command(next, Command::Read { handler: line.word(1), data: text(line.rest()) })
+        }
+        "WRITE" | "SET" => {
+            Parsed::Command(next, Command::Write { handler: line.word(1), data: text(line.rest()) })
+        }
+        "READDATA" | "WRITEDATA" | "SETDATA" if count != 3 => wrong(),
+        "READDATA" | "WRITEDATA" | "SETDATA" => {
+            let Ok(length) = line.word(2).parse::<u64>() else {
+                return bad(&format!("Syntax error in '{}'", line.word(0)));
+            };
+            let (handler, read) = (line.word(1), command == "READDATA");
+            sized(input, (end, next), length, closed, |data| called(read, handler, text(data)))
+        }
+        "READUNTIL" | "WRITEUNTIL" if count < 2 => wrong(),
+        "READUNTIL" | "WRITEUNTIL" => {
+            let (handler, read) = (line.word(1), command == "READUNTIL");
+            until(input, (end, next), line.rest(), (closed, seen.data), |data| {
+                called(read, handler, text(data))
+            })
+        }
+        "CHECKREAD" | "CHECKWRITE" if count != 2 => wrong(),
+        "CHECKREAD" | "CHECKWRITE" => {
+            Parsed::Command(next, Command::Check { handler: line.word(1), write: command == "CHECKWRITE" })
+        }
+        "LLRPC" if count != 2 && count != 3 => wrong(),
+        "LLRPC" => {
+            let Ok(length) = (if count == 3 { line.word(2).parse::<u64>() } else { Ok(0) }) else {
+                return bad("Syntax error in 'llrpc'");
+            };
+            let name = line.word(1);
+            sized(input, (end, next), length, closed, |data| Command::Llrpc { name, data: data.to_vec() })
+        }
+        "CLOSE" | "QUIT" => Parsed::Command(next, Command::Quit { alone: count == 1 }),
+        "HELP" => Parsed::Command(next, Command::Help),
+        _ => Parsed::Bad(next, code::UNIMPLEMENTED, format!("Command '{command}' unimplemented")),
+    }
+}
+
+fn called(read: bool, handler: String, data: String) -> Command {
+    if read { Command::Read { handler, data } } else { Command::Write { handler, data } }
+}
+
+/// A command whose line ends at `line`, and whose data are the `length` bytes at `start`.
+fn sized(
+    input: &[u8],
+    (line, start): (usize, usize),
+    length: u64,
+    closed: bool,
+    command: impl FnOnce(&[u8]) -> Command,
+) -> Parsed {
+    let Some(length) = usize::try_from(length).ok().filter(|length| *length <= MOST_DATA) else {
+        return Parsed::Flood(code::TOO_BIG, "Data too large".into());
+    };
+    match input.get(start..start + length) {
+        Some(data) => Parsed::Command(start + length, command(data)),
+        None if closed => Parsed::Bad(start, code::SYNTAX, "Not enough data".into()),
+        None => Parsed::Part(Seen { line, data: start }),
+    }
+}
+
+/// A command whose line ends at `first`, and whose data are the lines from `start` to one that equals `terminator`, spaces at its end aside.
+fn until(
+    input: &[u8],
+    (first, start): (usize, usize),
+    terminator: &[u8],
+    (closed, from): (bool, usize),
+    command: impl FnOnce(&[u8]) -> Command,
+) -> Parsed {
+    let mut line = from.max(start);
+    while let Some((end, next)) = line_end(input, line) {
+        let text = input.get(line..end).unwrap_or_default();
+        let length = text.iter().rposition(|byte| !is_space(*byte)).map_or(0, |last| last + 1);
+        if text.get(..length) == Some(terminator) {
+            return Parsed::Command(next, command(input.get(start..line).unwrap_or_default()));
+        }
+        line = next;
+    }
+    if input.len() - start > MOST_DATA || input.len() - line > MOST_LINE {
+        Parsed::Flood(code::TOO_BIG, "Data too large".into())
+    } else if closed {
+        Parsed::Bad(start, code::SYNTAX, "Not enough data".into())
+    } else {
+        Parsed::Part(Seen { line: first, data: line })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn read(handler: &str, data: &str) -> Command {
+        Command::Read { handler: handler.to_string(), data: data.to_string() }
+    }
+
+    fn write(handler: &str, data: &str) -> Command {
+        Command::Write { handler: handler.to_string(), data: data.to_string() }
+    }
+
+    fn part(line: usize, data: usize) -> Parsed {
+        Parsed::Part(Seen { line, data })
+    }
+
+    #[test]
+    fn commands() {
+        for (input, length, command) in [
+            ("read a.b\r\n", 10, read("a.b", "")),
+            ("get a.b  1  2 \nx", 15, read("a.b", "1  2")),
+            ("WRITE a.b # c\r", 14, write("a.b", "# c")),
+            ("writedata a.b 3\nx\ny--", 19, write("a.b", "x\ny")),
+            ("writedata a.b 0\n", 16, write("a.b", "")),
+            ("readuntil a.b\nx\n y \n \nz", 22, read("a.b", "x\n y \n")),
+            ("writeuntil a.b E N\nE\nE N  \n", 27, write("a.b", "E\n")),
+            ("checkwrite h\n", 13, Command::Check { handler: "h".into(), write: true }),
+            ("llrpc s#5 2\nxy", 14, Command::Llrpc { name: "s#5".into(), data: b"xy".to_vec() }),
+            ("quit now\n", 9, Command::Quit { alone: false }),
+        ] {
+            assert_eq!(
+                parse(input.as_bytes(), false, Seen::default()),
+                Parsed::Command(length, command),
+                "{input}"
+            );
+        }
+    }
+
+    #[test]
+    fn whatever_is_no_command() {
+        for (input, closed, answer) in [
+            ("\r\n", false, Parsed::Blank(2)),
+            (" \t", true, Parsed::Blank(2)),
+            ("read a.b", false, part(8, 0)),
+            ("writedata a.b 3\nx", false, part(15, 16)),
+            ("writedata a.b 3\nx", true, Parsed::Bad(16, 500, "Not enough data".into())),
+            ("writeuntil a\nb\nc", false, part(12, 15)),
+            ("writeuntil a\nb\nc", true, Parsed::Bad(13, 500, "Not enough data".into())),
+            ("read\n", false, Parsed::Bad(5, 500, "Wrong number of arguments".into())),
+            ("readdata a -1\n", false, Parsed::Bad(14, 500, "Syntax error in 'readdata'".into())),
+            ("walk on\n", false, Parsed::Bad(8, 501, "Command 'WALK' unimplemented".into())),
+            ("writedata a 99999999999\n", false, Parsed::Flood(521, "Data too large".into())),
+        ] {
+            assert_eq!(parse(input.as_bytes(), closed, Seen::default()), answer, "{input}");
+        }
+        let long = alloc::vec![b'x'; MOST_LINE + 1];
+        assert_eq!(parse(&long, false, Seen::default()), Parsed::Flood(521, "Line too long".into()));
+    }
+
+    /// Every input ends: what is closed is never waited for, and something is consumed.
+    #[test]
+    fn every_part_is_used_up_when_the_input_is_closed() {
+        let pieces =
+            ["read", " ", "\n", "\r", "writedata", "x 4", "readuntil", "quit", "\u{0}", "llrpc a#1 9"];
+        let mut seed = 1u32;
+        for _ in 0..5_000 {
+            let mut input = String::new();
+            for _ in 0..8 {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                input.push_str(pieces[(seed >> 16) as usize % pieces.len()]);
+            }
+            let mut rest = input.as_bytes();
+            while !rest.is_empty() {
+                let used = match parse(rest, true, Seen::default()) {
+                    Parsed::Blank(used) | Parsed::Command(used, _) | Parsed::Bad(used, ..) => used,
+                    other => panic!("{other:?}"),
+                };
+                assert!(used > 0 && used <= rest.len());
+                rest = &rest[used..];
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Waiting for connections, with another try each second if the place is taken.
+
+use element::prelude::*;
+use element::{Listener, Stream};
+
+use super::place::Place;
+
+/// The timer of the next try.
+const RETRY: usize = 0;
+
+/// A socket that connections arrive at, or the wish for one.
+pub(super) struct Waiting {
+    pub(super) place: Place,
+    /// Whether connections from this host alone are taken.
+    local: bool,
+    /// Tries that are left; below zero a failure is final.
+    retries: i64,
+    warn: bool,
+    listener: Option<Box<dyn Listener>>,
+}
+
+impl Waiting {
+    /// With RETRIES and RETRY_WARNINGS.
+    pub(super) fn new(place: Place, local: bool, retries: i32, warn: bool) -> Waiting {
+        Waiting { place, local, retries: retries.into(), warn, listener: None }
+    }
+
+    /// The first try.
+    pub(super) fn start(&mut self, cx: &Context) -> Result<(), SetupError> {
+        self.attempt(cx).map_err(SetupError::new)
+    }
+
+    /// The next one; the driver stops if it was the last.
+    pub(super) fn retry(&mut self, cx: &Context) {
+        if self.listener.is_none()
+            && let Err(error) = self.attempt(cx)
+        {
+            cx.say(&error);
+            cx.stop();
+        }
+    }
+
+    fn attempt(&mut self, cx: &Context) -> Result<(), String> {
+        self.retries -= 1;
+        match self.place.listen(self.local, cx.environment()) {
+            Ok(listener) => {
+                cx.watch(listener.descriptor(), true, false);
+                self.listener = Some(listener);
+                Ok(())
+            }
+            Err(error) if self.retries >= 0 => {
+                if self.warn {
+                    let left = self.retries + 1;
+                    let tries = if left == 1 { "try" } else { "tries" };
+                    cx.say(&format!("{}: bind: {error} ({left} {tries} left)", cx.name()));
+                }
+                cx.set_timer_after(RETRY, Timestamp::from_parts(1, 0));
+                Ok(())
+            }
+            Err(error) => Err(format!("bind: {error}")),
+        }
+    }
+
+    /// Takes the socket of an old element over, if it waits at the same place; whether it did.
+    pub(super) fn inherit(&mut self, old: &mut Waiting, cx: &Context) -> bool {
+        let same = self.place.succeeds(&old.place) && self.local == old.local;
+        if same && let Some(listener) = old.listener.take() {
+            if let Some(own) = self.listener.take() {
+                cx.watch(own.descriptor(), false, false);
+            }
+            cx.clear_timer(RETRY);
+            cx.watch(listener.descriptor(), true, false);
+            self.listener = Some(listener);
+        }
+        same
+    }
+
+    /// The next connection. A failure is logged.
+    pub(super) fn accept(&mut self, cx: &Context) -> Option<Box<dyn Stream>> {
+        let accepted = self.listener.as_mut()?.accept();
+        accepted.unwrap_or_else(|error| {
+            cx.say(&format!("{}: accept: {error}", declaration(cx)));
+            None
+        })
+    }
+
+    /// Whether the descriptor is that of the socket.
+    pub(super) fn is(&self, descriptor: element::Descriptor) -> bool {
+        self.listener.as_ref().is_some_and(|listener| listener.descriptor() == descriptor)
+    }
+
+    /// The TCP port that it got, or was to get.
+    pub(super) fn port(&self) -> String {
+        match (&self.listener, &self.place) {
+            (Some(listener), _) => listener.local(),
+            (None, Place::Tcp { port, more }) => format!("{port}{}", if *more { "+" } else { "" }),
+            _ => String::new(),
+        }
+    }
+
+    /// Waits no more.
+    pub(super) fn stop(&mut self) {
+        self.listener = None;
+    }
+}
+
+/// An element as Click names it in messages.
+pub(super) fn declaration(cx: &Context) -> String {
+    format!("{} :: {}", cx.name(), cx.runtime().class_name(cx.element()))
+}
