@@ -16,8 +16,8 @@ use core::fmt;
 /// "Clickbox" as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"Clickbox");
 
-/// Where on the page the table of regions begins: after magic, version, platform, features, three clock words
-/// and four seeds.
+/// Where on the page the table of regions begins: after magic, version, platform, features, three clock
+/// words and four seeds.
 const REGIONS: usize = 8 + 4 + 4 + 8 + 3 * 8 + 4 * 8;
 
 /// Bytes of the longest table of regions.

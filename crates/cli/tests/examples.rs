@@ -14,7 +14,10 @@ fn values(example: &str, length: u32, handlers: &[&str]) -> Vec<u64> {
     assert!(output.status.success(), "{example}: {}", String::from_utf8_lossy(&output.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let value = |handler: &&str| summary["handlers"][*handler].as_str()?.trim().parse().ok();
-    handlers.iter().map(|handler| value(handler).unwrap_or_else(|| panic!("{handler} in {summary}"))).collect()
+    handlers
+        .iter()
+        .map(|handler| value(handler).unwrap_or_else(|| panic!("{handler} in {summary}")))
+        .collect()
 }
 
 #[test]

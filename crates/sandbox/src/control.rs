@@ -83,7 +83,8 @@ impl Control {
         self.number
     }
 
-    /// Sends what fits of the queued requests. True: the box sleeps, and the caller is to ring its doorbell.
+    /// Sends what fits of the queued requests. True: the box sleeps, and the caller is to ring its
+    /// doorbell.
     pub fn flush(&mut self) -> Result<bool, ControlError> {
         match self.outbox.is_empty() {
             true => Ok(false),

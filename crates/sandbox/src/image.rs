@@ -6,7 +6,8 @@ use boundary::VersionNote;
 /// Where shared areas begin in a box's addresses; the image's shared part must end before.
 pub(crate) const AREA_ADDRESS: u64 = 0x1000_0000;
 
-/// First address of private memory: variables, heap. Stack and page tables lie below, above the longest area.
+/// First address of private memory: variables, heap. Stack and page tables lie below, above the longest
+/// area.
 const PRIVATE_FLOOR: u64 = 0x4000_0000;
 
 /// First address that the shared part may have: one page below it holds the processor's tables.

@@ -5,10 +5,11 @@
 //! or Click.
 //!
 //! Invariants:
-//! - A box reaches its own memory, the read-only image and its shared area, and nothing else. In a virtual machine the
-//!   page tables and memory slots see to that, in a process its address space and a system call filter.
-//! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error of this crate,
-//!   never in a panic of the host.
+//! - A box reaches its own memory, the read-only image and its shared area, and nothing else. In a
+//!   virtual machine the page tables and memory slots see to that, in a process its address space and a
+//!   system call filter.
+//! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error
+//!   of this crate, never in a panic of the host.
 //! - A new box gets zeroed memory: nothing of the box that had it before.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

@@ -84,7 +84,8 @@ impl Mapping {
     }
 
     fn advise(&self, offset: usize, size: usize, advice: i32) {
-        // SAFETY: the range lies in this mapping; the advices used don't change what is seen of live chunks.
+        // SAFETY: the range lies in this mapping; the advices used don't change what is seen of live
+        // chunks.
         unsafe { libc::madvise(self.base.add(offset).as_ptr().cast(), size, advice) };
     }
 

@@ -7,7 +7,8 @@
 //! Invariants:
 //! - The core does no I/O and reads no clock: time is given.
 //! - A frame is copied out of its port before anything looks at it, so that what was checked stays as it was.
-//! - Every frame that comes in goes out, or is counted under a reason, at the port that it came from or was for.
+//! - Every frame that comes in goes out, or is counted under a reason, at the port that it came from or
+//!   was for.
 //! - What a port may cost is bounded: frames a visit, addresses it may teach, frames and bits a second.
 //!
 //! Absent on purpose: virtual LANs, spanning tree, steering by flow.

@@ -245,7 +245,8 @@ impl<F: Forward> Worker<F> {
         }
     }
 
-    /// Moves frames until `done` says so, which is asked between rounds, at least every `most` while asleep.
+    /// Moves frames until `done` says so, which is asked between rounds, at least every `most` while
+    /// asleep.
     pub fn run(&mut self, most: Duration, mut done: impl FnMut(&mut Self) -> bool) {
         let mut idle = Instant::now();
         while !done(self) {

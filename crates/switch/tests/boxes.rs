@@ -83,12 +83,14 @@ fn a_mirroring_box_answers_through_the_bridge() {
         assert_eq!(back, expected);
         let counters = *bridge.switch().counters(port).unwrap();
         assert_eq!((counters.received_frames, counters.sent_frames), (1000, 1000));
-        // Asleep ten times or so, not awake all the time: the bell, and not the time limit, ended each sleep.
+        // Asleep ten times or so, not awake all the time: the bell, and not the time limit, ended each
+        // sleep.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     });
 }
 
-/// Two boxes joined without the switch: one sends until it is told to mirror, and nothing is lost on the way.
+/// Two boxes joined without the switch: one sends until it is told to mirror, and nothing is lost on
+/// the way.
 #[test]
 fn linked_boxes_pass_frames_on() {
     in_each(|bridge, make| {

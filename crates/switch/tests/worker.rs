@@ -162,8 +162,8 @@ fn own_network() -> bool {
     unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
 }
 
-/// Sends frames on one side of a worker, and takes what comes on the other, until as many have come or time is up.
-/// Frames of the kernel's own are left out.
+/// Sends frames on one side of a worker, and takes what comes on the other, until as many have come or
+/// time is up. Frames of the kernel's own are left out.
 fn cross(
     worker: &mut Worker<LearningBridge>,
     (from, to): (&mut AfPacket, &mut AfPacket),

@@ -43,7 +43,8 @@ const SIGNAL_STACK: usize = 16 << 10;
 
 fn call(number: usize, arguments: [usize; 6]) -> isize {
     let result;
-    // SAFETY: what each call does to memory is argued where it is made; the kernel keeps all other registers.
+    // SAFETY: what each call does to memory is argued where it is made; the kernel keeps all other
+    // registers.
     unsafe {
         asm!("syscall", inlateout("rax") number as isize => result, in("rdi") arguments[0], in("rsi") arguments[1],
             in("rdx") arguments[2], in("r10") arguments[3], in("r8") arguments[4], in("r9") arguments[5],

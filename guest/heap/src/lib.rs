@@ -194,7 +194,8 @@ impl Heap {
 
     fn take_large(&mut self, size: usize, align: usize) -> *mut u8 {
         let mut link: *mut *mut Free = &mut self.large;
-        // SAFETY: the list's blocks are free and hold a Free; `link` points to the head or into one of them.
+        // SAFETY: the list's blocks are free and hold a Free; `link` points to the head or into one of
+        // them.
         unsafe {
             while !(*link).is_null() {
                 let block = *link;
@@ -318,7 +319,8 @@ mod tests {
                 let block = NonNull::new(heap.take(layout)).expect("there is room");
                 assert!((block.as_ptr() as usize).is_multiple_of(layout.align()), "{layout:?}");
                 let mut block = (block, layout, round as u8);
-                // SAFETY: the block is live and as long as its layout; a resized one as long as its new size.
+                // SAFETY: the block is live and as long as its layout; a resized one as long as its new
+                // size.
                 unsafe {
                     block.0.write_bytes(block.2, layout.size());
                     let wished = next() % (2 * layout.size()) + 1;

@@ -1,7 +1,8 @@
 //! The memory functions that compiled code calls and that this target's library lacks.
 //!
 //! `no_builtins` keeps the compiler from turning these loops into calls of themselves. Short copies use whole vector
-//! registers that may overlap; long ones use the processor's string instructions, which win from about 1 KB.
+//! registers that may overlap; long ones use the processor's string instructions, which win from about
+//! 1 KB.
 #![cfg_attr(not(test), no_std)]
 #![no_builtins]
 

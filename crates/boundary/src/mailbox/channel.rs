@@ -1,7 +1,7 @@
 //! One direction of the mailbox: frames over a ring of bytes.
 //!
-//! After the ring's header come [`CHANNEL_SIZE`] bytes. A frame is two 64-bit words and a payload of at most
-//! [`MAX_CHUNK`] bytes, padded to a multiple of 8:
+//! After the ring's header come [`CHANNEL_SIZE`] bytes. A frame is two 64-bit words and a payload of at
+//! most [`MAX_CHUNK`] bytes, padded to a multiple of 8:
 //!
 //! | word | bits 0-15 | 16-31 | 32-63 |
 //! |---|---|---|---|

@@ -29,7 +29,8 @@ impl<M: SharedMemory> Consumer<M> {
         Ok(Self { memory, mask: slots.count() - 1, reader: Reader::new(slots.count(), position) })
     }
 
-    /// Descriptors that can be popped. Looks at the producer's index only when fewer than `wanted` are known.
+    /// Descriptors that can be popped. Looks at the producer's index only when fewer than `wanted` are
+    /// known.
     #[inline(always)]
     pub fn available(&mut self, wanted: u32) -> Result<u32, Corrupt> {
         self.reader.available(&self.memory, wanted)
@@ -47,7 +48,8 @@ impl<M: SharedMemory> Consumer<M> {
         Some(descriptor)
     }
 
-    /// Takes the next descriptor with its buffer, and leaves the buffer `spare` in the slot for the producer.
+    /// Takes the next descriptor with its buffer, and leaves the buffer `spare` in the slot for the
+    /// producer.
     #[inline(always)]
     pub fn exchange(&mut self, spare: u16) -> Option<Descriptor> {
         let descriptor = self.peek()?;

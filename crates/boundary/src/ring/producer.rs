@@ -7,7 +7,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// Puts descriptors into a ring.
 ///
-/// Ask [`free`](Self::free) once a batch, [`push`](Self::push) each packet, [`publish`](Self::publish) once.
+/// Ask [`free`](Self::free) once a batch, [`push`](Self::push) each packet, [`publish`](Self::publish)
+/// once.
 #[derive(Debug)]
 pub struct Producer<M> {
     memory: M,
@@ -27,7 +28,8 @@ impl<M: SharedMemory> Producer<M> {
         Ok(Self { memory, mask: slots.count() - 1, writer: Writer::new(slots.count(), position) })
     }
 
-    /// Fills all slots of a new ring with the buffers that the ring starts with: `first` and those after it.
+    /// Fills all slots of a new ring with the buffers that the ring starts with: `first` and those
+    /// after it.
     pub fn fill(&mut self, first: u16) {
         for slot in 0..=self.mask {
             let buffer = first.wrapping_add(slot as u16);

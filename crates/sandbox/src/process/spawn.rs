@@ -116,7 +116,8 @@ impl Drop for Spawner {
     }
 }
 
-/// What the child needs, and where it leaves its failure. It shares this memory until it executes the image.
+/// What the child needs, and where it leaves its failure. It shares this memory until it executes the
+/// image.
 struct Plan {
     image: i32,
     area: i32,
@@ -142,7 +143,8 @@ fn make(order: &Order, stack: &mut [u8]) -> Result<Made, SetupError> {
     match plan.failed {
         None => Ok((pid, descriptor)),
         Some((step, errno)) => {
-            // SAFETY: it waits for the child just made, which has ended; the status goes to a live variable.
+            // SAFETY: it waits for the child just made, which has ended; the status goes to a live
+            // variable.
             unsafe { libc::waitpid(pid, &mut 0, libc::__WALL) };
             Err(SetupError::Child { step, errno })
         }

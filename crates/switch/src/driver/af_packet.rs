@@ -140,7 +140,8 @@ impl Driver for AfPacket {
                 Ok(_) => {}
                 Err(error) if not_now(&error) => break,
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO)) => break,
-                // Longer than the device's frames may be: it alone is lost, as if the device had dropped it.
+                // Longer than the device's frames may be: it alone is lost, as if the device had
+                // dropped it.
                 Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A network device's name as the kernel takes it: at most 15 bytes, no slash, no space, not a folder's name.
+/// A network device's name as the kernel takes it: at most 15 bytes, no slash, no space, not a folder's
+/// name.
 pub(super) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     let bytes = name.as_bytes();
     let forbidden = |byte: &u8| *byte <= b' ' || *byte == b'/' || *byte == b':' || *byte >= 0x7f;
