@@ -1,95 +1,183 @@
 //! The live table of a running configuration, and its summary.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use router::Router;
 
-/// Rows of the live table: it has to fit into a terminal of 24 lines.
-const ROWS: usize = 18;
+use crate::screen;
+
 /// Between two refreshes.
 pub(crate) const REFRESH: Duration = Duration::from_millis(100);
 /// Shorter runs show nothing but their summary.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How long the time lies back against which rates are reckoned: shorter ones jump about.
+const WINDOW: Duration = Duration::from_secs(1);
+/// Lines of the terminal that the table leaves free: its head, the bar, what tells of more, the cursor.
+const OTHER_LINES: usize = 5;
+/// The most columns of the table: wider ones are hard to read across.
+const WIDEST: usize = 100;
+/// Columns of everything but the name.
+const FIGURES: usize = 3 * 14;
+/// Columns of the bar.
+const BAR: usize = 30;
+
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const RED: &str = "\x1b[31m";
+const GREEN: &str = "\x1b[32m";
+const PLAIN: &str = "\x1b[0m";
+
+/// How far a run has come.
+pub(crate) struct Progress {
+    /// The part that is done, 0 to 1.
+    pub(crate) done: f64,
+    /// What is said beside the bar.
+    pub(crate) label: String,
+}
+
+impl Progress {
+    /// Of reading files: bytes read and bytes in all since `started`. `None` if there are none.
+    pub(crate) fn of_reading((read, all): (u64, u64), started: Instant) -> Option<Progress> {
+        if all == 0 {
+            return None;
+        }
+        let done = (read as f64 / all as f64).min(1.0);
+        let left = started.elapsed().as_secs_f64() * (1.0 - done) / done.max(1e-9);
+        let mut label = format!("{} of {}", bytes(read as f64), bytes(all as f64));
+        if done > 0.01 {
+            let _ = write!(label, ", {} left", span(left));
+        }
+        Some(Progress { done, label })
+    }
+}
+
+/// What an element has done.
+struct Row {
+    label: String,
+    is_named: bool,
+    packets: u64,
+    lost: u64,
+}
 
 /// A table per element on the terminal, redrawn while the router runs; nothing where there is no terminal.
 pub(crate) struct Live {
-    display: MultiProgress,
+    is_shown: bool,
     started: Instant,
-    bar: Option<ProgressBar>,
-    rows: Vec<ProgressBar>,
-    before: Vec<(u64, u64)>,
-    at: Instant,
+    /// Packets of each element at times past, the oldest first.
+    past: Vec<(Instant, Vec<u64>)>,
 }
 
 impl Live {
-    pub(crate) fn new() -> Live {
-        let now = Instant::now();
-        Live {
-            display: MultiProgress::new(),
-            started: now,
-            bar: None,
-            rows: Vec::new(),
-            before: Vec::new(),
-            at: now,
-        }
+    /// A table that is not drawn yet; never, if it is not `wanted`.
+    pub(crate) fn new(wanted: bool) -> Live {
+        Live { is_shown: wanted && screen::is_there(), started: Instant::now(), past: Vec::new() }
     }
 
-    /// Draws the table again. `progress` is how much of the input files has been read, of how much.
-    pub(crate) fn refresh(&mut self, router: &Router, progress: (u64, u64)) {
-        if self.started.elapsed() < PATIENCE {
+    /// Draws the table again.
+    pub(crate) fn refresh(&mut self, router: &Router, progress: Option<&Progress>) {
+        if !self.is_shown || self.started.elapsed() < PATIENCE {
             return;
         }
-        if progress.1 > 0 {
-            let bar = self.bar.get_or_insert_with(|| {
-                let style = "{bar:40} {binary_bytes} of {binary_total_bytes}, {eta} left";
-                let style =
-                    ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-                self.display.add(ProgressBar::new(progress.1).with_style(style))
-            });
-            bar.set_length(progress.1);
-            bar.set_position(progress.0);
+        let rows = rows(router);
+        let now = Instant::now();
+        while self.past.len() > 1 && self.past.get(1).is_some_and(|(at, _)| now - *at >= WINDOW) {
+            self.past.remove(0);
         }
-        let counts: Vec<(u64, u64)> = router.counts().collect();
-        let seconds = self.at.elapsed().as_secs_f64().max(1e-6);
-        self.at = Instant::now();
-        let mut lines =
-            vec![format!("{:<28} {:>14} {:>14} {:>12}", "element", "packets in", "out", "per second")];
-        for ((name, class), (row, (inputs, outputs))) in
-            router.elements().zip(router.classes()).zip(counts.iter().enumerate()).take(ROWS)
-        {
-            let before = self.before.get(row).map_or(0, |before| before.0.max(before.1));
-            let rate = ((*inputs).max(*outputs) - before.min((*inputs).max(*outputs))) as f64 / seconds;
-            let label = if name.contains('@') { name.to_string() } else { format!("{name} :: {class}") };
-            lines.push(format!(
-                "{:<28} {inputs:>14} {outputs:>14} {:>12}",
-                shorten(&label, 28),
-                rate_text(rate)
-            ));
+        let (width, height) = screen::size();
+        let width = width.saturating_sub(1).min(WIDEST);
+        let name_width = width.saturating_sub(FIGURES).max(8);
+        let mut lines = vec![format!(
+            "{BOLD}{:<name_width$}{:>14}{:>14}{:>14}{PLAIN}",
+            "element", "packets", "a second", "lost"
+        )];
+        let rates: Vec<f64> = (0..rows.len())
+            .map(|row| {
+                let packets = rows.get(row).map_or(0, |row| row.packets);
+                let (at, before) = match self.past.first() {
+                    Some((at, counts)) => (*at, counts.get(row).copied().unwrap_or(0)),
+                    None => (self.started, 0),
+                };
+                packets.saturating_sub(before) as f64 / (now - at).as_secs_f64().max(1e-6)
+            })
+            .collect();
+        let room = height.saturating_sub(OTHER_LINES).max(1);
+        let shown = choose(&rows, room);
+        for &place in &shown {
+            if let (Some(row), Some(rate)) = (rows.get(place), rates.get(place)) {
+                lines.push(row.line(name_width, *rate));
+            }
         }
-        self.before = counts;
-        while self.rows.len() < lines.len() {
-            let style =
-                ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-            self.rows.push(self.display.add(ProgressBar::new(0).with_style(style)));
+        if shown.len() < rows.len() {
+            lines.push(format!("{DIM}and {} more elements{PLAIN}", rows.len() - shown.len()));
         }
-        for (row, line) in self.rows.iter().zip(lines) {
-            row.set_message(line);
+        if let Some(progress) = progress {
+            let full = (progress.done.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+            let (full, empty) = ("━".repeat(full), "━".repeat(BAR - full));
+            let label: String = progress.label.chars().take(width.saturating_sub(BAR + 2)).collect();
+            lines.push(String::new());
+            lines.push(format!("{GREEN}{full}{PLAIN}{DIM}{empty}{PLAIN} {label}"));
         }
+        screen::draw(&lines);
+        self.past.push((now, rows.iter().map(|row| row.packets).collect()));
     }
 
     /// Takes the table off the terminal.
     pub(crate) fn clear(&self) {
-        // A terminal that has gone needs no cleaning.
-        let _ = self.display.clear();
+        screen::clear();
     }
+}
+
+impl Row {
+    fn line(&self, width: usize, rate: f64) -> String {
+        let lost = match self.lost {
+            0 => format!("{:>14}", ""),
+            lost => format!("{RED}{:>14}{PLAIN}", grouped(lost)),
+        };
+        let (start, end) = if self.packets == 0 { (DIM, PLAIN) } else { ("", "") };
+        let name = shorten(&self.label, width);
+        format!("{start}{name:<width$}{:>14}{:>14}{end}{lost}", grouped(self.packets), scaled(rate))
+    }
+}
+
+/// The rows that are shown where there is no room for all: named elements before others, those that work before those
+/// that don't.
+fn choose(rows: &[Row], room: usize) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..rows.len()).collect();
+    if places.len() > room {
+        places.sort_by_key(|&place| {
+            rows.get(place).map_or((true, true), |row| (!row.is_named, row.packets == 0))
+        });
+        places.truncate(room);
+        places.sort_unstable();
+    }
+    places
+}
+
+fn rows(router: &Router) -> Vec<Row> {
+    let mut lost = BTreeMap::new();
+    for (element, _, count) in router.losses() {
+        *lost.entry(element).or_insert(0) += count;
+    }
+    let each = router.elements().zip(router.classes()).zip(router.counts());
+    each.map(|((name, class), (inputs, outputs))| {
+        let is_named = !name.contains('@');
+        Row {
+            label: if is_named { format!("{name} :: {class}") } else { name.to_string() },
+            is_named,
+            packets: inputs.max(outputs),
+            lost: lost.get(name).copied().unwrap_or(0),
+        }
+    })
+    .filter(|row| !row.label.ends_with("Info"))
+    .collect()
 }
 
 /// What went in, what came out, what was lost and why.
 pub(crate) fn summary(router: &Router, elapsed: Duration) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "{:<32} {:>12} {:>12} {:>12}", "element", "packets in", "out", "lost");
+    let _ = writeln!(text, "{:<34}{:>14}{:>14}{:>14}", "element", "packets in", "out", "lost");
     let losses = router.losses();
     for ((name, class), (inputs, outputs)) in router.elements().zip(router.classes()).zip(router.counts()) {
         let lost: u64 = losses.iter().filter(|(element, ..)| element == name).map(|(.., count)| count).sum();
@@ -97,31 +185,92 @@ pub(crate) fn summary(router: &Router, elapsed: Duration) -> String {
             continue;
         }
         let label = if name.contains('@') { name.to_string() } else { format!("{name} :: {class}") };
-        let lost = if lost == 0 { String::new() } else { lost.to_string() };
-        let _ = writeln!(text, "{:<32} {inputs:>12} {outputs:>12} {lost:>12}", shorten(&label, 32));
+        let lost = if lost == 0 { String::new() } else { grouped(lost) };
+        let label = shorten(&label, 33);
+        let line = format!("{label:<34}{:>14}{:>14}{lost:>14}", grouped(inputs), grouped(outputs));
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     if !losses.is_empty() {
         let _ = writeln!(text, "\nlost packets");
         for (element, reason, count) in &losses {
-            let _ =
-                writeln!(text, "  {:<30} {:<24} {count:>12}", shorten(element, 30), reason.replace('_', " "));
+            let (element, reason) = (shorten(element, 31), reason.replace('_', " "));
+            let _ = writeln!(text, "  {element:<32}{reason:<28}{:>14}", grouped(*count));
         }
     }
     let _ = writeln!(text, "\n{:.3} s", elapsed.as_secs_f64());
     text
 }
 
-fn shorten(text: &str, width: usize) -> String {
+/// The text, cut to `width` characters.
+pub(crate) fn shorten(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn rate_text(rate: f64) -> String {
-    match rate {
-        rate if rate >= 1e6 => format!("{:.2} M", rate / 1e6),
-        rate if rate >= 1e3 => format!("{:.1} k", rate / 1e3),
-        rate => format!("{rate:.0}"),
+/// A number with its digits in groups of three.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with its thousands, millions or billions as a letter.
+pub(crate) fn scaled(number: f64) -> String {
+    match number {
+        number if number >= 1e9 => format!("{:.2} G", number / 1e9),
+        number if number >= 1e6 => format!("{:.2} M", number / 1e6),
+        number if number >= 1e3 => format!("{:.1} k", number / 1e3),
+        number => format!("{number:.0}"),
+    }
+}
+
+/// An amount of bytes.
+pub(crate) fn bytes(number: f64) -> String {
+    match number {
+        number if number >= 1e9 => format!("{:.2} GB", number / 1e9),
+        number if number >= 1e6 => format!("{:.1} MB", number / 1e6),
+        number if number >= 1e3 => format!("{:.0} kB", number / 1e3),
+        number => format!("{number:.0} bytes"),
+    }
+}
+
+fn span(seconds: f64) -> String {
+    let whole = seconds.ceil() as u64;
+    if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), expected);
+        }
+        assert_eq!(scaled(1_234_567.0), "1.23 M");
+        assert_eq!(span(61.2), "1 min 2 s");
+    }
+
+    #[test]
+    fn named_elements_that_work_come_first() {
+        let row = |label: &str, packets| Row {
+            label: label.into(),
+            is_named: !label.contains('@'),
+            packets,
+            lost: 0,
+        };
+        let rows = [row("A@1", 5), row("b", 0), row("c", 1), row("D@2", 0)];
+        assert_eq!(choose(&rows, 4), [0, 1, 2, 3]);
+        assert_eq!(choose(&rows, 2), [1, 2]);
+        assert_eq!(choose(&rows, 1), [2]);
     }
 }

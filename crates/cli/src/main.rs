@@ -13,6 +13,7 @@ mod generate;
 mod live;
 mod output;
 mod report;
+mod screen;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(command::demo::Arguments),
     Check(command::check::Arguments),
     Run(command::run::Arguments),
     Fmt(command::fmt::Arguments),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         return command::click::main();
     }
     match Arguments::parse().command {
+        Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Check(arguments) => command::check::run(&arguments),
         Command::Run(arguments) => command::run::run(&arguments),
         Command::Fmt(arguments) => command::fmt::run(&arguments),

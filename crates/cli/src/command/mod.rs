@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod click;
+pub(crate) mod demo;
 pub(crate) mod element;
 pub(crate) mod flatten;
 pub(crate) mod fmt;

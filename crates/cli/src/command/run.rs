@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     configuration::print(router.warnings(), &text);
     let started = Instant::now();
     let limit = arguments.seconds.map(Duration::from_secs_f64);
-    let mut table = live::Live::new();
+    let mut table = live::Live::new(!arguments.quiet && !arguments.json);
     let end = loop {
         let wait =
             limit.map_or(live::REFRESH, |limit| live::REFRESH.min(limit.saturating_sub(started.elapsed())));
@@ -96,10 +96,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         let pause = if arguments.simtime { None } else { Some(wait) };
         match router.run_for(pause) {
             End::Paused if limit.is_some_and(|limit| started.elapsed() >= limit) => break End::Paused,
-            End::Paused if !arguments.quiet && !arguments.json => {
-                table.refresh(&router, environment.progress())
+            End::Paused => {
+                let progress = live::Progress::of_reading(environment.progress(), started);
+                table.refresh(&router, progress.as_ref());
             }
-            End::Paused => {}
             end => break end,
         }
     };

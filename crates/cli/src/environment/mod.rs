@@ -4,6 +4,8 @@ mod descriptors;
 mod files;
 mod host;
 mod process;
+mod replay;
 mod sockets;
 
 pub(crate) use process::Process;
+pub(crate) use replay::Supplied;

@@ -14,12 +14,15 @@ use rustix::time::{ClockId, clock_gettime};
 use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
+use super::replay::{Replay, Supplied};
 use super::{files, host, sockets};
+use crate::screen;
 
 /// This host, as an unprivileged process sees it.
 pub(crate) struct Process {
     descriptors: Descriptors,
     progress: files::Progress,
+    supplied: Option<Supplied>,
     interrupted: Arc<AtomicBool>,
     /// What makes signals stop the run, until an element asks for them.
     stops: RefCell<Vec<(i32, SigId)>>,
@@ -40,9 +43,15 @@ impl Process {
         Process {
             descriptors: Descriptors::default(),
             progress: files::Progress::default(),
+            supplied: None,
             interrupted,
             stops: RefCell::new(stops),
         }
+    }
+
+    /// As `new`, with a capture that is not among the host's files.
+    pub(crate) fn with(supplied: Supplied) -> Process {
+        Process { supplied: Some(supplied), ..Process::new() }
     }
 
     /// How far the reading of files has come: bytes read, and bytes in all.
@@ -71,10 +80,13 @@ impl Environment for Process {
     }
 
     fn console(&self, text: &str) {
-        eprintln!("{text}");
+        screen::print(text);
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
+        if let Some(supplied) = self.supplied.as_ref().filter(|supplied| supplied.name == path) {
+            return Ok(Box::new(Replay::new(supplied.clone())));
+        }
         files::open(path, &self.progress)
     }
 

@@ -1,0 +1,54 @@
+// The demonstration: a firewall, a NAT and a flow monitor between a small network and its uplink.
+//
+// Run it on the capture that ships with the project:   clickbox demo
+// or, from the root of the repository:                 clickbox run examples/demo.click
+//
+// The capture was taken on the inner side of the gateway of 10.0.0.0/24. It has TCP, UDP, DNS and pings, IPv4 and
+// IPv6, in both directions; a port scan from outside; and some broken packets. A counter whose name begins with
+// `dropped_` stands where packets are dropped on purpose, and is in the demonstration's summary by that name.
+
+define($CAPTURE testdata/mix.pcap, $PUBLIC 198.51.100.1);
+
+// What is not well formed stops here.
+in :: FromDump($CAPTURE, STOP true)
+    -> kind :: Classifier(12/0800, 12/86dd, -);
+kind [2] -> dropped_neither_ip_nor_ip6 :: Counter -> Discard;
+
+kind [0] -> Strip(14)
+    -> check_ip :: CheckIPHeader
+    -> protocol :: IPClassifier(ip frag, tcp, udp, icmp, -);
+protocol [0] -> dropped_fragment :: Counter -> Discard;
+protocol [1] -> check_tcp :: CheckTCPHeader -> direction :: IPClassifier(src net 10.0.0.0/24, -);
+protocol [2] -> check_udp :: CheckUDPHeader -> direction;
+protocol [3] -> check_icmp :: CheckICMPHeader -> direction;
+protocol [4] -> dropped_other_protocol :: Counter -> Discard;
+
+// The firewall. What leaves may not be mail, which belongs to the mail server. What enters must be an answer: it
+// belongs to a connection that a host of the network has opened, else it is dropped, as the scan is.
+direction [0] -> leaving :: IPFilter(1 dst port 25, allow all);
+leaving [1] -> dropped_mail_from_inside :: Counter -> Discard;
+leaving [0] -> out :: IPClassifier(tcp or udp, -);
+direction [1] -> entering :: IPClassifier(tcp or udp, icmp type echo-reply, -);
+entering [2] -> dropped_ping_from_outside :: Counter -> Discard;
+
+connections :: IPRewriter(keep 0 1, drop);
+out [0] -> [0] connections;
+entering [0] -> [1] connections;
+
+// The NAT: what leaves gets the public address and a port of it; pings get an identifier of it.
+nat :: IPRewriter(pattern $PUBLIC 1024-65535 - - 0 0);
+ping_nat :: ICMPPingRewriter(pattern $PUBLIC - - - 0 0);
+connections [0] -> nat
+    -> flows :: AggregateIPFlows
+    // The flow monitor: every packet has got the number of its flow, and is counted under it.
+    -> counts :: AggregateCounter
+    -> way :: IPClassifier(dst net 10.0.0.0/24, -);
+out [1] -> ping_nat -> flows;
+connections [1] -> flows;
+entering [1] -> flows;
+
+way [0] -> to_hosts :: Counter -> Discard;
+way [1] -> to_uplink :: Counter -> Discard;
+
+// IPv6 has addresses enough: it is checked and goes its way.
+kind [1] -> Strip(14) -> check_ip6 :: CheckIP6Header -> by_ip6 :: Counter -> Discard;
