@@ -10,6 +10,7 @@ mod command;
 mod configuration;
 mod environment;
 mod generate;
+mod graph;
 mod live;
 mod output;
 mod report;
@@ -34,12 +35,14 @@ enum Command {
     Run(command::run::Arguments),
     Fmt(command::fmt::Arguments),
     Flatten(command::flatten::Arguments),
+    Graph(command::graph::Arguments),
     Element(command::element::Arguments),
     /// Runs a configuration as the `click` program does, with its options.
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
     Bench(command::bench::Arguments),
     Generate(command::generate::Arguments),
+    Completion(command::completion::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -55,9 +58,11 @@ fn main() -> ExitCode {
         Command::Run(arguments) => command::run::run(&arguments),
         Command::Fmt(arguments) => command::fmt::run(&arguments),
         Command::Flatten(arguments) => command::flatten::run(&arguments),
+        Command::Graph(arguments) => command::graph::run(&arguments),
         Command::Element(arguments) => command::element::run(&arguments),
         Command::Click(arguments) => command::click::run(arguments),
         Command::Bench(arguments) => command::bench::run(&arguments),
         Command::Generate(arguments) => command::generate::run(arguments),
+        Command::Completion(arguments) => command::completion::run::<Arguments>(&arguments),
     }
 }

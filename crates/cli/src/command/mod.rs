@@ -3,9 +3,11 @@
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod click;
+pub(crate) mod completion;
 pub(crate) mod demo;
 pub(crate) mod element;
 pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod generate;
+pub(crate) mod graph;
 pub(crate) mod run;

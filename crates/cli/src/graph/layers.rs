@@ -1,0 +1,440 @@
+//! Lays a directed graph out in layers, from top to bottom.
+//!
+//! The steps are Sugiyama's: turn the edges that close cycles; give each node a layer below all that lead to it; put a
+//! waypoint into each layer that an edge passes; order each layer so that few edges cross; place nodes as straight
+//! below each other as their widths let them.
+
+/// A box to place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// Where on the upper edge its inputs are, and on the lower edge its outputs.
+    pub(super) inputs: Vec<f64>,
+    pub(super) outputs: Vec<f64>,
+    /// Whether it belongs to the top or to the bottom, whatever is connected to it.
+    pub(super) end: Option<End>,
+}
+
+/// An end of the picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Top,
+    Bottom,
+}
+
+/// A connection: node and port at both ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) from: (usize, usize),
+    pub(super) to: (usize, usize),
+}
+
+/// Where everything is.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// The upper left corners of the nodes.
+    pub(super) places: Vec<(f64, f64)>,
+    /// The points that each edge passes: its ends, and the upper and lower end of each straight piece in between.
+    pub(super) lines: Vec<Vec<(f64, f64)>>,
+}
+
+/// Between neighbours in a layer, and between layers.
+const APART: f64 = 24.0;
+const LAYER_GAP: f64 = 40.0;
+/// Rounds of ordering and of placing.
+const ROUNDS: usize = 12;
+/// Beyond so many nodes and waypoints fewer rounds must do.
+const LARGE: usize = 3_000;
+
+struct Item {
+    node: Node,
+    layer: usize,
+    /// The middle, once placed.
+    x: f64,
+}
+
+/// A piece of an edge between neighbouring layers.
+struct Piece {
+    up: (usize, f64),
+    down: (usize, f64),
+}
+
+/// Lays a graph out.
+pub(super) fn lay_out(nodes: &[Node], edges: &[Edge]) -> Layout {
+    let turned = turned(nodes, edges);
+    let layers = layers(nodes, edges, &turned);
+    let mut items: Vec<Item> = nodes
+        .iter()
+        .zip(&layers)
+        .map(|(node, layer)| Item { node: node.clone(), layer: *layer, x: 0.0 })
+        .collect();
+    let mut pieces = Vec::new();
+    let mut chains = Vec::new();
+    for (edge, turned) in edges.iter().zip(&turned) {
+        chains.push(chain(edge, *turned, &mut items, &mut pieces));
+    }
+    let count = items.iter().map(|item| item.layer + 1).max().unwrap_or(0);
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (place, item) in items.iter().enumerate() {
+        if let Some(row) = rows.get_mut(item.layer) {
+            row.push(place);
+        }
+    }
+    let rounds = if items.len() > LARGE { 2 } else { ROUNDS };
+    order(&mut rows, &mut items, &pieces, rounds);
+    place(&rows, &mut items, &pieces, rounds);
+    finish(nodes, edges, &turned, &rows, &items, &chains)
+}
+
+/// Which edges lead back to a node from which they come.
+fn turned(nodes: &[Node], edges: &[Edge]) -> Vec<bool> {
+    let mut leaving = vec![Vec::new(); nodes.len()];
+    let mut has_input = vec![false; nodes.len()];
+    for (place, edge) in edges.iter().enumerate() {
+        leaving[edge.from.0].push(place);
+        has_input[edge.to.0] = true;
+    }
+    // 0: not seen, 1: on the way here, 2: done.
+    let mut state = vec![0u8; nodes.len()];
+    let mut turned = vec![false; edges.len()];
+    let starts = (0..nodes.len()).filter(|&node| !has_input[node]);
+    let starts: Vec<usize> = starts.chain(0..nodes.len()).collect();
+    for start in starts {
+        if state[start] != 0 {
+            continue;
+        }
+        state[start] = 1;
+        let mut stack = vec![(start, 0)];
+        while let Some((node, next)) = stack.last_mut() {
+            let Some(&edge) = leaving[*node].get(*next) else {
+                state[*node] = 2;
+                stack.pop();
+                continue;
+            };
+            *next += 1;
+            let target = edges[edge].to.0;
+            match state[target] {
+                0 => {
+                    state[target] = 1;
+                    stack.push((target, 0));
+                }
+                1 => turned[edge] = true,
+                _ => {}
+            }
+        }
+    }
+    turned
+}
+
+/// The layer of each node.
+fn layers(nodes: &[Node], edges: &[Edge], turned: &[bool]) -> Vec<usize> {
+    let ends = |edge: &Edge, turned: bool| {
+        if turned { (edge.to.0, edge.from.0) } else { (edge.from.0, edge.to.0) }
+    };
+    let mut below = vec![Vec::new(); nodes.len()];
+    let mut waits = vec![0usize; nodes.len()];
+    for (edge, turned) in edges.iter().zip(turned) {
+        let (up, down) = ends(edge, *turned);
+        if up != down {
+            below[up].push(down);
+            waits[down] += 1;
+        }
+    }
+    let mut layers = vec![0usize; nodes.len()];
+    let mut ready: Vec<usize> = (0..nodes.len()).filter(|&node| waits[node] == 0).collect();
+    let mut sequence = Vec::new();
+    while let Some(node) = ready.pop() {
+        sequence.push(node);
+        for &next in &below[node] {
+            layers[next] = layers[next].max(layers[node] + 1);
+            waits[next] -= 1;
+            if waits[next] == 0 {
+                ready.push(next);
+            }
+        }
+    }
+    // A node that nothing leads to stands right above what it leads to.
+    let mut has_above = vec![false; nodes.len()];
+    below.iter().flatten().for_each(|&down| has_above[down] = true);
+    for &node in sequence.iter().rev() {
+        let nearest = below[node].iter().map(|&down| layers[down]).min();
+        if let Some(nearest) = nearest.filter(|_| !has_above[node]) {
+            layers[node] = nearest.saturating_sub(1);
+        }
+    }
+    let has_top = nodes.iter().any(|node| node.end == Some(End::Top));
+    let last = layers.iter().copied().max().unwrap_or(0);
+    for (layer, node) in layers.iter_mut().zip(nodes) {
+        *layer = match node.end {
+            Some(End::Top) => 0,
+            Some(End::Bottom) => last + usize::from(has_top) + 1,
+            None => *layer + usize::from(has_top && !nodes.is_empty()),
+        };
+    }
+    // Layers that are empty now close up.
+    let mut used: Vec<usize> = layers.clone();
+    used.sort_unstable();
+    used.dedup();
+    layers.iter().map(|layer| used.binary_search(layer).unwrap_or(0)).collect()
+}
+
+/// Puts waypoints where an edge passes a layer; gives them from top to bottom.
+fn chain(edge: &Edge, turned: bool, items: &mut Vec<Item>, pieces: &mut Vec<Piece>) -> Vec<usize> {
+    let middle = |item: &Item, ports: &[f64], port: usize| {
+        ports.get(port).copied().unwrap_or(item.node.width / 2.0) - item.node.width / 2.0
+    };
+    let (from, to) = (edge.from.0, edge.to.0);
+    let out = middle(&items[from], &items[from].node.outputs, edge.from.1);
+    let into = middle(&items[to], &items[to].node.inputs, edge.to.1);
+    // An edge that leads back has a waypoint beside each of its ends too.
+    let (first, last) = if turned {
+        (items[to].layer, items[from].layer)
+    } else {
+        (items[from].layer + 1, items[to].layer.saturating_sub(1))
+    };
+    let mut chain = Vec::new();
+    let mut before = if turned { None } else { Some((from, out)) };
+    for layer in first..=last.max(first) {
+        if !turned && layer > last {
+            break;
+        }
+        items.push(Item { node: Node { width: 4.0, ..Node::default() }, layer, x: 0.0 });
+        let here = items.len() - 1;
+        if let Some(up) = before {
+            pieces.push(Piece { up, down: (here, 0.0) });
+        }
+        before = Some((here, 0.0));
+        chain.push(here);
+    }
+    if let Some(up) = before.filter(|_| !turned) {
+        pieces.push(Piece { up, down: (to, into) });
+    }
+    chain
+}
+
+/// Orders each layer by where its neighbours are, up and down in turn, and keeps the order with the fewest crossings.
+fn order(rows: &mut Vec<Vec<usize>>, items: &mut [Item], pieces: &[Piece], rounds: usize) {
+    let mut best = rows.clone();
+    let mut fewest = usize::MAX;
+    for round in 0..rounds * 2 {
+        let downward = round % 2 == 0;
+        spread(rows, items);
+        let crossings = crossings(rows, items, pieces);
+        if crossings < fewest {
+            fewest = crossings;
+            best.clone_from(rows);
+        }
+        if fewest == 0 {
+            break;
+        }
+        let indices: Vec<usize> =
+            if downward { (0..rows.len()).collect() } else { (0..rows.len()).rev().collect() };
+        let neighbours = neighbours(items.len(), pieces, downward, !downward);
+        for index in indices {
+            let mut keyed: Vec<(f64, usize)> = rows[index]
+                .iter()
+                .map(|&item| (mean(&neighbours[item], items).unwrap_or(items[item].x), item))
+                .collect();
+            keyed.sort_by(|one, other| one.0.total_cmp(&other.0));
+            rows[index] = keyed.into_iter().map(|(_, item)| item).collect();
+            spread_row(&rows[index], items);
+        }
+    }
+    *rows = best;
+    spread(rows, items);
+}
+
+/// For each item: its own offset, the neighbour and the neighbour's offset.
+type Neighbours = Vec<Vec<(f64, usize, f64)>>;
+
+fn neighbours(count: usize, pieces: &[Piece], above: bool, below: bool) -> Neighbours {
+    let mut neighbours = vec![Vec::new(); count];
+    for piece in pieces {
+        if above {
+            neighbours[piece.down.0].push((piece.down.1, piece.up.0, piece.up.1));
+        }
+        if below {
+            neighbours[piece.up.0].push((piece.up.1, piece.down.0, piece.down.1));
+        }
+    }
+    neighbours
+}
+
+/// Where the neighbours want an item to be.
+fn mean(neighbours: &[(f64, usize, f64)], items: &[Item]) -> Option<f64> {
+    let sum: f64 = neighbours.iter().map(|(own, other, offset)| items[*other].x + offset - own).sum();
+    (!neighbours.is_empty()).then(|| sum / neighbours.len() as f64)
+}
+
+fn spread(rows: &[Vec<usize>], items: &mut [Item]) {
+    for row in rows {
+        spread_row(row, items);
+    }
+}
+
+/// Puts the items of a layer beside each other, the whole row around 0.
+fn spread_row(row: &[usize], items: &mut [Item]) {
+    let width: f64 = row.iter().map(|&item| items[item].node.width + APART).sum();
+    let mut x = -width / 2.0;
+    for &item in row {
+        items[item].x = x + (items[item].node.width + APART) / 2.0;
+        x += items[item].node.width + APART;
+    }
+}
+
+fn crossings(rows: &[Vec<usize>], items: &[Item], pieces: &[Piece]) -> usize {
+    let mut by_layer = vec![Vec::new(); rows.len()];
+    for piece in pieces {
+        let ends = (items[piece.up.0].x + piece.up.1, items[piece.down.0].x + piece.down.1);
+        by_layer[items[piece.up.0].layer].push(ends);
+    }
+    let crossed = |one: &(f64, f64), other: &(f64, f64)| (one.0 - other.0) * (one.1 - other.1) < 0.0;
+    let each = |ends: &Vec<(f64, f64)>| -> usize {
+        let pairs = ends.iter().enumerate();
+        pairs.map(|(place, one)| ends[..place].iter().filter(|other| crossed(one, other)).count()).sum()
+    };
+    by_layer.iter().map(each).sum()
+}
+
+/// Moves items to where their neighbours want them, as far as the order and the distances let them.
+fn place(rows: &[Vec<usize>], items: &mut [Item], pieces: &[Piece], rounds: usize) {
+    for round in 0..rounds * 2 {
+        let last = round + 2 >= rounds * 2;
+        let downward = round % 2 == 0;
+        let neighbours = neighbours(items.len(), pieces, downward || last, !downward || last);
+        let indices: Vec<usize> =
+            if downward { (0..rows.len()).collect() } else { (0..rows.len()).rev().collect() };
+        for index in indices {
+            settle(&rows[index], items, &neighbours);
+        }
+    }
+}
+
+/// The places nearest to the wanted ones, in squares, that keep order and distances: neighbours that want to overlap
+/// are joined into blocks, which move as one.
+fn settle(row: &[usize], items: &mut [Item], neighbours: &Neighbours) {
+    // Of each block: the sum of weighted wishes, the weight, how many items.
+    let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
+    let mut offsets = Vec::new();
+    let mut offset = 0.0;
+    for (place, &item) in row.iter().enumerate() {
+        if let Some(&before) = place.checked_sub(1).and_then(|before| row.get(before)) {
+            offset += (items[before].node.width + items[item].node.width) / 2.0 + APART;
+        }
+        offsets.push(offset);
+        let wish = mean(&neighbours[item], items).unwrap_or(items[item].x) - offset;
+        // Waypoints weigh more, so that long edges are straight; what nobody wants anywhere weighs little.
+        let weight = match (neighbours[item].is_empty(), items[item].node.height > 0.0) {
+            (true, _) => 0.1,
+            (false, true) => 1.0,
+            (false, false) => 3.0,
+        };
+        let mut block = (wish * weight, weight, 1);
+        while let Some(last) = blocks.last().filter(|last| last.0 / last.1 > block.0 / block.1) {
+            block = (block.0 + last.0, block.1 + last.1, block.2 + last.2);
+            blocks.pop();
+        }
+        blocks.push(block);
+    }
+    let places = blocks.iter().flat_map(|block| std::iter::repeat_n(block.0 / block.1, block.2));
+    for ((&item, offset), place) in row.iter().zip(offsets).zip(places) {
+        items[item].x = place + offset;
+    }
+}
+
+/// From middles to corners, and from chains to lines.
+fn finish(
+    nodes: &[Node],
+    edges: &[Edge],
+    turned: &[bool],
+    rows: &[Vec<usize>],
+    items: &[Item],
+    chains: &[Vec<usize>],
+) -> Layout {
+    let left = items.iter().map(|item| item.x - item.node.width / 2.0).fold(f64::INFINITY, f64::min);
+    let right = items.iter().map(|item| item.x + item.node.width / 2.0).fold(f64::NEG_INFINITY, f64::max);
+    if items.is_empty() {
+        return Layout::default();
+    }
+    let mut tops = Vec::new();
+    let mut y = 0.0;
+    for row in rows {
+        let height = row.iter().map(|&item| items[item].node.height).fold(0.0, f64::max);
+        tops.push((y, height));
+        y += height + LAYER_GAP;
+    }
+    let corner = |place: usize| {
+        let item = &items[place];
+        let (top, height) = tops[item.layer];
+        let down = match item.node.end {
+            Some(End::Top) => 0.0,
+            Some(End::Bottom) => height - item.node.height,
+            None => (height - item.node.height) / 2.0,
+        };
+        (item.x - item.node.width / 2.0 - left, top + down)
+    };
+    let places: Vec<(f64, f64)> = (0..nodes.len()).map(corner).collect();
+    let line = |((edge, turned), chain): ((&Edge, &bool), &Vec<usize>)| {
+        let port =
+            |ports: &[f64], port: usize, node: &Node| ports.get(port).copied().unwrap_or(node.width / 2.0);
+        let (from, to) = (&nodes[edge.from.0], &nodes[edge.to.0]);
+        let (start, end) = (places[edge.from.0], places[edge.to.0]);
+        let mut points = vec![(start.0 + port(&from.outputs, edge.from.1, from), start.1 + from.height)];
+        let waypoint = |&place: &usize| {
+            let (top, height) = tops[items[place].layer];
+            let x = items[place].x - left;
+            [(x, top), (x, top + height)]
+        };
+        let mut way: Vec<(f64, f64)> = chain.iter().flat_map(waypoint).collect();
+        if *turned {
+            way.reverse();
+        }
+        points.extend(way);
+        points.push((end.0 + port(&to.inputs, edge.to.1, to), end.1));
+        points
+    };
+    let lines = edges.iter().zip(turned).zip(chains).map(line).collect();
+    Layout { width: right - left, height: (y - LAYER_GAP).max(0.0), places, lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(count: usize, edges: &[(usize, usize)]) -> Layout {
+        let node = Node { width: 50.0, height: 20.0, ..Node::default() };
+        let nodes = vec![node; count];
+        let edges: Vec<Edge> =
+            edges.iter().map(|&(from, to)| Edge { from: (from, 0), to: (to, 0) }).collect();
+        let layout = lay_out(&nodes, &edges);
+        for (place, one) in layout.places.iter().enumerate() {
+            for other in &layout.places[..place] {
+                let apart = (one.0 - other.0).abs() >= 50.0 || (one.1 - other.1).abs() >= 20.0;
+                assert!(apart, "{one:?} and {other:?} overlap");
+            }
+        }
+        layout
+    }
+
+    #[test]
+    fn a_chain_is_a_straight_line() {
+        let layout = check(4, &[(0, 1), (1, 2), (2, 3)]);
+        assert!(layout.places.iter().all(|place| place.0 == layout.places[0].0), "{layout:?}");
+    }
+
+    #[test]
+    fn cycles_and_loops_end() {
+        let layout = check(3, &[(0, 1), (1, 2), (2, 0), (1, 1)]);
+        assert_eq!(layout.lines.len(), 4);
+        check(0, &[]);
+    }
+
+    #[test]
+    fn nothing_overlaps() {
+        let edges: Vec<_> = (0..60).map(|edge| (edge * 7 % 30, edge * 11 % 30)).collect();
+        check(30, &edges);
+    }
+}

@@ -1,0 +1,12 @@
+//! Draws configurations.
+
+mod dot;
+mod layers;
+mod model;
+mod picture;
+mod ports;
+mod svg;
+
+pub(crate) use dot::dot;
+pub(crate) use model::Model;
+pub(crate) use svg::svg;

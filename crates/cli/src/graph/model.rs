@@ -1,0 +1,67 @@
+//! A configuration as a tree of boxes: elements, and compounds with what is in them.
+
+use std::collections::BTreeMap;
+
+use click_lang::{Graph, Port};
+
+use super::ports::{self, Flow, Sides};
+use crate::configuration::REGISTRY;
+
+/// A configuration to draw.
+pub(crate) struct Model {
+    pub(super) elements: Vec<Element>,
+    pub(super) edges: Vec<(Port, Port)>,
+    pub(super) root: Scope,
+}
+
+/// An element.
+pub(super) struct Element {
+    /// Its name in its compound; `None` if it has none of its own.
+    pub(super) name: Option<String>,
+    pub(super) class: String,
+    pub(super) config: String,
+    pub(super) group: &'static str,
+    pub(super) sides: Sides,
+    /// The names of the compounds that it is in, the outermost first.
+    pub(super) path: Vec<String>,
+}
+
+/// A compound, or the whole configuration.
+#[derive(Default)]
+pub(super) struct Scope {
+    pub(super) elements: Vec<usize>,
+    pub(super) scopes: BTreeMap<String, Scope>,
+}
+
+impl Model {
+    /// Of a flat graph.
+    pub(crate) fn new(graph: &Graph) -> Model {
+        let mut root = Scope::default();
+        let mut elements = Vec::new();
+        for (place, (element, sides)) in graph.elements.iter().zip(ports::resolve(graph)).enumerate() {
+            let mut path: Vec<String> = element.name.split('/').map(String::from).collect();
+            let name = path.pop().unwrap_or_default();
+            let mut scope = &mut root;
+            for part in &path {
+                scope = scope.scopes.entry(part.clone()).or_default();
+            }
+            scope.elements.push(place);
+            elements.push(Element {
+                name: (!name.contains('@')).then_some(name),
+                class: element.class.clone(),
+                config: element.config.split_whitespace().collect::<Vec<_>>().join(" "),
+                group: REGISTRY.find(&element.class).map_or("", |class| class.info.group),
+                sides,
+                path,
+            });
+        }
+        let edges = graph.connections.iter().map(|edge| (edge.from, edge.to)).collect();
+        Model { elements, edges, root }
+    }
+
+    /// What a connection's packets do: its output port says.
+    pub(super) fn flow(&self, from: Port) -> Flow {
+        let sides = self.elements.get(from.element).map(|element| &element.sides);
+        sides.and_then(|sides| sides.outputs.get(from.port)).copied().unwrap_or(Flow::Agnostic)
+    }
+}

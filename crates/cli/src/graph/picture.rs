@@ -1,0 +1,267 @@
+//! Where every box, port and line of a configuration is.
+
+use click_lang::Port;
+
+use super::layers::{Edge, End, Node, lay_out};
+use super::model::{Model, Scope};
+use super::ports::Flow;
+
+/// Widths of a character, in the bold and in the small type.
+const LETTER: f64 = 7.6;
+const SMALL_LETTER: f64 = 6.2;
+/// The most characters of a configuration that are shown.
+const MOST_CONFIG: usize = 34;
+/// Around the text of a box, and around what is in a compound.
+const INSET: f64 = 14.0;
+const FRAME: f64 = 16.0;
+/// Height of a compound's title.
+const TITLE: f64 = 22.0;
+/// Least distance of ports.
+const PORT_GAP: f64 = 16.0;
+
+/// Everything to draw, with the origin in the upper left corner.
+#[derive(Default)]
+pub(super) struct Picture {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) frames: Vec<Frame>,
+    pub(super) boxes: Vec<ElementBox>,
+    pub(super) lines: Vec<Line>,
+    /// Points on the upper and on the lower border where lines go on outside.
+    entries: Vec<(Port, f64)>,
+    exits: Vec<(Port, f64)>,
+}
+
+/// A compound's border.
+pub(super) struct Frame {
+    pub(super) at: (f64, f64),
+    pub(super) size: (f64, f64),
+    pub(super) name: String,
+}
+
+/// An element's box.
+pub(super) struct ElementBox {
+    pub(super) element: usize,
+    pub(super) at: (f64, f64),
+    pub(super) size: (f64, f64),
+    /// The lines of its text: the first is bold.
+    pub(super) text: Vec<String>,
+    pub(super) inputs: Vec<f64>,
+    pub(super) outputs: Vec<f64>,
+}
+
+/// A connection, or its part in one compound.
+pub(super) struct Line {
+    pub(super) points: Vec<(f64, f64)>,
+    pub(super) flow: Flow,
+    /// Whether it ends at an element, and not at a compound's border.
+    pub(super) ends: bool,
+}
+
+/// What a node of a scope stands for.
+enum Thing<'m> {
+    Element(usize),
+    Scope(&'m str, Picture),
+    Entry(Port),
+    Exit(Port),
+}
+
+/// Draws a configuration.
+pub(super) fn draw(model: &Model) -> Picture {
+    scope(model, &model.root, &[])
+}
+
+/// Draws a scope; `path` is where it is.
+fn scope(model: &Model, here: &Scope, path: &[&str]) -> Picture {
+    let mut things = Vec::new();
+    let mut nodes = Vec::new();
+    for &element in &here.elements {
+        nodes.push(element_node(model, element));
+        things.push(Thing::Element(element));
+    }
+    for (name, inner) in &here.scopes {
+        let mut inner_path = path.to_vec();
+        inner_path.push(name);
+        let picture = scope(model, inner, &inner_path);
+        nodes.push(Node {
+            width: (picture.width + 2.0 * FRAME).max(name.chars().count() as f64 * LETTER + 2.0 * INSET),
+            height: picture.height + 2.0 * FRAME + TITLE,
+            inputs: picture.entries.iter().map(|entry| entry.1 + FRAME).collect(),
+            outputs: picture.exits.iter().map(|exit| exit.1 + FRAME).collect(),
+            end: None,
+        });
+        things.push(Thing::Scope(name, picture));
+    }
+    let (edges, flows) = edges(model, path, &mut things, &mut nodes);
+    let layout = lay_out(&nodes, &edges);
+    let mut picture = Picture { width: layout.width, height: layout.height, ..Picture::default() };
+    for ((thing, node), at) in things.into_iter().zip(nodes).zip(layout.places) {
+        match thing {
+            Thing::Element(element) => picture.boxes.push(ElementBox {
+                element,
+                at,
+                size: (node.width, node.height),
+                text: text(model, element),
+                inputs: node.inputs,
+                outputs: node.outputs,
+            }),
+            Thing::Scope(name, inner) => {
+                let size = (node.width, node.height);
+                picture.frames.push(Frame { at, size, name: name.to_string() });
+                picture.take_in(inner, at, size);
+            }
+            Thing::Entry(port) => picture.entries.push((port, at.0)),
+            Thing::Exit(port) => picture.exits.push((port, at.0)),
+        }
+    }
+    for ((points, edge), flow) in layout.lines.into_iter().zip(&edges).zip(flows) {
+        let ends = picture.boxes.len() > edge.to.0 && edge.to.0 < here.elements.len();
+        picture.lines.push(Line { points, flow, ends });
+    }
+    picture
+}
+
+/// The connections within a scope. Those that cross its border get a point on it.
+fn edges(
+    model: &Model,
+    path: &[&str],
+    things: &mut Vec<Thing>,
+    nodes: &mut Vec<Node>,
+) -> (Vec<Edge>, Vec<Flow>) {
+    let mut edges = Vec::new();
+    let mut flows = Vec::new();
+    for &(from, to) in &model.edges {
+        let (inner_from, inner_to) = (is_within(model, from, path), is_within(model, to, path));
+        if !inner_from && !inner_to {
+            continue;
+        }
+        let start = if inner_from {
+            find(model, from, path, things, false)
+        } else {
+            Some((border(things, nodes, to, End::Top), 0))
+        };
+        let end = if inner_to {
+            find(model, to, path, things, true)
+        } else {
+            Some((border(things, nodes, from, End::Bottom), 0))
+        };
+        let (Some(start), Some(end)) = (start, end) else { continue };
+        // What stays within one compound is drawn there.
+        if start.0 == end.0
+            && matches!(things.get(start.0), Some(Thing::Scope(..)))
+            && !leaves(model, from, to, path)
+        {
+            continue;
+        }
+        if !edges.iter().any(|edge: &Edge| edge.from == start && edge.to == end) {
+            edges.push(Edge { from: start, to: end });
+            flows.push(model.flow(from));
+        }
+    }
+    (edges, flows)
+}
+
+fn element_path(model: &Model, port: Port) -> &[String] {
+    model.elements.get(port.element).map_or(&[], |element| &element.path)
+}
+
+fn is_within(model: &Model, port: Port, path: &[&str]) -> bool {
+    let of = element_path(model, port);
+    of.len() >= path.len() && of.iter().zip(path).all(|(one, other)| one == other)
+}
+
+/// Whether two ports are in different things of the scope.
+fn leaves(model: &Model, from: Port, to: Port, path: &[&str]) -> bool {
+    element_path(model, from).get(path.len()) != element_path(model, to).get(path.len())
+}
+
+/// The node and port in a scope that a port of an element is, or is in.
+fn find(
+    model: &Model,
+    port: Port,
+    path: &[&str],
+    things: &[Thing],
+    is_input: bool,
+) -> Option<(usize, usize)> {
+    let inner = element_path(model, port).get(path.len());
+    let place = things.iter().position(|thing| match (thing, inner) {
+        (Thing::Element(element), None) => *element == port.element,
+        (Thing::Scope(name, _), Some(inner)) => name == inner,
+        _ => false,
+    })?;
+    match things.get(place) {
+        Some(Thing::Scope(_, picture)) => {
+            let points = if is_input { &picture.entries } else { &picture.exits };
+            Some((place, points.iter().position(|(known, _)| *known == port).unwrap_or(0)))
+        }
+        _ => Some((place, port.port)),
+    }
+}
+
+/// The point on the border for lines from or to a port in the scope.
+fn border(things: &mut Vec<Thing>, nodes: &mut Vec<Node>, port: Port, end: End) -> usize {
+    let known = things.iter().position(|thing| match (thing, end) {
+        (Thing::Entry(known), End::Top) | (Thing::Exit(known), End::Bottom) => *known == port,
+        _ => false,
+    });
+    known.unwrap_or_else(|| {
+        things.push(if end == End::Top { Thing::Entry(port) } else { Thing::Exit(port) });
+        nodes.push(Node { end: Some(end), inputs: vec![0.0], outputs: vec![0.0], ..Node::default() });
+        nodes.len() - 1
+    })
+}
+
+/// The lines of an element's text: its name and class, and the start of its configuration.
+fn text(model: &Model, element: usize) -> Vec<String> {
+    let Some(element) = model.elements.get(element) else { return Vec::new() };
+    let mut lines = match &element.name {
+        Some(name) => vec![name.clone(), element.class.clone()],
+        None => vec![element.class.clone()],
+    };
+    if !element.config.is_empty() {
+        lines.push(crate::live::shorten(&element.config, MOST_CONFIG));
+    }
+    lines
+}
+
+fn element_node(model: &Model, place: usize) -> Node {
+    let lines = text(model, place);
+    let sides = model.elements.get(place).map(|element| &element.sides);
+    let counts = sides.map_or((0, 0), |sides| (sides.inputs.len(), sides.outputs.len()));
+    let letters = |(row, line): (usize, &String)| {
+        line.chars().count() as f64 * if row == 0 { LETTER } else { SMALL_LETTER }
+    };
+    let text_width = lines.iter().enumerate().map(letters).fold(0.0, f64::max) + 2.0 * INSET;
+    let width = text_width.max(counts.0.max(counts.1) as f64 * PORT_GAP + INSET).max(70.0);
+    let ports = |count: usize| -> Vec<f64> {
+        (0..count).map(|port| width * (port as f64 + 0.5) / count as f64).collect()
+    };
+    let height = 20.0 + 15.0 * lines.len() as f64;
+    Node { width, height, inputs: ports(counts.0), outputs: ports(counts.1), end: None }
+}
+
+impl Picture {
+    /// Takes in what is in a compound, and leads the lines to its border.
+    fn take_in(&mut self, inner: Picture, at: (f64, f64), size: (f64, f64)) {
+        let (x, y) = (at.0 + FRAME, at.1 + FRAME + TITLE);
+        let bottom = at.1 + size.1;
+        let moved = |point: (f64, f64)| (point.0 + x, point.1 + y);
+        for frame in inner.frames {
+            self.frames.push(Frame { at: moved(frame.at), ..frame });
+        }
+        for element in inner.boxes {
+            self.boxes.push(ElementBox { at: moved(element.at), ..element });
+        }
+        for line in inner.lines {
+            let points: Vec<_> = line.points.into_iter().map(moved).collect();
+            self.lines.push(Line { points, ..line });
+        }
+        let stub = |points: Vec<(f64, f64)>| Line { points, flow: Flow::Push, ends: false };
+        for (_, entry) in inner.entries {
+            self.lines.push(stub(vec![(x + entry, at.1), (x + entry, y)]));
+        }
+        for (_, exit) in inner.exits {
+            self.lines.push(stub(vec![(x + exit, bottom - FRAME), (x + exit, bottom)]));
+        }
+    }
+}

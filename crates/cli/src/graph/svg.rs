@@ -1,0 +1,221 @@
+//! A configuration as SVG.
+
+use std::fmt::Write;
+
+use super::model::Model;
+use super::picture::{ElementBox, Line, Picture, draw};
+use super::ports::Flow;
+
+/// Around the picture.
+const MARGIN: f64 = 24.0;
+/// Height of the legend.
+const LEGEND: f64 = 44.0;
+/// Half the size of a port.
+const PORT: f64 = 4.0;
+/// Colours of the groups: of a box's border and of its ground.
+const COLOURS: &[(&str, &str, &str)] = &[
+    ("sources", "#2f855a", "#f0fff4"),
+    ("devices", "#2f855a", "#f0fff4"),
+    ("trace", "#2f855a", "#f0fff4"),
+    ("counting", "#4a5568", "#f7fafc"),
+    ("storing", "#b7791f", "#fffff0"),
+    ("shaping", "#c05621", "#fffaf0"),
+    ("scheduling", "#c05621", "#fffaf0"),
+    ("switching", "#6b46c1", "#faf5ff"),
+    ("classify", "#6b46c1", "#faf5ff"),
+    ("lookup", "#6b46c1", "#faf5ff"),
+    ("ethernet", "#2b6cb0", "#ebf8ff"),
+    ("ip", "#2c7a7b", "#e6fffa"),
+    ("icmp", "#2c7a7b", "#e6fffa"),
+    ("transport", "#2c7a7b", "#e6fffa"),
+    ("rewriting", "#b83280", "#fff5f7"),
+    ("aggregation", "#b83280", "#fff5f7"),
+];
+/// Of groups that have none of their own.
+const OTHER: (&str, &str) = ("#4a5568", "#ffffff");
+const STYLE: &str = "\
+text { font: 11px 'DejaVu Sans', Verdana, sans-serif; fill: #4a5568; text-anchor: middle }\n\
+.name { font-weight: bold; font-size: 12px; fill: #1a202c }\n\
+.title { font-weight: bold; text-anchor: start }\n\
+.legend { text-anchor: start }\n\
+.frame { fill: #edf2f7; fill-opacity: .6; stroke: #a0aec0; stroke-dasharray: 5 3 }\n\
+.line { fill: none; stroke: #4a5568; stroke-width: 1.3 }\n\
+.pull { stroke-dasharray: 6 3 }\n\
+.port { stroke: #2d3748; stroke-width: 1.1 }\n";
+
+/// Draws a configuration.
+pub(crate) fn svg(model: &Model) -> String {
+    let picture = draw(model);
+    let legend = legend(model);
+    let legend_width = legend.iter().map(|(name, _)| item_width(name)).sum::<f64>();
+    let (width, height) = (picture.width.max(legend_width).ceil() + 2.0 * MARGIN, picture.height.ceil());
+    let total = height + 2.0 * MARGIN + LEGEND;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{total}\" \
+         viewBox=\"0 0 {width} {total}\">\n<style>\n{STYLE}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+    );
+    let left = (width - picture.width) / 2.0;
+    let _ = writeln!(out, "<g transform=\"translate({left:.1} {MARGIN})\">");
+    frames(&picture, &mut out);
+    for line in &picture.lines {
+        draw_line(line, &mut out);
+    }
+    for element in &picture.boxes {
+        draw_box(model, element, &mut out);
+    }
+    out += "</g>\n";
+    let mut x = MARGIN;
+    let y = height + 2.0 * MARGIN + LEGEND / 2.0;
+    for (name, mark) in legend {
+        let _ = writeln!(
+            out,
+            "<g transform=\"translate({x:.1} {y:.1})\">{mark}<text class=\"legend\" x=\"14\" y=\"4\">{name}</text></g>"
+        );
+        x += item_width(&name);
+    }
+    out + "</svg>\n"
+}
+
+fn item_width(name: &str) -> f64 {
+    36.0 + 6.6 * name.chars().count() as f64
+}
+
+/// The groups that occur and the kinds of ports, with their marks.
+fn legend(model: &Model) -> Vec<(String, String)> {
+    let mut groups: Vec<&str> = model.elements.iter().map(|element| element.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let mark = |(border, ground): (&str, &str)| {
+        format!(
+            "<rect x=\"-4\" y=\"-5\" width=\"12\" height=\"10\" rx=\"2\" fill=\"{ground}\" stroke=\"{border}\" stroke-width=\"1.5\"/>"
+        )
+    };
+    let has_pull = model.edges.iter().any(|(from, _)| model.flow(*from) == Flow::Pull);
+    let mut ports = vec![("push", Flow::Push)];
+    if has_pull {
+        ports.push(("pull", Flow::Pull));
+    }
+    let ports = ports.into_iter().map(|(name, flow)| (name.to_string(), output(2.0, 0.0, flow)));
+    let groups = groups.into_iter().filter(|group| !group.is_empty());
+    groups.map(|group| (group.to_string(), mark(colours(group)))).chain(ports).collect()
+}
+
+fn colours(group: &str) -> (&'static str, &'static str) {
+    let known = COLOURS.iter().find(|(name, ..)| *name == group);
+    known.map_or(OTHER, |(_, border, ground)| (border, ground))
+}
+
+fn frames(picture: &Picture, out: &mut String) {
+    for frame in &picture.frames {
+        let ((x, y), (width, height)) = (frame.at, frame.size);
+        let _ = writeln!(
+            out,
+            "<rect class=\"frame\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"8\"/>\
+             <text class=\"title\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            x + 10.0,
+            y + 17.0,
+            escaped(&frame.name)
+        );
+    }
+}
+
+/// Curves that leave and arrive upright.
+fn draw_line(line: &Line, out: &mut String) {
+    let Some((first, rest)) = line.points.split_first() else { return };
+    let mut path = format!("M{:.1} {:.1}", first.0, first.1);
+    let mut before = *first;
+    for (number, &point) in rest.iter().enumerate() {
+        // The arrow's head is drawn by the port: the line ends at its upper end.
+        let end = if number + 1 == rest.len() && line.ends { (point.0, point.1 - PORT) } else { point };
+        if (before.0 - end.0).abs() < 0.5 {
+            let _ = write!(path, " L{:.1} {:.1}", end.0, end.1);
+        } else {
+            // A piece that leads up makes a loop at both ends.
+            let reach = if end.1 > before.1 { (end.1 - before.1) / 2.0 } else { 26.0 };
+            let arrives = if end.1 > before.1 || number + 1 == rest.len() { -reach } else { reach };
+            let leaves = if number > 0 && end.1 <= before.1 { -reach } else { reach };
+            let _ = write!(
+                path,
+                " C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
+                before.0,
+                before.1 + leaves,
+                end.0,
+                end.1 + arrives,
+                end.0,
+                end.1
+            );
+        }
+        before = point;
+    }
+    let class = if line.flow == Flow::Pull { "line pull" } else { "line" };
+    let _ = writeln!(out, "<path class=\"{class}\" d=\"{path}\"/>");
+}
+
+fn draw_box(model: &Model, element: &ElementBox, out: &mut String) {
+    let Some(described) = model.elements.get(element.element) else { return };
+    let ((x, y), (width, height)) = (element.at, element.size);
+    let (border, ground) = colours(described.group);
+    let name = described.name.as_deref().unwrap_or("");
+    let tip = format!("{name} :: {}({})", described.class, described.config);
+    let _ = writeln!(
+        out,
+        "<g><title>{}</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"5\" \
+         fill=\"{ground}\" stroke=\"{border}\" stroke-width=\"1.5\"/>",
+        escaped(tip.trim_start_matches(" :: "))
+    );
+    for (row, line) in element.text.iter().enumerate() {
+        let class = if row == 0 { " class=\"name\"" } else { "" };
+        let (middle, base) = (x + width / 2.0, y + 21.0 + 15.0 * row as f64);
+        let _ = writeln!(out, "<text{class} x=\"{middle:.1}\" y=\"{base:.1}\">{}</text>", escaped(line));
+    }
+    for (place, flow) in element.inputs.iter().zip(&described.sides.inputs) {
+        *out += &input(x + place, y, *flow);
+    }
+    for (place, flow) in element.outputs.iter().zip(&described.sides.outputs) {
+        *out += &output(x + place, y + height, *flow);
+    }
+    *out += "</g>\n";
+}
+
+/// As Click draws them: filled ports push, empty ones pull; inputs are triangles, outputs squares.
+fn fill(flow: Flow) -> &'static str {
+    match flow {
+        Flow::Push => "#2d3748",
+        Flow::Pull => "#ffffff",
+        Flow::Agnostic => "#cbd5e0",
+    }
+}
+
+fn input(x: f64, y: f64, flow: Flow) -> String {
+    let (left, right, top, tip) = (x - PORT - 1.0, x + PORT + 1.0, y - PORT, y + PORT);
+    let fill = fill(flow);
+    format!(
+        "<path class=\"port\" fill=\"{fill}\" d=\"M{left:.1} {top:.1} L{right:.1} {top:.1} L{x:.1} {tip:.1} Z\"/>\n"
+    )
+}
+
+fn output(x: f64, y: f64, flow: Flow) -> String {
+    let (left, top, size, fill) = (x - PORT, y - PORT, 2.0 * PORT, fill(flow));
+    format!(
+        "<rect class=\"port\" fill=\"{fill}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{size}\" height=\"{size}\"/>\n"
+    )
+}
+
+/// Text that XML takes for text; without the control characters that it does not allow.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for character in text.chars() {
+        match character {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            character if character.is_control() || matches!(character, '\u{fffe}' | '\u{ffff}') => {
+                out.push('\u{fffd}')
+            }
+            character => out.push(character),
+        }
+    }
+    out
+}
