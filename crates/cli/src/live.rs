@@ -61,18 +61,32 @@ struct Row {
     lost: u64,
 }
 
+/// Whether an element of a name and a class is left out of the table.
+type Hides = fn(&str, &str) -> bool;
+
 /// A table per element on the terminal, redrawn while the router runs; nothing where there is no terminal.
 pub(crate) struct Live {
     is_shown: bool,
     started: Instant,
     /// Packets of each element at times past, the oldest first.
     past: Vec<(Instant, Vec<u64>)>,
+    hides: Hides,
 }
 
 impl Live {
     /// A table that is not drawn yet; never, if it is not `wanted`.
     pub(crate) fn new(wanted: bool) -> Live {
-        Live { is_shown: wanted && screen::is_there(), started: Instant::now(), past: Vec::new() }
+        Live {
+            is_shown: wanted && screen::is_there(),
+            started: Instant::now(),
+            past: Vec::new(),
+            hides: |_, _| false,
+        }
+    }
+
+    /// Leaves elements out.
+    pub(crate) fn without(self, hides: Hides) -> Live {
+        Live { hides, ..self }
     }
 
     /// Draws the table again.
@@ -80,7 +94,7 @@ impl Live {
         if !self.is_shown || self.started.elapsed() < PATIENCE {
             return;
         }
-        let rows = rows(router);
+        let rows = rows(router, self.hides);
         let now = Instant::now();
         while self.past.len() > 1 && self.past.get(1).is_some_and(|(at, _)| now - *at >= WINDOW) {
             self.past.remove(0);
@@ -155,23 +169,24 @@ fn choose(rows: &[Row], room: usize) -> Vec<usize> {
     places
 }
 
-fn rows(router: &Router) -> Vec<Row> {
+fn rows(router: &Router, hides: Hides) -> Vec<Row> {
     let mut lost = BTreeMap::new();
     for (element, _, count) in router.losses() {
         *lost.entry(element).or_insert(0) += count;
     }
     let each = router.elements().zip(router.classes()).zip(router.counts());
-    each.map(|((name, class), (inputs, outputs))| {
-        let is_named = !name.contains('@');
-        Row {
-            label: if is_named { format!("{name} :: {class}") } else { name.to_string() },
-            is_named,
-            packets: inputs.max(outputs),
-            lost: lost.get(name).copied().unwrap_or(0),
-        }
-    })
-    .filter(|row| !row.label.ends_with("Info"))
-    .collect()
+    let shown = each.filter(|((name, class), _)| !hides(name, class) && !class.ends_with("Info"));
+    shown
+        .map(|((name, class), (inputs, outputs))| {
+            let is_named = !name.contains('@');
+            Row {
+                label: if is_named { format!("{name} :: {class}") } else { name.to_string() },
+                is_named,
+                packets: inputs.max(outputs),
+                lost: lost.get(name).copied().unwrap_or(0),
+            }
+        })
+        .collect()
 }
 
 /// What went in, what came out, what was lost and why.

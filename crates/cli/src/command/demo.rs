@@ -1,4 +1,4 @@
-//! `clickbox demo`: a firewall, a NAT and a flow monitor on a capture, with nothing to set up.
+//! `clickbox demo`: a firewall, a NAT and a monitor on a capture, with nothing to set up.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -23,15 +23,22 @@ const SOURCE: &str = "in";
 /// Where packets come out, and what that means.
 const SINKS: &[(&str, &str)] =
     &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "by IPv6, either way")];
+/// Elements that only sort packets, which the table leaves out.
+const SORTERS: &[&str] = &["Classifier", "IPClassifier", "IPFilter", "Discard"];
+/// What a reason for a drop means here: element, reason, meaning.
+const MEANINGS: &[(&str, &str, &str)] = &[
+    ("connections", "no_mapping", "belongs to no connection"),
+    ("ping_nat", "no_mapping", "answers no ping"),
+];
 /// What the names of counters before a drop begin with.
 const DROPPED: &str = "dropped_";
-/// Where flows are counted.
-const FLOWS: &str = "counts.nagg";
+/// What says how many flows there are.
+const FLOWS: &str = "connections.table_size";
 /// Columns of the summary: what happened, where.
 const WHAT: usize = 32;
 const PLACE: usize = 18;
 
-/// Show a firewall, a NAT and a flow monitor at work.
+/// Show a firewall, a NAT and a monitor at work.
 ///
 /// Plays a capture that is in the program again and again, as fast as it goes; shows what each element does; and
 /// says at the end what went in, what came out, and why each dropped packet was dropped. Needs no network and no
@@ -76,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
     };
     output::text(&format!(
-        "A firewall, a NAT and a flow monitor between a small network and its uplink.\n\
+        "A firewall, a NAT and a monitor between a small network and its uplink.\n\
          The packets are those of a capture, played again and again for {} s.\n\n",
         arguments.seconds
     ));
@@ -87,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn drive(router: &mut Router, started: Instant, time: Duration) {
-    let mut table = Live::new(true);
+    let mut table = Live::new(true).without(|name, class| name.contains('@') || SORTERS.contains(&class));
     while router.run_for(Some(live::REFRESH)) == End::Paused {
         let done = started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-3);
         let left = (time.as_secs_f64() - started.elapsed().as_secs_f64()).max(0.0).ceil();
@@ -115,17 +122,19 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> String {
     let dropped: u64 = drops.iter().map(|(.., count)| count).sum();
     let why: String = drops.iter().map(|(what, place, count)| line(what, place, *count)).collect();
     let rate = total as f64 / elapsed.as_secs_f64().max(1e-6);
-    let bits = 8.0 * CAPTURE.1.len() as f64 * f64::from(rounds) / elapsed.as_secs_f64().max(1e-6);
+    // The bytes of the packets: the file without its header and those of its records.
+    let bytes = (CAPTURE.1.len() as f64 - 24.0) * f64::from(rounds) - 16.0 * total as f64;
+    let bits = 8.0 * bytes.max(0.0) / elapsed.as_secs_f64().max(1e-6);
     let flows = router.read(FLOWS, "").unwrap_or_default();
     format!(
         "{bold}went in{plain}\n{}\n{bold}came out{plain}\n{came_out}{}\n{bold}was dropped, and why{plain}\n{why}{}\n\
-         {:.1} s: {}packets a second, {}bit a second, {} flows seen, on one core.\n\
+         {:.1} s on one core: {} packets/s, {}bit/s; {} flows alive.\n\n\
          The configuration: clickbox demo --print. Your own: clickbox run FILE.\n",
         line(&format!("the capture, {} times", grouped(rounds.into())), SOURCE, total),
         line("in all", "", sum),
         line("in all", "", dropped),
         elapsed.as_secs_f64(),
-        scaled(rate),
+        grouped(rate as u64),
         scaled(bits),
         flows.trim(),
     )
@@ -133,10 +142,11 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> String {
 
 /// Why packets were dropped, where, and how many: what elements have lost, and what stands before a drop on purpose.
 fn drops(router: &Router) -> Vec<(String, String, u64)> {
-    let lost = router
-        .losses()
-        .into_iter()
-        .map(|(element, reason, count)| (reason.replace('_', " "), element, count));
+    let lost = router.losses().into_iter().map(|(element, reason, count)| {
+        let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (element.as_str(), reason));
+        let why = meaning.map_or_else(|| reason.replace('_', " "), |meaning| meaning.2.to_string());
+        (why, element, count)
+    });
     let mut drops: Vec<_> = lost.collect();
     for (name, (packets, _)) in router.elements().zip(router.counts()) {
         if let Some(reason) = name.strip_prefix(DROPPED).filter(|_| packets > 0) {

@@ -80,7 +80,9 @@ impl Environment for Process {
     }
 
     fn console(&self, text: &str) {
-        screen::print(text);
+        if self.supplied.is_none() {
+            screen::print(text);
+        }
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {

@@ -11,6 +11,8 @@ const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
 
 /// A pcap file that the program has in itself, instead of one of the host's.
+///
+/// What elements print meanwhile is of no interest: it would say the same in each round.
 #[derive(Clone)]
 pub(crate) struct Supplied {
     /// The name that configurations read it by.
@@ -116,6 +118,6 @@ mod tests {
         assert_eq!(rounds.get(), 1);
         let (first, second) = (number(&all, FILE_HEADER), number(&all, bytes.len()));
         assert_eq!(second, first.map(|first| first + span(bytes)));
-        assert_eq!(all[bytes.len() + 4..bytes.len() + 100], bytes[FILE_HEADER + 4..FILE_HEADER + 100]);
+        assert_eq!(all[bytes.len() + 4..bytes.len() + 80], bytes[FILE_HEADER + 4..FILE_HEADER + 80]);
     }
 }

@@ -301,8 +301,9 @@ fn crossings(rows: &[Vec<usize>], items: &[Item], pieces: &[Piece]) -> usize {
 
 /// Moves items to where their neighbours want them, as far as the order and the distances let them.
 fn place(rows: &[Vec<usize>], items: &mut [Item], pieces: &[Piece], rounds: usize) {
-    for round in 0..rounds * 2 {
-        let last = round + 2 >= rounds * 2;
+    for round in 0..rounds * 3 {
+        // At last both sides have their say.
+        let last = round >= rounds * 2;
         let downward = round % 2 == 0;
         let neighbours = neighbours(items.len(), pieces, downward || last, !downward || last);
         let indices: Vec<usize> =
@@ -364,7 +365,8 @@ fn finish(
     for row in rows {
         let height = row.iter().map(|&item| items[item].node.height).fold(0.0, f64::max);
         tops.push((y, height));
-        y += height + LAYER_GAP;
+        // A layer of nothing but points on a compound's border needs less room.
+        y += height + if height > 0.0 { LAYER_GAP } else { LAYER_GAP / 3.0 };
     }
     let corner = |place: usize| {
         let item = &items[place];
@@ -397,7 +399,12 @@ fn finish(
         points
     };
     let lines = edges.iter().zip(turned).zip(chains).map(line).collect();
-    Layout { width: right - left, height: (y - LAYER_GAP).max(0.0), places, lines }
+    Layout {
+        width: right - left,
+        height: tops.last().map_or(0.0, |(top, height)| top + height),
+        places,
+        lines,
+    }
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use super::ports::Flow;
 
 /// Widths of a character, in the bold and in the small type.
 const LETTER: f64 = 7.6;
-const SMALL_LETTER: f64 = 6.2;
+const SMALL_LETTER: f64 = 6.7;
 /// The most characters of a configuration that are shown.
-const MOST_CONFIG: usize = 34;
+const MOST_CONFIG: usize = 32;
 /// Around the text of a box, and around what is in a compound.
 const INSET: f64 = 14.0;
 const FRAME: f64 = 16.0;

@@ -17,6 +17,7 @@ const COLOURS: &[(&str, &str, &str)] = &[
     ("sources", "#2f855a", "#f0fff4"),
     ("devices", "#2f855a", "#f0fff4"),
     ("trace", "#2f855a", "#f0fff4"),
+    ("changing", "#718096", "#ffffff"),
     ("counting", "#4a5568", "#f7fafc"),
     ("storing", "#b7791f", "#fffff0"),
     ("shaping", "#c05621", "#fffaf0"),

@@ -1,0 +1,152 @@
+//! The commands as a user meets them: what they print and how they exit.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// Runs the program with arguments and standard input.
+fn clickbox(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+        .args(arguments)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // A program that reads nothing closes the pipe.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("the program ends")
+}
+
+/// Checks the exit code, and that each text is in what is printed to standard output or error.
+fn check(arguments: &[&str], input: &str, code: i32, texts: &[&str]) {
+    let output = clickbox(arguments, input);
+    let all = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {all}");
+    for text in texts {
+        assert!(all.contains(text), "{arguments:?}: no {text:?} in: {all}");
+    }
+    assert!(!all.contains('\x1b'), "{arguments:?} prints colours into a pipe: {all}");
+}
+
+const GOOD: &str =
+    "s :: InfiniteSource(LIMIT 3, STOP true) -> q :: Queue -> Unqueue -> c :: Counter -> Discard;\n";
+
+#[test]
+fn commands_do_what_they_say() {
+    check(&["run", "-"], GOOD, 0, &["c :: Counter", "packets in"]);
+    check(&["run", "--quiet", "--handler", "c.count", "-"], GOOD, 0, &["c.count = 3"]);
+    check(&["run", "--quiet", "--handler", "c.nothing", "-"], GOOD, 1, &["nothing"]);
+    check(&["check", "-"], GOOD, 0, &["0 errors"]);
+    check(&["flatten", "-"], GOOD, 0, &["Queue", "->"]);
+    check(&["element", "Counter"], "", 0, &["Counter", "count"]);
+    check(&["graph", "-"], GOOD, 0, &["<svg", "InfiniteSource", "class=\"line pull\"", "</svg>"]);
+    check(&["graph", "--format", "dot", "-"], GOOD, 0, &["digraph", "style=dashed"]);
+    check(&["completion", "bash"], "", 0, &["complete -F", "demo"]);
+    check(&["--help"], "", 0, &["demo", "run", "check", "graph"]);
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    check(&["run", "-"], "Idle -> Cuonter -> Discard;", 1, &["Cuonter", "Counter"]);
+    check(&["check", "-"], "c :: Counter; c -> ", 1, &["error"]);
+    check(&["graph", "-"], "Idle -> [", 1, &["error"]);
+    check(&["fmt", "-"], "Idle -> [", 2, &["error"]);
+    check(&["run", "nowhere.click"], "", 2, &["nowhere.click", "No such file"]);
+    check(&["bench", "engine", "--config", "nowhere"], "", 1, &["nowhere"]);
+    check(
+        &["bench", "engine", "--config", "wire", "--peer", "/nowhere"],
+        "",
+        1,
+        &["the peer cannot be started"],
+    );
+    check(&["nonsense"], "", 2, &["nonsense"]);
+}
+
+#[test]
+fn formatting_changes_the_layout_only() {
+    let output = clickbox(&["fmt", "-"], "a::Idle->b::Discard;// end");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a :: Idle -> b :: Discard; // end\n");
+    for example in
+        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples")).expect("examples")
+    {
+        let path = example.expect("an entry").path();
+        if path.extension().is_some_and(|ending| ending == "click") {
+            check(&["fmt", "--check", path.to_str().expect("a plain path")], "", 0, &[]);
+        }
+    }
+}
+
+#[test]
+fn the_demo_accounts_for_every_packet() {
+    let output = clickbox(&["demo", "--seconds", "0"], "");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let number = |line: &str| {
+        let words = line.split_whitespace().rev();
+        words.skip(2).find_map(|word| word.replace(',', "").parse::<u64>().ok())
+    };
+    let went_in = text.lines().find(|line| line.contains("the capture,")).and_then(number);
+    let sums: Vec<u64> = text.lines().filter(|line| line.contains("in all")).filter_map(number).collect();
+    assert_eq!(went_in, Some(2500), "{text}");
+    assert_eq!(sums.iter().sum::<u64>(), 2500, "{text}");
+    assert!(text.contains("belongs to no connection") && text.contains("mail from inside"), "{text}");
+    assert!(!text.contains('\x1b'), "{text}");
+}
+
+#[test]
+fn the_benchmark_prints_its_fields() {
+    let peer = std::env::temp_dir().join(format!("clickbox-peer-{}", std::process::id()));
+    // This program by the name `click` is a peer of itself.
+    let _ = std::fs::remove_file(&peer);
+    std::fs::create_dir_all(&peer).expect("a folder");
+    let link = peer.join("click");
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_clickbox"), &link).expect("a link");
+    let output = clickbox(
+        &[
+            "bench",
+            "engine",
+            "--config",
+            "firewall",
+            "--config",
+            "wire",
+            "--size",
+            "64,1500",
+            "--rules",
+            "1,20",
+            "--runs",
+            "1",
+            "--time",
+            "10",
+            "--json",
+            "--peer",
+            link.to_str().expect("a plain path"),
+        ],
+        "",
+    );
+    let _ = std::fs::remove_dir_all(&peer);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let results = report["results"].as_array().expect("a list");
+    let shape: Vec<_> = results
+        .iter()
+        .map(|row| (row["config"].as_str(), row["size"].as_u64(), row["rules"].as_u64()))
+        .collect();
+    let (firewall, wire) = (Some("firewall"), Some("wire"));
+    let expected = [
+        (firewall, Some(64), Some(1)),
+        (firewall, Some(64), Some(20)),
+        (firewall, Some(1500), Some(1)),
+        (firewall, Some(1500), Some(20)),
+        (wire, Some(64), None),
+        (wire, Some(1500), None),
+    ];
+    assert_eq!(shape, expected);
+    for row in results {
+        assert_eq!(row["batch"], 32);
+        for value in [&row["mpps"], &row["ns_per_packet"], &row["peer"]["mpps"], &row["peer"]["ratio"]] {
+            assert!(value.as_f64().is_some_and(|value| value > 0.0), "{row}");
+        }
+    }
+}
