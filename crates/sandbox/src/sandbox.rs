@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a waiting caller looks for a reply without letting others run,
-const HASTE: Duration = Duration::from_micros(100);
+const HASTE: Duration = Duration::from_micros(250);
 
 /// and how long before it begins to sleep between looks.
 const PATIENCE: Duration = Duration::from_millis(2);
