@@ -16,6 +16,7 @@
 mod batch;
 mod cap;
 mod counters;
+pub mod device;
 pub mod driver;
 mod forward;
 mod link;

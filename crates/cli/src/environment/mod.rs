@@ -1,6 +1,7 @@
 //! The outside world of the plain process: clock, files, sockets, devices of this host.
 
 mod descriptors;
+mod devices;
 mod files;
 mod host;
 mod process;

@@ -15,7 +15,7 @@ use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
 use super::replay::{Replay, Supplied};
-use super::{files, host, sockets};
+use super::{devices, files, host, sockets};
 use crate::screen;
 
 /// This host, as an unprivileged process sees it.
@@ -96,8 +96,8 @@ impl Environment for Process {
         files::create(path, append)
     }
 
-    fn device(&self, _: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
-        Err(IoError::Unsupported("access to devices"))
+    fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
+        devices::open(request, &self.descriptors)
     }
 
     fn listen(&self, address: &str) -> Result<Box<dyn Listener>, IoError> {

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A network device's name as the kernel takes it: at most 15 bytes, no slash, no space, not a folder's
 /// name.
-pub(super) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
+pub(crate) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     let bytes = name.as_bytes();
     let forbidden = |byte: &u8| *byte <= b' ' || *byte == b'/' || *byte == b':' || *byte >= 0x7f;
     let valid = (1..libc::IFNAMSIZ).contains(&bytes.len()) && !bytes.iter().any(forbidden);
@@ -20,17 +20,17 @@ pub(super) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
 }
 
 /// What a call returned, or the error that it left.
-pub(super) fn check(result: isize) -> io::Result<usize> {
+pub(crate) fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
 /// Whether a call only says "not now".
-pub(super) fn not_now(error: &io::Error) -> bool {
+pub(crate) fn not_now(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS))
 }
 
 /// Whether something can be read.
-pub(super) fn readable(descriptor: &OwnedFd) -> bool {
+pub(crate) fn readable(descriptor: &OwnedFd) -> bool {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one live entry; it doesn't wait.
     unsafe { libc::poll(&mut poll, 1, 0) > 0 }

@@ -3,7 +3,7 @@
 mod af_packet;
 mod boxed;
 mod contract;
-mod device;
+pub(crate) mod device;
 mod null;
 mod pcap;
 mod pipe;

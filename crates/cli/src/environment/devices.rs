@@ -1,0 +1,209 @@
+//! Network devices of this host: interfaces, tunnels and raw sockets.
+
+use std::cell::Cell;
+use std::io::{self, ErrorKind};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+
+use element::{Descriptor, Device, DeviceRequest, IoError};
+use packet::{Batch, Packet, PacketType, Pool, Timestamp};
+use switch::device::{Interface, InterfaceSettings, ROOM, RawSocket, Tunnel, TunnelSettings};
+
+use super::descriptors::Descriptors;
+use super::files::problem;
+
+/// Bytes in front of a packet that elements may use: Click's usual headroom, and so much that IP headers are aligned.
+const HEADROOM: usize = 30;
+/// The longest packet that a tunnel can carry.
+const LONGEST: usize = 65_535;
+
+/// Opens a device.
+pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result<Box<dyn Device>, IoError> {
+    match request {
+        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, .. } => {
+            let settings =
+                InterfaceSettings { promiscuous: *promiscuous, outbound: *outbound, receive: *receive };
+            let interface =
+                Interface::open(name, settings).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
+            let link = interface.link();
+            Ok(Opened::boxed(descriptors, interface, name, *snap, Some(link)))
+        }
+        DeviceRequest::Tunnel { ethernet, name, address, link, gateway, mtu } => {
+            let settings = TunnelSettings {
+                ethernet: *ethernet,
+                name: name.clone(),
+                address: *address,
+                link: *link,
+                gateway: *gateway,
+                mtu: *mtu,
+            };
+            let tunnel = Tunnel::open(&settings).map_err(|error| refusal(&error, "CAP_NET_ADMIN"))?;
+            // An Ethernet header comes on top of the largest packet, and perhaps a VLAN tag.
+            let longest = if *mtu == 0 { LONGEST } else { (*mtu + 18).min(LONGEST) };
+            let name = tunnel.name().to_string();
+            Ok(Opened::boxed(descriptors, tunnel, &name, longest, *link))
+        }
+        DeviceRequest::Raw { protocol, port, snap } => {
+            let socket = RawSocket::open(*protocol, *port).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
+            Ok(Opened::boxed(descriptors, socket, "", *snap, None))
+        }
+    }
+}
+
+/// What a failure means to the user.
+fn refusal(error: &io::Error, capability: &str) -> IoError {
+    match error.raw_os_error() {
+        // EPERM and EACCES.
+        Some(1 | 13) => IoError::Denied(format!(
+            "needs {capability}: run as root or `setcap {}+ep` the program",
+            capability.to_lowercase()
+        )),
+        // ENODEV and ENXIO.
+        Some(19 | 6) => IoError::NotFound("No such device".into()),
+        _ if error.kind() == ErrorKind::InvalidInput => IoError::Failed(error.to_string()),
+        _ => problem(error),
+    }
+}
+
+/// One kind of device.
+trait Kind: AsFd + 'static {
+    /// Receives one packet; `None` if there is none now.
+    fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>>;
+    /// Sends one packet; false if there is no room now.
+    fn send_one(&self, packet: &Packet) -> io::Result<bool>;
+    /// Packets lost since the last call.
+    fn take_lost(&self) -> u64 {
+        0
+    }
+}
+
+/// A device as elements have it.
+struct Opened<K> {
+    device: Rc<K>,
+    descriptor: Descriptor,
+    name: String,
+    /// Bytes of a packet to keep.
+    snap: usize,
+    link: Option<[u8; 6]>,
+    lost: Cell<u64>,
+}
+
+impl<K: Kind> Opened<K> {
+    fn boxed(
+        descriptors: &Descriptors,
+        device: K,
+        name: &str,
+        snap: usize,
+        link: Option<[u8; 6]>,
+    ) -> Box<dyn Device> {
+        let device = Rc::new(device);
+        let descriptor = descriptors.register(&device);
+        Box::new(Opened { device, descriptor, name: name.into(), snap, link, lost: Cell::new(0) })
+    }
+}
+
+impl<K: Kind> Device for Opened<K> {
+    fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
+        for _ in 0..most {
+            match self.device.receive_one(pool, self.snap) {
+                Ok(Some(packet)) => into.push(packet),
+                Ok(None) => break,
+                Err(error) => return Err(problem(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
+        let mut sent = 0;
+        let mut result = Ok(());
+        for packet in batch.iter() {
+            match self.device.send_one(packet) {
+                Ok(true) => sent += 1,
+                Ok(false) => break,
+                Err(error) => {
+                    result = Err(problem(&error));
+                    break;
+                }
+            }
+        }
+        drop(batch.drain_front(sent));
+        result
+    }
+
+    fn descriptor(&self) -> Option<Descriptor> {
+        Some(self.descriptor)
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost.set(self.lost.get() + self.device.take_lost());
+        self.lost.get()
+    }
+
+    fn link(&self) -> Option<[u8; 6]> {
+        self.link
+    }
+}
+
+/// A packet to receive into; without one the arrival is taken in and lost, so that the device does not stand still.
+fn room(pool: &Pool, length: usize) -> io::Result<Packet> {
+    pool.allocate_with(HEADROOM, length).ok_or_else(|| io::Error::other("no free packet"))
+}
+
+impl Kind for Interface {
+    fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
+        let mut packet = room(pool, snap + ROOM)?;
+        let Some(arrival) = self.receive(packet.data_mut())? else { return Ok(None) };
+        packet.truncate(arrival.end);
+        packet.strip(arrival.start);
+        packet.set_packet_type(PacketType::from_number(arrival.kind));
+        if let Some((seconds, nanos)) = arrival.time {
+            packet.set_timestamp(Timestamp::from_parts(seconds, nanos));
+        }
+        packet.set_extra_length(u32::try_from(arrival.cut).unwrap_or(u32::MAX));
+        packet.set_mac(0);
+        Ok(Some(packet))
+    }
+
+    fn send_one(&self, packet: &Packet) -> io::Result<bool> {
+        self.send(packet.data())
+    }
+
+    fn take_lost(&self) -> u64 {
+        Interface::take_lost(self)
+    }
+}
+
+impl Kind for Tunnel {
+    fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
+        let mut packet = room(pool, snap)?;
+        let Some(length) = self.receive(packet.data_mut())? else { return Ok(None) };
+        packet.truncate(length);
+        Ok(Some(packet))
+    }
+
+    fn send_one(&self, packet: &Packet) -> io::Result<bool> {
+        self.send(packet.data())
+    }
+}
+
+impl Kind for RawSocket {
+    fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
+        let mut packet = room(pool, snap)?;
+        let Some(length) = self.receive(packet.data_mut())? else { return Ok(None) };
+        packet.truncate(length);
+        packet.set_extra_length(u32::try_from(length.saturating_sub(snap)).unwrap_or(u32::MAX));
+        Ok(Some(packet))
+    }
+
+    fn send_one(&self, packet: &Packet) -> io::Result<bool> {
+        let destination = packet.data().get(16..20).and_then(|bytes| bytes.first_chunk::<4>());
+        let destination = destination.ok_or_else(|| io::Error::other("runt IP packet"))?;
+        self.send(packet.data(), Ipv4Addr::from(*destination))
+    }
+}

@@ -1,0 +1,77 @@
+//! Interfaces and tunnels of the kernel, in a network of the test's own: needs root, `unshare` and `ip`, and says so where
+//! they are missing.
+
+use std::process::{Command, Stdio};
+
+/// Runs a shell script in a new network namespace; `$CLICK` is the program. `None` where that can't be done.
+fn in_namespace(script: &str) -> Option<String> {
+    let own = |command: &str| {
+        let mut command = Command::new(command);
+        command.stdin(Stdio::null());
+        command
+    };
+    let possible = own("unshare").args(["-n", "ip", "link", "set", "lo", "up"]).output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: needs root, `unshare -n` and `ip`");
+        return None;
+    }
+    let click = format!("timeout 20 {} click", env!("CARGO_BIN_EXE_clickbox"));
+    let output =
+        own("unshare").args(["-n", "bash", "-c", script]).env("CLICK", click).output().expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(text + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn frames_cross_a_pair_of_interfaces_with_their_tags() {
+    let found = in_namespace(
+        r#"
+        ip link add one type veth peer name two && ip link set one up && ip link set two up
+        $CLICK -e 'from :: FromDevice(two, PROMISC true) -> Classifier(12/8100 14/0007 16/88b5)
+            -> c :: Counter(COUNT_CALL 5 stop) -> Discard; DriverManager(wait 10s, stop)' -h c.count -h c.byte_count &
+        sleep 1
+        $CLICK -e 'RatedSource(DATA \<ffffffffffff 020000000001 8100 0007 88b5 0102030405060708>, RATE 100, LIMIT 5)
+            -> Queue -> to :: ToDevice(one) -> sent :: Counter(COUNT_CALL 5 stop) -> Discard; DriverManager(wait 10s, stop)' -h sent.count
+        wait
+        "#,
+    );
+    if let Some(found) = found {
+        assert_eq!(found, "5\nc.count:\n5\n\nc.byte_count:\n130\n\n");
+    }
+}
+
+#[test]
+fn the_kernel_answers_through_a_tunnel() {
+    let found = in_namespace(
+        r#"
+        $CLICK -e 'ICMPPingSource(10.9.0.2, 10.9.0.1, LIMIT 1, INTERVAL 0.01) -> tun :: KernelTun(10.9.0.1/24, DEVNAME mytun)
+            -> IPClassifier(icmp type echo-reply) -> c :: Counter(COUNT_CALL 1 stop) -> Discard;
+            DriverManager(wait 10s, stop)' -h c.count -h tun.dev_name
+        $CLICK -e 'tap :: KernelTap(10.9.1.1/24, ETHER 02:00:00:00:00:09) -> ARPResponder(10.9.1.2 02:00:00:00:00:08)
+            -> c :: Counter(COUNT_CALL 1 stop) -> tap; DriverManager(wait 10s, stop)' -h c.count &
+        for try in 1 2 3 4 5; do sleep 0.3; echo x > /dev/udp/10.9.1.2/9; done 2>/dev/null
+        wait
+        "#,
+    );
+    if let Some(found) = found {
+        assert_eq!(found, "c.count:\n1\n\ntun.dev_name:\nmytun\n\n1\n");
+    }
+}
+
+#[test]
+fn a_device_that_is_missing_is_named() {
+    let found = in_namespace("$CLICK -e 'FromDevice(nothing0) -> Discard'");
+    if let Some(found) = found {
+        assert!(found.contains("nothing0: No such device"), "{found}");
+    }
+}
+
+#[test]
+fn a_missing_privilege_is_named() {
+    let found =
+        in_namespace("setpriv --bounding-set -all --inh-caps -all $CLICK -e 'FromDevice(lo) -> Discard'");
+    if let Some(found) = found {
+        // Where `setpriv` is missing this shows nothing.
+        assert!(found.contains("needs CAP_NET_RAW") || found.contains("not found"), "{found}");
+    }
+}

@@ -1,0 +1,171 @@
+//! `FromDevice`: packets from a network interface.
+
+use element::arguments::Word;
+use element::prelude::*;
+use element::{Descriptor, Device, DeviceRequest, IoError};
+
+use crate::trace::link::LinkType;
+
+/// Sends the packets that arrive at the network interface DEVNAME, or in a box at the switch port of that number.
+///
+/// The kernel handles the packets too. The packet type says who a packet is for, the timestamp when it came; what is
+/// longer than SNAPLEN is cut. With FORCE_IP the IP header is found, and packets without one leave by output 1 or are
+/// dropped. PROMISC takes frames for other hosts too, OUTBOUND those that this host sends.
+/// ```click
+/// // from :: FromDevice(eth0, PROMISC true) -> Queue -> ToDevice(eth1);
+/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 1
+/// ```
+/// ## Differences
+/// METHOD LINUX and PCAP are the same. A BPF_FILTER is refused: put an IPClassifier behind. With SNIFFER false there is a
+/// warning, for the kernel still handles the packets. All packets that have arrived are taken at a turn, whatever BURST
+/// says, and HEADROOM is at least 28. The link type is always Ethernet.
+#[derive(Args)]
+#[element(
+    name = "FromDevice",
+    group = "devices",
+    ports = "0/1-2",
+    processing = "/h",
+    see = "ToDevice, FromDump"
+)]
+pub struct FromDeviceArgs {
+    /// The interface.
+    #[arg(position)]
+    devname: String,
+    /// Takes frames for other hosts too.
+    #[arg(position, default = "false")]
+    promisc: bool,
+    /// Bytes of a packet to keep, 14 to 65535.
+    #[arg(position, default = "2046")]
+    snaplen: u32,
+    /// Whether the kernel handles the packets too.
+    #[arg(default = "true")]
+    sniffer: bool,
+    /// Sends IP packets only, with the IP header marked.
+    #[arg(default = "false")]
+    force_ip: bool,
+    /// LINUX or PCAP.
+    method: Option<Word>,
+    /// An old name of METHOD.
+    capture: Option<Word>,
+    /// A filter, which must be empty.
+    bpf_filter: Option<String>,
+    /// The only Ethernet type to take; 0 for all.
+    #[arg(default = "0")]
+    protocol: u16,
+    /// Takes frames that this host sends too.
+    #[arg(default = "false")]
+    outbound: bool,
+    /// Bytes in front of packets, at most 8190.
+    #[arg(default = "28")]
+    headroom: u32,
+    /// The link type: ETHER.
+    encap: Option<Word>,
+    /// Packets to read at a turn.
+    #[arg(default = "1")]
+    burst: i32,
+    /// Whether packets have the time of their arrival.
+    #[arg(default = "true")]
+    timestamp: bool,
+}
+
+/// The element.
+pub struct FromDevice {
+    args: FromDeviceArgs,
+    device: Option<Box<dyn Device>>,
+    count: u64,
+    /// What was last said about a failure, so that it is said once.
+    trouble: Option<IoError>,
+}
+
+impl Element for FromDevice {
+    type Args = FromDeviceArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("kernel_drops", "Packets lost before they could be read.", |from| {
+            from.device.as_ref().map_or_else(|| "??".into(), |device| device.lost().to_string())
+        }),
+        Handler::read("encap", "The link type.", |_| LinkType::ETHERNET.name()),
+        Handler::read("count", "Packets received.", |from| from.count.to_string()),
+        Handler::write("reset_counts", "Sets `count` to zero.", |from, _, _| {
+            from.count = 0;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: FromDeviceArgs, setup: &mut Setup) -> Result<FromDevice, SetupError> {
+        if !(14..=65_535).contains(&args.snaplen) {
+            return Err(SetupError::new("SNAPLEN out of range"));
+        }
+        if args.headroom > 8190 {
+            return Err(SetupError::new("HEADROOM out of range"));
+        }
+        if args.burst <= 0 {
+            return Err(SetupError::new("BURST out of range"));
+        }
+        let method = args.method.as_ref().or(args.capture.as_ref());
+        if method.is_some_and(|method| !["LINUX", "PCAP"].contains(&&*method.0)) {
+            return Err(SetupError::new("bad METHOD"));
+        }
+        if args.encap.as_ref().is_some_and(|name| LinkType::parse(&name.0) != Some(LinkType::ETHERNET)) {
+            return Err(SetupError::new("bad encapsulation type"));
+        }
+        if args.bpf_filter.as_ref().is_some_and(|filter| !filter.is_empty()) {
+            return Err(SetupError::argument("BPF_FILTER", "not supported: use IPClassifier"));
+        }
+        if !args.sniffer {
+            setup.warn("SNIFFER false is not supported: the kernel handles the packets too");
+        }
+        Ok(FromDevice { args, device: None, count: 0, trouble: None })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let request = DeviceRequest::Interface {
+            name: self.args.devname.clone(),
+            promiscuous: self.args.promisc,
+            outbound: self.args.outbound,
+            snap: self.args.snaplen as usize,
+            receive: true,
+            send: false,
+        };
+        let device = super::open(cx, &self.args.devname, &request)?;
+        if let Some(descriptor) = device.descriptor() {
+            cx.watch(descriptor, true, false);
+        }
+        self.device = Some(device);
+        Ok(())
+    }
+
+    fn ready(&mut self, cx: &mut Context, _: Descriptor) {
+        let Some(device) = &mut self.device else { return };
+        let (mut batch, most) = (cx.batch(), cx.batch_limit());
+        let result = device.receive(cx.pool(), most, &mut batch);
+        super::report(cx, &self.args.devname, result, &mut self.trouble);
+        let protocol = self.args.protocol.to_be_bytes();
+        for mut packet in batch.drain() {
+            if self.args.protocol != 0 && packet.data().get(12..14) != Some(&protocol) {
+                continue;
+            }
+            self.count += 1;
+            if !self.args.timestamp {
+                packet.set_timestamp(Timestamp::ZERO);
+            }
+            if !self.args.force_ip {
+                cx.send(0, packet);
+            } else if let Some((offset, length)) = LinkType::ETHERNET.ip_header(packet.data()) {
+                packet.set_network(isize::try_from(offset).unwrap_or(0), length);
+                cx.send(0, packet);
+            } else if cx.outputs() > 1 {
+                cx.send(1, packet);
+            } else {
+                cx.drop(packet, "no_ip");
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.device = None;
+    }
+}

@@ -1,0 +1,142 @@
+//! `RawSocket`: IP packets of one protocol, to and from the host's network.
+
+use element::arguments::{FromArgument, IpProtocol, Raw, TcpPort, UdpPort};
+use element::prelude::*;
+use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
+
+use crate::trace::link::LinkType;
+
+/// The timer of another try.
+const RETRY: usize = 0;
+/// Between two tries.
+const PAUSE: Timestamp = Timestamp::from_parts(0, 100_000);
+
+/// Sends the IP packets that it pulls to their destinations, and emits those of one protocol that reach this host.
+///
+/// A TCP or UDP PORT is taken from the host, so that it answers nobody there; packets for other ports are emitted too.
+/// ```click
+/// // RawSocket(ICMP) -> IPPrint -> Discard;
+/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 1
+/// ```
+/// ## Differences
+/// The PORT of other protocols has no effect, as it has none on any Linux but PlanetLab's.
+#[derive(Args)]
+#[element(
+    name = "RawSocket",
+    group = "devices",
+    ports = "0-1/0-1",
+    processing = "l/h",
+    flow = "x/y",
+    task,
+    see = "FromDevice"
+)]
+pub struct RawSocketArgs {
+    /// The IP protocol.
+    #[arg(position)]
+    r#type: IpProtocol,
+    /// The TCP or UDP port.
+    #[arg(position)]
+    port: Option<Raw>,
+    /// Bytes of a packet to keep.
+    #[arg(default = "2048")]
+    snaplen: u16,
+    /// Bytes in front of packets.
+    #[arg(default = "28")]
+    headroom: u16,
+}
+
+/// The element.
+pub struct RawSocket {
+    protocol: u8,
+    port: u16,
+    snap: usize,
+    device: Option<Box<dyn Device>>,
+    waiting: Batch,
+    signal: Signal,
+    trouble: Option<IoError>,
+}
+
+impl Element for RawSocket {
+    type Args = RawSocketArgs;
+
+    fn new(args: RawSocketArgs, setup: &mut Setup) -> Result<RawSocket, SetupError> {
+        let wrong = |problem| SetupError::argument("PORT", problem);
+        if args.headroom > 8190 {
+            return Err(SetupError::new("HEADROOM out of range"));
+        }
+        let port = match (&args.port, args.r#type.0) {
+            (Some(text), 6) => TcpPort::from_argument(&text.0, setup).map_err(wrong)?.0,
+            (Some(text), 17) => UdpPort::from_argument(&text.0, setup).map_err(wrong)?.0,
+            (Some(text), _) => u16::from_argument(&text.0, setup).map_err(wrong)?,
+            (None, _) => 0,
+        };
+        let (device, waiting, signal) = (None, Batch::default(), Signal::BUSY);
+        let snap = args.snaplen.into();
+        Ok(RawSocket { protocol: args.r#type.0, port, snap, device, waiting, signal, trouble: None })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let request = DeviceRequest::Raw { protocol: self.protocol, port: self.port, snap: self.snap };
+        let device = super::open(cx, "socket", &request)?;
+        if let Some(descriptor) = device.descriptor().filter(|_| cx.outputs() > 0) {
+            cx.watch(descriptor, true, false);
+        }
+        self.device = Some(device);
+        if cx.inputs() > 0 {
+            self.signal = cx.upstream_signal(0);
+            cx.schedule();
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, cx: &mut Context, _: Descriptor) {
+        let Some(device) = &mut self.device else { return };
+        let (mut batch, most) = (cx.batch(), cx.batch_limit());
+        let result = device.receive(cx.pool(), most, &mut batch);
+        super::report(cx, "recv", result, &mut self.trouble);
+        for mut packet in batch.drain() {
+            packet.set_timestamp(cx.now());
+            match LinkType::RAW.ip_header(packet.data()) {
+                Some((_, length)) => {
+                    packet.set_network(0, length);
+                    cx.send(0, packet);
+                }
+                None => cx.drop(packet, "no_ip"),
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        let Some(device) = &mut self.device else { return false };
+        if self.waiting.is_empty() {
+            cx.pull(0, cx.batch_limit(), &mut self.waiting);
+        }
+        let before = self.waiting.len();
+        let result = device.send(&mut self.waiting);
+        let failed = result.is_err();
+        super::report(cx, "sendto", result, &mut self.trouble);
+        if failed {
+            let lost: Vec<Packet> = self.waiting.drain_front(1).collect();
+            lost.into_iter().for_each(|packet| cx.drop(packet, "not_sent"));
+        }
+        if !self.waiting.is_empty() && !failed {
+            cx.set_timer_after(RETRY, PAUSE);
+        } else if before > 0 || self.signal.is_active() {
+            cx.schedule();
+        }
+        before > self.waiting.len()
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.schedule();
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.device = None;
+        self.waiting.clear();
+    }
+}

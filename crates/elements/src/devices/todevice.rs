@@ -1,0 +1,207 @@
+//! `ToDevice`: packets out of a network interface.
+
+use core::any::Any;
+
+use element::arguments::Word;
+use element::prelude::*;
+use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
+
+/// The timer of another try.
+const RETRY: usize = 0;
+/// Microseconds between tries at most.
+const LONGEST_PAUSE: i64 = 256;
+
+/// Pulls packets and sends them out of the network interface DEVNAME, or in a box out of the switch port of that number.
+///
+/// Packets begin with their Ethernet header. Those that were sent leave by output 0, those that could not be by output
+/// 1, if there are such outputs.
+/// ```click
+/// // FromDevice(eth0) -> Queue -> ToDevice(eth1, BURST 32);
+/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 1
+/// ```
+/// ## Differences
+/// METHOD LINUX and PCAP are the same.
+#[derive(Args)]
+#[element(
+    name = "ToDevice",
+    group = "devices",
+    ports = "1/0-2",
+    processing = "l/h",
+    task,
+    see = "FromDevice, ToDump"
+)]
+pub struct ToDeviceArgs {
+    /// The interface.
+    #[arg(position)]
+    devname: String,
+    /// Logs pauses.
+    #[arg(default = "false")]
+    debug: bool,
+    /// LINUX or PCAP.
+    method: Option<Word>,
+    /// Packets to pull at a turn.
+    #[arg(default = "1")]
+    burst: i32,
+}
+
+/// The element.
+pub struct ToDevice {
+    args: ToDeviceArgs,
+    device: Option<Box<dyn Device>>,
+    /// Packets that found no room.
+    waiting: Batch,
+    signal: Signal,
+    pulls: u64,
+    /// The last pause before another try, in microseconds.
+    pause: i64,
+    trouble: Option<IoError>,
+}
+
+/// What one sees of another, so that there is one writer for each device.
+struct Writer(String);
+
+impl Element for ToDevice {
+    type Args = ToDeviceArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("debug", "Whether pauses are logged.", |to| to.args.debug.to_string()),
+        Handler::write("debug", "Sets whether pauses are logged.", |to, cx, value| {
+            to.args.debug =
+                cx.argument(value).map_err(|_| HandlerError::new("debug parameter must be boolean"))?;
+            Ok(())
+        }),
+        Handler::read("pulls", "How often it has pulled.", |to| to.pulls.to_string()),
+        Handler::read("signal", "Whether there may be packets upstream.", |to| {
+            to.signal.is_active().to_string()
+        }),
+        Handler::read("q", "Whether a packet waits for room.", |to| (!to.waiting.is_empty()).to_string()),
+    ];
+
+    fn new(args: ToDeviceArgs, _: &mut Setup) -> Result<ToDevice, SetupError> {
+        if args.devname.is_empty() {
+            return Err(SetupError::new("interface not set"));
+        }
+        if args.burst <= 0 {
+            return Err(SetupError::new("bad BURST"));
+        }
+        if args.method.as_ref().is_some_and(|method| !["LINUX", "PCAP"].contains(&&*method.0)) {
+            return Err(SetupError::new("bad METHOD"));
+        }
+        let (waiting, signal) = (Batch::default(), Signal::BUSY);
+        Ok(ToDevice { args, device: None, waiting, signal, pulls: 0, pause: 0, trouble: None })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let name = &self.args.devname;
+        let writes = |element| {
+            let writer = cx.runtime().export(element).and_then(|export| export.downcast::<Writer>().ok());
+            writer.is_some_and(|writer| writer.0 == *name)
+        };
+        if (0..cx.element()).any(writes) {
+            return Err(SetupError::new(format_args!("duplicate writer for device ‘{name}’")));
+        }
+        let request = DeviceRequest::Interface {
+            name: name.clone(),
+            promiscuous: false,
+            outbound: false,
+            snap: 0,
+            receive: false,
+            send: true,
+        };
+        self.device = Some(super::open(cx, name, &request)?);
+        self.signal = cx.upstream_signal(0);
+        cx.schedule();
+        Ok(())
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        Some(Rc::new(Writer(self.args.devname.clone())))
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        let Some(device) = &mut self.device else { return false };
+        let burst = usize::try_from(self.args.burst).unwrap_or(1);
+        let wanted = burst.saturating_sub(self.waiting.len());
+        if wanted > 0 {
+            self.pulls += 1;
+            cx.pull(0, wanted.min(cx.batch_limit()), &mut self.waiting);
+        }
+        let mut sent = 0;
+        while let Some(next) = self.waiting.as_slice().first() {
+            // Sending takes the packet: who wants it afterwards needs another handle.
+            let copy = if cx.outputs() > 0 { next.duplicate() } else { None };
+            let before = self.waiting.len();
+            let result = if cx.outputs() > 0 {
+                let mut one = cx.batch();
+                self.waiting.drain_front(1).for_each(|packet| one.push(packet));
+                let result = device.send(&mut one);
+                one.append(&mut self.waiting);
+                core::mem::swap(&mut one, &mut self.waiting);
+                cx.recycle(one);
+                result
+            } else {
+                device.send(&mut self.waiting)
+            };
+            let count = before - self.waiting.len();
+            sent += count;
+            if let Some(copy) = copy.filter(|_| count > 0) {
+                cx.send(0, copy);
+            }
+            if result.is_err() {
+                super::report(cx, &self.args.devname, result, &mut self.trouble);
+                let failed: Vec<Packet> = self.waiting.drain_front(1).collect();
+                for packet in failed {
+                    if cx.outputs() > 1 {
+                        cx.send(1, packet);
+                    } else {
+                        cx.drop(packet, "not_sent");
+                    }
+                }
+            } else if count == 0 {
+                break;
+            }
+        }
+        if !self.waiting.is_empty() {
+            self.wait(cx);
+        } else {
+            self.pause = 0;
+            if sent > 0 || self.signal.is_active() {
+                cx.schedule();
+            }
+        }
+        sent > 0
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        cx.watch(descriptor, false, false);
+        cx.schedule();
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.schedule();
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.device = None;
+        self.waiting.clear();
+    }
+}
+
+impl ToDevice {
+    /// There is no room: first the system is trusted to say when there is, then time passes.
+    fn wait(&mut self, cx: &Context) {
+        let descriptor = self.device.as_ref().and_then(|device| device.descriptor());
+        match descriptor.filter(|_| self.pause == 0) {
+            Some(descriptor) => cx.watch(descriptor, false, true),
+            None => {
+                cx.set_timer_after(RETRY, Timestamp::from_nanos(self.pause.max(1) * 1_000));
+                if self.args.debug {
+                    cx.say(&format!("{} backing off for {} at {}", cx.name(), self.pause, cx.now()));
+                }
+            }
+        }
+        self.pause = (self.pause * 2).clamp(1, LONGEST_PAUSE);
+    }
+}

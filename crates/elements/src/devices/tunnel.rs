@@ -1,0 +1,206 @@
+//! What `KernelTun` and `KernelTap` have in common.
+
+use core::marker::PhantomData;
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
+use packet::{Ip4Prefix, MacAddr};
+
+use crate::trace::link::LinkType;
+
+/// Bytes of an Ethernet header, which the largest packet does not count.
+const ETHERNET: usize = 14;
+/// Bytes of the smallest IP header.
+const IP: usize = 20;
+
+/// The arguments of either element.
+pub trait TunnelArguments: Args {
+    /// As they are in both.
+    #[doc(hidden)]
+    fn settings(self) -> Settings;
+}
+
+/// What a tunnel is asked for.
+#[doc(hidden)]
+pub struct Settings {
+    pub(super) ethernet: bool,
+    pub(super) address: Ip4Prefix,
+    pub(super) gateway: Option<Ipv4Addr>,
+    pub(super) headroom: u32,
+    pub(super) burst: i32,
+    pub(super) link: Option<MacAddr>,
+    pub(super) quiet: bool,
+    pub(super) mtu: u32,
+    pub(super) name: String,
+}
+
+/// An element over a tunnel.
+pub struct Tunnelled<A> {
+    settings: Settings,
+    device: Option<Box<dyn Device>>,
+    signal: Signal,
+    calls: u64,
+    packets: u64,
+    trouble: Option<IoError>,
+    arguments: PhantomData<A>,
+}
+
+impl<A: TunnelArguments + 'static> Element for Tunnelled<A> {
+    type Args = A;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("dev_name", "The name of the interface.", |tunnel| {
+            let device = tunnel.device.as_ref();
+            device.map_or_else(|| tunnel.settings.name.clone(), |device| device.name())
+        }),
+        Handler::read("selected_calls", "How often there was something to read.", |tunnel| {
+            tunnel.calls.to_string()
+        }),
+        Handler::read("packets", "Packets read.", |tunnel| tunnel.packets.to_string()),
+    ];
+
+    fn new(args: A, _: &mut Setup) -> Result<Self, SetupError> {
+        let settings = args.settings();
+        if settings.gateway.is_some_and(|gateway| !settings.address.contains(gateway)) {
+            return Err(SetupError::new("bad GATEWAY"));
+        }
+        if settings.burst < 1 {
+            return Err(SetupError::new("BURST must be >= 1"));
+        }
+        if (settings.mtu as usize) < IP {
+            return Err(SetupError::new(format_args!("MTU must be greater than {IP}")));
+        }
+        if settings.headroom > 8192 {
+            return Err(SetupError::new("HEADROOM too big"));
+        }
+        Ok(Tunnelled {
+            settings,
+            device: None,
+            signal: Signal::BUSY,
+            calls: 0,
+            packets: 0,
+            trouble: None,
+            arguments: PhantomData,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let prefix = self.settings.address;
+        let length = prefix.mask.to_bits().count_ones() as u8;
+        let request = DeviceRequest::Tunnel {
+            ethernet: self.settings.ethernet,
+            name: self.settings.name.clone(),
+            address: Some((prefix.address, length)),
+            link: self.settings.link.map(|link| link.0),
+            gateway: self.settings.gateway,
+            mtu: self.settings.mtu as usize,
+        };
+        let device = super::open(cx, if self.settings.ethernet { "tap" } else { "tun" }, &request)?;
+        if let Some(descriptor) = device.descriptor() {
+            cx.watch(descriptor, true, false);
+        }
+        self.device = Some(device);
+        if cx.inputs() > 0 && !cx.is_push_input(0) {
+            self.signal = cx.upstream_signal(0);
+            cx.schedule();
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self, cx: &mut Context, _: Descriptor) {
+        self.calls += 1;
+        let Some(device) = &mut self.device else { return };
+        let (mut batch, most) = (cx.batch(), cx.batch_limit());
+        let result = device.receive(cx.pool(), most, &mut batch);
+        let name = device.name();
+        if result.is_err() && !self.settings.quiet {
+            self.trouble = None;
+        }
+        super::report(cx, &name, result, &mut self.trouble);
+        for mut packet in batch.drain() {
+            self.packets += 1;
+            packet.set_timestamp(cx.now());
+            if self.settings.ethernet {
+                packet.set_mac(0);
+                cx.send(0, packet);
+                continue;
+            }
+            match LinkType::RAW.ip_header(packet.data()) {
+                Some((_, length)) => {
+                    packet.set_network(0, length);
+                    cx.send(0, packet);
+                }
+                None if cx.outputs() > 1 => cx.send(1, packet),
+                None => cx.drop(packet, "no_ip"),
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            self.write(cx, packet);
+        }
+        cx.recycle(batch);
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        let mut batch = cx.batch();
+        let count = cx.pull(0, self.settings.burst.unsigned_abs() as usize, &mut batch);
+        self.push(cx, 0, batch);
+        if count > 0 || self.signal.is_active() {
+            cx.schedule();
+        }
+        count > 0
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.device = None;
+    }
+}
+
+impl<A> Tunnelled<A> {
+    /// Gives a packet to the kernel, or says why not.
+    fn write(&mut self, cx: &mut Context, mut packet: Packet) {
+        let Some(device) = &mut self.device else { return cx.drop(packet, "closed") };
+        let name = device.name();
+        let complain = |text: &str| {
+            cx.say(&format!("{}({name}): {text}", cx.runtime().class_name(cx.element())));
+        };
+        let length = if self.settings.ethernet {
+            let Some(length) = packet.len().checked_sub(ETHERNET) else {
+                complain("packet too small");
+                return cx.drop(packet, "short");
+            };
+            length
+        } else {
+            let Some(offset) = packet.network_offset().filter(|_| packet.network().len() >= IP) else {
+                complain("no network header");
+                return cx.drop(packet, "no_network_header");
+            };
+            let version = packet.network().first().map_or(0, |byte| byte >> 4);
+            if version != 4 && version != 6 {
+                complain(&format!("unknown IP version {version}"));
+                return cx.drop(packet, "version");
+            }
+            match usize::try_from(offset) {
+                Ok(front) => drop(packet.strip(front)),
+                Err(_) => drop(packet.unstrip(offset.unsigned_abs())),
+            }
+            packet.len()
+        };
+        if length > self.settings.mtu as usize {
+            complain(&format!("packet larger than MTU ({})", self.settings.mtu));
+            return cx.drop(packet, "mtu");
+        }
+        let mut one = cx.batch();
+        one.push(packet);
+        let result = device.send(&mut one);
+        if result.is_err() && !self.settings.quiet {
+            self.trouble = None;
+        }
+        super::report(cx, &name, result, &mut self.trouble);
+        // What could not be written is lost, as it is in Click: the kernel's queue is full.
+        cx.drop_batch(one, "not_sent");
+    }
+}
