@@ -1,0 +1,99 @@
+//! The guide in `docs/book` is true: its configurations pass `clickbox check`, and its commands print what it says.
+//!
+//! A block marked `click` is a configuration; if its first line is `// NAME.click`, the commands that follow on the page
+//! find it under that name. In a block marked `console` a line after `$ ` is a command, and what follows is what it
+//! prints; a line `...` stands for any lines. Blocks marked otherwise are not looked at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project")
+}
+
+/// A folder for the commands of a page, with the project's examples in it.
+fn workspace(page: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book").join(page);
+    fs::remove_dir_all(&folder).ok();
+    fs::create_dir_all(&folder).expect("a folder");
+    for name in ["examples", "testdata"] {
+        std::os::unix::fs::symlink(root().join(name), folder.join(name)).expect("a link");
+    }
+    folder
+}
+
+/// Runs a command where `clickbox` and `click` are found.
+fn shell(command: &str, folder: &Path) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_clickbox"));
+    let programs = folder.join(".programs");
+    fs::create_dir_all(&programs).expect("a folder");
+    for name in ["click", "clickbox"] {
+        std::os::unix::fs::symlink(program, programs.join(name)).ok();
+    }
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    Command::new("sh")
+        .arg("-c")
+        .arg(format!("exec 2>&1; {command}"))
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("LC_ALL", "C.UTF-8")
+        .output()
+        .expect("a shell")
+}
+
+/// Whether the lines are those expected, where `...` stands for any.
+fn matches(expected: &[&str], lines: &[&str]) -> bool {
+    match expected.split_first() {
+        None => lines.is_empty(),
+        Some((&"...", rest)) => (0..=lines.len()).any(|skipped| matches(rest, &lines[skipped..])),
+        Some((first, rest)) => lines
+            .split_first()
+            .is_some_and(|(line, lines)| first.trim_end() == line.trim_end() && matches(rest, lines)),
+    }
+}
+
+fn check_configuration(text: &str, folder: &Path) -> Option<String> {
+    let name =
+        text.lines().next().and_then(|line| line.strip_prefix("// ")).filter(|name| name.ends_with(".click"));
+    let name = name.unwrap_or("unnamed.click");
+    fs::write(folder.join(name), text).expect("a file");
+    let output = shell(&format!("clickbox check {name}"), folder);
+    (!output.status.success()).then(|| format!("{text}\n{}", String::from_utf8_lossy(&output.stdout)))
+}
+
+fn check_console(text: &str, folder: &Path) -> Vec<String> {
+    let mut failures = Vec::new();
+    for part in format!("\n{text}").split("\n$ ").skip(1) {
+        let (command, expected) = part.split_once('\n').unwrap_or((part, ""));
+        let output = shell(command, folder);
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let lines: Vec<&str> = printed.trim_end().lines().collect();
+        if !matches(&expected.trim_end().lines().collect::<Vec<_>>(), &lines) {
+            failures.push(format!("$ {command}\nprints:\n{printed}instead of:\n{expected}"));
+        }
+    }
+    failures
+}
+
+#[test]
+fn the_guide_is_true() {
+    let mut pages: Vec<_> = fs::read_dir(root().join("docs/book")).expect("the book").flatten().collect();
+    pages.sort_by_key(fs::DirEntry::path);
+    let mut failures = Vec::new();
+    for page in pages {
+        let name = page.file_name().to_string_lossy().into_owned();
+        let folder = workspace(&name);
+        let text = fs::read_to_string(page.path()).expect("a page");
+        for block in text.split("\n```").skip(1).step_by(2) {
+            let (kind, body) = block.split_once('\n').unwrap_or((block, ""));
+            let found = match kind {
+                "click" => check_configuration(body, &folder).into_iter().collect(),
+                "console" => check_console(body, &folder),
+                _ => Vec::new(),
+            };
+            failures.extend(found.into_iter().map(|failure| format!("{name}: {failure}")));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
