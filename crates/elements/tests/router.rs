@@ -4,6 +4,7 @@ mod support;
 
 use std::rc::Rc;
 
+use packet::Timestamp;
 use support::{BATCHES, Memory, expectations, run, run_with};
 
 /// The bytes of the file `out` that the configuration has written, at a batch size.
@@ -69,6 +70,17 @@ fn a_swap_carries_state_over() {
     run.router.run(None);
     assert_eq!(run.router.swaps(), 1);
     assert_eq!(expectations(&run, "c.count = 7\nq.length = 7\nlist = 4\\nb\\nc\\nq\\nIdle@4"), [""; 0]);
+}
+
+#[test]
+fn simulated_time_goes_on_in_a_swap() {
+    let first = "source :: RatedSource(RATE 100) -> c :: Counter -> Discard; Script(wait 2s, stop);";
+    let second = "source :: RatedSource(RATE 100) -> c :: Counter -> Discard; Script(wait 1s, stop);";
+    let mut run = run(first, 256).expect("it runs");
+    let before = run.router.now();
+    run.router.write("hotconfig", second).expect("it is accepted");
+    run.router.run(None);
+    assert_eq!(run.router.now() - before, Timestamp::from_parts(1, 0));
 }
 
 #[test]

@@ -263,7 +263,11 @@ impl Core {
             graph,
             self.registry,
             self.environment.clone(),
-            Options { source: text.to_string(), ..self.options.clone() },
+            Options {
+                source: text.to_string(),
+                simulated: self.clock.simulated.get(),
+                ..self.options.clone()
+            },
             Some(self.pool.clone()),
         );
         let (successor, _): (Box<Core>, _) = successor.map_err(|problems| {

@@ -62,8 +62,9 @@ impl Router {
     pub fn swap(&mut self, graph: Graph) -> Result<(), Vec<Diagnostic>> {
         let core = &self.core;
         let pool = Some(core.pool.clone());
+        let options = Options { simulated: core.clock.simulated.get(), ..core.options.clone() };
         let (successor, warnings) =
-            Core::build(graph, core.registry, core.environment.clone(), core.options.clone(), pool)?;
+            Core::build(graph, core.registry, core.environment.clone(), options, pool)?;
         self.warnings = warnings;
         self.succeed(successor);
         Ok(())
