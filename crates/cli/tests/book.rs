@@ -2,7 +2,7 @@
 //!
 //! A block marked `click` is a configuration; if its first line is `// NAME.click`, the commands that follow on the page
 //! find it under that name. In a block marked `console` a line after `$ ` is a command, and what follows is what it
-//! prints; a line `...` stands for any lines. Blocks marked otherwise are not looked at.
+//! prints, whatever its spacing; a line `...` stands for any lines. Blocks marked otherwise are not looked at.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,9 +47,9 @@ fn matches(expected: &[&str], lines: &[&str]) -> bool {
     match expected.split_first() {
         None => lines.is_empty(),
         Some((&"...", rest)) => (0..=lines.len()).any(|skipped| matches(rest, &lines[skipped..])),
-        Some((first, rest)) => lines
-            .split_first()
-            .is_some_and(|(line, lines)| first.trim_end() == line.trim_end() && matches(rest, lines)),
+        Some((first, rest)) => lines.split_first().is_some_and(|(line, lines)| {
+            first.split_whitespace().eq(line.split_whitespace()) && matches(rest, lines)
+        }),
     }
 }
 
