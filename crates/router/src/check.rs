@@ -31,8 +31,7 @@ fn unreachable(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     // A class without inputs makes packets, and so does one whose packets do not come from its inputs: if it has a task.
     let sources = ends.filter(|(_, ((inputs, outputs), class))| {
         let through = class.info.flow != "x/y";
-        !outputs.is_empty()
-            && (class.info.task && !through || inputs.is_empty() && (class.info.task || through))
+        !outputs.is_empty() && if through { inputs.is_empty() } else { class.info.task }
     });
     let mut reached = alloc::vec![false; hookup.classes.len()];
     let mut queue: Vec<usize> = sources.map(|(element, _)| element).collect();
