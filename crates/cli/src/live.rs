@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use router::Router;
+use router::{End, Router};
 
 use crate::screen;
 
@@ -190,7 +190,7 @@ fn rows(router: &Router, hides: Hides) -> Vec<Row> {
 }
 
 /// What went in, what came out, what was lost and why.
-pub(crate) fn summary(router: &Router, elapsed: Duration) -> String {
+pub(crate) fn summary(router: &Router, elapsed: Duration, end: End) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{:<34}{:>14}{:>14}{:>14}", "element", "packets in", "out", "lost");
     let losses = router.losses();
@@ -212,7 +212,12 @@ pub(crate) fn summary(router: &Router, elapsed: Duration) -> String {
             let _ = writeln!(text, "  {element:<32}{reason:<28}{:>14}", grouped(*count));
         }
     }
-    let _ = writeln!(text, "\n{:.3} s", elapsed.as_secs_f64());
+    let end = match end {
+        End::Stopped | End::Idle => "",
+        End::Interrupted => ", interrupted",
+        End::Paused => ", its time was over",
+    };
+    let _ = writeln!(text, "\n{:.3} s{end}", elapsed.as_secs_f64());
     text
 }
 

@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             output::text(&format!("{path} = {}\n", value.trim_end()));
         }
         if !arguments.quiet {
-            eprint!("{}", live::summary(&router, elapsed));
+            eprint!("{}", live::summary(&router, elapsed, end));
         }
     }
     ExitCode::from(u8::from(failed))

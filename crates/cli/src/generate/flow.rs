@@ -60,17 +60,17 @@ impl Flow {
         let path = Path { source: inside, destination: outside, inbound: false, identification, fragment: 0 };
         let client = random.between(32_768, 60_999) as u16;
         let (kind, server, length) = match random.below(100) {
-            ..=54 => {
+            0..=54 => {
                 let next = (random.next() as u32, random.next() as u32);
                 let server = [80, 443, 443, 443, 22, 25][random.below(6) as usize];
                 (Kind::Tcp { next }, server, random.between(3, 40) as u32)
             }
-            ..=74 => {
+            55..=74 => {
                 let name = random.below(NAMES.len() as u64) as usize;
                 (Kind::Dns { identifier: random.next() as u16, name }, 53, 2)
             }
-            ..=89 => (Kind::Udp, [443, 123, 5_004][random.below(3) as usize], random.between(2, 20) as u32),
-            ..=92 if !is_ip6 => (Kind::Fragmented, 5_004, 2),
+            75..=89 => (Kind::Udp, [443, 123, 5_004][random.below(3) as usize], random.between(2, 20) as u32),
+            90..=92 if !is_ip6 => (Kind::Fragmented, 5_004, 2),
             _ => (Kind::Ping { identifier: random.next() as u16 }, 0, 2 * random.between(1, 5) as u32),
         };
         Flow { path, ports: (client, server), kind, stage: 0, length }
