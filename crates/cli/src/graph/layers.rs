@@ -394,8 +394,12 @@ fn finish(
         if *turned {
             way.reverse();
         }
+        // Within the layers of its ends a line is straight, so that it does not touch taller neighbours.
+        let (upper, lower) = (tops[items[edge.from.0].layer], tops[items[edge.to.0].layer]);
+        points.extend(points.first().map(|first| (first.0, upper.0 + upper.1)));
         points.extend(way);
-        points.push((end.0 + port(&to.inputs, edge.to.1, to), end.1));
+        let last = (end.0 + port(&to.inputs, edge.to.1, to), end.1);
+        points.extend([(last.0, lower.0), last]);
         points
     };
     let lines = edges.iter().zip(turned).zip(chains).map(line).collect();
