@@ -1,0 +1,414 @@
+//! `AggregateCounter`: counts packets or bytes by aggregate.
+
+use element::arguments::HandlerCall;
+use element::prelude::*;
+use packet::annotation;
+
+use crate::flow::{Seed, Table};
+
+/// Counts packets, or with BYTES true bytes, by their aggregate annotation.
+///
+/// When it is frozen, and always for packets of input 1, only aggregates that it knows are counted. On push paths, packets that
+/// are not counted go to output 1 if there is one. The AGGREGATE keywords act when one more than so many aggregates come, the
+/// COUNT keywords when the total has come so far: they freeze, stop the driver, or write a handler. Only one of each may be
+/// given. `write_text_file` and its like write the counts in the order of the aggregates, in the format that
+/// `FromIPSummaryDump`'s relatives read; `counts_pdf` makes of each count an aggregate.
+///
+/// ## Differences
+///
+/// A handler that AGGREGATE_CALL writes is written behind the packet.
+/// ```click
+/// InfiniteSource(LIMIT 3) -> SetAnnoByte(20, 7) -> a :: AggregateCounter -> Discard;
+/// InfiniteSource(LIMIT 2, STOP true) -> SetAnnoByte(20, 9) -> [1]a;
+/// ```
+/// ```expect
+/// a.count = 3
+/// a.nagg = 1
+/// ```
+#[derive(Args)]
+#[element(
+    name = "AggregateCounter",
+    group = "aggregation",
+    ports = "1-2/1-2",
+    processing = "a/a",
+    see = "AggregateIPFlows, AggregatePacketCounter"
+)]
+pub struct AggregateCounterArgs {
+    /// Whether bytes count.
+    #[arg(default = "false")]
+    bytes: bool,
+    /// Whether bytes in front of the IP header do not count.
+    #[arg(default = "false")]
+    ip_bytes: bool,
+    /// Whether a packet counts for as many as it stands for.
+    #[arg(default = "true")]
+    multipacket: bool,
+    /// Whether bytes that a packet stands for beyond its own count.
+    #[arg(default = "true")]
+    extra_length: bool,
+    /// Aggregates after which it freezes.
+    aggregate_freeze: Option<u32>,
+    /// Total after which it freezes.
+    count_freeze: Option<u64>,
+    /// Aggregates after which the driver stops.
+    aggregate_stop: Option<u32>,
+    /// Total after which the driver stops.
+    count_stop: Option<u64>,
+    /// Aggregates after which a handler is written, the handler and its value.
+    aggregate_call: Option<Call>,
+    /// Total after which a handler is written, the handler and its value.
+    count_call: Option<Call>,
+    /// Text at the head of files.
+    #[arg(default = "")]
+    banner: String,
+}
+
+/// A number, and what is to be done when it is reached: text `N HANDLER [VALUE]`.
+#[derive(Clone)]
+pub(crate) struct Call {
+    at: u64,
+    act: Act,
+}
+
+#[derive(Clone)]
+enum Act {
+    Freeze,
+    Stop,
+    Write(HandlerCall),
+}
+
+impl FromArgument for Call {
+    const KIND: &'static str = "number and handler call";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Call, element::arguments::Problem> {
+        let mut rest = text;
+        let first = element::text::next_word(&mut rest).unwrap_or("");
+        let at = u64::from_argument(first, setup)
+            .map_err(|_| element::arguments::Problem::new("first word should be unsigned"))?;
+        Ok(Call { at, act: Act::Write(HandlerCall::from_argument(rest, setup)?) })
+    }
+}
+
+impl Call {
+    /// The one of three that is given; a complaint if there are several.
+    fn one(
+        name: &str,
+        freeze: Option<u64>,
+        stop: Option<u64>,
+        call: Option<Call>,
+    ) -> Result<Option<Call>, SetupError> {
+        match (freeze, stop, call) {
+            (None, None, call) => Ok(call),
+            (Some(at), None, None) => Ok(Some(Call { at, act: Act::Freeze })),
+            (None, Some(at), None) => Ok(Some(Call { at, act: Act::Stop })),
+            _ => Err(SetupError::new(format!(
+                "'{name}_FREEZE', '{name}_STOP', and '{name}_CALL' are mutually exclusive"
+            ))),
+        }
+    }
+
+    fn describe(call: &Option<Call>, name: &str) -> String {
+        call.as_ref().map_or_else(String::new, |call| match &call.act {
+            Act::Freeze => format!("{} {name}.freeze true", call.at),
+            Act::Stop => format!("{} {name}.stop", call.at),
+            Act::Write(write) => format!("{} {} {}", call.at, write.path, write.value).trim_end().into(),
+        })
+    }
+}
+
+/// The element.
+pub struct AggregateCounter {
+    counts: Table<u32, u32>,
+    seen: u32,
+    total: u64,
+    frozen: bool,
+    active: bool,
+    aggregate_call: Option<Call>,
+    count_call: Option<Call>,
+    args: AggregateCounterArgs,
+}
+
+/// How files are written.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Binary,
+    Text,
+    Ip,
+    Share,
+}
+
+impl AggregateCounter {
+    fn amount(&self, packet: &Packet) -> u32 {
+        if !self.args.bytes {
+            let place = usize::from(annotation::EXTRA_PACKETS.offset);
+            let more = if self.args.multipacket { packet.annotation_u32(place) } else { 0 };
+            return more.wrapping_add(1);
+        }
+        let more = if self.args.extra_length { packet.extra_length() } else { 0 };
+        let before = match packet.network_offset() {
+            Some(offset) if self.args.ip_bytes => offset as i32,
+            _ => 0,
+        };
+        (packet.len() as u32).wrapping_add(more).wrapping_sub(before as u32)
+    }
+
+    fn act(&mut self, act: &Act, cx: &Context) {
+        match act {
+            Act::Freeze => self.frozen = true,
+            Act::Stop => {
+                self.active = false;
+                cx.stop();
+            }
+            Act::Write(call) => call.defer(cx),
+        }
+    }
+
+    /// Counts a packet; whether it did.
+    #[inline]
+    fn add(&mut self, cx: &Context, packet: &Packet, frozen: bool) -> bool {
+        let key = packet.aggregate();
+        loop {
+            if !self.active {
+                return false;
+            }
+            let known = self.counts.find(key);
+            let old = known.and_then(|handle| self.counts.value(handle)).copied().unwrap_or(0);
+            if old == 0 && (frozen || self.frozen) {
+                return false;
+            }
+            let amount = self.amount(packet);
+            if amount > 0 && old == 0 {
+                if let Some(call) = self.aggregate_call.take_if(|call| u64::from(self.seen) >= call.at) {
+                    self.act(&call.act, cx);
+                    continue;
+                }
+                self.seen += 1;
+            }
+            match known.and_then(|handle| self.counts.value_mut(handle)) {
+                Some(count) => *count = count.wrapping_add(amount),
+                None => _ = self.counts.insert(key, amount),
+            }
+            self.total += u64::from(amount);
+            if let Some(call) = self.count_call.take_if(|call| self.total >= call.at) {
+                self.act(&call.act, cx);
+            }
+            return true;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.counts.clear();
+        (self.seen, self.total) = (0, 0);
+    }
+
+    /// Aggregates with a count, in order.
+    fn sorted(&self) -> Vec<(u32, u32)> {
+        let mut counts: Vec<_> = self
+            .counts
+            .iter()
+            .filter(|(_, _, count)| **count > 0)
+            .map(|(_, key, count)| (key, *count))
+            .collect();
+        counts.sort_unstable();
+        counts
+    }
+
+    fn reaggregate(&mut self) {
+        let old = self.sorted();
+        self.clear();
+        for (_, count) in old {
+            match self.counts.get_mut(count) {
+                Some(number) => *number += 1,
+                None => {
+                    _ = self.counts.insert(count, 1);
+                    self.seen += 1;
+                }
+            }
+            self.total += 1;
+        }
+    }
+
+    fn write(&self, cx: &Context, value: &str, form: Form) -> Result<(), HandlerError> {
+        let path: String = cx.argument(value)?;
+        if path.is_empty() {
+            return Err(HandlerError::new("argument should be filename"));
+        }
+        let mut head = String::from("!IPAggregate 1.0\n");
+        head.push_str(&self.args.banner);
+        if !self.args.banner.is_empty() && !self.args.banner.ends_with('\n') {
+            head.push('\n');
+        }
+        head.push_str(&format!("!num_nonzero {}\n", self.seen));
+        head.push_str(match form {
+            Form::Binary => "!packed_le\n",
+            Form::Ip => "!ip\n",
+            Form::Text | Form::Share => "",
+        });
+        let mut bytes = head.into_bytes();
+        for (key, count) in self.sorted() {
+            match form {
+                Form::Binary => {
+                    bytes.extend(key.to_le_bytes());
+                    bytes.extend(count.to_le_bytes());
+                }
+                Form::Text => bytes.extend(format!("{key} {count}\n").into_bytes()),
+                Form::Ip => {
+                    let address = core::net::Ipv4Addr::from_bits(key);
+                    bytes.extend(format!("{address} {count}\n").into_bytes());
+                }
+                Form::Share => {
+                    let share = f64::from(count) / self.total as f64;
+                    bytes.extend(format!("{key} {share}\n").into_bytes());
+                }
+            }
+        }
+        let problem = |error| HandlerError::new(format!("{path}: {error}"));
+        let mut file = cx.environment().create(&path, false).map_err(problem)?;
+        file.write(&bytes).and_then(|()| file.flush()).map_err(problem)
+    }
+
+    /// Sets one of the calls from a handler's value; an empty one takes it away.
+    fn call(cx: &Context, value: &str, handler: &str) -> Result<Option<Call>, HandlerError> {
+        if value.trim().is_empty() {
+            return Ok(None);
+        }
+        let problem = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
+        let call: Call = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
+        if let Act::Write(write) = &call.act {
+            cx.runtime().resolve(cx.element(), &write.path)?;
+        }
+        Ok(Some(call))
+    }
+}
+
+impl Element for AggregateCounter {
+    type Args = AggregateCounterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::write("write_text_file", "Writes aggregates and counts to a file.", |counter, cx, value| {
+            counter.write(cx, value, Form::Text)
+        }),
+        Handler::write("write_ascii_file", "An older name of `write_text_file`.", |counter, cx, value| {
+            counter.write(cx, value, Form::Text)
+        }),
+        Handler::write(
+            "write_file",
+            "Writes aggregates and counts to a file, 4 bytes each.",
+            |counter, cx, value| counter.write(cx, value, Form::Binary),
+        ),
+        Handler::write(
+            "write_ip_file",
+            "Writes aggregates, as addresses, and counts.",
+            |counter, cx, value| counter.write(cx, value, Form::Ip),
+        ),
+        Handler::write("write_pdf_file", "Writes aggregates and their shares.", |counter, cx, value| {
+            counter.write(cx, value, Form::Share)
+        }),
+        Handler::read("freeze", "Whether it is frozen.", |counter| counter.frozen.to_string()),
+        Handler::write("freeze", "Freezes it, or not.", |counter, cx, value| {
+            counter.frozen = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
+            Ok(())
+        }),
+        Handler::read("active", "Whether it counts.", |counter| counter.active.to_string()),
+        Handler::write("active", "Lets it count, or not.", |counter, cx, value| {
+            counter.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
+            Ok(())
+        }),
+        Handler::write("stop", "Ends counting and stops the driver.", |counter, cx, _| {
+            counter.act(&Act::Stop, cx);
+            Ok(())
+        }),
+        Handler::write("reaggregate_counts", "Makes of each count an aggregate.", |counter, _, _| {
+            counter.reaggregate();
+            Ok(())
+        }),
+        Handler::write("counts_pdf", "Makes of each count an aggregate.", |counter, _, _| {
+            counter.reaggregate();
+            Ok(())
+        }),
+        Handler::read("banner", "Text at the head of files.", |counter| counter.args.banner.clone()),
+        Handler::write("banner", "Sets the text at the head of files.", |counter, _, value| {
+            counter.args.banner = match value {
+                "\n" => String::new(),
+                text if text.is_empty() || text.ends_with('\n') => text.into(),
+                text => format!("{text}\n"),
+            };
+            Ok(())
+        }),
+        Handler::write("clear", "Forgets all counts.", |counter, _, _| {
+            counter.clear();
+            Ok(())
+        }),
+        Handler::read_with("aggregate_call", "What AGGREGATE_CALL waits for.", |counter, cx, _| {
+            Ok(Call::describe(&counter.aggregate_call, &cx.name()))
+        }),
+        Handler::write("aggregate_call", "Sets AGGREGATE_CALL.", |counter, cx, value| {
+            counter.aggregate_call = AggregateCounter::call(cx, value, "aggregate_call")?;
+            Ok(())
+        }),
+        Handler::read_with("count_call", "What COUNT_CALL waits for.", |counter, cx, _| {
+            Ok(Call::describe(&counter.count_call, &cx.name()))
+        }),
+        Handler::write("count_call", "Sets COUNT_CALL.", |counter, cx, value| {
+            counter.count_call = AggregateCounter::call(cx, value, "count_call")?;
+            Ok(())
+        }),
+        Handler::read("count", "The total.", |counter| counter.total.to_string()),
+        Handler::read("nagg", "Aggregates with a count.", |counter| counter.seen.to_string()),
+    ];
+
+    fn new(mut args: AggregateCounterArgs, setup: &mut Setup) -> Result<AggregateCounter, SetupError> {
+        let (freeze, stop) = (args.aggregate_freeze.map(u64::from), args.aggregate_stop.map(u64::from));
+        let aggregate_call = Call::one("AGGREGATE", freeze, stop, args.aggregate_call.take())?;
+        let count_call = Call::one("COUNT", args.count_freeze, args.count_stop, args.count_call.take())?;
+        setup.strict |= aggregate_call.is_some() || count_call.is_some();
+        Ok(AggregateCounter {
+            counts: Table::new(Seed::new(0, 0)),
+            seen: 0,
+            total: 0,
+            frozen: false,
+            active: true,
+            aggregate_call,
+            count_call,
+            args,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let word = || u64::from(cx.random()) << 32 | u64::from(cx.random());
+        self.counts = Table::new(Seed::new(word(), word()));
+        for (call, keyword) in [(&self.aggregate_call, "AGGREGATE_CALL"), (&self.count_call, "COUNT_CALL")] {
+            if let Some(Call { act: Act::Write(call), .. }) = call {
+                call.check(cx, keyword)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        if cx.outputs() < 2 {
+            for packet in batch.iter() {
+                self.add(cx, packet, port == 1);
+            }
+            return cx.emit(0, batch);
+        }
+        for packet in batch.drain() {
+            let output = usize::from(!self.add(cx, &packet, port == 1));
+            cx.send(output, packet);
+        }
+        cx.recycle(batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        let input = if cx.inputs() == 1 { 0 } else { port };
+        cx.pull(input, most, into);
+        for packet in into.as_slice().get(before..).unwrap_or(&[]) {
+            self.add(cx, packet, port == 1);
+        }
+    }
+
+    fn inherit(&mut self, old: &mut AggregateCounter, _: &mut Context) {
+        core::mem::swap(&mut self.counts, &mut old.counts);
+        (self.seen, self.total) = (old.seen, old.total);
+    }
+}

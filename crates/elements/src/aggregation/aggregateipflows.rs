@@ -1,0 +1,375 @@
+//! `AggregateIPFlows`: numbers TCP and UDP flows.
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use element::prelude::*;
+use packet::view::icmp4::kind;
+use packet::view::tcp::flag;
+use packet::{Icmp4View, Ip4View, protocol};
+
+use crate::flow::{Seed, Table};
+
+/// Numbers TCP and UDP flows: the aggregate annotation of a packet becomes its flow's number, the paint its direction.
+///
+/// Numbers begin at 1. The paint of a flow's first packet, and of those that go the same way, is 0, of replies 1. With ICMP true,
+/// ICMP errors get the number of the flow that they are about, and its direction plus 2. Packets of no flow go to output 1, or
+/// are dropped as `no_flow`.
+///
+/// A flow ends, and the next packet begins a new one, when no packet came for its timeout of packet time, or with a SYN after
+/// both sides have sent a FIN, or one a reset. Dead flows are forgotten every REAP.
+///
+/// With FRAGMENTS true, which it is on push paths unless given otherwise, later fragments wait for the first one, and packets
+/// between the same hosts behind them; those whose first fragment does not come are dropped after FRAGMENT_TIMEOUT as
+/// `lost_fragment`. The handler `clear` sends on all that wait, and forgets the flows.
+///
+/// ## Differences
+///
+/// TRACEINFO and SOURCE are not there.
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 3) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53) -> f :: AggregateIPFlows;
+/// InfiniteSource(LENGTH 20, LIMIT 2, STOP true) -> UDPIPEncap(5.0.0.5, 53, 10.0.0.1, 1000) -> f;
+/// f -> a :: AggregateCounter -> back :: CheckPaint(1);
+/// back[0] -> replies :: Counter -> Discard;
+/// back[1] -> forward :: Counter -> Discard;
+/// ```
+/// ```expect
+/// a.nagg = 1
+/// forward.count = 3
+/// replies.count = 2
+/// ```
+#[derive(Args)]
+#[element(
+    name = "AggregateIPFlows",
+    group = "aggregation",
+    ports = "1/1-2",
+    processing = "a/ah",
+    see = "AggregateCounter, AggregatePacketCounter"
+)]
+pub struct AggregateIPFlowsArgs {
+    /// Seconds after which a TCP flow without packets ends.
+    #[arg(default = "86400")]
+    tcp_timeout: u32,
+    /// Seconds after which one ends that both sides have ended.
+    #[arg(default = "30")]
+    tcp_done_timeout: u32,
+    /// Time after which a UDP flow without packets ends.
+    #[arg(default = "60")]
+    udp_timeout: Timestamp,
+    /// How long fragments wait.
+    #[arg(default = "30")]
+    fragment_timeout: Timestamp,
+    /// Time between searches for dead flows.
+    #[arg(default = "20m")]
+    reap: Timestamp,
+    /// Whether ICMP errors get the number of their flow.
+    #[arg(default = "false")]
+    icmp: bool,
+    /// Whether later fragments get the number of their flow.
+    fragments: Option<bool>,
+}
+
+/// A flow.
+#[derive(Clone, Copy)]
+struct Flow {
+    number: u32,
+    /// Whether its first packet went from the higher of its two addresses to the lower.
+    reverse: bool,
+    /// Bits of the directions that have ended.
+    ended: u8,
+    /// Seconds of the last packet.
+    last: i64,
+}
+
+/// Both directions have ended.
+const OVER: u8 = 3;
+/// The paint of ICMP errors, beside the direction.
+const ERROR: u8 = 2;
+/// Packets that may wait for a first fragment. Bounds the memory that fragments can claim.
+const MOST_WAITING: usize = 4_096;
+
+/// A packet that waits, and its flow's key once that is known.
+struct Waiting {
+    packet: Packet,
+    identification: u16,
+    is_fragment: bool,
+    flow: Option<u128>,
+}
+
+/// The hosts of a packet, the lower address first, and the protocol.
+type Hosts = (u32, u32, u8);
+
+/// The element.
+pub struct AggregateIPFlows {
+    flows: Table<u128, Flow>,
+    waiting: BTreeMap<Hosts, VecDeque<Waiting>>,
+    /// Packets that wait.
+    count: usize,
+    next: u32,
+    active: i64,
+    reap_at: i64,
+    fragments: bool,
+    warned: bool,
+    args: AggregateIPFlowsArgs,
+}
+
+/// What is known of a packet that may belong to a flow.
+struct Known {
+    hosts: Hosts,
+    /// The key of its flow; `None` for a later fragment.
+    key: Option<u128>,
+    /// Whether it goes from the higher address, or port, to the lower.
+    reverse: bool,
+    is_error: bool,
+    is_fragment: bool,
+    identification: u16,
+}
+
+/// The bytes of the packet that an ICMP error carries, from its IP header on.
+fn carried(message: &[u8]) -> Option<&[u8]> {
+    use kind::*;
+    let kind = Icmp4View::new(message)?.kind();
+    let is_error = matches!(kind, UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM | SOURCE_QUENCH | REDIRECT);
+    let carried = message.get(8..).filter(|_| is_error)?;
+    let length = Ip4View::new(carried)?.header_length();
+    (length >= 20 && carried.len() >= length).then_some(carried)
+}
+
+impl AggregateIPFlows {
+    fn look(&self, packet: &Packet) -> Option<Known> {
+        let mut bytes = packet.network();
+        let mut header = Ip4View::new(bytes)?;
+        let mut is_error = false;
+        if header.protocol() == protocol::ICMP && header.is_first_fragment() && self.args.icmp {
+            bytes = carried(packet.transport())?;
+            header = Ip4View::new(bytes)?;
+            is_error = true;
+        }
+        let number = header.protocol();
+        let (source, destination) = (header.source().to_bits(), header.destination().to_bits());
+        if !matches!(number, protocol::TCP | protocol::UDP) || (source == 0 && destination == 0) {
+            return None;
+        }
+        let mut reverse = source > destination;
+        let hosts = (source.min(destination), source.max(destination), number);
+        let mut key = None;
+        if header.is_first_fragment() {
+            let ports: &[u8; 4] = bytes.get(header.header_length()..)?.first_chunk()?;
+            let [a, b, c, d] = *ports;
+            let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+            if source == destination {
+                reverse = from > to;
+            }
+            let (low, high) = if reverse { (to, from) } else { (from, to) };
+            let addresses = u128::from(hosts.0) << 64 | u128::from(hosts.1) << 32;
+            let ports = u128::from(low) << 16 | u128::from(high);
+            key = Some(u128::from(number) << 96 | addresses | ports);
+        }
+        let (is_fragment, identification) = (header.is_fragment(), header.identification());
+        Some(Known { hosts, key, reverse, is_error, is_fragment, identification })
+    }
+
+    fn timeout(&self, number: u8, flow: &Flow) -> i64 {
+        match (number, flow.ended) {
+            (protocol::UDP, _) => self.args.udp_timeout.seconds(),
+            (_, OVER) => self.args.tcp_done_timeout.into(),
+            _ => self.args.tcp_timeout.into(),
+        }
+    }
+
+    /// Finds or begins a flow, and marks the packet with it.
+    fn mark(&mut self, packet: &mut Packet, known: &Known, key: u128) {
+        let now = packet.timestamp().seconds();
+        let number = known.hosts.2;
+        let fresh = Flow { number: self.next, reverse: known.reverse, ended: 0, last: now };
+        let handle = self.flows.find(key);
+        let flow = match handle.and_then(|handle| self.flows.value(handle)).copied() {
+            Some(flow) => {
+                let is_tcp = Ip4View::new(packet.network()).is_some_and(|ip| ip.protocol() == protocol::TCP);
+                let opens = is_tcp && packet.transport().get(13).is_some_and(|flags| flags & flag::SYN != 0);
+                let is_dead = now - flow.last > self.timeout(number, &flow) || (flow.ended == OVER && opens);
+                if is_dead { fresh } else { flow }
+            }
+            None => fresh,
+        };
+        if flow.number == self.next {
+            self.next = self.next.wrapping_add(1);
+            match handle.and_then(|handle| self.flows.value_mut(handle)) {
+                Some(old) => *old = flow,
+                None => _ = self.flows.insert(key, flow),
+            }
+        }
+        let kind = if known.is_error { ERROR } else { 0 };
+        packet.set_aggregate(flow.number);
+        packet.set_paint(kind | u8::from(known.reverse != flow.reverse));
+    }
+
+    /// Sees a packet of a flow leave.
+    fn leave(&mut self, packet: &Packet, key: u128) {
+        let Some(flow) = self.flows.get_mut(key) else { return };
+        flow.last = packet.timestamp().seconds();
+        let paint = packet.paint();
+        if paint >= ERROR
+            || Ip4View::new(packet.network())
+                .is_none_or(|ip| ip.protocol() != protocol::TCP || !ip.is_first_fragment())
+        {
+            return;
+        }
+        let Some(flags) = packet.transport().get(13) else { return };
+        if flags & flag::RST != 0 {
+            flow.ended = OVER;
+        } else if flags & flag::FIN != 0 {
+            flow.ended |= 1 << paint;
+        } else if flags & flag::SYN != 0 {
+            flow.ended = 0;
+        }
+    }
+
+    /// Sends on the packets of two hosts that need not wait any longer, at a time.
+    fn release(&mut self, cx: &mut Context, hosts: Hosts, oldest: i64) {
+        let Some(mut waiting) = self.waiting.remove(&hosts) else { return };
+        while let Some(head) =
+            waiting.pop_front_if(|head| head.packet.timestamp().seconds() < oldest || !head.is_fragment)
+        {
+            self.count = self.count.saturating_sub(1);
+            let Waiting { mut packet, identification, flow, .. } = head;
+            let same = |other: &&mut Waiting| other.identification == identification;
+            match flow {
+                Some(_) => {
+                    for other in waiting.iter_mut().filter(same) {
+                        other.flow = flow;
+                        other.packet.set_aggregate(packet.aggregate());
+                        other.packet.set_paint(packet.paint());
+                    }
+                }
+                None => {
+                    let Some(other) = waiting.iter_mut().filter(same).find(|other| other.flow.is_some())
+                    else {
+                        cx.drop(packet, "lost_fragment");
+                        continue;
+                    };
+                    packet.set_aggregate(other.packet.aggregate());
+                    packet.set_paint(other.packet.paint());
+                    if let Some(key) = other.flow {
+                        self.leave(&packet, key);
+                    }
+                    cx.send(0, packet);
+                    continue;
+                }
+            }
+            if let Some(key) = flow {
+                self.leave(&packet, key);
+            }
+            cx.send(0, packet);
+        }
+        if !waiting.is_empty() {
+            self.waiting.insert(hosts, waiting);
+        }
+    }
+
+    /// Forgets dead flows, and sends on fragments that have waited long enough, as of `now`.
+    fn reap(&mut self, cx: &mut Context, now: i64) {
+        let oldest = now - self.args.fragment_timeout.seconds();
+        let all: Vec<Hosts> = self.waiting.keys().copied().collect();
+        all.into_iter().for_each(|hosts| self.release(cx, hosts, oldest));
+        let mut dead = Vec::new();
+        for (handle, key, flow) in self.flows.iter() {
+            let number = (key >> 96) as u8;
+            let hosts = ((key >> 64) as u32, (key >> 32) as u32, number);
+            if flow.last < now - self.timeout(number, flow) && !self.waiting.contains_key(&hosts) {
+                dead.push(handle);
+            }
+        }
+        dead.into_iter().for_each(|handle| _ = self.flows.remove_handle(handle));
+    }
+
+    /// Judges a packet: itself if it goes on at once, or the reason for which it does not.
+    fn judge(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        if packet.timestamp().is_zero() {
+            if !self.warned {
+                cx.say(&format!("{}: warning: packet received without timestamp", cx.name()));
+                self.warned = true;
+            }
+            packet.set_timestamp(cx.now());
+        }
+        let Some(known) = self.look(&packet) else { return Verdict::Divert(packet, "no_flow") };
+        match known.key {
+            Some(key) => self.mark(&mut packet, &known, key),
+            None => {
+                packet.set_aggregate(0);
+                packet.set_paint(if known.is_error { ERROR } else { 0 } | u8::from(known.reverse));
+            }
+        }
+        let now = packet.timestamp().seconds();
+        let must_wait = (self.fragments && known.is_fragment)
+            || (!self.waiting.is_empty() && self.waiting.contains_key(&known.hosts));
+        if must_wait {
+            if self.count >= MOST_WAITING {
+                return Verdict::Drop(packet, "too_many_fragments");
+            }
+            let Known { hosts, key: flow, identification, is_fragment, .. } = known;
+            self.count += 1;
+            let waiting = Waiting { packet, identification, is_fragment, flow };
+            self.waiting.entry(hosts).or_default().push_back(waiting);
+            self.active = now;
+            self.release(cx, hosts, now - self.args.fragment_timeout.seconds());
+            return Verdict::Taken;
+        }
+        let Some(key) = known.key else { return Verdict::Divert(packet, "no_flow") };
+        self.active = now;
+        self.leave(&packet, key);
+        Verdict::Pass(packet)
+    }
+}
+
+impl Filter for AggregateIPFlows {
+    type Args = AggregateIPFlowsArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::write("clear", "Sends on what waits, and forgets all flows.", |flows, cx, _| {
+            flows.reap(cx, i64::from(i32::MAX));
+            Ok(())
+        })];
+
+    fn new(args: AggregateIPFlowsArgs, _: &mut Setup) -> Result<AggregateIPFlows, SetupError> {
+        Ok(AggregateIPFlows {
+            flows: Table::new(Seed::new(0, 0)),
+            waiting: BTreeMap::new(),
+            count: 0,
+            next: 1,
+            active: 0,
+            reap_at: 0,
+            fragments: false,
+            warned: false,
+            args,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let word = || u64::from(cx.random()) << 32 | u64::from(cx.random());
+        self.flows = Table::new(Seed::new(word(), word()));
+        let pushes = cx.is_push_input(0);
+        self.fragments = self.args.fragments.unwrap_or(pushes);
+        if self.fragments && !pushes {
+            return Err(SetupError::new(
+                "'FRAGMENTS true' is incompatible with pull; run this element in a push context",
+            ));
+        }
+        Ok(())
+    }
+
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        let verdict = self.judge(cx, packet);
+        if self.active >= self.reap_at {
+            if self.reap_at > 0 {
+                self.reap(cx, self.active);
+            }
+            self.reap_at = self.active + self.args.reap.seconds();
+        }
+        verdict
+    }
+
+    fn inherit(&mut self, old: &mut AggregateIPFlows, _: &mut Context) {
+        core::mem::swap(&mut self.flows, &mut old.flows);
+        self.waiting = core::mem::take(&mut old.waiting);
+        (self.count, self.next, self.active, self.reap_at) = (old.count, old.next, old.active, old.reap_at);
+    }
+}

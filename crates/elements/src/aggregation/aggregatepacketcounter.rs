@@ -1,0 +1,145 @@
+//! `AggregatePacketCounter`: counts packets by aggregate and packet number.
+
+use alloc::collections::BTreeMap;
+
+use element::HandlerKind;
+use element::arguments::{Annotation, Raw};
+use element::prelude::*;
+use packet::annotation;
+
+/// Counts packets by input, aggregate annotation and packet number annotation, so that losses between two places show.
+///
+/// Packets of input N go to output N. Those without an aggregate (0) are not counted. `received` and `undelivered` take an
+/// aggregate, 0 if none is given.
+/// ```click
+/// InfiniteSource(LIMIT 3) -> SetAnnoByte(20, 7) -> [0]c :: AggregatePacketCounter(ANNO NONE);
+/// InfiniteSource(LIMIT 2, STOP true) -> SetAnnoByte(20, 7) -> [1]c;
+/// c[0] -> Discard;
+/// c[1] -> Discard;
+/// ```
+/// ```expect
+/// c.count = 5
+/// ```
+#[derive(Args)]
+#[element(
+    name = "AggregatePacketCounter",
+    group = "aggregation",
+    ports = "1-/1-",
+    processing = "a/a",
+    flow = "#/#",
+    commutes,
+    see = "AggregateCounter, AggregateIPFlows"
+)]
+pub struct AggregatePacketCounterArgs {
+    /// The annotation with the packet number, or NONE.
+    #[arg(default = "PACKET_NUMBER")]
+    anno: Raw,
+}
+
+/// Packets of one aggregate and packet number that are told apart. Bounds the memory that packet numbers can claim.
+const MOST_NUMBERS: usize = 1 << 22;
+
+/// The element.
+pub struct AggregatePacketCounter {
+    place: Option<usize>,
+    /// By aggregate and packet number, the packets of each input.
+    counts: BTreeMap<(u32, u32), Vec<u32>>,
+    inputs: usize,
+}
+
+impl AggregatePacketCounter {
+    fn add(&mut self, packets: &[Packet], port: usize) {
+        for packet in packets {
+            let aggregate = packet.aggregate();
+            if aggregate == 0 {
+                continue;
+            }
+            let number = self.place.map_or(0, |place| packet.annotation_u32(place));
+            if self.counts.len() >= MOST_NUMBERS && !self.counts.contains_key(&(aggregate, number)) {
+                continue;
+            }
+            let inputs = self.inputs;
+            let counts = self.counts.entry((aggregate, number)).or_insert_with(|| vec![0; inputs]);
+            if let Some(count) = counts.get_mut(port) {
+                *count = count.wrapping_add(1);
+            }
+        }
+    }
+
+    /// The packet numbers of an aggregate whose counts fulfil a condition, a line each.
+    fn numbers(&self, cx: &Context, value: &str, is: fn(&[u32]) -> bool) -> Result<String, HandlerError> {
+        let aggregate = match value.trim() {
+            "" => 0,
+            text => {
+                cx.argument(text).map_err(|_| HandlerError::new("argument should be aggregate number"))?
+            }
+        };
+        let counts = self.counts.range((aggregate, 0)..=(aggregate, u32::MAX));
+        Ok(counts.filter(|(_, counts)| is(counts)).map(|((_, number), _)| format!("{number}\n")).collect())
+    }
+}
+
+impl Element for AggregatePacketCounter {
+    type Args = AggregatePacketCounterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::write("clear", "Forgets all counts.", |counter, _, _| {
+            counter.counts.clear();
+            Ok(())
+        }),
+        Handler::read("count", "Packets that were counted.", |counter| {
+            let counts = counter.counts.values().flatten();
+            counts.map(|count| u64::from(*count)).sum::<u64>().to_string()
+        }),
+        Handler::read_with(
+            "received",
+            "The packet numbers of an aggregate that arrived.",
+            |counter, cx, value| counter.numbers(cx, value, |counts| counts.iter().any(|count| *count > 0)),
+        ),
+    ];
+
+    fn new(
+        args: AggregatePacketCounterArgs,
+        setup: &mut Setup,
+    ) -> Result<AggregatePacketCounter, SetupError> {
+        let place = match args.anno.0.as_str() {
+            "NONE" => None,
+            "PACKET_NUMBER" => Some(usize::from(annotation::PACKET_NUMBER.offset)),
+            text => match Annotation::<4>::from_argument(text, setup) {
+                Ok(Annotation(place)) => Some(place),
+                Err(_) => return Err(SetupError::new("bad ANNO")),
+            },
+        };
+        Ok(AggregatePacketCounter { place, counts: BTreeMap::new(), inputs: setup.inputs() })
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
+        self.add(batch.as_slice(), port);
+        cx.emit(port, batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        cx.pull(port, most, into);
+        self.add(into.as_slice().get(before..).unwrap_or(&[]), port);
+    }
+
+    fn inherit(&mut self, old: &mut AggregatePacketCounter, _: &mut Context) {
+        if self.inputs == old.inputs {
+            self.counts = core::mem::take(&mut old.counts);
+        }
+    }
+
+    /// `undelivered`, which there is with two inputs or more.
+    fn other_handler(
+        &mut self,
+        cx: &mut Context,
+        name: &str,
+        call: HandlerKind,
+        value: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        let is_there = name == "undelivered" && call != HandlerKind::Write && self.inputs > 1;
+        is_there.then(|| {
+            self.numbers(cx, value, |counts| matches!(counts, [sent, received, ..] if sent > received))
+        })
+    }
+}
