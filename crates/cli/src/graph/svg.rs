@@ -12,6 +12,9 @@ const MARGIN: f64 = 24.0;
 const LEGEND: f64 = 44.0;
 /// Half the size of a port.
 const PORT: f64 = 4.0;
+/// How far a line that leads back swings out, and differences that are none.
+const TURN: f64 = 22.0;
+const LEVEL: f64 = 0.5;
 /// Colours of the groups: of a box's border and of its ground.
 const COLOURS: &[(&str, &str, &str)] = &[
     ("sources", "#2f855a", "#f0fff4"),
@@ -126,26 +129,24 @@ fn draw_line(line: &Line, out: &mut String) {
     let Some((first, rest)) = line.points.split_first() else { return };
     let mut path = format!("M{:.1} {:.1}", first.0, first.1);
     let mut before = *first;
+    let mut has_risen = false;
     for (number, &point) in rest.iter().enumerate() {
         // The arrow's head is drawn by the port: the line ends at its upper end.
         let end = if number + 1 == rest.len() && line.ends { (point.0, point.1 - PORT) } else { point };
-        if (before.0 - end.0).abs() < 0.5 {
+        let down = end.1 - before.1;
+        has_risen |= down < -LEVEL;
+        if (before.0 - end.0).abs() < LEVEL {
             let _ = write!(path, " L{:.1} {:.1}", end.0, end.1);
         } else {
-            // A piece that leads up makes a loop at both ends.
-            let reach = if end.1 > before.1 { (end.1 - before.1) / 2.0 } else { 26.0 };
-            let arrives = if end.1 > before.1 || number + 1 == rest.len() { -reach } else { reach };
-            let leaves = if number > 0 && end.1 <= before.1 { -reach } else { reach };
-            let _ = write!(
-                path,
-                " C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
-                before.0,
-                before.1 + leaves,
-                end.0,
-                end.1 + arrives,
-                end.0,
-                end.1
-            );
+            // Between points of one height a line that leads back turns: below, and above when it has risen.
+            let (leaves, arrives) = match down {
+                down if down.abs() >= LEVEL => (down / 2.0, -down / 2.0),
+                _ if has_risen => (-TURN, -TURN),
+                _ => (TURN, TURN),
+            };
+            let (one, other) = (before.1 + leaves, end.1 + arrives);
+            let (from, (to, low)) = (before.0, end);
+            let _ = write!(path, " C{from:.1} {one:.1} {to:.1} {other:.1} {to:.1} {low:.1}");
         }
         before = point;
     }
