@@ -1,4 +1,4 @@
-// The demonstration: a firewall, a NAT and a monitor between a small network and its uplink.
+// The demonstration: a firewall, a NAT and a flow monitor between a small network and its uplink.
 //
 // Run it on the capture that ships with the project:   clickbox demo
 // or, from the root of the repository:                 clickbox run examples/demo.click
@@ -38,14 +38,11 @@ entering [0] -> [1] connections;
 // The NAT: what leaves gets the public address and a port of it; pings get an identifier of it.
 nat :: IPRewriter(pattern $PUBLIC 1024-65535 - - 0 0);
 ping_nat :: ICMPPingRewriter(pattern $PUBLIC - - - 0 0);
-// The monitor: counts what passes by its application. The number of flows is that of `connections`.
+// The flow monitor: gives every packet the number of its flow, and counts it under that number.
 elementclass Monitor {
-    input -> kind :: IPClassifier(tcp port 80 or tcp port 443, udp port 53, tcp port 22, icmp, -);
-    kind [0] -> web :: Counter -> output;
-    kind [1] -> dns :: Counter -> output;
-    kind [2] -> ssh :: Counter -> output;
-    kind [3] -> ping :: Counter -> output;
-    kind [4] -> rest :: Counter -> output;
+    input -> flows :: AggregateIPFlows -> counts :: AggregateCounter -> output;
+    // Pings belong to no flow of TCP or UDP.
+    flows [1] -> output;
 }
 
 connections [0] -> nat

@@ -23,7 +23,9 @@ fn values(example: &str, length: u32, handlers: &[&str]) -> Vec<u64> {
 #[test]
 fn every_frame_comes_out() {
     for length in [64, 1500] {
-        for example in ["wire", "ethermirror", "router", "firewall", "nat", "bras", "ids", "loadbalancer"] {
+        for example in
+            ["wire", "ethermirror", "router", "firewall", "nat", "bras", "ids", "loadbalancer", "flowmonitor"]
+        {
             assert_eq!(values(example, length, &["out.count"]), [1000], "{example}, {length} bytes");
         }
     }

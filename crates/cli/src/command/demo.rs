@@ -1,4 +1,4 @@
-//! `clickbox demo`: a firewall, a NAT and a monitor on a capture, with nothing to set up.
+//! `clickbox demo`: a firewall, a NAT and a flow monitor on a capture, with nothing to set up.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -33,12 +33,12 @@ const MEANINGS: &[(&str, &str, &str)] = &[
 /// What the names of counters before a drop begin with.
 const DROPPED: &str = "dropped_";
 /// What says how many flows there are.
-const FLOWS: &str = "connections.table_size";
+const FLOWS: &str = "monitor/counts.nagg";
 /// Columns of the summary: what happened, where.
 const WHAT: usize = 32;
 const PLACE: usize = 18;
 
-/// Show a firewall, a NAT and a monitor at work.
+/// Show a firewall, a NAT and a flow monitor at work.
 ///
 /// Plays a capture that is in the program again and again, as fast as it goes; shows what each element does; and
 /// says at the end what went in, what came out, and why each dropped packet was dropped. Needs no network and no
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
     };
     output::text(&format!(
-        "A firewall, a NAT and a monitor between a small network and its uplink.\n\
+        "A firewall, a NAT and a flow monitor between a small network and its uplink.\n\
          The packets are those of a capture, played again and again for {} s.\n\n",
         arguments.seconds
     ));
@@ -128,7 +128,7 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> String {
     let flows = router.read(FLOWS, "").unwrap_or_default();
     format!(
         "{bold}went in{plain}\n{}\n{bold}came out{plain}\n{came_out}{}\n{bold}was dropped, and why{plain}\n{why}{}\n\
-         {:.1} s on one core: {} packets/s, {}bit/s; {} flows alive.\n\n\
+         {:.1} s on one core: {} packets/s, {}bit/s; {} flows seen.\n\n\
          The configuration: clickbox demo --print. Your own: clickbox run FILE.\n",
         line(&format!("the capture, {} times", grouped(rounds.into())), SOURCE, total),
         line("in all", "", sum),
