@@ -134,7 +134,7 @@ pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
 }
 
 /// Leaves a message its typographic quotes on a UTF-8 terminal only, as Click does: scripts match on plain ones.
-fn quoted(message: &str) -> Cow<'_, str> {
+pub(crate) fn quoted(message: &str) -> Cow<'_, str> {
     let language = std::env::var("LANG").unwrap_or_default();
     let utf8 = ["UTF-8", "UTF8", "utf8"].iter().any(|name| language.contains(name));
     if utf8 && std::io::stderr().is_terminal() { message.into() } else { plain_quotes(message).into() }

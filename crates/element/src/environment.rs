@@ -202,7 +202,7 @@ pub trait Environment {
         Err(IoError::Unsupported("sockets"))
     }
     /// Connects, or makes a datagram socket: addresses as for `listen`; `fd:NUMBER` is a connection that the process was
-    /// started with.
+    /// started with, `udp-server:ADDRESS:PORT` takes datagrams from everybody and answers who wrote last.
     fn connect(&self, _address: &str) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("sockets"))
     }
@@ -214,7 +214,8 @@ pub trait Environment {
     fn host(&self, _name: &str) -> Option<Ipv4Addr> {
         None
     }
-    /// A stream that gives a byte each time the signal of that number arrives.
+    /// A stream that gives a byte each time the signal of that number arrives; when the last one for it goes, the signal
+    /// does again what it does by itself.
     fn signal(&self, _number: i32) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("catching signals"))
     }

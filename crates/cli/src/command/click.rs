@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use clap::{ArgAction, Parser};
 use click_lang::{Element, Location};
+use element::HandlerError;
 use packet::Timestamp;
 use router::{Options, Router};
 
@@ -194,7 +195,7 @@ impl Driver {
         let mut good = true;
         for path in &self.arguments.handler {
             for (path, named) in self.matching(path) {
-                match self.router.read(&path, "") {
+                match self.read(&path) {
                     Ok(value) => {
                         let end = if value.is_empty() || value.ends_with('\n') { "" } else { "\n" };
                         if many || named {
@@ -204,7 +205,14 @@ impl Driver {
                         }
                     }
                     Err(error) => {
-                        eprintln!("{error}");
+                        complain(match &error {
+                            HandlerError::NoElement(name) if name.contains(PATTERN) => {
+                                format!("no element matching ‘{name}’")
+                            }
+                            HandlerError::NoElement(name) => format!("no element ‘{name}’"),
+                            HandlerError::NoHandler(path) => format!("no ‘{path}’ handler"),
+                            other => other.to_string(),
+                        });
                         good = false;
                     }
                 }
@@ -213,13 +221,24 @@ impl Driver {
         good
     }
 
+    /// Reads a handler that is not hidden.
+    fn read(&self, path: &str) -> Result<String, HandlerError> {
+        let (element, name) =
+            path.split_once('.').map_or((None, path), |(element, name)| (Some(element), name));
+        let handlers = self.router.handlers(element).unwrap_or_default();
+        if handlers.iter().any(|info| info.name == name && info.hidden) {
+            return Err(HandlerError::NoHandler(path.into()));
+        }
+        self.router.read(path, "")
+    }
+
     /// The paths that `path` stands for, and whether each is printed with its name: an element's name, a pattern or a class.
     fn matching(&self, path: &str) -> Vec<(String, bool)> {
         let Some((pattern, handler)) = path.split_once('.') else { return vec![(path.to_string(), false)] };
         if self.router.elements().any(|name| name == pattern) {
             return vec![(path.to_string(), false)];
         }
-        let is_pattern = pattern.contains(['*', '?', '[']);
+        let is_pattern = pattern.contains(PATTERN);
         let names = self.router.elements().zip(self.router.classes());
         let matching =
             names.filter(|(name, class)| if is_pattern { matches(pattern, name) } else { *class == pattern });
@@ -231,7 +250,7 @@ impl Driver {
         let value = match self.router.read(path, "") {
             Ok(value) => value,
             Err(error) => {
-                eprintln!("{error}");
+                complain(error);
                 return ExitCode::from(255);
             }
         };
@@ -248,6 +267,14 @@ impl Driver {
     }
 }
 
+/// Letters that make a name a pattern.
+const PATTERN: [char; 3] = ['*', '?', '['];
+
+/// Says on standard error what is wrong.
+fn complain(message: impl std::fmt::Display) {
+    eprintln!("{}", configuration::quoted(&message.to_string()));
+}
+
 /// The configuration and the parameters that the command line names.
 fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> {
     let mut parameters: Vec<(String, String)> = Vec::new();
@@ -258,7 +285,7 @@ fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> 
         match word.split_once('=') {
             Some((name, value)) if is_parameter(name) => {
                 if parameters.iter().any(|(known, _)| known == name) {
-                    eprintln!("parameter ‘{name}’ multiply defined");
+                    complain(format_args!("parameter ‘{name}’ multiply defined"));
                 }
                 parameters.push((name.to_string(), value.to_string()));
             }

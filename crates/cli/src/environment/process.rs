@@ -21,6 +21,7 @@ use crate::screen;
 /// This host, as an unprivileged process sees it.
 pub(crate) struct Process {
     descriptors: Descriptors,
+    signals: sockets::Signals,
     progress: files::Progress,
     supplied: Option<Supplied>,
     interrupted: Arc<AtomicBool>,
@@ -42,6 +43,7 @@ impl Process {
         }
         Process {
             descriptors: Descriptors::default(),
+            signals: sockets::Signals::default(),
             progress: files::Progress::default(),
             supplied: None,
             interrupted,
@@ -117,7 +119,7 @@ impl Environment for Process {
     }
 
     fn signal(&self, number: i32) -> Result<Box<dyn Stream>, IoError> {
-        let stream = sockets::signal(number, &self.descriptors)?;
+        let stream = self.signals.open(number, &self.descriptors)?;
         self.stops
             .borrow_mut()
             .retain(|(signal, id)| *signal != number || !signal_hook::low_level::unregister(*id));

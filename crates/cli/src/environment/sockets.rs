@@ -1,14 +1,20 @@
 //! TCP, UDP and Unix sockets that never wait.
 //!
-//! Addresses: `tcp:HOST:PORT`, `udp:HOST:PORT`, `unix:PATH`, `unixdgram:PATH`, `fd:NUMBER`.
+//! Addresses: `tcp:HOST:PORT`, `udp:HOST:PORT`, `unix:PATH`, `unixdgram:PATH`, `fd:NUMBER`,
+//! `udp-server:HOST:PORT`.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use element::{Descriptor, Io, IoError, Listener, Stream};
+use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
 use super::files::problem;
@@ -204,6 +210,11 @@ pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dy
             socket.set_nonblocking(true).map_err(failed)?;
             Ok(Box::new(Datagrams(Connection::new(socket, descriptors))))
         }
+        "udp-server" => {
+            let socket = UdpSocket::bind(place).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            Ok(Box::new(Answering { connection: Connection::new(socket, descriptors), last: None }))
+        }
         "fd" => inherited(place, descriptors),
         _ => Err(IoError::Unsupported("this kind of socket")),
     }
@@ -246,10 +257,96 @@ fn inherited(number: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>,
     Ok(Box::new(Inherited(Connection::new(socket, descriptors))))
 }
 
-/// A stream that gives a byte each time a signal arrives.
-pub(super) fn signal(number: i32, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
-    let (ours, theirs) = UnixStream::pair().map_err(|error| problem(&error))?;
-    ours.set_nonblocking(true).map_err(|error| problem(&error))?;
-    signal_hook::low_level::pipe::register(number, theirs).map_err(|error| problem(&error))?;
-    Ok(Box::new(Connection::new(ours, descriptors)))
+/// Datagrams from everybody; answers go to who wrote last.
+struct Answering {
+    connection: Connection<UdpSocket>,
+    last: Option<SocketAddr>,
+}
+
+impl Stream for Answering {
+    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+        let result = self.connection.socket.recv_from(into).map(|(count, from)| {
+            self.last = Some(from);
+            count
+        });
+        outcome(result, false)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
+        match self.last {
+            Some(to) => outcome(self.connection.socket.send_to(bytes, to), false),
+            // Nobody to write to yet: as lost as any datagram may be.
+            None => Ok(Io::Done(bytes.len())),
+        }
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.connection.descriptor
+    }
+}
+
+/// Which signals are caught for somebody.
+#[derive(Default)]
+pub(super) struct Signals {
+    caught: Rc<RefCell<HashMap<i32, Caught>>>,
+}
+
+struct Caught {
+    /// Streams that are open for it.
+    streams: usize,
+    /// Raised while there are none: the signal then does what it does by itself.
+    forgotten: Arc<AtomicBool>,
+}
+
+/// A stream for a signal.
+struct SignalStream {
+    connection: Connection<UnixStream>,
+    number: i32,
+    id: SigId,
+    caught: Rc<RefCell<HashMap<i32, Caught>>>,
+}
+
+impl Stream for SignalStream {
+    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+        self.connection.read(into)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
+        self.connection.write(bytes)
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.connection.descriptor
+    }
+}
+
+impl Drop for SignalStream {
+    fn drop(&mut self) {
+        signal_hook::low_level::unregister(self.id);
+        if let Some(caught) = self.caught.borrow_mut().get_mut(&self.number) {
+            caught.streams -= 1;
+            caught.forgotten.store(caught.streams == 0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Signals {
+    /// A stream that gives a byte each time a signal arrives.
+    pub(super) fn open(&self, number: i32, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
+        let failed = |error: io::Error| problem(&error);
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        ours.set_nonblocking(true).map_err(failed)?;
+        let id = signal_hook::low_level::pipe::register(number, theirs).map_err(failed)?;
+        let mut caught = self.caught.borrow_mut();
+        if let Some(caught) = caught.get_mut(&number) {
+            caught.streams += 1;
+            caught.forgotten.store(false, Ordering::Relaxed);
+        } else {
+            let forgotten = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register_conditional_default(number, forgotten.clone()).map_err(failed)?;
+            caught.insert(number, Caught { streams: 1, forgotten });
+        }
+        let connection = Connection::new(ours, descriptors);
+        Ok(Box::new(SignalStream { connection, number, id, caught: self.caught.clone() }))
+    }
 }

@@ -2,6 +2,7 @@
 
 use element::Class;
 
+mod balancedthreadsched;
 mod connection;
 mod controlsocket;
 mod drivermanager;
@@ -16,12 +17,20 @@ mod script;
 mod scripted;
 mod signals;
 mod sprintf;
+mod staticthreadsched;
 mod waiting;
 
+pub use balancedthreadsched::BalancedThreadSched;
 pub use controlsocket::ControlSocket;
 pub use drivermanager::DriverManager;
 pub use script::Script;
+pub use staticthreadsched::StaticThreadSched;
 
 /// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] =
-    &[Class::of::<Script>(), Class::of::<DriverManager>(), Class::of::<ControlSocket>()];
+pub static CLASSES: &[Class] = &[
+    Class::of::<Script>(),
+    Class::of::<DriverManager>(),
+    Class::of::<ControlSocket>(),
+    Class::of::<StaticThreadSched>(),
+    Class::of::<BalancedThreadSched>(),
+];

@@ -180,7 +180,9 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
                 cx.say(&error.to_string());
             }
             if !self.machine.has_ended() {
+                // The signal does again what it does by itself.
                 cx.watch(descriptor, false, false);
+                self.signals.retain(|stream| stream.descriptor() != descriptor);
             }
         }
     }

@@ -7,6 +7,7 @@ mod kerneltap;
 mod kerneltun;
 mod opening;
 mod rawsocket;
+mod socket;
 mod todevice;
 mod tunnel;
 
@@ -15,6 +16,7 @@ pub use kerneltap::KernelTap;
 pub use kerneltun::KernelTun;
 use opening::{open, report};
 pub use rawsocket::RawSocket;
+pub use socket::Socket;
 pub use todevice::ToDevice;
 
 /// The classes of this group, in the order of the reference.
@@ -24,4 +26,5 @@ pub static CLASSES: &[Class] = &[
     Class::of::<KernelTun>(),
     Class::of::<KernelTap>(),
     Class::of::<RawSocket>(),
+    Class::of::<Socket>(),
 ];
