@@ -160,7 +160,7 @@ impl Driver {
         } else if self.router.elements().next().is_some() {
             self.router.run(None);
         } else if !self.arguments.no_warnings {
-            eprintln!("{}: warning: configuration has no elements, exiting", self.name);
+            eprintln!("warning: {}: configuration has no elements, exiting", self.name);
         }
         if self.arguments.time {
             let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -183,7 +183,8 @@ impl Driver {
         if path == "-" {
             print!("{flat}");
         } else if let Err(error) = std::fs::write(path, flat) {
-            eprintln!("{path}: {error}");
+            let text = error.to_string();
+            eprintln!("{path}: {}", text.split(" (os error").next().unwrap_or(&text));
             return 1;
         }
         0
@@ -293,7 +294,10 @@ fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> 
         }
     }
     if sources.len() > 1 {
-        eprintln!("router configuration specified twice\nTry 'click --help' for more information.");
+        eprintln!(
+            "router configuration specified twice\nUsage: click [OPTION]... [ROUTERFILE]\n\
+             Try 'click --help' for more information."
+        );
         return Err(());
     }
     Ok((sources.pop().unwrap_or_else(|| Source::File("-".into())), parameters))
