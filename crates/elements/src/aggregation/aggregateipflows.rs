@@ -227,8 +227,9 @@ impl AggregateIPFlows {
     /// Sends on the packets of two hosts that need not wait any longer, at a time.
     fn release(&mut self, cx: &mut Context, hosts: Hosts, oldest: i64) {
         let Some(mut waiting) = self.waiting.remove(&hosts) else { return };
-        while let Some(head) =
-            waiting.pop_front_if(|head| head.packet.timestamp().seconds() < oldest || !head.is_fragment)
+        let is_due = |head: &Waiting| head.packet.timestamp().seconds() < oldest || !head.is_fragment;
+        while waiting.front().is_some_and(is_due)
+            && let Some(head) = waiting.pop_front()
         {
             self.count = self.count.saturating_sub(1);
             let Waiting { mut packet, identification, flow, .. } = head;
