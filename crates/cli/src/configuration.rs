@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Read};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use click_lang::{Compiled, Diagnostic, Graph, Severity, plain_quotes};
 use element::Environment;
@@ -124,18 +125,28 @@ pub(crate) fn print(diagnostics: &[Diagnostic], text: &Text) {
     }
 }
 
-/// Prints diagnostics in Click's shape: `file:line: message`, each line of the message under the same mark.
+/// Prints diagnostics in Click's shape: `file:line: message`. Those about one element stand under one first line.
 pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
+    let mut above = String::new();
     for diagnostic in diagnostics {
-        if warnings || diagnostic.severity == Severity::Error {
-            eprintln!("{}", quoted(&diagnostic.to_string()));
+        if warnings || diagnostic.severity != Severity::Warning {
+            let text = diagnostic.to_string();
+            match text.split_once('\n') {
+                Some((first, rest)) if first == above && rest.starts_with(' ') => complain(rest),
+                _ => complain(&text),
+            }
+            above = text.split('\n').next().unwrap_or_default().to_string();
         }
     }
 }
 
 /// Leaves a message its typographic quotes on a UTF-8 terminal only, as Click does: scripts match on plain ones.
 pub(crate) fn quoted(message: &str) -> Cow<'_, str> {
-    let language = std::env::var("LANG").unwrap_or_default();
-    let utf8 = ["UTF-8", "UTF8", "utf8"].iter().any(|name| language.contains(name));
-    if utf8 && std::io::stderr().is_terminal() { message.into() } else { plain_quotes(message).into() }
+    static TYPOGRAPHIC: OnceLock<bool> = OnceLock::new();
+    let typographic = TYPOGRAPHIC.get_or_init(|| {
+        let language = std::env::var("LANG").unwrap_or_default();
+        let utf8 = ["UTF-8", "UTF8", "utf8"].iter().any(|name| language.contains(name));
+        utf8 && std::io::stderr().is_terminal()
+    });
+    if *typographic { message.into() } else { plain_quotes(message).into() }
 }

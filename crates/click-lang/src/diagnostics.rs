@@ -26,7 +26,8 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// Where; absent when it is about the whole.
     pub location: Option<Location>,
-    /// The message; several lines when it contains `\n`.
+    /// The message; several lines when it contains `\n`. Lines that begin with a space are what a first line ‘While …:’
+    /// introduces.
     pub message: String,
     /// Lines that belong to the message: other places with what they have to do with it.
     pub related: Vec<(Location, String)>,
@@ -65,11 +66,16 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.location.as_ref().map(|location| format!("{location}: ")).unwrap_or_default();
         let kind = if self.severity == Severity::Warning { "warning: " } else { "" };
+        let introduced = self.message.contains("\n ");
         for (index, line) in self.message.split('\n').enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            write!(f, "{place}{kind}{line}")?;
+            match line.strip_prefix("  ") {
+                Some(detail) if index > 0 => write!(f, "  {kind}{detail}")?,
+                _ if introduced => write!(f, "{place}{line}")?,
+                _ => write!(f, "{place}{kind}{line}")?,
+            }
         }
         for (location, message) in &self.related {
             for line in message.split('\n') {
@@ -148,6 +154,8 @@ mod tests {
         assert_eq!(diagnostic.to_string(), "f:2: one\nf:2: two\nf:1: here");
         let warning = Diagnostic::new(Severity::Warning, at(3), "careful");
         assert_eq!(warning.to_string(), "f:3: warning: careful");
+        let inner = Diagnostic::new(Severity::Warning, at(3), "While doing:\n  careful\n  indeed");
+        assert_eq!(inner.to_string(), "f:3: While doing:\n  warning: careful\n  warning: indeed");
     }
 
     #[test]

@@ -159,6 +159,9 @@ impl<E: Element> Object for E {
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError> {
         let mut written = false;
         for handler in E::HANDLERS.iter().filter(|handler| handler.info().name == name) {
+            if handler.info().kind == HandlerKind::Read && !parameter.is_empty() {
+                return Err(HandlerError::NoParameter(name.to_string()));
+            }
             if handler.info().kind != HandlerKind::Write {
                 return handler.call_read(self, cx, parameter);
             }

@@ -102,10 +102,19 @@ pub enum HandlerError {
         /// Whether a read was tried.
         read: bool,
     },
+    /// The handler gives one value and takes no parameter.
+    NoParameter(String),
     /// The element is in the middle of a call of its own.
     Busy(String),
     /// The value is not one that the handler takes; the messages say why.
     Rejected(String),
+    /// The handler gave a value, and something went wrong on the way.
+    Doubtful {
+        /// The value.
+        value: String,
+        /// What went wrong: the messages.
+        problems: String,
+    },
 }
 
 impl HandlerError {
@@ -113,17 +122,30 @@ impl HandlerError {
     pub fn new(text: impl fmt::Display) -> HandlerError {
         HandlerError::Rejected(text.to_string())
     }
+
+    /// As scripts say it of a call that was a read or a write: they do not tell a missing handler from one of the other kind.
+    pub fn of_call(&self, read: bool) -> String {
+        match self {
+            HandlerError::NoHandler(path) | HandlerError::Wrong { path, .. } => {
+                alloc::format!("no ‘{path}’ {} handler", if read { "read" } else { "write" })
+            }
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HandlerError::NoElement(name) => write!(f, "no element named ‘{name}’"),
-            HandlerError::NoHandler(path) => write!(f, "no handler named ‘{path}’"),
+            HandlerError::NoHandler(path) => write!(f, "no ‘{path}’ handler"),
             HandlerError::Wrong { path, read: true } => write!(f, "‘{path}’ is a write handler"),
             HandlerError::Wrong { path, read: false } => write!(f, "‘{path}’ is a read handler"),
+            HandlerError::NoParameter(path) => {
+                write!(f, "read handler ‘{path}’ does not take parameters")
+            }
             HandlerError::Busy(path) => write!(f, "‘{path}’ is busy"),
-            HandlerError::Rejected(text) => f.write_str(text),
+            HandlerError::Rejected(text) | HandlerError::Doubtful { problems: text, .. } => f.write_str(text),
         }
     }
 }

@@ -214,8 +214,8 @@ fn a_static_table_answers_only() {
             "10.0.0.0/8\t\t-\t\t1",
             "1.0.1.0/255.0.255.0\t9.9.9.9\t\t2",
             "2 9.9.9.9",
-            "no handler named ‘r.add’",
-            "no handler named ‘r.flush’",
+            "no ‘r.add’ handler",
+            "no ‘r.flush’ handler",
         ],
     );
 }

@@ -58,13 +58,14 @@ impl Default for Options {
 impl Core {
     /// Checks the graph, makes and initialises its elements. Warnings are in the first place, all errors in the second.
     pub(crate) fn build(
-        graph: Graph,
+        mut graph: Graph,
         registry: Registry,
         environment: Rc<dyn Environment>,
         options: Options,
         pool: Option<Pool>,
     ) -> Result<(Box<Core>, Vec<Diagnostic>), Vec<Diagnostic>> {
         let mut problems = Vec::new();
+        registry.name_classes(&mut graph);
         let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
             return Err(problems);
         };
@@ -156,13 +157,13 @@ impl Core {
             let Some(node) = self.nodes.get(index) else { continue };
             let (made, warnings, wants_strict) = self.make(index, &node.config.borrow(), checking);
             strict |= wants_strict;
-            for text in warnings {
-                let message = self.context("While configuring", index, &text);
-                problems.push(Diagnostic::new(Severity::Warning, node.location.clone(), message));
-            }
             match made {
                 Ok(object) => *node.object.borrow_mut() = Some(object),
                 Err(error) => problems.push(self.problem("While configuring", index, &error)),
+            }
+            for text in warnings {
+                let message = self.context("While configuring", index, &text);
+                problems.push(Diagnostic::new(Severity::Warning, node.location.clone(), message));
             }
         }
         if strict {

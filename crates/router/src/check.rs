@@ -16,11 +16,13 @@ use crate::registry::Registry;
 /// come to. Elements are made but not initialised, so no file or device is touched.
 pub fn check(graph: &Graph, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    let Some(hookup) = hook_up(graph, &registry, &mut problems) else {
+    let mut graph = graph.clone();
+    registry.name_classes(&mut graph);
+    let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
         return problems;
     };
-    unreachable(graph, &hookup, &mut problems);
-    let mut core = Core::assemble(graph.clone(), registry, environment, Options::default(), None, hookup);
+    unreachable(&graph, &hookup, &mut problems);
+    let mut core = Core::assemble(graph, registry, environment, Options::default(), None, hookup);
     core.configure(&mut problems, true);
     problems
 }

@@ -117,7 +117,7 @@ impl Core {
                     self.deferred.borrow_mut().push_front((from, path, value));
                     return;
                 }
-                Err(error) => self.environment.console(&alloc::format!("{error}")),
+                Err(error) => self.environment.console(&error.of_call(false)),
             }
         }
     }

@@ -80,6 +80,14 @@ impl Core {
         }
     }
 
+    /// The path of a handler from the outermost level.
+    fn full_path(&self, target: &HandlerTarget) -> String {
+        match target.element.and_then(|element| self.nodes.get(element)) {
+            Some(node) => format!("{}.{}", node.name, target.handler),
+            None => target.handler.clone(),
+        }
+    }
+
     pub(crate) fn read_path(
         &self,
         from: Option<usize>,
@@ -87,13 +95,18 @@ impl Core {
         parameter: &str,
     ) -> Result<String, HandlerError> {
         let target = self.resolve_path(from, path)?;
+        let path = &self.full_path(&target);
         let full = |error| with_path(error, path);
+        let plain = |answer: Result<String, HandlerError>| match answer {
+            Ok(_) if !parameter.is_empty() => Err(HandlerError::NoParameter(path.clone())),
+            other => other.map_err(full),
+        };
         let Some(index) = target.element else {
-            return self.read_global(&target.handler).map_err(full);
+            return plain(self.read_global(&target.handler));
         };
         let own = self.call(index, |object, cx| object.read(cx, &target.handler, parameter));
         match own {
-            Some(Err(HandlerError::NoHandler(_))) => self.read_standard(index, &target.handler).map_err(full),
+            Some(Err(HandlerError::NoHandler(_))) => plain(self.read_standard(index, &target.handler)),
             Some(answer) => answer.map_err(full),
             None => self.read_standard(index, &target.handler).map_err(|error| match error {
                 HandlerError::NoHandler(_) => HandlerError::Busy(path.to_string()),
@@ -109,6 +122,7 @@ impl Core {
         value: &str,
     ) -> Result<(), HandlerError> {
         let target = self.resolve_path(from, path)?;
+        let path = &self.full_path(&target);
         let full = |error| with_path(error, path);
         let Some(index) = target.element else {
             return self.write_global(&target.handler, value).map_err(full);
@@ -320,6 +334,7 @@ fn with_path(error: HandlerError, path: &str) -> HandlerError {
     match error {
         HandlerError::NoHandler(_) => HandlerError::NoHandler(path.to_string()),
         HandlerError::Wrong { read, .. } => HandlerError::Wrong { path: path.to_string(), read },
+        HandlerError::NoParameter(_) => HandlerError::NoParameter(path.to_string()),
         other => other,
     }
 }

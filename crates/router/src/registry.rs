@@ -1,5 +1,6 @@
 //! The classes that a router may make elements of.
 
+use click_lang::Graph;
 use element::Class;
 
 /// Classes by group; a router is handed one and names no class itself.
@@ -22,6 +23,15 @@ impl Registry {
     /// The class called `name`, by its own name or an alias.
     pub fn find(&self, name: &str) -> Option<&'static Class> {
         self.classes().find(|class| class.is_called(name))
+    }
+
+    /// Gives elements that were declared by an alias their class's own name, which all messages and handlers show.
+    pub(crate) fn name_classes(&self, graph: &mut Graph) {
+        for element in &mut graph.elements {
+            if let Some(class) = self.find(&element.class).filter(|class| class.info.name != element.class) {
+                element.class = class.info.name.into();
+            }
+        }
     }
 
     /// Whether there is a class called `name`.

@@ -205,6 +205,8 @@ impl Driver {
                             print!("{value}{end}");
                         }
                     }
+                    // Where the elements were found by a pattern, those that have no such handler are not meant.
+                    Err(HandlerError::NoHandler(_) | HandlerError::Wrong { .. }) if named => {}
                     Err(error) => {
                         complain(match &error {
                             HandlerError::NoElement(name) if name.contains(PATTERN) => {
@@ -251,7 +253,7 @@ impl Driver {
         let value = match self.router.read(path, "") {
             Ok(value) => value,
             Err(error) => {
-                complain(error);
+                complain(error.of_call(true));
                 return ExitCode::from(255);
             }
         };

@@ -16,7 +16,7 @@ use signal_hook::SigId;
 use super::descriptors::Descriptors;
 use super::replay::{Replay, Supplied};
 use super::{devices, files, host, sockets};
-use crate::screen;
+use crate::{configuration, screen};
 
 /// This host, as an unprivileged process sees it.
 pub(crate) struct Process {
@@ -83,7 +83,7 @@ impl Environment for Process {
 
     fn console(&self, text: &str) {
         if self.supplied.is_none() {
-            screen::print(text);
+            screen::print(&configuration::quoted(text));
         }
     }
 

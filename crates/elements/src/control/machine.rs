@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use element::arguments::FromArgument;
 use element::text::{next_word, quote, uncomment, unquote};
-use element::{Context, HandlerError, HandlerKind, Setup};
+use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup};
 use packet::Timestamp;
 
 use super::expansion::{Values, expand};
@@ -58,7 +58,12 @@ pub(super) struct Machine {
     handler: String,
     writing: bool,
     finish: Option<Finish>,
-    errors: Vec<String>,
+    /// Errors for the caller of a handler; without one they go to the log at once.
+    errors: Option<Vec<String>>,
+    /// How many there were.
+    complaints: u64,
+    /// Whether the log has been told who is executing; `None` if it need not be.
+    introduced: Option<bool>,
 }
 
 struct Scope<'a, 'c, 'r> {
@@ -71,8 +76,12 @@ impl Values for Scope<'_, '_, '_> {
         if call {
             return match self.machine.read(self.cx, name, false) {
                 Ok(value) => Some(value),
+                Err(HandlerError::Doubtful { value, problems }) => {
+                    self.machine.complain(self.cx, problems);
+                    Some(value)
+                }
                 Err(error) => {
-                    self.machine.errors.push(error.to_string());
+                    self.machine.complain(self.cx, error.of_call(true));
                     None
                 }
             };
@@ -96,7 +105,9 @@ impl Machine {
             handler: String::new(),
             writing: false,
             finish: None,
-            errors: Vec::new(),
+            errors: None,
+            complaints: 0,
+            introduced: None,
         }
     }
 
@@ -117,13 +128,26 @@ impl Machine {
                 _ => {}
             }
         }
-        self.report(cx);
     }
 
     /// Lets the script go on by `steps` blocking instructions; the errors met are logged.
     pub(super) fn step(&mut self, cx: &mut Context, steps: u64, cause: Cause) {
+        self.introduced = (cause != Cause::Driver).then_some(false);
         self.execute(cx, steps, cause);
-        self.report(cx);
+    }
+
+    /// As `step`, for a handler, whose caller gets the errors.
+    pub(super) fn step_for(&mut self, cx: &mut Context, steps: u64) -> Result<(), HandlerError> {
+        self.called(|machine| machine.execute(cx, steps, Cause::Step)).1
+    }
+
+    /// Runs something for a handler: its result, and the errors met.
+    fn called<R>(&mut self, run: impl FnOnce(&mut Machine) -> R) -> (R, Result<(), HandlerError>) {
+        let outer = self.errors.replace(Vec::new());
+        let result = run(self);
+        let errors = core::mem::replace(&mut self.errors, outer).unwrap_or_default();
+        let told = if errors.is_empty() { Ok(()) } else { Err(HandlerError::Rejected(errors.join("\n"))) };
+        (result, told)
     }
 
     /// Runs the script from its beginning for a handler: its value.
@@ -137,19 +161,19 @@ impl Machine {
         self.position = 0;
         self.arguments = arguments.to_owned();
         (self.handler, self.writing) = (name.to_owned(), writing);
-        self.execute(cx, 0, Cause::Jump);
+        let ((), told) = self.called(|machine| machine.execute(cx, 0, Cause::Jump));
         self.handler.clear();
         self.arguments.clear();
         self.writing = false;
-        let errors = core::mem::take(&mut self.errors);
-        if self.finish == Some(Finish::Error) || !errors.is_empty() && self.finish != Some(Finish::Return) {
-            return Err(HandlerError::Rejected(errors.join("\n")));
-        }
-        errors.iter().for_each(|error| cx.say(error));
-        Ok(match self.finish {
+        let value = match self.finish {
+            Some(Finish::Error) => return told.and(Err(HandlerError::new(""))).map(|()| String::new()),
             Some(Finish::Return) => self.get("_").unwrap_or_default(),
             _ => String::new(),
-        })
+        };
+        match told {
+            Err(HandlerError::Rejected(problems)) => Err(HandlerError::Doubtful { value, problems }),
+            _ => Ok(value),
+        }
     }
 
     /// Runs the script for a packet: the output that it goes to.
@@ -171,8 +195,7 @@ impl Machine {
         };
         self.stepped.iter_mut().skip(place).for_each(|count| *count = 0);
         self.position = place;
-        self.step(cx, 0, Cause::Jump);
-        Ok(())
+        self.called(|machine| machine.execute(cx, 0, Cause::Jump)).1
     }
 
     /// Whether a script that a signal started has ended, so that the next one may start it again.
@@ -180,10 +203,50 @@ impl Machine {
         self.finish == Some(Finish::End)
     }
 
-    fn report(&mut self, cx: &Context) {
-        for error in core::mem::take(&mut self.errors) {
-            let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
-            cx.say(&format!("While executing ‘{name} :: {class}’:\n  {}", error.replace('\n', "\n  ")));
+    /// Tells the caller of a handler, or the log, about an error.
+    fn complain(&mut self, cx: &Context, problem: String) {
+        self.complaints += 1;
+        if let Some(errors) = &mut self.errors {
+            errors.push(problem);
+            return;
+        }
+        match self.introduced {
+            None => cx.say(&problem),
+            Some(true) => cx.say(&indented(&problem)),
+            Some(false) => {
+                self.introduced = Some(true);
+                let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
+                cx.say(&format!("While executing ‘{name} :: {class}’:\n{}", indented(&problem)));
+            }
+        }
+    }
+
+    /// Complains about a call that failed; what the handler itself says stands under the call.
+    fn complain_call(&mut self, cx: &Context, call: &str, error: &HandlerError, read: bool) {
+        match error {
+            HandlerError::Rejected(text) if text.is_empty() => {}
+            HandlerError::Rejected(text) | HandlerError::Doubtful { problems: text, .. } => {
+                let mut value = call;
+                let path = next_word(&mut value).unwrap_or("");
+                let path = self.full_path(cx, path);
+                let space = if value.is_empty() { "" } else { " " };
+                let problem = format!("While calling ‘{path}{space}{value}’:\n{}", indented(text));
+                self.complain(cx, problem);
+            }
+            other => self.complain(cx, other.of_call(read)),
+        }
+    }
+
+    /// A handler's path from the outermost level.
+    fn full_path(&self, cx: &Context, path: &str) -> String {
+        if self.is_local(path) {
+            return format!("{}.{path}", cx.name());
+        }
+        match cx.runtime().resolve(cx.element(), path) {
+            Ok(HandlerTarget { element: Some(element), handler }) => {
+                format!("{}.{handler}", cx.runtime().element_name(element))
+            }
+            _ => path.to_owned(),
         }
     }
 
@@ -261,20 +324,25 @@ impl Machine {
                     Ok(()) => self.status = 0,
                     Err(error) => {
                         self.status = -1;
-                        self.errors.push(error.to_string());
+                        self.complain_call(cx, &call, &error, false);
                     }
                 }
             }
             Instruction::Read { call, unquote } => {
                 let call = self.expand(cx, call, false);
-                match self.read(cx, &call, *unquote) {
-                    Ok(value) => {
-                        let path = next_word(&mut &*call).unwrap_or("").to_owned();
-                        let path = if self.is_local(&path) { format!("{}.{path}", cx.name()) } else { path };
-                        cx.say(&format!("{path}:\n{value}\n"));
+                let value = match self.read(cx, &call, *unquote) {
+                    Ok(value) => value,
+                    Err(error) => {
+                        self.complain_call(cx, &call, &error, true);
+                        match error {
+                            HandlerError::Doubtful { value, .. } => value,
+                            HandlerError::Rejected(_) => String::new(),
+                            _ => return Next::On,
+                        }
                     }
-                    Err(error) => self.errors.push(error.to_string()),
-                }
+                };
+                let path = self.full_path(cx, next_word(&mut &*call).unwrap_or(""));
+                cx.say(&format!("{path}:\n{value}\n"));
             }
             Instruction::Print { text, how } => self.print(cx, text, *how),
             Instruction::Save { file, append, call } => {
@@ -296,7 +364,7 @@ impl Machine {
                 let text = self.expand(cx, text, false);
                 let text = if *quoted { unquote(&text) } else { text };
                 if !text.is_empty() {
-                    self.errors.push(text);
+                    self.complain(cx, text);
                 }
                 return Next::Finish(Finish::Error);
             }
@@ -311,7 +379,7 @@ impl Machine {
         let holds = condition.is_empty() || {
             let parsed = cx.argument::<bool>(&condition);
             if parsed.is_err() {
-                self.errors.push(format!("bad condition ‘{condition}’"));
+                self.complain(cx, format!("bad condition ‘{condition}’"));
             }
             parsed.unwrap_or(false)
         };
@@ -331,7 +399,7 @@ impl Machine {
         let time = self.expand(cx, time, false);
         match cx.argument::<Timestamp>(&time) {
             Ok(span) => cx.set_timer_after(0, span),
-            Err(_) => self.errors.push("syntax error at ‘wait’".to_owned()),
+            Err(_) => self.complain(cx, "syntax error at ‘wait’".to_owned()),
         }
     }
 
@@ -345,17 +413,21 @@ impl Machine {
         }
         let is_call =
             rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '@' || first == '_');
-        let value = if is_call {
+        let before = self.complaints;
+        let mut value = if is_call {
             let call = self.expand(cx, rest, false);
-            self.read(cx, &call, how.unquote)
+            match self.read(cx, &call, how.unquote) {
+                Ok(value) => value,
+                Err(error) => {
+                    self.complain_call(cx, &call, &error, true);
+                    let HandlerError::Doubtful { value, .. } = error else { return };
+                    value
+                }
+            }
         } else {
-            Ok(unquote(&self.expand(cx, rest, true)))
+            unquote(&self.expand(cx, rest, true))
         };
-        let mut value = match value {
-            Ok(value) => value,
-            Err(error) => return self.errors.push(error.to_string()),
-        };
-        if how.line && !value.ends_with('\n') {
+        if how.line && self.complaints == before && !value.ends_with('\n') {
             value.push('\n');
         }
         let written = cx.environment().create(&file, append).and_then(|mut file| {
@@ -363,7 +435,7 @@ impl Machine {
             file.flush()
         });
         if let Err(error) = written {
-            self.errors.push(format!("{file}: {error}"));
+            self.complain(cx, format!("{file}: {error}"));
         }
     }
 
@@ -412,11 +484,12 @@ impl Machine {
         match self.local(cx, path) {
             Some("set") => self.assign(&value),
             // It is running: it goes on from there when this turn is over.
-            Some(_) => {
+            Some("step" | "goto" | "run") => {
                 let path = format!("{}.{}", cx.name(), path.rsplit('.').next().unwrap_or(path));
                 cx.defer_write(&path, &value);
                 Ok(())
             }
+            Some(_) => Err(HandlerError::NoHandler(self.full_path(cx, path))),
             None => cx.write_handler(path, &value),
         }
     }
@@ -521,13 +594,12 @@ impl Machine {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
+    /// Sets a variable; one too many is not kept.
     fn set(&mut self, name: &str, value: String) {
         if let Some((_, old)) = self.variables.iter_mut().find(|(known, _)| known == name) {
             *old = value;
         } else if self.variables.len() < MOST_VARIABLES {
             self.variables.push((name.to_owned(), value));
-        } else {
-            self.errors.push("too many variables".to_owned());
         }
     }
 
@@ -537,6 +609,10 @@ impl Machine {
             self.set(&name, value);
         }
     }
+}
+
+fn indented(text: &str) -> String {
+    format!("  {}", text.replace('\n', "\n  "))
 }
 
 /// What follows an instruction.

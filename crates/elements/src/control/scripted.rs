@@ -35,8 +35,7 @@ macro_rules! functions {
                 }
                 let name = cx.name();
                 let count = steps(value, &Setup::new(&name, (0, 0), cx.names(), cx.environment()))?;
-                script.machine.step(cx, count, Cause::Step);
-                Ok(())
+                script.machine.step_for(cx, count)
             }),
             Handler::write("goto", "Goes on at a label.", |script: &mut Self, cx, value| {
                 script.machine.jump(cx, &element::text::uncomment(value))
