@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
-use element::{Arguments, Environment, Names, Object, Runtime, Setup, SetupError};
+use element::{Arguments, Environment, Names, Runtime, Setup, SetupError};
 use packet::{BATCH, Pool, Timestamp};
 
 use crate::core::{Clock, Core};
@@ -155,35 +155,25 @@ impl Core {
         let mut strict = false;
         for index in self.in_order() {
             let Some(node) = self.nodes.get(index) else { continue };
-            let (made, warnings, wants_strict) = self.make(index, &node.config.borrow(), checking);
-            strict |= wants_strict;
+            let config = node.config.borrow();
+            let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
+            setup.checking = checking;
+            let made = node.class.create(Arguments::new(&config), &mut setup);
+            strict |= setup.strict;
             match made {
                 Ok(object) => *node.object.borrow_mut() = Some(object),
                 Err(error) => problems.push(self.problem("While configuring", index, &error)),
             }
-            for text in warnings {
-                let message = self.context("While configuring", index, &text);
-                problems.push(Diagnostic::new(Severity::Warning, node.location.clone(), message));
+            for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
+                for text in texts {
+                    let message = self.context("While configuring", index, &text);
+                    problems.push(Diagnostic::new(severity, node.location.clone(), message));
+                }
             }
         }
         if strict {
             self.options.batch = 1;
         }
-    }
-
-    fn make(
-        &self,
-        index: usize,
-        config: &str,
-        checking: bool,
-    ) -> (Result<Box<dyn Object>, SetupError>, Vec<String>, bool) {
-        let Some(node) = self.nodes.get(index) else {
-            return (Err(SetupError::default()), Vec::new(), false);
-        };
-        let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
-        setup.checking = checking;
-        let made = node.class.create(Arguments::new(config), &mut setup);
-        (made, setup.warnings, setup.strict)
     }
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {

@@ -14,6 +14,8 @@ pub struct Setup<'a> {
     environment: &'a dyn Environment,
     /// Warnings, for the caller to show.
     pub warnings: Vec<String>,
+    /// Remarks, for the caller to show.
+    pub notes: Vec<String>,
     /// Set by an element that acts on other elements while packets pass, so that the router handles one at a time.
     pub strict: bool,
     /// Whether the configuration is only being checked, so that warnings which cost time or would be new to users of
@@ -29,7 +31,16 @@ impl<'a> Setup<'a> {
         names: &'a Names,
         environment: &'a dyn Environment,
     ) -> Setup<'a> {
-        Setup { name, ports, names, environment, warnings: Vec::new(), strict: false, checking: false }
+        Setup {
+            name,
+            ports,
+            names,
+            environment,
+            warnings: Vec::new(),
+            notes: Vec::new(),
+            strict: false,
+            checking: false,
+        }
     }
 
     /// The element's name.

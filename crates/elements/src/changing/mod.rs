@@ -2,10 +2,12 @@
 
 use element::Class;
 
+mod adjusttimestamp;
 mod align;
 mod checkcrc32;
 mod checklength;
 mod checkpaint;
+mod clipboard;
 mod dropbroadcasts;
 mod markmacheader;
 mod pad;
@@ -15,16 +17,20 @@ mod setannobyte;
 mod setcrc32;
 mod setpackettype;
 mod settimestamp;
+mod settimestampdelta;
 mod storedata;
 mod strip;
 mod striptonetworkheader;
+mod timefilter;
 mod truncate;
 mod unstrip;
 
+pub use adjusttimestamp::AdjustTimestamp;
 pub use align::Align;
 pub use checkcrc32::CheckCRC32;
 pub use checklength::CheckLength;
 pub use checkpaint::CheckPaint;
+pub use clipboard::Clipboard;
 pub use dropbroadcasts::DropBroadcasts;
 pub use markmacheader::MarkMACHeader;
 pub use pad::Pad;
@@ -34,9 +40,11 @@ pub use setannobyte::SetAnnoByte;
 pub use setcrc32::SetCRC32;
 pub use setpackettype::SetPacketType;
 pub use settimestamp::SetTimestamp;
+pub use settimestampdelta::SetTimestampDelta;
 pub use storedata::StoreData;
 pub use strip::Strip;
 pub use striptonetworkheader::StripToNetworkHeader;
+pub use timefilter::TimeFilter;
 pub use truncate::Truncate;
 pub use unstrip::Unstrip;
 
@@ -60,4 +68,8 @@ pub static CLASSES: &[Class] = &[
     Class::of::<SetCRC32>(),
     Class::of::<CheckCRC32>(),
     Class::of::<MarkMACHeader>(),
+    Class::of::<AdjustTimestamp>(),
+    Class::of::<SetTimestampDelta>(),
+    Class::of::<TimeFilter>(),
+    Class::of::<Clipboard>(),
 ];

@@ -11,6 +11,7 @@ mod functions;
 mod instructions;
 mod llrpc;
 mod machine;
+mod message;
 mod place;
 mod protocol;
 mod script;
@@ -23,6 +24,7 @@ mod waiting;
 pub use balancedthreadsched::BalancedThreadSched;
 pub use controlsocket::ControlSocket;
 pub use drivermanager::DriverManager;
+pub use message::Message;
 pub use script::Script;
 pub use staticthreadsched::StaticThreadSched;
 
@@ -33,4 +35,5 @@ pub static CLASSES: &[Class] = &[
     Class::of::<ControlSocket>(),
     Class::of::<StaticThreadSched>(),
     Class::of::<BalancedThreadSched>(),
+    Class::of::<Message>(),
 ];

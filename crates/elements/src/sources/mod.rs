@@ -12,6 +12,8 @@ mod infinitesource;
 mod metered;
 mod null;
 mod production;
+mod pullnull;
+mod pushnull;
 mod randomsource;
 mod ratedsource;
 mod timedsink;
@@ -25,6 +27,8 @@ pub use idle::Idle;
 pub use infinitesource::InfiniteSource;
 pub use null::Null;
 pub(crate) use production::MOST_AT_ONCE;
+pub use pullnull::PullNull;
+pub use pushnull::PushNull;
 pub use randomsource::RandomSource;
 pub use ratedsource::RatedSource;
 pub use timedsink::TimedSink;
@@ -43,4 +47,6 @@ pub static CLASSES: &[Class] = &[
     Class::of::<TimedSink>(),
     Class::of::<Idle>(),
     Class::of::<Null>(),
+    Class::of::<PushNull>(),
+    Class::of::<PullNull>(),
 ];

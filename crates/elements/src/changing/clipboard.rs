@@ -1,0 +1,134 @@
+//! `Clipboard`: copies bytes from one packet to others.
+
+use element::arguments::Problem;
+use element::prelude::*;
+
+/// Copies RANGEs of bytes from the packets of input 0 and writes them over the same bytes of the packets of input 1.
+///
+/// A RANGE is OFFSET/LENGTH, in bytes. What comes by an input goes to the output of the same number. A packet of input 1
+/// that is too short for one of the ranges passes as it is.
+///
+/// ## Differences
+/// Before a packet came by input 0 the bytes written are zeros, and of a packet of input 0 that is too short only the
+/// bytes that it has are copied.
+/// ```click
+/// TimedSource(0.1, "ab", LIMIT 1) -> [0]p :: Clipboard(0/1, 1/1);
+/// TimedSource(0.2, "xyz", LIMIT 1, STOP true) -> [1]p;
+/// p[0] -> Discard;
+/// p[1] -> c :: Classifier(0/61627a, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 1
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "Clipboard",
+    group = "changing",
+    ports = "2/2",
+    processing = "aa/aa",
+    flow = "#/#",
+    see = "StoreData, Strip, Unstrip"
+)]
+pub struct ClipboardArgs {
+    /// Bytes to copy: OFFSET/LENGTH.
+    #[arg(rest)]
+    range: Vec<Range>,
+}
+
+/// Bytes of a packet.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    offset: usize,
+    length: usize,
+}
+
+/// Bytes that the clipboard may hold: as many as the longest packet has. Longer ranges never fit one.
+const MOST_BYTES: usize = 1 << 16;
+
+impl FromArgument for Range {
+    const KIND: &'static str = "OFFSET/LENGTH";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Range, Problem> {
+        let (offset, length) = text
+            .split_once('/')
+            .filter(|(offset, length)| !offset.is_empty() && !length.is_empty())
+            .ok_or_else(|| Problem::new("expected ‘/’ between offset and length"))?;
+        let number = |text| match u32::from_argument(text, setup) {
+            Ok(number) if number as usize <= MOST_BYTES => Ok(number as usize),
+            _ => Err(Problem::new("invalid offset or length")),
+        };
+        Ok(Range { offset: number(offset)?, length: number(length)? })
+    }
+}
+
+/// The element.
+pub struct Clipboard {
+    ranges: Vec<Range>,
+    bytes: Vec<u8>,
+    /// The length of a packet that all ranges fit.
+    least: usize,
+}
+
+impl Clipboard {
+    fn copy(&mut self, packet: &Packet) {
+        let mut rest = &mut *self.bytes;
+        for range in &self.ranges {
+            let Some((place, after)) = rest.split_at_mut_checked(range.length) else { return };
+            let data = packet.data().get(range.offset..).unwrap_or(&[]);
+            place.iter_mut().zip(data).for_each(|(byte, new)| *byte = *new);
+            rest = after;
+        }
+    }
+
+    fn paste(&self, packet: &mut Packet) {
+        if packet.len() < self.least || self.bytes.is_empty() {
+            return;
+        }
+        let data = packet.data_mut();
+        let mut rest = &*self.bytes;
+        for range in &self.ranges {
+            let Some((bytes, after)) = rest.split_at_checked(range.length) else { return };
+            if let Some(place) = data.get_mut(range.offset..range.offset + range.length) {
+                place.copy_from_slice(bytes);
+            }
+            rest = after;
+        }
+    }
+
+    fn handle(&mut self, port: usize, packets: &mut [Packet]) {
+        match port {
+            0 => packets.iter().for_each(|packet| self.copy(packet)),
+            _ => packets.iter_mut().for_each(|packet| self.paste(packet)),
+        }
+    }
+}
+
+impl Element for Clipboard {
+    type Args = ClipboardArgs;
+    const LIVE: bool = true;
+
+    fn new(args: ClipboardArgs, _: &mut Setup) -> Result<Clipboard, SetupError> {
+        let sum: usize = args.range.iter().map(|range| range.length).sum();
+        if sum > MOST_BYTES {
+            return Err(SetupError::new("ranges too long"));
+        }
+        let least = args.range.iter().map(|range| range.offset + range.length).max().unwrap_or(0);
+        Ok(Clipboard { ranges: args.range, bytes: vec![0; sum], least })
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        self.handle(port, batch.as_mut_slice());
+        cx.emit(port, batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        cx.pull(port, most, into);
+        if let Some(packets) = into.as_mut_slice().get_mut(before..) {
+            self.handle(port, packets);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! `SetTimestampDelta`: replaces the time of packets by a span.
+
+use element::arguments::Word;
+use element::prelude::*;
+
+/// Replaces each timestamp but zero by a span of time.
+///
+/// TYPE says which: `RANGE`, since the first timestamp that was seen; `NOW`, from the timestamp until now; `FIRST`, from
+/// the packet's first timestamp annotation to its timestamp.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp(5) -> d :: SetTimestampDelta
+///     -> f :: TimeFilter(END 0.1) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// d.first = 5.000000
+/// c.count = 3
+/// ```
+#[derive(Args)]
+#[element(name = "SetTimestampDelta", group = "changing", see = "SetTimestamp, AdjustTimestamp, TimeFilter")]
+pub struct SetTimestampDeltaArgs {
+    /// `RANGE`, `NOW` or `FIRST`.
+    #[arg(default = "RANGE")]
+    r#type: Word,
+}
+
+enum Kind {
+    Range,
+    Now,
+    First,
+}
+
+/// The element.
+pub struct SetTimestampDelta {
+    kind: Kind,
+    first: Timestamp,
+}
+
+impl Filter for SetTimestampDelta {
+    type Args = SetTimestampDeltaArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("first", "The first timestamp that was seen.", |delta| format!("{:.6}\n", delta.first)),
+        Handler::write("reset", "Forgets the first timestamp.", |delta, _, _| {
+            delta.first = Timestamp::ZERO;
+            Ok(())
+        }),
+    ];
+
+    fn new(args: SetTimestampDeltaArgs, _: &mut Setup) -> Result<SetTimestampDelta, SetupError> {
+        let kind = match &*args.r#type.0 {
+            "RANGE" => Kind::Range,
+            "NOW" => Kind::Now,
+            "FIRST" => Kind::First,
+            _ => return Err(SetupError::new("bad TYPE")),
+        };
+        Ok(SetTimestampDelta { kind, first: Timestamp::ZERO })
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let time = packet.timestamp();
+        if !time.is_zero() {
+            let span = match self.kind {
+                Kind::Range => {
+                    if self.first.is_zero() {
+                        self.first = time;
+                    }
+                    time - self.first
+                }
+                Kind::Now => cx.now() - time,
+                Kind::First => time - packet.first_timestamp(),
+            };
+            packet.set_timestamp(span);
+        }
+        Verdict::Pass(packet)
+    }
+}

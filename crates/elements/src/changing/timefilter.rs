@@ -1,0 +1,252 @@
+//! `TimeFilter`: passes the packets of a span of time.
+
+use element::arguments::HandlerCall;
+use element::prelude::*;
+
+/// Passes packets whose timestamps lie from a start up to, but not including, an end.
+///
+/// The start is START, a time; START_AFTER, a span after the first packet's; or START_DELAY, a span after the router
+/// was started. The end is END, END_AFTER or END_DELAY likewise, or INTERVAL, a span after the start. Other packets go to
+/// output 1, or are dropped.
+///
+/// At the first packet behind the end STOP true stops the driver, and END_CALL writes a handler, whose value may say `$t`
+/// for the packet's timestamp. If that handler extends the time, by `extend_interval`, the packet passes after all.
+///
+/// ## Differences
+/// On a pull path the packet that END_CALL is called for is dropped, even if the time is extended.
+/// ```click
+/// InfiniteSource(LIMIT 4, STOP true) -> SetTimestamp(3) -> f :: TimeFilter(1, 4) -> in :: Counter -> Discard;
+/// f[1] -> out :: Counter -> Discard;
+/// ```
+/// ```expect
+/// f.interval = 3.000000
+/// in.count = 4
+/// out.count = 0
+/// ```
+#[derive(Args)]
+#[element(
+    name = "TimeFilter",
+    group = "changing",
+    ports = "1/1-2",
+    processing = "a/ah",
+    see = "SetTimestamp, AdjustTimestamp"
+)]
+pub struct TimeFilterArgs {
+    /// The time of the start.
+    #[arg(position)]
+    start: Option<Timestamp>,
+    /// The time of the end.
+    #[arg(position)]
+    end: Option<Timestamp>,
+    /// The start, after the router's.
+    start_delay: Option<Timestamp>,
+    /// The end, after the router's start.
+    end_delay: Option<Timestamp>,
+    /// The start, after the first packet.
+    start_after: Option<Timestamp>,
+    /// The end, after the first packet.
+    end_after: Option<Timestamp>,
+    /// The end, after the start.
+    interval: Option<Timestamp>,
+    /// Whether the driver stops at the end.
+    #[arg(default = "false")]
+    stop: bool,
+    /// A handler to write at the end.
+    end_call: Option<HandlerCall>,
+}
+
+/// What a bound is counted from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    /// Nothing: it is a time.
+    Epoch,
+    /// The router's start.
+    Router,
+    /// The first packet.
+    Packet,
+    /// The start of the span.
+    Start,
+}
+
+/// The element.
+pub struct TimeFilter {
+    first: (Timestamp, Base),
+    last: (Timestamp, Base),
+    started: bool,
+    call: Option<HandlerCall>,
+    stop: bool,
+    /// Whether the end has not been reported yet.
+    armed: bool,
+    /// The packet that END_CALL decides about.
+    held: Option<Packet>,
+}
+
+impl TimeFilter {
+    /// Counts the bounds from the first packet.
+    fn start(&mut self, time: Timestamp) {
+        self.started = true;
+        if self.first.1 == Base::Packet {
+            self.first = (self.first.0 + time, Base::Epoch);
+        }
+        self.last.0 += match self.last.1 {
+            Base::Packet => time,
+            Base::Start => self.first.0,
+            Base::Epoch | Base::Router => Timestamp::ZERO,
+        };
+        self.last.1 = Base::Epoch;
+    }
+
+    /// Calls END_CALL about the packet, which is decided about when the call is over.
+    fn ask(&mut self, cx: &Context, call: &HandlerCall, packet: Packet) {
+        let time = format!("{:.6}", packet.timestamp());
+        self.armed = false;
+        self.held = Some(packet);
+        cx.defer_write(&call.path, &call.value.replace("${t}", &time).replace("$t", &time));
+        cx.defer_write(&format!("{}.decide", cx.name()), "");
+    }
+
+    fn refuse(cx: &mut Context, packet: Packet) {
+        if cx.outputs() > 1 {
+            cx.send(1, packet);
+        } else {
+            cx.drop(packet, "outside_time");
+        }
+    }
+
+    /// What becomes of the packet in hand after END_CALL.
+    fn decide(&mut self, cx: &mut Context) {
+        let Some(packet) = self.held.take() else { return };
+        if packet.timestamp() < self.last.0 && cx.is_push_output(0) {
+            cx.send(0, packet);
+        } else if self.armed
+            && cx.is_push_output(0)
+            && let Some(call) = self.call.clone()
+        {
+            self.ask(cx, &call, packet);
+        } else {
+            TimeFilter::refuse(cx, packet);
+        }
+    }
+
+    /// Moves the end.
+    fn extend(&mut self, end: Timestamp) {
+        // Only a later end makes END_CALL worth another call.
+        self.armed = end > self.last.0 || self.held.is_none();
+        self.last = (end, Base::Epoch);
+    }
+}
+
+fn span(cx: &Context, value: &str) -> Result<Timestamp, HandlerError> {
+    cx.argument(value).map_err(|_| HandlerError::new("expected time"))
+}
+
+/// The one of several bounds that is given, if it is not zero.
+fn only(
+    bounds: [(Option<Timestamp>, Base); 4],
+    problem: &str,
+) -> Result<Option<(Timestamp, Base)>, SetupError> {
+    let mut given = bounds
+        .into_iter()
+        .filter_map(|(bound, base)| bound.filter(|bound| !bound.is_zero()).map(|bound| (bound, base)));
+    let one = given.next();
+    if given.next().is_some() { Err(SetupError::new(problem)) } else { Ok(one) }
+}
+
+impl Filter for TimeFilter {
+    type Args = TimeFilterArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("start", "The start.", |filter| format!("{:.6}", filter.first.0)),
+        Handler::write("start", "Sets the start.", |filter, cx, value| {
+            let time = span(cx, value)?;
+            if !filter.started {
+                filter.start(time);
+            }
+            filter.first = (time, Base::Epoch);
+            Ok(())
+        }),
+        Handler::read("end", "The end.", |filter| format!("{:.6}", filter.last.0)),
+        Handler::write("end", "Sets the span from start to end.", |filter, cx, value| {
+            let time = span(cx, value)?;
+            filter.extend(filter.first.0 + time);
+            Ok(())
+        }),
+        Handler::read("interval", "The span from start to end.", |filter| {
+            format!("{:.6}", filter.last.0 - filter.first.0)
+        }),
+        Handler::write("extend_interval", "Moves the end by a span.", |filter, cx, value| {
+            let time = span(cx, value)?;
+            filter.extend(filter.last.0 + time);
+            Ok(())
+        }),
+        Handler::write("decide", "Decides about the packet in hand.", |filter: &mut Self, cx, _| {
+            filter.decide(cx);
+            Ok(())
+        })
+        .hidden(),
+    ];
+
+    fn new(args: TimeFilterArgs, setup: &mut Setup) -> Result<TimeFilter, SetupError> {
+        let first = only(
+            [
+                (args.start, Base::Epoch),
+                (args.start_delay, Base::Router),
+                (args.start_after, Base::Packet),
+                (None, Base::Epoch),
+            ],
+            "START, START_AFTER, and START_AFTER_INIT are mutually exclusive",
+        )?;
+        let last = only(
+            [
+                (args.end, Base::Epoch),
+                (args.end_delay, Base::Router),
+                (args.end_after, Base::Packet),
+                (args.interval, Base::Start),
+            ],
+            "END, END_AFTER, END_AFTER_INIT, and INTERVAL are mutually exclusive",
+        )?;
+        if args.end_call.is_some() && args.stop {
+            return Err(SetupError::new("END_CALL and STOP are mutually exclusive"));
+        }
+        setup.strict = args.end_call.is_some();
+        Ok(TimeFilter {
+            first: first.unwrap_or((Timestamp::ZERO, Base::Packet)),
+            last: last.unwrap_or((Timestamp::MAX, Base::Epoch)),
+            started: false,
+            call: args.end_call,
+            stop: args.stop,
+            armed: true,
+            held: None,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        for bound in [&mut self.first, &mut self.last] {
+            if bound.1 == Base::Router {
+                *bound = (bound.0 + cx.now(), Base::Epoch);
+            }
+        }
+        self.call.as_ref().map_or(Ok(()), |call| call.check(cx, "END_CALL"))
+    }
+
+    #[inline]
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        let time = packet.timestamp();
+        if !self.started {
+            self.start(time);
+        }
+        if time >= self.first.0 && time < self.last.0 {
+            return Verdict::Pass(packet);
+        }
+        if time >= self.last.0 && time >= self.first.0 && self.armed {
+            if let Some(call) = self.call.clone() {
+                self.ask(cx, &call, packet);
+                return Verdict::Taken;
+            }
+            if self.stop {
+                cx.stop();
+            }
+            self.armed = false;
+        }
+        Verdict::Divert(packet, "outside_time")
+    }
+}

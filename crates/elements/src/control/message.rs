@@ -1,0 +1,45 @@
+//! `Message`: says something when a configuration is set up.
+
+use element::arguments::Word;
+use element::prelude::*;
+
+/// Prints MESSAGE when it is configured.
+///
+/// TYPE is `MESSAGE`, `WARNING` or `ERROR`; with the last the configuration does not start.
+///
+/// ## Differences
+/// Click does not start with TYPE `WARNING` either, against its documentation.
+/// ```click
+/// Message("This configuration needs nothing.");
+/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 1
+/// ```
+#[derive(Args)]
+#[element(name = "Message", group = "control", ports = "0/0", see = "Script")]
+pub struct MessageArgs {
+    /// The text.
+    #[arg(position)]
+    message: String,
+    /// `MESSAGE`, `WARNING` or `ERROR`.
+    #[arg(position, default = "MESSAGE")]
+    r#type: Word,
+}
+
+/// The element.
+pub struct Message;
+
+impl Element for Message {
+    type Args = MessageArgs;
+
+    fn new(args: MessageArgs, setup: &mut Setup) -> Result<Message, SetupError> {
+        match &*args.r#type.0 {
+            "MESSAGE" => setup.notes.push(args.message),
+            "WARNING" => setup.warn(args.message),
+            "ERROR" => return Err(SetupError::new(args.message)),
+            _ => return Err(SetupError::new("unrecognized message type")),
+        }
+        Ok(Message)
+    }
+}

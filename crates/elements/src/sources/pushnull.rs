@@ -1,0 +1,36 @@
+//! `PushNull`: passes packets that are pushed.
+
+use element::prelude::*;
+
+/// Passes packets as they are; its ports push, which makes agnostic neighbours push.
+/// ```click
+/// InfiniteSource(LIMIT 3, STOP true) -> PushNull -> d :: Discard;
+/// ```
+/// ```expect
+/// d.count = 3
+/// ```
+#[derive(Args)]
+#[element(
+    name = "PushNull",
+    group = "sources",
+    ports = "1/1",
+    processing = "h/h",
+    commutes,
+    see = "Null, PullNull"
+)]
+pub struct PushNullArgs;
+
+/// The element.
+pub struct PushNull;
+
+impl Element for PushNull {
+    type Args = PushNullArgs;
+
+    fn new(_: PushNullArgs, _: &mut Setup) -> Result<PushNull, SetupError> {
+        Ok(PushNull)
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        cx.emit(0, batch);
+    }
+}
