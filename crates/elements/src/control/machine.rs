@@ -163,8 +163,11 @@ impl Machine {
         (self.handler, self.writing) = (name.to_owned(), writing);
         let ((), told) = self.called(|machine| machine.execute(cx, 0, Cause::Jump));
         self.handler.clear();
-        self.arguments.clear();
         self.writing = false;
+        // One that waits goes on with its arguments.
+        if matches!(self.finish, Some(Finish::Error | Finish::Stop)) {
+            self.arguments.clear();
+        }
         let value = match self.finish {
             Some(Finish::Error) => return told.and(Err(HandlerError::new(""))).map(|()| String::new()),
             Some(Finish::Return) => self.get("_").unwrap_or_default(),
