@@ -3,16 +3,23 @@
 use element::Class;
 
 mod aggregatecounter;
+mod aggregateip;
 mod aggregateipflows;
 mod aggregatepacketcounter;
+mod field;
+mod ipratemonitor;
 
 pub use aggregatecounter::AggregateCounter;
+pub use aggregateip::AggregateIP;
 pub use aggregateipflows::AggregateIPFlows;
 pub use aggregatepacketcounter::AggregatePacketCounter;
+pub use ipratemonitor::IPRateMonitor;
 
 /// The classes of this group, in the order of the reference.
 pub static CLASSES: &[Class] = &[
+    Class::of::<AggregateIP>(),
     Class::of::<AggregateIPFlows>(),
     Class::of::<AggregateCounter>(),
     Class::of::<AggregatePacketCounter>(),
+    Class::of::<IPRateMonitor>(),
 ];

@@ -1,0 +1,119 @@
+//! `AggregateIP`: makes a field of a packet its aggregate.
+
+use element::prelude::*;
+use packet::{Ip4View, TcpView, protocol};
+
+use super::field::{Field, Header};
+
+/// Sets the aggregate annotation of each packet to the value of a field of it.
+///
+/// FIELD is a name such as `ip src`, `tcp dport` or `sport`, or a place: `ip[OFFSET:LENGTH]`, `tcp[FIRST-LAST]` or `data[OFFSET]`
+/// in bytes, with braces in bits. `/BITS` behind it takes the first bits, `& MASK` those under a mask. It has at most 32 bits,
+/// within one aligned word. Packets without the field go to output 1, or are dropped as `no_field`.
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
+///     -> i :: AggregateIP(ip src/8) -> a :: AggregateCounter -> AggregatePacketCounter(ANNO NONE) -> Discard;
+/// ```
+/// ```expect
+/// i.field = ip src/8
+/// i.bit_length = 8
+/// a.nagg = 1
+/// ```
+#[derive(Args)]
+#[element(
+    name = "AggregateIP",
+    group = "aggregation",
+    ports = "1/1-2",
+    processing = "a/ah",
+    commutes,
+    see = "AggregateIPFlows, AggregateCounter"
+)]
+pub struct AggregateIPArgs {
+    /// The field.
+    #[arg(position)]
+    field: Field,
+    /// Whether the value is put behind the bits that the annotation has already.
+    #[arg(default = "false")]
+    incremental: bool,
+    /// Whether a part of an IP address stays in its place.
+    #[arg(default = "false")]
+    unshift_ip_addr: bool,
+}
+
+/// The element.
+pub struct AggregateIP {
+    field: Field,
+    incremental: bool,
+    /// Where the field's word begins in its header.
+    word: usize,
+    shift: u32,
+    mask: u32,
+}
+
+impl AggregateIP {
+    /// Where the field's header begins, from the IP header on.
+    #[inline]
+    fn start(&self, packet: &Packet) -> Option<usize> {
+        let header = Ip4View::new(packet.network())?;
+        if self.field.header == Header::Ip {
+            return Some(0);
+        }
+        let transport = packet.network_header_length();
+        let number = header.protocol();
+        let is_there = header.is_first_fragment() && packet.has_transport();
+        match self.field.header {
+            _ if !is_there => None,
+            Header::TcpOrUdp => matches!(number, protocol::TCP | protocol::UDP).then_some(transport),
+            Header::Payload if number == protocol::TCP => {
+                Some(transport + TcpView::new(packet.transport())?.header_length())
+            }
+            Header::Payload => (number == protocol::UDP).then_some(transport + 8),
+            Header::Protocol(wanted) => (number == wanted).then_some(transport),
+            _ => Some(transport),
+        }
+    }
+
+    #[inline]
+    fn value(&self, packet: &Packet) -> Option<u32> {
+        let start = self.start(packet)? + self.word;
+        let word = packet.network().get(start..)?.first_chunk()?;
+        Some(u32::from_be_bytes(*word) >> self.shift & self.mask)
+    }
+}
+
+impl Filter for AggregateIP {
+    type Args = AggregateIPArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("header", "The header that the field lies in.", |this| this.field.header.to_string()),
+        Handler::read("bit_offset", "The field's first bit.", |this| this.field.offset.to_string()),
+        Handler::read("bit_length", "The field's bits.", |this| this.field.length.to_string()),
+        Handler::read("field", "The field.", |this| this.field.to_string()),
+    ];
+
+    fn new(args: AggregateIPArgs, _: &mut Setup) -> Result<AggregateIP, SetupError> {
+        let field = args.field;
+        let last = field.offset + field.length - 1;
+        if field.length > 32 {
+            return Err(SetupError::new("field length too large, max 32"));
+        }
+        if field.offset / 32 != last / 32 {
+            return Err(SetupError::new("field specification does not fit within a single word"));
+        }
+        if field.length == 32 && args.incremental {
+            return Err(SetupError::new("'INCREMENTAL' is incompatible with field length 32"));
+        }
+        let (mask, shift) = (u32::MAX >> (32 - field.length), 31 - last % 32);
+        let stays = args.unshift_ip_addr && field.header == Header::Ip && (96..160).contains(&field.offset);
+        let (mask, shift) = if stays { (mask << shift, 0) } else { (mask, shift) };
+        let word = field.offset as usize / 32 * 4;
+        Ok(AggregateIP { field, incremental: args.incremental, word, shift, mask })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let Some(value) = self.value(&packet) else { return Verdict::Divert(packet, "no_field") };
+        let before = if self.incremental { packet.aggregate() << self.field.length } else { 0 };
+        packet.set_aggregate(before.wrapping_add(value));
+        Verdict::Pass(packet)
+    }
+}

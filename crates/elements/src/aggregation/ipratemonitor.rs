@@ -1,0 +1,390 @@
+//! `IPRateMonitor`: measures the rates of addresses, and of networks while they are low.
+
+use core::net::Ipv4Addr;
+
+use element::arguments::Word;
+use element::prelude::*;
+use element::{figures, text};
+use packet::{Ip4View, annotation};
+
+/// Measures packet or byte rates of IP addresses, finer where they are high.
+///
+/// Packets of input 0 count for their source, forward, those of input 1 for their destination, in reverse. Rates are kept by
+/// the first byte of addresses; where one exceeds THRESH a second, also by the second byte, and so on. Packets get the forward
+/// and the reverse rate of the finest part of their address as annotations. Parts whose rates have sunk are folded again.
+///
+/// RATIO is the share of packets that are looked at. MEMORY bounds what the rates take, in KB, as Click counts it; at least 100.
+///
+/// ## Differences
+///
+/// When memory is given back, the finest parts go first; Click goes through them in an order of chance.
+/// ```click
+/// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
+///     -> m :: IPRateMonitor(PACKETS, 1, 100) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 3
+/// m.thresh = 100
+/// m.mem = 2120
+/// ```
+#[derive(Args)]
+#[element(
+    name = "IPRateMonitor",
+    group = "aggregation",
+    ports = "1-2/1-2",
+    processing = "a/a",
+    flow = "#/#",
+    see = "AggregateIP"
+)]
+pub struct IPRateMonitorArgs {
+    /// PACKETS or BYTES.
+    #[arg(position, keyword = "TYPE")]
+    kind: Word,
+    /// The share of packets that are looked at, 0 to 1.
+    #[arg(position)]
+    ratio: f64,
+    /// The rate a second above which a part of an address is divided.
+    #[arg(position)]
+    thresh: i32,
+    /// The most memory in KB; 0 for any.
+    #[arg(position, default = "0")]
+    memory: u32,
+    /// Whether packets get their rates as annotations.
+    #[arg(position, default = "true")]
+    anno: bool,
+}
+
+/// Epochs a second; one lasts 8 ms.
+const EPOCHS: i64 = 125;
+/// Each epoch moves an average by 1/32 of its distance.
+const STABILITY: u32 = 5;
+/// Bits of fraction of an average.
+const SCALE: u32 = 10;
+/// Epochs without a count after which an average is nothing.
+const FORGOTTEN: i64 = 100;
+/// What Click takes for a counter and for 256 of them, in bytes.
+const COUNTER_BYTES: usize = 40;
+const LEVEL_BYTES: usize = 2_080;
+/// The least memory that may be set, in KB.
+const LEAST_MEMORY: u32 = 100;
+
+/// Two moving averages, forward and reverse.
+#[derive(Clone, Copy, Default)]
+struct Rates {
+    averages: [i64; 2],
+    current: [i64; 2],
+    epoch: i64,
+}
+
+impl Rates {
+    fn observe(&mut self) {
+        for (average, current) in self.averages.iter_mut().zip(&mut self.current) {
+            let scaled = (*current << SCALE) + (1 << (STABILITY - 1));
+            *average += (scaled - *average) >> STABILITY;
+            *current = 0;
+        }
+    }
+
+    /// Counts at an epoch.
+    fn add(&mut self, epoch: i64, direction: usize, amount: i64) {
+        if epoch != self.epoch {
+            self.observe();
+            let empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
+            match empty {
+                FORGOTTEN.. => self.averages = [0; 2],
+                _ => (0..empty).for_each(|_| self.observe()),
+            }
+            self.epoch = epoch;
+        }
+        if let Some(current) = self.current.get_mut(direction) {
+            *current += amount;
+        }
+    }
+
+    /// The rates a second.
+    fn rates(&self) -> [i64; 2] {
+        self.averages.map(|average| average * EPOCHS >> SCALE)
+    }
+}
+
+/// What is counted for one value of a byte.
+struct Part {
+    rates: Rates,
+    finer: Option<Box<Level>>,
+    /// Until this epoch it is not divided.
+    whole_until: i64,
+}
+
+/// The values of one byte of the address.
+struct Level {
+    parts: Vec<Option<Part>>,
+}
+
+impl Level {
+    fn new() -> Level {
+        Level { parts: (0..256).map(|_| None).collect() }
+    }
+
+    fn bytes(&self) -> usize {
+        let parts = self.parts.iter().flatten();
+        LEVEL_BYTES
+            + parts
+                .map(|part| COUNTER_BYTES + part.finer.as_ref().map_or(0, |level| level.bytes()))
+                .sum::<usize>()
+    }
+
+    /// Gives up finer levels whose rates are below the limit until so many bytes are free; returns those that are not.
+    fn fold(&mut self, epoch: i64, limit: i64, mut excess: usize) -> usize {
+        for part in self.parts.iter_mut().flatten() {
+            let Some(level) = &mut part.finer else { continue };
+            excess = level.fold(epoch, limit, excess);
+            if excess == 0 {
+                return 0;
+            }
+            part.rates.add(epoch, 0, 0);
+            if part.rates.averages.iter().all(|average| *average < limit) {
+                excess = excess.saturating_sub(level.bytes());
+                part.finer = None;
+            }
+        }
+        excess
+    }
+
+    fn print(&mut self, epoch: i64, before: &str, text: &mut String) {
+        for (byte, part) in self.parts.iter_mut().enumerate() {
+            let Some(part) = part else { continue };
+            if part.rates.averages.iter().all(|average| *average <= 0) {
+                continue;
+            }
+            let name = if before.is_empty() { byte.to_string() } else { format!("{before}.{byte}") };
+            part.rates.add(epoch, 0, 0);
+            let [forward, reverse] =
+                part.rates.averages.map(|average| figures::signed_fixed(average * EPOCHS, SCALE));
+            text.push_str(&format!("{name}\t{forward}\t{reverse}\n"));
+            if let Some(level) = &mut part.finer {
+                level.print(epoch, &format!("\t{name}"), text);
+            }
+        }
+    }
+}
+
+/// The element.
+pub struct IPRateMonitor {
+    bytes: bool,
+    annotate: bool,
+    ratio: u32,
+    threshold: i64,
+    most: usize,
+    used: usize,
+    base: Level,
+    began: i64,
+    folded: i64,
+}
+
+fn epoch(cx: &Context) -> i64 {
+    cx.steady().millis() >> 3
+}
+
+impl IPRateMonitor {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.most == 0 || self.used + bytes <= self.most
+    }
+
+    /// Counts for an address; the rates of its finest part.
+    fn count(&mut self, address: u32, direction: usize, amount: Option<i64>, now: i64) -> Option<[i64; 2]> {
+        let bytes = address.to_be_bytes();
+        let has_room = |used: usize, bytes| self.most == 0 || used + bytes <= self.most;
+        let (mut level, mut used) = (&mut self.base, self.used);
+        let mut answer = None;
+        for (depth, &byte) in bytes.iter().enumerate() {
+            let slot = level.parts.get_mut(usize::from(byte))?;
+            if slot.is_none() {
+                if !has_room(used, COUNTER_BYTES) {
+                    return None;
+                }
+                used += COUNTER_BYTES;
+                let rates = Rates { epoch: now, ..Rates::default() };
+                *slot = Some(Part { rates, finer: None, whole_until: 0 });
+            }
+            let part = slot.as_mut()?;
+            if let Some(amount) = amount {
+                part.rates.add(now, direction, amount);
+            }
+            if part.finer.is_none() {
+                let rates = part.rates.rates();
+                answer = Some(rates);
+                let next = bytes.get(depth + 1).copied();
+                if let Some(next) = next
+                    && part.whole_until < now
+                    && rates.iter().any(|rate| *rate >= self.threshold)
+                    && has_room(used, COUNTER_BYTES + LEVEL_BYTES)
+                {
+                    let mut finer = Level::new();
+                    if let Some(slot) = finer.parts.get_mut(usize::from(next)) {
+                        *slot = Some(Part { rates: part.rates, finer: None, whole_until: 0 });
+                    }
+                    used += COUNTER_BYTES + LEVEL_BYTES;
+                    part.finer = Some(Box::new(finer));
+                }
+                break;
+            }
+            level = part.finer.as_deref_mut()?;
+        }
+        self.used = used;
+        answer
+    }
+
+    fn fold(&mut self, now: i64, limit: i64) {
+        // Without a bound a tenth at a time, so that it does not take long.
+        let most = if self.most == 0 { self.used / 10 * 9 } else { self.most };
+        let excess = (self.used + 1).saturating_sub(most);
+        self.base.fold(now, limit, excess);
+        self.used = self.base.bytes();
+    }
+
+    fn look(&mut self, cx: &Context, packet: &mut Packet, port: usize) {
+        let chance = self.ratio >= 0x1_0000 || (cx.random() >> 5 & 0xffff) <= self.ratio;
+        let Some(header) = Ip4View::new(packet.network()) else { return };
+        let amount = if self.bytes { header.total_length().into() } else { 1 };
+        let (address, direction) = if port == 0 { (header.source(), 0) } else { (header.destination(), 1) };
+        let now = epoch(cx);
+        let Some(rates) = self.count(address.to_bits(), direction, chance.then_some(amount), now) else {
+            return;
+        };
+        if self.annotate {
+            packet.set_annotation_u32(annotation::FWD_RATE.offset.into(), rates[0] as u32);
+            packet.set_annotation_u32(annotation::REV_RATE.offset.into(), rates[1] as u32);
+        }
+        if now - self.folded >= EPOCHS {
+            self.fold(now, self.threshold);
+            self.folded = now;
+        }
+    }
+
+    /// Keeps a part of an address whole for some seconds.
+    fn keep_whole(&mut self, address: Ipv4Addr, depth: usize, until: i64) -> Option<()> {
+        let mut level = &mut self.base;
+        for (at, byte) in address.octets().into_iter().enumerate() {
+            let part = level.parts.get_mut(usize::from(byte))?.as_mut()?;
+            if at == depth {
+                part.whole_until = until;
+                part.finer = None;
+                self.used = self.base.bytes();
+                return Some(());
+            }
+            level = part.finer.as_deref_mut()?;
+        }
+        None
+    }
+
+    fn clear(&mut self, now: i64) {
+        self.base = Level::new();
+        self.used = LEVEL_BYTES;
+        self.began = now;
+    }
+
+    fn memory(kilobytes: u32) -> usize {
+        if kilobytes == 0 { 0 } else { kilobytes.max(LEAST_MEMORY) as usize * 1_024 }
+    }
+}
+
+/// Handles `ADDRESS LEVEL SECONDS`.
+fn anno_level(monitor: &mut IPRateMonitor, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+    let arguments = text::split_arguments(value);
+    let words = if arguments.len() == 3 { arguments } else { text::words(value) };
+    let [address, depth, seconds] = words.as_slice() else {
+        return Err(HandlerError::new("expecting 3 arguments"));
+    };
+    let address = cx.argument(address).map_err(|_| HandlerError::new("not an IP address"))?;
+    let depth: usize =
+        cx.argument(depth).ok().filter(|depth| *depth < 4).ok_or_else(|| {
+            HandlerError::new("2nd argument specifies a level, between 0 and 3, to annotate")
+        })?;
+    let seconds: i64 = cx
+        .argument(seconds)
+        .ok()
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(|| HandlerError::new("3rd argument specifies when this rule expires, must be > 0"))?;
+    monitor.keep_whole(address, depth, seconds.saturating_mul(EPOCHS).saturating_add(epoch(cx)));
+    Ok(())
+}
+
+impl Element for IPRateMonitor {
+    type Args = IPRateMonitorArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("thresh", "The rate above which parts are divided, times RATIO.", |monitor| {
+            monitor.threshold.to_string()
+        }),
+        Handler::read_with(
+            "look",
+            "Epochs since the reset, then each part and its rates.",
+            |monitor, cx, _| {
+                let now = epoch(cx);
+                let mut text = format!("{}\n", now - monitor.began);
+                monitor.base.print(now, "", &mut text);
+                Ok(text)
+            },
+        ),
+        Handler::read("mem", "Bytes that the rates take.", |monitor| monitor.used.to_string()),
+        Handler::read("memmax", "The most bytes that the rates may take; 0 for any.", |monitor| {
+            monitor.most.to_string()
+        }),
+        Handler::write("memmax", "Sets the most memory, in KB.", |monitor, cx, value| {
+            let kilobytes = cx.argument(value).map_err(|_| HandlerError::new("not an integer"))?;
+            monitor.most = IPRateMonitor::memory(kilobytes);
+            let mut limit = monitor.threshold;
+            while !monitor.has_room(0) && monitor.base.parts.iter().flatten().any(|part| part.finer.is_some())
+            {
+                monitor.fold(epoch(cx), limit);
+                limit = limit.saturating_mul(2).saturating_add(1);
+            }
+            Ok(())
+        }),
+        Handler::write("anno_level", "Keeps a part whole: ADDRESS LEVEL SECONDS.", anno_level),
+        Handler::write("reset", "Forgets all rates.", |monitor, cx, _| {
+            monitor.clear(epoch(cx));
+            Ok(())
+        }),
+    ];
+
+    fn new(args: IPRateMonitorArgs, _: &mut Setup) -> Result<IPRateMonitor, SetupError> {
+        let bytes = match args.kind.0.to_ascii_uppercase().as_str() {
+            "PACKETS" => false,
+            "BYTES" => true,
+            _ => return Err(SetupError::new("monitor type should be \"PACKETS\" or \"BYTES\"")),
+        };
+        if !(0.0..=1.0).contains(&args.ratio) {
+            return Err(SetupError::new("ratio must be between 0 and 1"));
+        }
+        let ratio = (args.ratio * 65_536.0 + 0.5) as u32;
+        Ok(IPRateMonitor {
+            bytes,
+            annotate: args.anno,
+            ratio,
+            threshold: (i64::from(args.thresh) * i64::from(ratio)) >> 16,
+            most: IPRateMonitor::memory(args.memory),
+            used: LEVEL_BYTES,
+            base: Level::new(),
+            began: 0,
+            folded: 0,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        (self.began, self.folded) = (epoch(cx), epoch(cx));
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        batch.iter_mut().for_each(|packet| self.look(cx, packet, port));
+        cx.emit(port, batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {
+        let before = into.len();
+        cx.pull(port, most, into);
+        for packet in into.as_mut_slice().get_mut(before..).unwrap_or(&mut []) {
+            self.look(cx, packet, port);
+        }
+    }
+}
