@@ -132,8 +132,10 @@ pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
         if warnings || diagnostic.severity != Severity::Warning {
             let text = diagnostic.to_string();
             match text.split_once('\n') {
-                Some((first, rest)) if first == above && rest.starts_with(' ') => complain(rest),
-                _ => complain(&text),
+                Some((first, rest)) if first == above && rest.starts_with(' ') => {
+                    eprintln!("{}", quoted(rest))
+                }
+                _ => eprintln!("{}", quoted(&text)),
             }
             above = text.split('\n').next().unwrap_or_default().to_string();
         }
