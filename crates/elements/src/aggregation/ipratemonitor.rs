@@ -103,7 +103,7 @@ impl Rates {
 
     /// The rates a second.
     fn rates(&self) -> [i64; 2] {
-        self.averages.map(|average| average * EPOCHS >> SCALE)
+        self.averages.map(|average| (average * EPOCHS) >> SCALE)
     }
 }
 
