@@ -8,7 +8,7 @@ use super::headers::Headers;
 use super::listing::listing;
 use super::pattern::pattern_rules;
 use super::program::{Layout, Program};
-use super::split::{split, warn_of_unused_outputs};
+use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
 /// Sends each packet to the output of the first pattern that it matches, or drops it as `no_match`.
 ///
@@ -67,6 +67,7 @@ impl Element for Classifier {
         let messages = problems.iter().map(|problem| Message::Other(problem.to_string())).collect();
         SetupError { messages }.into_result()?;
         let program = Program::new(rules, Layout::Bytes);
+        warn_of_shadowed_rules(&program, &texts, setup);
         warn_of_unused_outputs(&program, setup);
         Ok(Classifier { program })
     }

@@ -8,7 +8,7 @@ use super::filter::classifier_rules;
 use super::ipfilter::ip_headers;
 use super::listing::listing;
 use super::program::{Layout, Program};
-use super::split::{ElementNames, report, split, warn_of_unused_outputs};
+use super::split::{ElementNames, report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
 /// Sends each IP packet to the output of the first expression that it matches, or drops it as `no_match`.
 ///
@@ -76,7 +76,9 @@ impl IPClassifier {
         let texts: Vec<String> = patterns.iter().map(|pattern| text::unquote(&pattern.0)).collect();
         let (rules, problems) = classifier_rules(&texts, &ElementNames(setup));
         report(&problems, setup)?;
-        Ok(IPClassifier { patterns, program: Program::new(rules, Layout::Ip) })
+        let program = Program::new(rules, Layout::Ip);
+        warn_of_shadowed_rules(&program, &texts, setup);
+        Ok(IPClassifier { patterns, program })
     }
 }
 

@@ -8,7 +8,7 @@ use super::filter::filter_rules;
 use super::headers::Headers;
 use super::listing::listing;
 use super::program::{Layout, Program};
-use super::split::{ElementNames, report, split};
+use super::split::{ElementNames, report, split, warn_of_shadowed_rules};
 
 /// Sends each IP packet where the first rule that it matches says; packets that match none are dropped.
 ///
@@ -60,7 +60,9 @@ impl Element for IPFilter {
         let texts: Vec<String> = args.rules.iter().map(|rule| text::unquote(&rule.0)).collect();
         let (rules, problems) = filter_rules(&texts, setup.outputs(), &ElementNames(setup));
         report(&problems, setup)?;
-        Ok(IPFilter { program: Program::new(rules, Layout::Ip) })
+        let program = Program::new(rules, Layout::Ip);
+        warn_of_shadowed_rules(&program, &texts, setup);
+        Ok(IPFilter { program })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {

@@ -1,5 +1,6 @@
 //! What the classifying elements share: their names, and the splitting of batches.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
@@ -85,6 +86,27 @@ pub(super) fn report(problems: &[Problem], setup: &mut Setup) -> Result<(), Setu
         }
     }
     errors.into_result()
+}
+
+/// Names the rules that can never get a packet, where the configuration is only being checked. The texts are the rules',
+/// as written.
+pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup: &mut Setup) {
+    if !setup.checking {
+        return;
+    }
+    let text = |rule: usize| texts.get(rule).map_or("", |text| text.trim());
+    for (rule, why) in program.unreachable() {
+        match why {
+            Unreachable::Contradiction => {
+                setup.warn(format_args!("rule {rule} ‘{}’ contradicts itself", text(rule)));
+            }
+            Unreachable::Shadowed(by) => {
+                let (one, other) = (text(rule), text(by));
+                setup
+                    .warn(format_args!("rule {rule} ‘{one}’ gets no packet: rule {by} ‘{other}’ takes them"));
+            }
+        }
+    }
 }
 
 /// Warns of outputs that no packet can reach, in Click's words.
