@@ -20,6 +20,9 @@ const TURNS: usize = 128;
 /// Rounds between two looks at descriptors while there is work.
 const ROUNDS: u32 = 32;
 
+/// How far simulated time moves while tasks look for work and find none.
+const POLL: Timestamp = Timestamp::from_micros(1);
+
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -129,11 +132,14 @@ impl Router {
         self.core.run_count.get() > 0
     }
 
-    /// Gives tasks their turns; whether any was ready.
+    /// Gives tasks their turns; whether any was ready. Where all that are ready only look for work, simulated time goes
+    /// on a little, as it does in Click when the clock is read.
     fn run_tasks(&self) -> bool {
         let core = &self.core;
         let mut turns = TURNS;
         let mut worked = false;
+        let simulated = core.clock.simulated.get().is_some();
+        let mut in_vain = 0;
         while turns > 0 && core.run_count.get() > 0 {
             let Some(element) = core.schedule.borrow_mut().next() else { break };
             worked = true;
@@ -147,17 +153,32 @@ impl Router {
             core.settle();
             // A task that took several turns at once has used them up.
             turns = core.turns_left.replace(1).min(turns) - 1;
+            in_vain = if found_work == Some(false) { in_vain + 1 } else { 0 };
             if found_work == Some(false) {
                 let mut schedule = core.schedule.borrow_mut();
                 if schedule.is_scheduled(element) {
                     schedule.defer(element);
-                    if schedule.is_alone(element) {
+                    if schedule.is_alone(element) || simulated && in_vain > schedule.known() {
                         break;
                     }
                 }
             }
         }
+        if simulated && in_vain > 0 && !core.is_idle() {
+            self.pass_time();
+        }
         worked
+    }
+
+    /// Moves simulated time a step on, but not past a timer.
+    fn pass_time(&self) {
+        let core = &self.core;
+        core.clock.turn();
+        let now = core.steady();
+        let next = core.timers.borrow().next().filter(|at| *at > now);
+        let step = now + POLL;
+        core.clock.simulated.set(Some(next.map_or(step, |at| at.min(step))));
+        core.clock.turn();
     }
 
     fn run_timers(&self) {

@@ -115,6 +115,11 @@ impl Schedule {
         })
     }
 
+    /// Elements that have ever had a task to run.
+    pub(crate) fn known(&self) -> usize {
+        self.known
+    }
+
     /// Whether `element` is the only one that has ever had a task to run.
     pub(crate) fn is_alone(&self, element: usize) -> bool {
         self.known == 1 && self.tasks.get(element).is_some_and(|task| task.known)
