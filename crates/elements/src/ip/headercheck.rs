@@ -35,7 +35,7 @@ pub(crate) struct HeaderCheck {
 const BROADCASTS: [Ipv4Addr; 2] = [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST];
 
 impl HeaderCheck {
-    /// From the keywords that name addresses; `interfaces` stands for itself, `BADSRC` and `GOODDST` replace what it says.
+    /// From the keywords that name addresses; `interfaces`, when given, replaces what `BADSRC` and `GOODDST` say.
     pub(crate) fn new(
         checksum: bool,
         interfaces: Option<Spaced<Ip4PrefixOrHost>>,
@@ -43,19 +43,21 @@ impl HeaderCheck {
         good_destinations: Option<Spaced<Ipv4Addr>>,
     ) -> HeaderCheck {
         let mut check = HeaderCheck { checksum, ..HeaderCheck::default() };
+        if let Some(Spaced(list)) = bad_sources {
+            check.bad_sources = list;
+        }
+        if let Some(Spaced(list)) = good_destinations {
+            check.good_destinations = list;
+        }
         if let Some(Spaced(interfaces)) = interfaces {
+            check.bad_sources.clear();
+            check.good_destinations.clear();
             for Ip4PrefixOrHost(interface) in interfaces {
                 let broadcast = interface.network().to_bits() | !interface.mask.to_bits();
                 check.bad_sources.push(Ipv4Addr::from_bits(broadcast));
                 check.good_destinations.push(interface.address);
             }
             check.bad_sources.extend(BROADCASTS);
-        }
-        if let Some(Spaced(list)) = bad_sources {
-            check.bad_sources = list;
-        }
-        if let Some(Spaced(list)) = good_destinations {
-            check.good_destinations = list;
         }
         check
     }
