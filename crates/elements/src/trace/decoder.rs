@@ -102,10 +102,11 @@ impl Decoder {
     /// # Errors
     /// When the dump is malformed beyond recovery; the same error comes again if it is asked again.
     pub fn record(&mut self) -> Result<Option<Record<'_>>, DumpError> {
-        let Some(found) = self.find()? else { return Ok(None) };
+        let found = self.find()?;
+        self.record_position = self.position();
+        let Some(found) = found else { return Ok(None) };
         let unread = &self.buffer[self.start..];
         let bytes = &unread[found.bytes];
-        self.record_position = self.position;
         self.skip = found.length;
         let original_length = found.original_length.max(bytes.len() as u32);
         let Found { timestamp, link, interface, .. } = found;
@@ -139,7 +140,7 @@ impl Decoder {
         self.position + self.skip
     }
 
-    /// Where the last record began, in bytes from the start of the dump.
+    /// Where the last record began, in bytes from the start of the dump; after the last one, where it ended.
     pub fn record_position(&self) -> u64 {
         self.record_position
     }
