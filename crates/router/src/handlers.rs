@@ -10,6 +10,7 @@ use element::{HandlerError, HandlerInfo, HandlerKind, HandlerTarget, Runtime};
 
 use crate::build::Options;
 use crate::core::Core;
+use crate::ports::{self, Processing};
 use crate::router::ROUTER_VERSION;
 
 const fn read(name: &'static str, summary: &'static str) -> HandlerInfo {
@@ -299,10 +300,14 @@ impl Core {
     fn ports_text(&self, index: usize) -> String {
         let Some(node) = self.nodes.get(index) else { return String::new() };
         let mut text = String::new();
-        for (kind, ports, input) in [("input", &node.inputs, true), ("output", &node.outputs, false)] {
+        let counts = (node.inputs.len(), node.outputs.len());
+        let (inputs, outputs) = ports::processing(node.class.info.processing, counts);
+        for (kind, ports, declared, input) in
+            [("input", &node.inputs, inputs, true), ("output", &node.outputs, outputs, false)]
+        {
             let plural = if ports.len() == 1 { "" } else { "s" };
             let _ = writeln!(text, "{} {kind}{plural}", ports.len());
-            for port in ports {
+            for (port, declared) in ports.iter().zip(declared) {
                 let push = if port.end.push { "push" } else { "pull" };
                 let peers: Vec<String> = port
                     .end
@@ -313,8 +318,9 @@ impl Core {
                         Some(if input { format!("{name} [{number}]") } else { format!("[{number}] {name}") })
                     })
                     .collect();
-                let arrow = if input { "<-" } else { "->" };
-                let _ = writeln!(text, "{push}\t{arrow}\t{}", peers.join(", "));
+                // The middle column is for counts, which Click keeps only when it was built to.
+                let agnostic = if declared == Processing::Agnostic { "~" } else { "" };
+                let _ = writeln!(text, "{push}{agnostic}\t-\t{}", peers.join(", "));
             }
         }
         text
