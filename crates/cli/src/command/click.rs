@@ -12,6 +12,7 @@ use router::{Options, Router};
 
 use crate::configuration::{self, Source};
 use crate::environment::Process;
+use crate::output;
 
 /// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
 #[derive(Parser)]
@@ -166,7 +167,7 @@ impl Driver {
             let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
             let cpu = (cpu.tv_sec - used.tv_sec) as f64 + (cpu.tv_nsec - used.tv_nsec) as f64 / 1e9;
             let wall = started.elapsed().as_secs_f64();
-            println!("{cpu:.3}u 0.000s {}:{:05.2}", (wall / 60.0) as u64, wall % 60.0);
+            output::text(&format!("{cpu:.3}u 0.000s {}:{:05.2}\n", (wall / 60.0) as u64, wall % 60.0));
         }
         if !self.print_handlers() {
             status = 1;
@@ -181,7 +182,7 @@ impl Driver {
         let Some(path) = &self.arguments.output else { return 0 };
         let flat = self.router.read("flatconfig", "").unwrap_or_default();
         if path == "-" {
-            print!("{flat}");
+            output::text(&flat);
         } else if let Err(error) = std::fs::write(path, flat) {
             let text = error.to_string();
             eprintln!("{path}: {}", text.split(" (os error").next().unwrap_or(&text));
@@ -200,9 +201,9 @@ impl Driver {
                     Ok(value) => {
                         let end = if value.is_empty() || value.ends_with('\n') { "" } else { "\n" };
                         if many || named {
-                            println!("{path}:\n{value}{end}");
+                            output::text(&format!("{path}:\n{value}{end}\n"));
                         } else {
-                            print!("{value}{end}");
+                            output::text(&format!("{value}{end}"));
                         }
                     }
                     // Where the elements were found by a pattern, those that have no such handler are not meant.

@@ -142,7 +142,7 @@ impl Write for Fresh {
 /// written: a configuration that comes to nothing leaves it alone, and one that takes over may go on with it.
 pub(super) fn create(path: &str, append: bool) -> Result<Box<dyn Writer>, IoError> {
     if path == "-" {
-        return Ok(Box::new(Output { inner: Box::new(BufWriter::new(io::stdout())) }));
+        return Ok(Box::new(Output { inner: Box::new(crate::output::Shared) }));
     }
     let mut options = OpenOptions::new();
     options.create(true).write(true).append(append).truncate(false);

@@ -95,7 +95,9 @@ impl Element for ToIPSummaryDump {
             Ok(())
         })];
 
-    fn new(args: ToIPSummaryDumpArgs, _: &mut Setup) -> Result<ToIPSummaryDump, SetupError> {
+    fn new(args: ToIPSummaryDumpArgs, setup: &mut Setup) -> Result<ToIPSummaryDump, SetupError> {
+        // Lines of several dumps meet on standard output, packet by packet.
+        setup.strict = args.filename == "-";
         let chosen = args.fields.as_ref().or(args.contents.as_ref()).or(args.data.as_ref());
         let names = chosen.map_or("timestamp ip_src", |Raw(names)| names);
         let mut fields = Vec::new();
@@ -142,6 +144,9 @@ impl Element for ToIPSummaryDump {
                 comments.push(format!("!runtime {}", cx.now()));
             }
             self.format.header(&comments, &mut self.header);
+            if path == "-" {
+                self.write(cx);
+            }
         }
         if !cx.is_push_input(0) {
             self.signal = cx.upstream_signal(0);
