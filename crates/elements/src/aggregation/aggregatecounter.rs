@@ -16,7 +16,8 @@ use crate::flow::{Seed, Table};
 ///
 /// ## Differences
 ///
-/// A handler that AGGREGATE_CALL writes is written behind the packet.
+/// A handler that AGGREGATE_CALL writes is written behind the packet. `counts_pdf` counts the aggregates alone; Click counts
+/// some inner nodes of its tree, as aggregates whose count is 0.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> SetAnnoByte(20, 7) -> a :: AggregateCounter -> Discard;
 /// InfiniteSource(LIMIT 2, STOP true) -> SetAnnoByte(20, 9) -> [1]a;
@@ -135,6 +136,21 @@ enum Form {
     Text,
     Ip,
     Share,
+}
+
+/// A share with twelve significant digits, as C's `%.12g` prints it.
+fn significant(share: f64) -> String {
+    let scientific = format!("{share:.11e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    match exponent {
+        -4..=11 => trim(&format!("{share:.*}", (11 - exponent) as usize)),
+        _ => format!("{}e{}{:02}", trim(digits), if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+    }
 }
 
 impl AggregateCounter {
@@ -258,7 +274,7 @@ impl AggregateCounter {
                 }
                 Form::Share => {
                     let share = f64::from(count) / self.total as f64;
-                    bytes.extend(format!("{key} {share}\n").into_bytes());
+                    bytes.extend(format!("{key} {}\n", significant(share)).into_bytes());
                 }
             }
         }
@@ -410,5 +426,16 @@ impl Element for AggregateCounter {
     fn inherit(&mut self, old: &mut AggregateCounter, _: &mut Context) {
         core::mem::swap(&mut self.counts, &mut old.counts);
         (self.seen, self.total) = (old.seen, old.total);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::significant;
+
+    #[test]
+    fn shares_have_twelve_digits() {
+        let texts = [1.0, 0.5, 1.0 / 3.0, 2.0 / 30_000.0, 2.0 / 3_000_000.0, 0.1].map(significant);
+        assert_eq!(texts, ["1", "0.5", "0.333333333333", "6.66666666667e-05", "6.66666666667e-07", "0.1"]);
     }
 }

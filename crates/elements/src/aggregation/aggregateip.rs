@@ -84,7 +84,9 @@ impl AggregateIP {
 impl Filter for AggregateIP {
     type Args = AggregateIPArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("header", "The header that the field lies in.", |this| this.field.header.to_string()),
+        Handler::read("header", "The header that the field lies in; nothing for that of IP.", |this| {
+            if this.field.header == Header::Ip { String::new() } else { this.field.header.to_string() }
+        }),
         Handler::read("bit_offset", "The field's first bit.", |this| this.field.offset.to_string()),
         Handler::read("bit_length", "The field's bits.", |this| this.field.length.to_string()),
         Handler::read("field", "The field.", |this| this.field.to_string()),
