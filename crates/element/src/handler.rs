@@ -11,6 +11,8 @@ pub struct Handler<E: 'static> {
     summary: &'static str,
     calm: bool,
     hidden: bool,
+    /// The argument that it sets.
+    argument: Option<(Option<usize>, &'static str)>,
     call: Call<E>,
 }
 
@@ -49,7 +51,7 @@ pub struct HandlerInfo {
 impl<E> Handler<E> {
     /// A value of the element's state.
     pub const fn read(name: &'static str, summary: &'static str, call: fn(&E) -> String) -> Handler<E> {
-        Handler { name, summary, calm: true, hidden: false, call: Call::Read(call) }
+        Handler { name, summary, calm: true, hidden: false, argument: None, call: Call::Read(call) }
     }
 
     /// A value that needs a parameter, the context or changes in the element.
@@ -58,7 +60,7 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<String, HandlerError>,
     ) -> Handler<E> {
-        Handler { name, summary, calm: false, hidden: false, call: Call::ReadWith(call) }
+        Handler { name, summary, calm: false, hidden: false, argument: None, call: Call::ReadWith(call) }
     }
 
     /// A change.
@@ -67,12 +69,22 @@ impl<E> Handler<E> {
         summary: &'static str,
         call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
     ) -> Handler<E> {
-        Handler { name, summary, calm: false, hidden: false, call: Call::Write(call) }
+        Handler { name, summary, calm: false, hidden: false, argument: None, call: Call::Write(call) }
     }
 
     /// The same for the configuration alone: control connections and the command line don't see it.
     pub const fn hidden(self) -> Handler<E> {
         Handler { hidden: true, ..self }
+    }
+
+    /// Sets an argument, named by its place if it has one and its keyword: `config` shows the new value.
+    pub const fn argument(
+        name: &'static str,
+        (position, keyword): (Option<usize>, &'static str),
+        summary: &'static str,
+        call: fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>,
+    ) -> Handler<E> {
+        Handler { argument: Some((position, keyword)), ..Handler::write(name, summary, call) }
     }
 
     /// Its description.
@@ -102,7 +114,13 @@ impl<E> Handler<E> {
     /// Calls a write handler.
     pub fn call_write(&self, element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
         match self.call {
-            Call::Write(call) => call(element, cx, value),
+            Call::Write(call) => {
+                call(element, cx, value)?;
+                if let Some((position, keyword)) = self.argument {
+                    cx.note_argument(position, keyword, value.trim());
+                }
+                Ok(())
+            }
             _ => Err(HandlerError::Wrong { path: self.name.to_string(), read: false }),
         }
     }

@@ -51,25 +51,30 @@ impl Filter for EtherEncap {
     type Args = EtherEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "The source address.", |encap| encap.args.src.to_string()),
-        Handler::write("src", "Sets the source address.", |encap, cx, value| {
+        Handler::argument("src", (Some(1), "SRC"), "Sets the source address.", |encap, cx, value| {
             encap.args.src = cx.argument(value)?;
             encap.write_header()
         }),
         Handler::read("dst", "The destination address.", |encap| encap.args.dst.to_string()),
-        Handler::write("dst", "Sets the destination address.", |encap, cx, value| {
+        Handler::argument("dst", (Some(2), "DST"), "Sets the destination address.", |encap, cx, value| {
             encap.args.dst = cx.argument(value)?;
             encap.write_header()
         }),
         Handler::read("ethertype", "The type.", |encap| encap.args.ethertype.to_string()),
-        Handler::write("ethertype", "Sets the type.", |encap, cx, value| {
+        Handler::argument("ethertype", (Some(0), "ETHERTYPE"), "Sets the type.", |encap, cx, value| {
             encap.args.ethertype = cx.argument(value)?;
             encap.write_header()
         }),
         Handler::read("etht", "An old name of `ethertype`.", |encap| encap.args.ethertype.to_string()),
-        Handler::write("etht", "An old name of `ethertype`.", |encap, cx, value| {
-            encap.args.ethertype = cx.argument(value)?;
-            encap.write_header()
-        }),
+        Handler::argument(
+            "etht",
+            (Some(0), "ETHERTYPE"),
+            "An old name of `ethertype`.",
+            |encap, cx, value| {
+                encap.args.ethertype = cx.argument(value)?;
+                encap.write_header()
+            },
+        ),
     ];
     const LIVE: bool = true;
 

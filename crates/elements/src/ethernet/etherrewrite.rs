@@ -50,12 +50,12 @@ impl Filter for EtherRewrite {
     type Args = EtherRewriteArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "The source address.", |rewrite| rewrite.split().1.to_string()),
-        Handler::write("src", "Sets the source address.", |rewrite, cx, value| {
+        Handler::argument("src", (Some(0), "SRC"), "Sets the source address.", |rewrite, cx, value| {
             rewrite.addresses = join(rewrite.split().0, cx.argument(value)?);
             Ok(())
         }),
         Handler::read("dst", "The destination address.", |rewrite| rewrite.split().0.to_string()),
-        Handler::write("dst", "Sets the destination address.", |rewrite, cx, value| {
+        Handler::argument("dst", (Some(1), "DST"), "Sets the destination address.", |rewrite, cx, value| {
             rewrite.addresses = join(cx.argument(value)?, rewrite.split().1);
             Ok(())
         }),

@@ -91,19 +91,27 @@ impl Filter for EtherVLANEncap {
             Ok(())
         }),
         Handler::read("vlan_tci", "The tag control information, or ANNO.", |encap| encap.tag.control_text()),
-        Handler::write("vlan_tci", "Sets the tag control information, or ANNO.", |encap, cx, value| {
-            encap.tag.set_control(cx, value)
-        }),
+        Handler::argument(
+            "vlan_tci",
+            (Some(3), "VLAN_TCI"),
+            "Sets the tag control information, or ANNO.",
+            |encap, cx, value| encap.tag.set_control(cx, value),
+        ),
         Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier().to_string()),
-        Handler::write("vlan_id", "Sets the VLAN.", |encap, cx, value| encap.tag.set_identifier(cx, value)),
+        Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |encap, cx, value| {
+            encap.tag.set_identifier(cx, value)
+        }),
         Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority().to_string()),
-        Handler::write("vlan_pcp", "Sets the priority.", |encap, cx, value| {
+        Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |encap, cx, value| {
             encap.tag.set_priority(cx, value)
         }),
         Handler::read("native_vlan", "The VLAN without tags.", |encap| encap.tag.native_text()),
-        Handler::write("native_vlan", "Sets the VLAN without tags.", |encap, cx, value| {
-            encap.tag.set_native(cx, value)
-        }),
+        Handler::argument(
+            "native_vlan",
+            (None, "NATIVE_VLAN"),
+            "Sets the VLAN without tags.",
+            |encap, cx, value| encap.tag.set_native(cx, value),
+        ),
     ];
     const LIVE: bool = true;
 

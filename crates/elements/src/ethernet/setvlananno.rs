@@ -48,14 +48,23 @@ impl Filter for SetVLANAnno {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("config", "The configuration.", |set| set.tag.fixed_config()),
         Handler::read("vlan_tci", "The tag control information.", |set| set.tag.control.to_string()),
-        Handler::write("vlan_tci", "Sets the tag control information.", |set, cx, value| {
-            set.tag.control = cx.argument::<Control>(value)?.0 as u16;
-            Ok(())
-        }),
+        Handler::argument(
+            "vlan_tci",
+            (None, "VLAN_TCI"),
+            "Sets the tag control information.",
+            |set, cx, value| {
+                set.tag.control = cx.argument::<Control>(value)?.0 as u16;
+                Ok(())
+            },
+        ),
         Handler::read("vlan_id", "The VLAN.", |set| set.tag.identifier().to_string()),
-        Handler::write("vlan_id", "Sets the VLAN.", |set, cx, value| set.tag.set_identifier(cx, value)),
+        Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |set, cx, value| {
+            set.tag.set_identifier(cx, value)
+        }),
         Handler::read("vlan_pcp", "The priority.", |set| set.tag.priority().to_string()),
-        Handler::write("vlan_pcp", "Sets the priority.", |set, cx, value| set.tag.set_priority(cx, value)),
+        Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |set, cx, value| {
+            set.tag.set_priority(cx, value)
+        }),
     ];
     const LIVE: bool = true;
 

@@ -92,7 +92,7 @@ impl Filter for IPEncap {
     type Args = IPEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "The source address.", |element| element.source.to_string()),
-        Handler::write("src", "Sets the source address.", |element, cx, value| {
+        Handler::argument("src", (Some(1), "SRC"), "Sets the source address.", |element, cx, value| {
             element.source = cx.argument(value)?;
             element.header.set_source(element.source);
             Ok(())
@@ -103,10 +103,15 @@ impl Filter for IPEncap {
                 Destination::Annotation => "DST_ANNO".to_string(),
             }
         }),
-        Handler::write("dst", "Sets the destination address, or `DST_ANNO`.", |element, cx, value| {
-            element.destination = cx.argument(value)?;
-            Ok(())
-        }),
+        Handler::argument(
+            "dst",
+            (Some(2), "DST"),
+            "Sets the destination address, or `DST_ANNO`.",
+            |element, cx, value| {
+                element.destination = cx.argument(value)?;
+                Ok(())
+            },
+        ),
     ];
     const LIVE: bool = true;
 

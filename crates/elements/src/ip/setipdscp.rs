@@ -52,7 +52,7 @@ impl Filter for SetIPDSCP {
     type Args = SetIPDSCPArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("dscp", "The code point, as it was written.", |element| element.dscp.text.clone()),
-        Handler::write("dscp", "Sets the code point.", |element, cx, value| {
+        Handler::argument("dscp", (Some(0), "DSCP"), "Sets the code point.", |element, cx, value| {
             element.dscp = cx.argument(value)?;
             Ok(())
         }),

@@ -55,7 +55,7 @@ impl Filter for SetIPECN {
     type Args = SetIPECNArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("ecn", "The bits, as they were written.", |element| element.ecn.text.clone()),
-        Handler::write("ecn", "Sets the bits.", |element, cx, value| {
+        Handler::argument("ecn", (Some(0), "ECN"), "Sets the bits.", |element, cx, value| {
             element.ecn = cx.argument(value)?;
             Ok(())
         }),

@@ -38,7 +38,7 @@ impl Element for Shaper {
     type Args = ShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("rate", "Packets a second.", |shaper| shaper.rate.rate().to_string()),
-        Handler::write("rate", "Sets the packets a second.", |shaper, cx, value| {
+        Handler::argument("rate", (Some(0), "RATE"), "Sets the packets a second.", |shaper, cx, value| {
             let rate = cx.argument(value).map_err(|error| HandlerError::new(format!("RATE: {error}")))?;
             shaper.rate.set_rate(rate, cx.now());
             Ok(())

@@ -61,13 +61,13 @@ impl Filter for UDPIPEncap {
     type Args = UDPIPEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "The source address.", |element| element.args.src.to_string()),
-        Handler::write("src", "Sets the source address.", |element, cx, value| {
+        Handler::argument("src", (Some(0), "SRC"), "Sets the source address.", |element, cx, value| {
             element.args.src = cx.argument(value)?;
             element.header.set_source(element.args.src);
             Ok(())
         }),
         Handler::read("sport", "The source port.", |element| element.args.sport.0.to_string()),
-        Handler::write("sport", "Sets the source port.", |element, cx, value| {
+        Handler::argument("sport", (Some(1), "SPORT"), "Sets the source port.", |element, cx, value| {
             element.args.sport = cx.argument(value)?;
             Ok(())
         }),
@@ -77,12 +77,17 @@ impl Filter for UDPIPEncap {
                 Destination::Annotation => Ipv4Addr::UNSPECIFIED.to_string(),
             }
         }),
-        Handler::write("dst", "Sets the destination address, or `DST_ANNO`.", |element, cx, value| {
-            element.args.dst = cx.argument(value)?;
-            Ok(())
-        }),
+        Handler::argument(
+            "dst",
+            (Some(2), "DST"),
+            "Sets the destination address, or `DST_ANNO`.",
+            |element, cx, value| {
+                element.args.dst = cx.argument(value)?;
+                Ok(())
+            },
+        ),
         Handler::read("dport", "The destination port.", |element| element.args.dport.0.to_string()),
-        Handler::write("dport", "Sets the destination port.", |element, cx, value| {
+        Handler::argument("dport", (Some(3), "DPORT"), "Sets the destination port.", |element, cx, value| {
             element.args.dport = cx.argument(value)?;
             Ok(())
         }),
