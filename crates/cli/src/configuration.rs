@@ -33,14 +33,13 @@ pub(crate) struct Text {
 impl Source {
     /// Reads it.
     pub(crate) fn read(&self) -> std::io::Result<Text> {
-        let bytes = match self {
+        // One byte more than the language takes, so that it can refuse what is longer: a device file has no end.
+        let most = click_lang::Limits::default().source_bytes as u64 + 1;
+        let mut bytes = Vec::new();
+        match self {
             Source::Expression(text) => return Ok(Text { name: "config".into(), text: text.clone() }),
-            Source::File(path) if path == "-" => {
-                let mut bytes = Vec::new();
-                std::io::stdin().lock().read_to_end(&mut bytes)?;
-                bytes
-            }
-            Source::File(path) => std::fs::read(path)?,
+            Source::File(path) if path == "-" => std::io::stdin().lock().take(most).read_to_end(&mut bytes)?,
+            Source::File(path) => std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?,
         };
         let name = match self {
             Source::File(path) if path != "-" => path.clone(),
