@@ -2,7 +2,7 @@
 
 use elements::classify::{
     BuiltInNames, Headers, Layout, Program, Rule, Strategy, classifier_rules, filter_rules, first_match,
-    listing,
+    listing, pattern_rules,
 };
 
 /// Xorshift: small, seeded, the same everywhere.
@@ -141,6 +141,8 @@ fn check(texts: &[String], random: &mut Random, packets: usize) {
         let headers = Headers::new(&bytes, header);
         let expected = first_match(&rules, &headers);
         assert_eq!(program.first_match(&headers), expected, "{bytes:02x?} {header} {texts:#?}");
+        let output = expected.and_then(|rule| rules[rule].output);
+        assert_eq!(program.classify(&headers), output, "{bytes:02x?} {header} {texts:#?}");
         if let Some(rule) = expected {
             reached[rule] = true;
         }
@@ -218,11 +220,10 @@ fn every_length_of_every_prefix_is_handled() {
             let (bytes, header) = random.packet();
             for length in 0..=bytes.len() {
                 let headers = Headers::new(&bytes[..length], header);
-                assert_eq!(
-                    program.first_match(&headers),
-                    first_match(&rules, &headers),
-                    "{length} {bytes:02x?}"
-                );
+                let expected = first_match(&rules, &headers);
+                assert_eq!(program.first_match(&headers), expected, "{length} {bytes:02x?}");
+                let output = expected.and_then(|rule| rules[rule].output);
+                assert_eq!(program.classify(&headers), output, "{length} {bytes:02x?}");
             }
         }
     }
@@ -292,6 +293,67 @@ fn summary(texts: &[&str]) -> elements::classify::Summary {
     let (rules, problems) = classifier_rules(texts, &BuiltInNames);
     assert!(problems.is_empty(), "{problems:?}");
     Program::new(rules, Layout::Ip).summary()
+}
+
+#[test]
+fn patterns_of_bytes_agree_at_every_length() {
+    let mut random = Random(0x0bad_cafe);
+    for round in 0..300 {
+        let texts: Vec<String> = (0..1 + random.below(8))
+            .map(|_| {
+                let clause = |random: &mut Random| {
+                    let (offset, value) = (random.below(20), random.next() & 0x0101_0101_0101);
+                    let digits = 2 * (1 + random.below(6)) as usize;
+                    let no = random.pick(&["", "", "!"]);
+                    let mask = ["", "%01010101010101"][random.below(2) as usize];
+                    let mask = if mask.is_empty() { mask } else { &mask[..=digits] };
+                    format!("{no}{offset}/{}{mask}", &format!("{value:012x}")[..digits])
+                };
+                (0..1 + random.below(3)).map(|_| clause(&mut random)).collect::<Vec<_>>().join(" ")
+            })
+            .chain([String::from("-")])
+            .collect();
+        let (rules, problems) = pattern_rules(&texts);
+        assert!(problems.is_empty(), "{problems:?} in {texts:?}");
+        let program = Program::new(rules.clone(), Layout::Bytes);
+        for _ in 0..60 {
+            let length = random.below(30) as usize;
+            let zeros = if round % 2 == 0 { 0x0101_0101 } else { 0xff };
+            let bytes: Vec<u8> = (0..length).map(|_| (random.next() & zeros) as u8).collect();
+            let headers = Headers::data(&bytes);
+            let expected = first_match(&rules, &headers);
+            assert_eq!(program.first_match(&headers), expected, "{bytes:02x?} {texts:?}");
+            let output = expected.and_then(|rule| rules[rule].output);
+            assert_eq!(program.classify(&headers), output, "{bytes:02x?} {texts:?}");
+        }
+    }
+}
+
+#[test]
+fn the_strategy_follows_the_size() {
+    let of_patterns = |texts: &[&str]| {
+        let (rules, problems) = pattern_rules(texts);
+        assert!(problems.is_empty(), "{problems:?}");
+        Program::new(rules, Layout::Bytes).summary().strategy
+    };
+    assert_eq!(of_patterns(&["-"]), Strategy::Constant);
+    assert_eq!(of_patterns(&["12/0806 20/0001", "12/0806 20/0002", "12/0800", "-"]), Strategy::Diagram);
+    assert_eq!(of_patterns(&["42/474554202f6576696c", "-"]), Strategy::Diagram);
+    let of_rules = |count: u64| {
+        let mut random = Random(1 + count);
+        let mut rule = || {
+            let (source, destination) = (random.address(), random.address());
+            format!("deny src {source} and dst {destination} and src port > {}", random.below(65535))
+        };
+        let texts: Vec<String> = (0..count).map(|_| rule()).chain([String::from("allow all")]).collect();
+        let strategy = Program::new(parse(&texts), Layout::Ip).summary().strategy;
+        check(&texts, &mut random, 2000);
+        strategy
+    };
+    assert_eq!(of_rules(9), Strategy::Diagram);
+    assert_eq!(of_rules(60), Strategy::Diagram);
+    assert_eq!(of_rules(300), Strategy::Wide);
+    assert_eq!(summary(&["tcp[4:4] > 77777", "tcp"]).strategy, Strategy::Narrow);
 }
 
 #[test]

@@ -15,8 +15,10 @@ pub(crate) struct Index {
     pub(crate) number: u16,
     /// Offset of the word that the field is read from, and where in it the field is.
     word: usize,
-    shift: u8,
-    mask: u32,
+    pub(crate) shift: u8,
+    pub(crate) mask: u32,
+    /// First value and class of each part of the values, in order; empty when rows have more than one word.
+    pub(crate) parts: Vec<(u32, u32)>,
     map: Map,
     /// Classes of the coordinates beyond the values: packets that end in the field or before it.
     beyond: Vec<u32>,
@@ -64,14 +66,18 @@ impl Index {
             let start = u32::try_from(*start).ok()?;
             (u64::from(start) < field.values()).then_some((start, *class))
         });
-        let map = Map::new(&values.collect::<Vec<_>>(), field.width);
+        let mut values: Vec<(u32, u32)> = values.collect();
+        let map = Map::new(&values, field.width);
+        if slots.granule() != 0 {
+            values = Vec::new();
+        }
         let rows = builder.finish();
         let (offset, width) = (usize::from(field.offset), u32::from(field.width));
         let word = offset / 4 * 4;
         let shift = (32 - 8 * width - 8 * (offset - word) as u32) as u8;
         let mask = u32::MAX >> (32 - 8 * width);
         let tops = rows.tops(slots.granule());
-        Some(Self { field, number, word, shift, mask, map, beyond, tops, rows })
+        Some(Self { field, number, word, shift, mask, parts: values, map, beyond, tops, rows })
     }
 
     /// The class of the packet; none when it ends inside a field of 4 bytes.
@@ -139,6 +145,6 @@ impl Index {
 
     /// Bytes of memory held.
     pub(crate) fn bytes(&self) -> usize {
-        self.map.bytes() + self.rows.bytes() + 4 * self.beyond.len()
+        self.map.bytes() + self.rows.bytes() + 4 * self.beyond.len() + 8 * self.parts.len()
     }
 }

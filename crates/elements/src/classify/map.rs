@@ -104,16 +104,21 @@ fn bits(parts: &[(u32, u32)], last: u32) -> Option<Map> {
     let ends = parts.iter().skip(1).map(|(start, _)| start - 1).chain([last]);
     let spans = || parts.iter().zip(ends.clone()).map(|((start, class), end)| (*start, end, *class));
     [[first, other], [other, first]].into_iter().find_map(|classes| {
-        let own = || spans().filter(|(_, _, class)| *class == classes[0]);
-        let value = own().next()?.0;
-        // All bits below one that varies inside a span vary too.
-        let smear = |bits: u32| bits.checked_ilog2().map_or(0, |bit| u32::MAX >> (31 - bit));
-        let varying = own().fold(0, |bits, (start, end, _)| bits | (start ^ value) | smear(start ^ end));
-        let count: u64 = own().map(|(start, end, _)| u64::from(end - start) + 1).sum();
-        let mask = last & !varying;
-        // Every own value has the bits; when there are as many of them as values with the bits, no other has.
-        (count == 1 << varying.count_ones()).then_some(Map::Bits { mask, value: value & mask, classes })
+        let own = spans().filter(|(_, _, class)| *class == classes[0]).map(|(start, end, _)| (start, end));
+        common_bits(own, last).map(|(mask, value)| Map::Bits { mask, value, classes })
     })
+}
+
+/// The mask and value that the values of a field in these spans have in common and no others up to `last` do.
+pub(crate) fn common_bits(spans: impl Iterator<Item = (u32, u32)> + Clone, last: u32) -> Option<(u32, u32)> {
+    let value = spans.clone().next()?.0;
+    // All bits below one that varies inside a span vary too.
+    let smear = |bits: u32| bits.checked_ilog2().map_or(0, |bit| u32::MAX >> (31 - bit));
+    let varying = spans.clone().fold(0, |bits, (start, end)| bits | (start ^ value) | smear(start ^ end));
+    let count: u64 = spans.map(|(start, end)| u64::from(end - start) + 1).sum();
+    let mask = last & !varying;
+    // Every value has the bits; when there are as many of them as values with the bits, no other has.
+    (count == 1 << varying.count_ones()).then_some((mask, value & mask))
 }
 
 /// Maps every value of a field to a class, byte by byte.

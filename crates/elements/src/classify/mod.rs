@@ -1,6 +1,7 @@
 //! Rule sets: the languages of `Classifier`, `IPClassifier` and `IPFilter`, and their compiler, and the elements that use them.
 
 mod classifier;
+mod diagram;
 mod expression;
 mod filter;
 mod headers;

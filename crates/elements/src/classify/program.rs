@@ -12,6 +12,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::diagram::Diagram;
 use super::expression::{Expression, Rule, first_match};
 use super::headers::Headers;
 use super::index::Index;
@@ -39,6 +40,8 @@ pub enum Layout {
 pub enum Strategy {
     /// No look at the packet: the same rule for all, or none.
     Constant,
+    /// Comparisons of words, one after the other, by a decision diagram.
+    Diagram,
     /// One 64-bit row for each field.
     Narrow,
     /// Rows of several words, under bitmaps.
@@ -87,6 +90,8 @@ pub struct Program {
     fallback: u32,
     /// The rules that have terms, up to the fallback; others are contradictions or out of reach.
     live: Vec<bool>,
+    /// The way to the outputs for a small set.
+    diagram: Option<Diagram>,
 }
 
 impl Program {
@@ -130,7 +135,9 @@ impl Program {
         }
         let first_rules =
             slot_rules.chunks(64).map(|rules| rules.iter().copied().min().unwrap_or(NONE)).collect();
-        Self { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live }
+        let exact = checked.iter().all(|word| *word == 0);
+        let diagram = exact.then(|| Diagram::new(&indexes, &slots, &rules, fallback)).flatten();
+        Self { rules, indexes, slots, slot_rules, checked, first_rules, fallback, live, diagram }
     }
 
     /// The rules, in order.
@@ -143,7 +150,16 @@ impl Program {
     #[must_use]
     #[inline]
     pub fn classify(&self, headers: &Headers<'_>) -> Option<u32> {
-        self.rules.get(self.first_match(headers)?)?.output
+        match self.diagram.as_ref().and_then(|diagram| diagram.classify(headers)) {
+            Some(output) => output,
+            None => self.look_up(*headers),
+        }
+    }
+
+    /// As `classify`, by looking up the fields. The headers are copied for it, so that elsewhere they need no memory.
+    #[inline(never)]
+    fn look_up(&self, headers: Headers<'_>) -> Option<u32> {
+        self.rules.get(self.first_match(&headers)?)?.output
     }
 
     /// Index of the first rule whose condition the packet meets.
@@ -235,6 +251,7 @@ impl Program {
     pub fn summary(&self) -> Summary {
         let strategy = match (self.slots.len(), self.slots.granule()) {
             (0, _) => Strategy::Constant,
+            _ if self.diagram.is_some() => Strategy::Diagram,
             (_, 0) => Strategy::Narrow,
             _ => Strategy::Wide,
         };
@@ -244,7 +261,8 @@ impl Program {
             classes: self.indexes.iter().map(|index| index.rows.len()).sum(),
             terms: self.slots.iter().flatten().count(),
             checked: self.checked.iter().map(|word| word.count_ones() as usize).sum(),
-            bytes: self.indexes.iter().map(Index::bytes).sum(),
+            bytes: self.indexes.iter().map(Index::bytes).sum::<usize>()
+                + self.diagram.as_ref().map_or(0, Diagram::bytes),
         }
     }
 
