@@ -350,8 +350,8 @@ fn the_strategy_follows_the_size() {
         check(&texts, &mut random, 2000);
         strategy
     };
-    assert_eq!(of_rules(9), Strategy::Diagram);
-    assert_eq!(of_rules(60), Strategy::Diagram);
+    assert_eq!(of_rules(5), Strategy::Diagram);
+    assert_eq!(of_rules(60), Strategy::Narrow);
     assert_eq!(of_rules(300), Strategy::Wide);
     assert_eq!(summary(&["tcp[4:4] > 77777", "tcp"]).strategy, Strategy::Narrow);
 }

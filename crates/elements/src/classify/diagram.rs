@@ -19,7 +19,7 @@ use super::slots::Slots;
 /// Most nodes of a diagram. Rules that overlap in many fields would need a number that grows as their product.
 const MAX_NODES: usize = 512;
 /// Most comparisons on any way through a diagram: beyond, looking up all fields is as fast.
-const MAX_PATH: usize = 28;
+const MAX_PATH: usize = 16;
 /// Most comparisons in a row on one field; more are halved by a comparison with the middle.
 const IN_A_ROW: usize = 6;
 
@@ -96,7 +96,8 @@ impl Diagram {
     }
 
     /// The output for the packet, or an inner none to drop it; none when the packet ends before a word that decides.
-    #[inline]
+    // Always in its caller: slices of the headers that went through memory would be waited for.
+    #[inline(always)]
     pub(crate) fn classify(&self, headers: &Headers<'_>) -> Option<Option<u32>> {
         let target = if self.plain {
             let bytes = headers.network;
@@ -109,12 +110,13 @@ impl Diagram {
     }
 
     /// Follows the steps through a packet whose bytes from a header on are those that `bytes` gives.
-    #[inline]
+    #[inline(always)]
     fn walk<'a>(&self, bytes: impl Fn(Base) -> &'a [u8]) -> Option<Target> {
         let mut steps = self.steps.iter();
         loop {
             let Step { comparison, target } = steps.next()?;
-            let word = bytes(comparison.base).get(usize::from(comparison.offset)..)?.first_chunk()?;
+            let offset = usize::from(comparison.offset);
+            let word = bytes(comparison.base).get(offset..offset + 4)?.first_chunk()?;
             let bits = u32::from_be_bytes(*word) & comparison.mask;
             if bits.wrapping_sub(comparison.low) <= comparison.span {
                 if *target >= END {
@@ -199,14 +201,16 @@ impl Builder<'_> {
         Some(link)
     }
 
-    /// Of the fields `unseen` the one that most of the terms in `open` look at, and of these the simplest, then the
-    /// first in the packet.
+    /// Of the fields `unseen` the one that tells most of the terms in `open` apart for each comparison that it takes,
+    /// of equal ones the first in the packet.
     fn most_useful(&self, open: u64, unseen: u32) -> Option<usize> {
         let places = (0..self.indexes.len()).filter(|place| unseen >> place & 1 != 0);
         places.min_by_key(|place| {
             let index = &self.indexes[*place];
             let uses = ones(open).filter(|slot| self.needs[*slot] >> place & 1 != 0).count();
-            (usize::MAX - uses, index.parts.len(), index.field)
+            let row = |part: &(u32, u32)| index.rows.word(part.1, 0) & open;
+            let changes = index.parts.windows(2).filter(|pair| row(&pair[0]) != row(&pair[1])).count();
+            (1000 * (1 + changes) / uses.max(1), index.field)
         })
     }
 
