@@ -38,7 +38,9 @@ impl Source {
         let mut bytes = Vec::new();
         match self {
             Source::Expression(text) => return Ok(Text { name: "config".into(), text: text.clone() }),
-            Source::File(path) if path == "-" => std::io::stdin().lock().take(most).read_to_end(&mut bytes)?,
+            Source::File(path) if path == "-" => {
+                std::io::stdin().lock().take(most).read_to_end(&mut bytes)?
+            }
             Source::File(path) => std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?,
         };
         let name = match self {
