@@ -18,6 +18,7 @@ extern crate alloc;
 mod boot;
 mod codec;
 mod crash;
+mod ground;
 mod layout;
 pub mod leave;
 pub mod limits;
@@ -31,10 +32,11 @@ mod version;
 pub use boot::{BootError, BootInfo, CpuFeatures, MemoryKind, MemoryRegion, Platform, PortInfo};
 pub use codec::DecodeError;
 pub use crash::{CrashCause, CrashPage, CrashReport, Registers, fault};
+pub use ground::{Ground, HeapUse, Rest};
 pub use layout::{AreaLayout, LayoutError, PortLayout, control};
 pub use mailbox::{
-    ChannelError, Event, Frame, FrameReader, FrameWriter, Inbox, Kind, Message, Outbox, PortStats, Reply,
-    Request, Stats,
+    ChannelError, Event, Finding, Frame, FrameReader, FrameWriter, Gravity, Inbox, Kind, Message, Outbox,
+    PortStats, Reply, Request, Stats,
 };
 pub use memory::{Mapped, SharedMemory};
 pub use port::{HostPort, Passed, PortFault};

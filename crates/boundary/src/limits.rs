@@ -35,8 +35,8 @@ pub const MAX_EVENT: usize = 64 << 10;
 /// Regions in a boot info's memory map.
 pub const MAX_REGIONS: usize = 16;
 
-/// Bytes of an element's name in a crash report; longer ones are cut.
-pub const MAX_CRASH_NAME: usize = 64;
+/// Bytes of the name of configuration and element in a crash report; longer ones are cut.
+pub const MAX_CRASH_NAME: usize = 120;
 
 /// Bytes of the message in a crash report; longer ones are cut.
 pub const MAX_CRASH_MESSAGE: usize = 512;
@@ -46,3 +46,6 @@ pub const MAX_CRASH_PACKET: usize = 256;
 
 /// Names in one statistics reply: a hostile box must not make the host store a table of its choosing.
 pub const MAX_DROP_REASONS: usize = 4096;
+
+/// Findings in one reply: more than a reader reads, and a bound on what a box can make its host hold.
+pub const MAX_FINDINGS: usize = 1000;

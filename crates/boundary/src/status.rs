@@ -9,6 +9,7 @@ const STOP: usize = 128;
 const WAKE: usize = 192;
 const GENERATION: usize = 256;
 const RESTING: usize = 320;
+const ALARM: usize = 384;
 
 /// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,17 @@ impl<M: SharedMemory> StatusPage<M> {
     /// The doorbell's count.
     pub fn doorbell(&self) -> u32 {
         self.0.load_u32(WAKE, Acquire)
+    }
+
+    /// When the box that sleeps wants to be woken though nothing comes: the value of the time stamp counter,
+    /// or 0 for never. A box may write anything here: it gets its turn, in its share of the time.
+    pub fn alarm(&self) -> u64 {
+        self.0.load_u64(ALARM, Acquire)
+    }
+
+    /// Sets when the box wants to be woken; 0: never.
+    pub fn set_alarm(&self, tsc: u64) {
+        self.0.store_u64(ALARM, tsc, Release);
     }
 
     /// Counts a ring of the doorbell; the caller then wakes whoever sleeps on it.

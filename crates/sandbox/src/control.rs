@@ -16,6 +16,8 @@ pub enum ControlError {
     Reply(boundary::DecodeError),
     /// The box refused, with a reason that it wrote.
     Refused(String),
+    /// There is no such configuration, element or handler in the box, as it says.
+    Missing(String),
     /// No reply came in time.
     TimedOut,
     /// The box has ended.
@@ -27,7 +29,7 @@ impl fmt::Display for ControlError {
         match self {
             Self::Channel(error) => write!(f, "the box broke the mailbox's protocol: {error}"),
             Self::Reply(error) => write!(f, "the box's reply means nothing: {error}"),
-            Self::Refused(reason) => write!(f, "{}", reason.escape_debug()),
+            Self::Refused(reason) | Self::Missing(reason) => write!(f, "{}", reason.escape_debug()),
             Self::TimedOut => write!(f, "the box did not answer in time"),
             Self::Ended => write!(f, "the box has ended"),
         }

@@ -63,6 +63,12 @@ pub(crate) fn tsc_hz() -> u64 {
     })
 }
 
+/// How long the counter takes for so many cycles.
+pub(crate) fn time(cycles: u64) -> Duration {
+    let nanoseconds = u128::from(cycles) * 1_000_000_000 / u128::from(tsc_hz().max(1));
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+}
+
 /// The counter, and nanoseconds since 1970 at the same moment.
 pub(crate) fn clock() -> (u64, u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -245,8 +245,8 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Refused`] with the box's reason; the others when it doesn't answer, or not as it
-    /// should.
+    /// [`ControlError::Refused`] and [`ControlError::Missing`] with the box's reason; the others when it
+    /// doesn't answer, or not as it should.
     pub fn call(&mut self, request: &Request, timeout: Duration) -> Result<Vec<u8>, ControlError> {
         let start = Instant::now();
         let number = self.control.ask(request);
@@ -261,11 +261,11 @@ impl Sandbox {
             if let Some(reply) = reply
                 && reply.number == number
             {
+                let text = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
                 return match Reply::decode(&reply).map_err(ControlError::Reply)? {
                     Reply::Done(value) => Ok(value.to_vec()),
-                    Reply::Failed(reason) => {
-                        Err(ControlError::Refused(String::from_utf8_lossy(reason).into_owned()))
-                    }
+                    Reply::Failed(reason) => Err(ControlError::Refused(text(reason))),
+                    Reply::Missing(reason) => Err(ControlError::Missing(text(reason))),
                 };
             }
             let waited = start.elapsed();

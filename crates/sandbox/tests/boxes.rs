@@ -85,6 +85,34 @@ fn console_lines_arrive() {
     });
 }
 
+/// A box that rests is woken at the time that it has set, though nothing comes, and rests meanwhile: also
+/// after it stood still.
+#[test]
+fn a_box_is_woken_by_its_alarm() {
+    in_each(&settings(1), |place, mut sandbox| {
+        begin(&mut sandbox, "alarm 2000");
+        let alarms = |sandbox: &mut Sandbox, count: usize| {
+            let start = Instant::now();
+            let mut seen = 0;
+            until("alarms come", || {
+                while let Some(event) = sandbox.event().unwrap() {
+                    let line = Event::decode(&event).unwrap();
+                    seen += usize::from(line == Event::Console { name: b"", line: b"runs `alarm`" });
+                }
+                seen >= count
+            });
+            start.elapsed()
+        };
+        alarms(&mut sandbox, 1);
+        let (before, took) = (sandbox.usage().time, alarms(&mut sandbox, 10));
+        assert!(took >= Duration::from_millis(15), "{place}: ten alarms in {took:?}");
+        assert!(sandbox.usage().time - before < took, "{place}: it did not rest");
+        sandbox.suspend();
+        sandbox.resume();
+        alarms(&mut sandbox, 2);
+    });
+}
+
 /// Every kind of fault ends in a report that names it; the host goes on.
 #[test]
 fn faults_end_in_reports() {

@@ -90,7 +90,10 @@ extern "C" fn enter() -> ! {
     // ever made.
     let area = unsafe { Mapped::new(base, whole.size as usize) };
     match BootInfo::read(&area) {
-        Ok(info) => run(Boot { info, area }),
+        Ok(info) => {
+            leave::set_tsc_hz(info.tsc_hz);
+            run(Boot { info, area })
+        }
         Err(_) => refuse(&control),
     }
 }

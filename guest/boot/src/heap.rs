@@ -1,9 +1,10 @@
 //! The box's one heap.
 
+use boundary::HeapUse;
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
-use heap::{Heap, HeapUse};
+use heap::Heap;
 
 struct Global(UnsafeCell<Heap>);
 

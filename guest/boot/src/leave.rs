@@ -1,9 +1,9 @@
 //! Leaving: for a while, or for ever.
 
-use boundary::{BoxState, CrashPage, Mapped, StatusPage, control, leave};
+use boundary::{BoxState, CrashPage, Mapped, Rest, StatusPage, control, leave};
 use core::arch::asm;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::process;
 
@@ -17,10 +17,16 @@ pub(crate) enum Platform {
 /// Address of the shared area; the fault entries read it too.
 pub(crate) static AREA: AtomicUsize = AtomicUsize::new(0);
 static IN_PROCESS: AtomicUsize = AtomicUsize::new(0);
+/// Rate of the time stamp counter, per second.
+static TSC_HZ: AtomicU64 = AtomicU64::new(1);
 
 pub(crate) fn set_platform(platform: Platform, area: usize) {
     AREA.store(area, Relaxed);
     IN_PROCESS.store(usize::from(platform == Platform::Process), Relaxed);
+}
+
+pub(crate) fn set_tsc_hz(rate: u64) {
+    TSC_HZ.store(rate.max(1), Relaxed);
 }
 
 fn platform() -> Platform {
@@ -42,21 +48,38 @@ pub(crate) fn crash_page() -> Option<CrashPage<Mapped>> {
     part(control::CRASH, control::PAGE_SIZE).map(CrashPage)
 }
 
-/// What the doorbell said before the box looked for work the last time.
-#[derive(Clone, Copy, Debug)]
-pub struct Rest(u32);
-
 /// The first step of a rest: take this, set the sleep flags, look for work once more, then [`idle`].
 pub fn rest() -> Rest {
     Rest(status().map_or(0, |status| status.doorbell()))
 }
 
-/// Leaves until the host has work. Returns at once when the doorbell rang since `rest`.
-pub fn idle(rest: Rest) {
-    match (platform(), part(control::STATUS, control::PAGE_SIZE)) {
-        (Platform::Process, Some(status)) => process::sleep(&status, rest.0),
-        _ => out(leave::LEAVE_PORT, leave::IDLE),
+/// Leaves until the host has work, or the time stamp counter reaches `alarm`. Returns at once when the
+/// doorbell rang since `rest`.
+pub fn idle(rest: Rest, alarm: Option<u64>) {
+    let Some(page) = part(control::STATUS, control::PAGE_SIZE) else { return };
+    match platform() {
+        Platform::Process => {
+            let left = alarm.map(|alarm| nanoseconds(alarm.saturating_sub(cycles())));
+            if left != Some(0) {
+                process::sleep(&page, rest.0, left);
+            }
+        }
+        Platform::Machine => {
+            StatusPage(page).set_alarm(alarm.map_or(0, |alarm| alarm.max(1)));
+            out(leave::LEAVE_PORT, leave::IDLE);
+        }
     }
+}
+
+fn nanoseconds(cycles: u64) -> u64 {
+    let rate = u128::from(TSC_HZ.load(Relaxed));
+    u64::try_from(u128::from(cycles) * 1_000_000_000 / rate).unwrap_or(u64::MAX)
+}
+
+/// The time stamp counter.
+pub fn cycles() -> u64 {
+    // SAFETY: every x86-64 processor has a time stamp counter, and nothing forbids reading it.
+    unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 /// Gives the turn back with work left.

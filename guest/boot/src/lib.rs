@@ -13,13 +13,14 @@ extern crate alloc;
 
 mod entry;
 mod fault;
+mod ground;
 mod heap;
 mod leave;
 mod panic;
 mod process;
 
-pub use ::heap::HeapUse;
 pub use entry::Boot;
 pub use fault::on_crash;
+pub use ground::Floor;
 pub use heap::heap_use;
-pub use leave::{Rest, end_turn, idle, rest, ring_host, stop};
+pub use leave::{cycles, end_turn, idle, rest, ring_host, stop};

@@ -1,8 +1,8 @@
 //! The platform of a Linux process: set-up, confinement, the system calls that are left.
 //!
 //! The host has started this image with nothing but the shared area's descriptor. Before the program
-//! runs, the descriptor is mapped and closed, and a filter leaves four system calls: sleep, give way,
-//! ring, end.
+//! runs, the descriptor is mapped and closed, and a filter leaves four system calls: sleep (and go
+//! on with it after standing still), give way, ring, end.
 
 use boundary::{BootInfo, CrashCause};
 use boundary::{
@@ -131,10 +131,10 @@ fn fill_memory() -> bool {
 /// Where the stack stood when the box went to rest, or 0.
 static CONTEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Sleeps in a futex on `word` while it says `seen`, with everything that a copy needs to go on in
-/// memory. `resting` is the word that says so.
+/// Sleeps in a futex on `word` while it says `seen`, at most for the time at `limit` if that isn't zero,
+/// with everything that a copy needs to go on in memory. `resting` is the word that says so.
 #[unsafe(naked)]
-unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize) {
+unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize, limit: usize) {
     naked_asm!(
         "push rbx",
         "push rbp",
@@ -147,7 +147,7 @@ unsafe extern "C" fn sleep_resumably(word: usize, seen: usize, resting: usize) {
         "mov dword ptr [rdx], 1",
         "mov rdx, rsi",
         "xor esi, esi",
-        "xor r10d, r10d",
+        "mov r10, rcx",
         "mov eax, {futex}",
         "syscall",
         "jmp {resume}",
@@ -177,13 +177,17 @@ pub(crate) unsafe extern "C" fn resume() -> ! {
     )
 }
 
-/// Sleeps while the doorbell says `seen`.
-pub(crate) fn sleep(status: &Mapped, seen: u32) {
+/// Sleeps while the doorbell says `seen`, at most for so many nanoseconds.
+pub(crate) fn sleep(status: &Mapped, seen: u32, limit: Option<u64>) {
     let word = status.pointer(StatusPage::<Mapped>::doorbell_offset(), 4);
     let resting = status.pointer(StatusPage::<Mapped>::resting_offset(), 4);
+    let span = limit.map(|limit| [limit / 1_000_000_000, limit % 1_000_000_000]);
+    let limit = span.as_ref().map_or(0, |span| span.as_ptr() as usize);
     if let (Some(word), Some(resting)) = (word, resting) {
-        // SAFETY: both words are mapped; the function keeps the registers that a function keeps.
-        unsafe { sleep_resumably(word.as_ptr() as usize, seen as usize, resting.as_ptr() as usize) };
+        let (word, resting) = (word.as_ptr() as usize, resting.as_ptr() as usize);
+        // SAFETY: both words are mapped, the time lives until the call is over; the function keeps the
+        // registers that a function keeps.
+        unsafe { sleep_resumably(word, seen as usize, resting, limit) };
     }
 }
 

@@ -7,6 +7,7 @@
 //! Absent on purpose: locks, and giving memory back to the host.
 #![cfg_attr(not(test), no_std)]
 
+use boundary::HeapUse;
 use core::alloc::Layout;
 use core::ptr::{NonNull, null_mut};
 
@@ -21,17 +22,6 @@ const CLASSES: usize = EVERY_STEP / SMALLEST + 4 * 8;
 /// The largest alignment of a small block. A class that serves requests with an alignment up to this one
 /// has blocks of a multiple of it, as sizes are rounded up to the alignment first.
 const LARGEST_SMALL_ALIGN: usize = 64;
-
-/// How much of the heap is used, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeapUse {
-    /// In use now, rounded up to whole blocks.
-    pub used: usize,
-    /// Most ever in use.
-    pub peak: usize,
-    /// The whole heap.
-    pub size: usize,
-}
 
 /// A free block. It lies in the block itself.
 struct Free {

@@ -13,6 +13,8 @@ pub(crate) enum Command {
     Send(u16),
     /// `busy`: mirrors, and never rests.
     Busy,
+    /// `alarm MICROSECONDS`: has itself woken again and again, and says so each time.
+    Alarm(u64),
     /// `loop`: an endless loop.
     Loop,
     /// `fault KIND`: a processor exception.
@@ -51,6 +53,7 @@ impl Command {
                 Self::Send(bytes.parse().ok().filter(|bytes| (14..=2048).contains(bytes))?)
             }
             ("busy", None) => Self::Busy,
+            ("alarm", Some(microseconds)) => Self::Alarm(microseconds.parse().ok()?),
             ("loop", None) => Self::Loop,
             ("fault", Some(kind)) => Self::Fault(Fault::parse(kind)?),
             ("panic", None) => Self::Panic,

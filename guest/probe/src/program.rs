@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BoxState, ChannelError, Corrupt, Event, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox,
+    BoxState, ChannelError, Corrupt, Event, Finding, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox,
 };
 use boundary::{Reply, Request, Stats, StatusPage, control};
 
@@ -30,6 +30,9 @@ pub(crate) struct Program {
     /// What the handler `value` holds.
     value: Vec<u8>,
     busy_cycles: u64,
+    tsc_hz: u64,
+    /// The time stamp counter at which the next alarm comes.
+    alarm: Option<u64>,
 }
 
 impl Program {
@@ -54,6 +57,8 @@ impl Program {
             command: Command::Drop,
             value: Vec::new(),
             busy_cycles: 0,
+            tsc_hz: boot.info.tsc_hz,
+            alarm: None,
         })
     }
 
@@ -61,10 +66,10 @@ impl Program {
         let (mut empty, mut used) = (0, 0);
         loop {
             let served = self.serve().unwrap_or_else(|error| panic!("{error}"));
-            let start = cycles();
+            let start = boot::cycles();
             let moved = self.move_packets().unwrap_or_else(|error| panic!("{error}"));
             if moved > 0 {
-                self.busy_cycles += cycles() - start;
+                self.busy_cycles += boot::cycles() - start;
             }
             if self.status.stop_wished() {
                 boot::stop();
@@ -99,7 +104,7 @@ impl Program {
             sleeps &= self.replies.prepare_sleep()?;
         }
         if sleeps && !self.status.stop_wished() {
-            boot::idle(rest);
+            boot::idle(rest, self.alarm);
         }
         self.requests.end_sleep();
         self.replies.end_sleep();
@@ -133,6 +138,15 @@ impl Program {
             Command::Send(length) => {
                 if let Some(port) = self.ports.first_mut() {
                     moved += port.send_batch(length)?;
+                }
+            }
+            Command::Alarm(microseconds) => {
+                let now = boot::cycles();
+                if self.alarm.is_none_or(|alarm| now >= alarm) {
+                    if self.alarm.is_some() {
+                        self.say("alarm");
+                    }
+                    self.alarm = Some(now + microseconds * self.tsc_hz / 1_000_000);
                 }
             }
             Command::Loop => loop {
@@ -174,6 +188,7 @@ impl Program {
     fn answer(&mut self, request: &Request) -> Result<Vec<u8>, String> {
         match *request {
             Request::Install { configuration, .. } => {
+                self.alarm = None;
                 self.command =
                     Command::parse(configuration).ok_or_else(|| format!("`{configuration}`: unknown"))?;
                 self.say(configuration);
@@ -204,6 +219,10 @@ impl Program {
                 Err(format!("`{handler}`: no such handler"))
             }
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
+            Request::Check { configuration } => match Command::parse(configuration) {
+                Some(_) => Ok(Finding::encode(&[])),
+                None => Err(format!("`{configuration}`: unknown")),
+            },
         }
     }
 
@@ -213,9 +232,4 @@ impl Program {
         let message: Message = event.encode(0);
         self.console.push(message);
     }
-}
-
-fn cycles() -> u64 {
-    // SAFETY: every x86-64 processor has a time stamp counter, and nothing forbids reading it.
-    unsafe { core::arch::x86_64::_rdtsc() }
 }

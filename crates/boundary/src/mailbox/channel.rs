@@ -34,10 +34,14 @@ pub enum Kind {
     Stats = 5,
     /// Request: keep a file for the configurations to read.
     File = 6,
+    /// Request: check a configuration.
+    Check = 7,
     /// Reply: done, with its result.
     Done = 16,
     /// Reply: refused, with the reason.
     Failed = 17,
+    /// Reply: what was asked for isn't there.
+    Missing = 18,
     /// Event: a line of text.
     Console = 32,
     /// Event: bytes for a file of the host.
@@ -45,15 +49,17 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Install,
         Self::Remove,
         Self::Read,
         Self::Write,
         Self::Stats,
         Self::File,
+        Self::Check,
         Self::Done,
         Self::Failed,
+        Self::Missing,
         Self::Console,
         Self::Output,
     ];

@@ -5,6 +5,7 @@
 
 mod channel;
 mod event;
+mod finding;
 mod message;
 mod reply;
 mod request;
@@ -12,6 +13,7 @@ mod request;
 pub(crate) use channel::CHANNEL_BYTES;
 pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, Kind};
 pub use event::Event;
+pub use finding::{Finding, Gravity};
 pub use message::{Inbox, Message, Outbox};
 pub use reply::{PortStats, Reply, Stats};
 pub use request::Request;

@@ -10,10 +10,13 @@ use alloc::vec::Vec;
 /// The answer to a request. The box wrote it: a text of it is shown escaped, never trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// It is done; what a read handler returned, encoded [`Stats`], else empty.
+    /// It is done; what a read handler returned, encoded [`Stats`] or [`Finding`](crate::Finding)s, else
+    /// empty.
     Done(&'a [u8]),
     /// It was refused; the reason in a sentence or several lines.
     Failed(&'a [u8]),
+    /// There is no such configuration, element or handler; which one, in a sentence.
+    Missing(&'a [u8]),
 }
 
 impl<'a> Reply<'a> {
@@ -22,6 +25,7 @@ impl<'a> Reply<'a> {
         let (kind, payload) = match *self {
             Self::Done(value) => (Kind::Done, value),
             Self::Failed(reason) => (Kind::Failed, reason),
+            Self::Missing(reason) => (Kind::Missing, reason),
         };
         Message { kind, number, payload: payload.to_vec() }
     }
@@ -31,6 +35,7 @@ impl<'a> Reply<'a> {
         match message.kind {
             Kind::Done => Ok(Self::Done(&message.payload)),
             Kind::Failed => Ok(Self::Failed(&message.payload)),
+            Kind::Missing => Ok(Self::Missing(&message.payload)),
             other => Err(DecodeError::Value(other as u64)),
         }
     }

@@ -9,7 +9,7 @@ use crate::codec::{DecodeError, Decoder, Encoder};
 pub enum Request<'a> {
     /// Runs a configuration under a name. With one of that name running it is a hot swap: the state is
     /// carried over, and the old one goes on when the new one is refused. An empty name is the box's main
-    /// configuration.
+    /// configuration. The reply holds the warnings: see [`Finding`](crate::Finding).
     Install {
         /// The configuration's name in this box.
         name: &'a str,
@@ -48,6 +48,12 @@ pub enum Request<'a> {
         /// The contents.
         contents: &'a [u8],
     },
+    /// Checks a configuration without running it; the reply holds what is wrong or odd about it, if
+    /// anything: see [`Finding`](crate::Finding).
+    Check {
+        /// Its text.
+        configuration: &'a str,
+    },
 }
 
 impl<'a> Request<'a> {
@@ -76,6 +82,10 @@ impl<'a> Request<'a> {
                 fields.bytes(name.as_bytes()).bytes(contents);
                 Kind::File
             }
+            Self::Check { configuration } => {
+                fields.bytes(configuration.as_bytes());
+                Kind::Check
+            }
         };
         Message { kind, number, payload: fields.0 }
     }
@@ -94,6 +104,7 @@ impl<'a> Request<'a> {
             }
             Kind::Stats => Self::Stats,
             Kind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
+            Kind::Check => Self::Check { configuration: fields.text()? },
             other => return Err(DecodeError::Value(other as u64)),
         };
         fields.end()?;

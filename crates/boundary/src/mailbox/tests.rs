@@ -51,6 +51,7 @@ fn requests_replies_and_events_survive_the_trip() {
         Request::Write { name, handler, value: &[0, 255] },
         Request::Stats,
         Request::File { name: "rules.txt", contents: &[1; 10_000] },
+        Request::Check { configuration: "Idle -> Discard;" },
     ] {
         let message = request.encode(3);
         assert_eq!(Request::decode(&message), Ok(request));
@@ -60,6 +61,8 @@ fn requests_replies_and_events_survive_the_trip() {
     }
     let message = Reply::Failed(b"no such element").encode(9);
     assert_eq!((message.number, Reply::decode(&message)), (9, Ok(Reply::Failed(b"no such element"))));
+    let message = Reply::Missing(b"no element").encode(9);
+    assert_eq!(Reply::decode(&message), Ok(Reply::Missing(b"no element")));
     for event in [
         Event::Console { name: b"fw", line: b"\xff\x1b[2J" },
         Event::Output { file: b"out.pcap", position: 1 << 40, bytes: &[7; 33] },
@@ -141,12 +144,15 @@ fn random_payloads_are_refused_or_read() {
         for _ in 0..random.next() % 12 {
             payload.extend_from_slice(&random.edge().to_le_bytes()[..1 + random.next() as usize % 8]);
         }
-        for kind in [Kind::Install, Kind::Read, Kind::File, Kind::Done, Kind::Console, Kind::Output] {
+        for kind in
+            [Kind::Install, Kind::Read, Kind::File, Kind::Check, Kind::Done, Kind::Console, Kind::Output]
+        {
             let message = Message { kind, number: 0, payload: payload.clone() };
             let _ = Request::decode(&message);
             let _ = Reply::decode(&message);
             let _ = Event::decode(&message);
         }
         drop(Stats::decode(&payload));
+        drop(Finding::decode(&payload));
     }
 }

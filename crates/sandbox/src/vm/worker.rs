@@ -3,7 +3,7 @@
 //! A machine gets its turn when its doorbell was rung, and keeps it until it leaves: with nothing to do,
 //! or with its quantum used up, when it goes to the end of the queue. One that doesn't leave by itself is
 //! called out by a timer, counted, and goes to the end of the queue too: a loop costs its own box's share
-//! and no more.
+//! and no more. A machine that rests may have set an alarm: then its doorbell rings by itself.
 
 use crate::area::Area;
 use crate::cpu;
@@ -12,7 +12,7 @@ use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::vm::kick::{Target, Ticker};
 use crate::vm::machine::{Leave, Machine};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,39 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     ready: VecDeque<Arc<Seat>>,
+    /// Who wants to be woken when, by time stamp counter and address: one entry a seat.
+    alarms: BTreeMap<(u64, usize), Arc<Seat>>,
     ended: bool,
+}
+
+impl Queue {
+    /// Sets a seat's alarm, instead of the one that it has; 0 for none.
+    fn set_alarm(&mut self, seat: &Arc<Seat>, at: u64) {
+        let key = |at| (at, Arc::as_ptr(seat) as usize);
+        let before = seat.alarm.swap(at, Ordering::Relaxed);
+        if before != 0 {
+            self.alarms.remove(&key(before));
+        }
+        if at != 0 {
+            self.alarms.insert(key(at), seat.clone());
+        }
+    }
+
+    /// Makes ready whose alarm has come; the time until the next one.
+    fn wake(&mut self) -> Option<Duration> {
+        while let Some(alarm) = self.alarms.first_entry() {
+            let left = alarm.key().0.saturating_sub(cpu::cycles());
+            if left > 0 {
+                return Some(cpu::time(left));
+            }
+            let seat = alarm.remove();
+            seat.alarm.store(0, Ordering::Relaxed);
+            if !seat.queued.swap(true, Ordering::SeqCst) {
+                self.ready.push_back(seat);
+            }
+        }
+        None
+    }
 }
 
 /// A machine's place in its worker's care.
@@ -59,6 +91,8 @@ pub(crate) struct Seat {
     /// Suspended: not to be entered.
     held: AtomicBool,
     killed: AtomicBool,
+    /// When the machine wants to be woken, 0 for never; changed by who holds the queue.
+    alarm: AtomicU64,
     busy_cycles: AtomicU64,
     turns: AtomicU64,
     overstays: AtomicU64,
@@ -107,6 +141,7 @@ impl Worker {
             queued: AtomicBool::new(false),
             held: AtomicBool::new(false),
             killed: AtomicBool::new(false),
+            alarm: AtomicU64::new(0),
             busy_cycles: AtomicU64::new(0),
             turns: AtomicU64::new(0),
             overstays: AtomicU64::new(0),
@@ -151,8 +186,11 @@ impl Shared {
         let mut resting = false;
         loop {
             if queue.ended {
+                // Seats know their worker: what knows seats is let go.
+                *queue = Queue { ended: true, ..Queue::default() };
                 return None;
             }
+            let next_alarm = queue.wake();
             if let Some(seat) = queue.ready.pop_front() {
                 self.waiting.store(queue.ready.len(), Ordering::Release);
                 if resting {
@@ -164,14 +202,17 @@ impl Shared {
                 ticker.set(Duration::ZERO);
                 resting = true;
             }
-            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = match next_alarm {
+                None => self.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(left) => self.work.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
         }
     }
 }
 
 impl Seat {
     /// Gives the machine a turn. True: it has more to do.
-    fn turn(&self) -> bool {
+    fn turn(self: &Arc<Self>) -> bool {
         let mut place = lock(&self.machine);
         let Some(machine) = place.as_mut() else { return false };
         if self.held.load(Ordering::SeqCst) || self.killed.load(Ordering::SeqCst) {
@@ -189,7 +230,11 @@ impl Seat {
         self.busy_cycles.fetch_add(cpu::cycles().wrapping_sub(from), Ordering::Relaxed);
         self.turns.fetch_add(1, Ordering::Relaxed);
         match leave {
-            Leave::Idle => return false,
+            Leave::Idle => {
+                let alarm = self.area.status().map_or(0, |status| status.alarm());
+                lock(&self.shared.queue).set_alarm(self, alarm);
+                return false;
+            }
             Leave::TurnOver | Leave::Ring => return true,
             Leave::Kicked => {
                 self.overstays.fetch_add(u64::from(!self.called_out()), Ordering::Relaxed);
@@ -248,6 +293,7 @@ impl Carrier for Arc<Seat> {
         self.killed.store(true, Ordering::SeqCst);
         self.shared.target.kick();
         *lock(&self.machine) = None;
+        lock(&self.shared.queue).set_alarm(self, 0);
         self.finish(End::Killed);
     }
 
@@ -260,10 +306,8 @@ impl Carrier for Arc<Seat> {
     }
 
     fn usage(&self) -> Usage {
-        let cycles = u128::from(self.busy_cycles.load(Ordering::Relaxed));
-        let nanoseconds = cycles * 1_000_000_000 / u128::from(cpu::tsc_hz().max(1));
         Usage {
-            time: Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX)),
+            time: cpu::time(self.busy_cycles.load(Ordering::Relaxed)),
             turns: self.turns.load(Ordering::Relaxed),
             overstays: self.overstays.load(Ordering::Relaxed),
         }
