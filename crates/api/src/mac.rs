@@ -1,0 +1,66 @@
+//! Ethernet addresses.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::text::as_text;
+
+/// An Ethernet address, written `02:00:00:00:00:01`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mac(pub [u8; 6]);
+
+/// A text that is no Ethernet address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacError;
+
+impl fmt::Display for MacError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an Ethernet address has six bytes in hexadecimal, as in 02:00:00:00:00:01")
+    }
+}
+
+impl std::error::Error for MacError {}
+
+impl FromStr for Mac {
+    type Err = MacError;
+
+    fn from_str(text: &str) -> Result<Self, MacError> {
+        let mut bytes = [0; 6];
+        let mut parts = text.split([':', '-']);
+        for byte in &mut bytes {
+            let part = parts.next().ok_or(MacError)?;
+            let hexadecimal = part.bytes().all(|digit| digit.is_ascii_hexdigit());
+            if !hexadecimal || !(1..=2).contains(&part.len()) {
+                return Err(MacError);
+            }
+            *byte = u8::from_str_radix(part, 16).map_err(|_| MacError)?;
+        }
+        if parts.next().is_some() { Err(MacError) } else { Ok(Self(bytes)) }
+    }
+}
+
+impl fmt::Display for Mac {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+as_text!(Mac, "Mac", "^([0-9A-Fa-f]{1,2}[:-]){5}[0-9A-Fa-f]{1,2}$", "An Ethernet address.");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        let mac = Mac([2, 0, 0, 0xab, 0, 1]);
+        for text in ["02:00:00:ab:00:01", "2:0:0:AB:0:1", "02-00-00-ab-00-01"] {
+            assert_eq!(text.parse(), Ok(mac), "{text}");
+        }
+        assert_eq!(mac.to_string(), "02:00:00:ab:00:01");
+        for bad in ["", "1:2:3:4:5", "1:2:3:4:5:6:7", "1:2:3:4:5:g", "1:2:3:4:5:+6", "001:2:3:4:5:6"] {
+            assert_eq!(bad.parse::<Mac>(), Err(MacError), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Names of boxes, switches and what belongs to them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::text::as_text;
+
+/// Longest name in bytes: that of a DNS label, so that a name can become one.
+const MAX_LENGTH: usize = 63;
+
+/// What all names look like: they can stand in a URL, in a path and on a command line without quotes.
+const PATTERN: &str = "^[a-z0-9][a-z0-9._-]{0,62}$";
+
+/// A text that is no name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameError(String);
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is no name: it must have 1 to {MAX_LENGTH} of the characters a-z 0-9 . _ - and begin with a letter or a \
+             digit",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NameError {}
+
+fn check(text: &str) -> Result<(), NameError> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let good = bytes.len() <= MAX_LENGTH
+        && bytes.first().is_some_and(|first| plain(*first))
+        && bytes.iter().all(|byte| plain(*byte) || b"._-".contains(byte));
+    // What is refused is shown, but not at any length.
+    if good { Ok(()) } else { Err(NameError(text.chars().take(2 * MAX_LENGTH).collect())) }
+}
+
+macro_rules! names {
+    ($($type:ident $name:literal $description:literal)*) => {$(
+        #[doc = concat!($description, " `[a-z0-9][a-z0-9._-]{0,62}`.")]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(String);
+
+        impl $type {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = NameError;
+
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                check(text).map(|()| Self(text.to_string()))
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $type {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        as_text!($type, $name, PATTERN, $description);
+    )*};
+}
+
+names! {
+    BoxName "BoxName" "The name of a box, unique in its daemon."
+    ConfigurationName "ConfigurationName" "The name of a configuration, unique in its box; the first one is `main`."
+    Owner "Owner" "Who a box belongs to: only boxes of one owner may be joined by pipes."
+    PipeName "PipeName" "The name of a pipe, unique among those of its owner."
+    PortName "PortName" "The name of a port, unique in its switch."
+    StackName "StackName" "The name of a stack, unique in its daemon."
+    SwitchName "SwitchName" "The name of a switch, unique in its daemon."
+}
+
+impl ConfigurationName {
+    /// The name of the configuration that a box is created with.
+    pub fn main() -> Self {
+        Self("main".into())
+    }
+}
+
+impl Default for Owner {
+    /// Who owns a box of which nothing else is said.
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for good in ["a", "0", "fw", "customer-7.nat_2", &"x".repeat(MAX_LENGTH)] {
+            assert_eq!(good.parse::<BoxName>().map(|name| name.to_string()), Ok(good.to_string()));
+        }
+        for bad in ["", "A", "-a", ".", "..", "a/b", "a b", "a:b", "ä", "a\n", &"x".repeat(MAX_LENGTH + 1)] {
+            assert!(bad.parse::<BoxName>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_name_is_shown_escaped_and_cut() {
+        let error =
+            format!("\x1b[2J{}", "x".repeat(100_000)).parse::<BoxName>().map_err(|error| error.to_string());
+        let text = error.expect_err("no name");
+        assert!(!text.contains('\x1b') && text.len() < 400, "{text}");
+    }
+}

@@ -1,0 +1,125 @@
+//! The OpenAPI document, made from the table of operations.
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::operation::{Entry, TABLE};
+use crate::{ErrorCode, ErrorReply};
+
+/// Why any operation may fail.
+const ALWAYS: [ErrorCode; 3] = [ErrorCode::Invalid, ErrorCode::Forbidden, ErrorCode::Internal];
+
+/// The document: OpenAPI 3.1.
+pub fn document() -> Value {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into())
+        .into_generator();
+    let mut paths: Map<String, Value> = Map::new();
+    for entry in TABLE {
+        let operation = operation(*entry, &mut generator);
+        let path = paths.entry(entry.path()).or_insert_with(|| json!({}));
+        path[entry.method().name().to_ascii_lowercase()] = operation;
+    }
+    let responses = failures(&mut generator);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Clickbox",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "The interface of the Clickbox daemon: boxes, switches, stacks. Over a Unix socket, or over \
+                            TCP with TLS and a bearer token.",
+            "license": { "name": "MIT OR Apache-2.0" }
+        },
+        "paths": paths,
+        "components": {
+            "responses": responses,
+            "schemas": generator.take_definitions(true),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } }
+        },
+        "security": [{}, { "token": [] }]
+    })
+}
+
+fn operation(entry: &dyn Entry, generator: &mut SchemaGenerator) -> Value {
+    let mut operation = json!({ "operationId": entry.name(), "summary": entry.summary() });
+    let mut parameters: Vec<Value> = parameters(entry.path())
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .collect();
+    if let Some(query) = entry.query(generator) {
+        parameters.extend(query_parameters(&query));
+    }
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
+    if let (Some(media), schema) = entry.request(generator) {
+        operation["requestBody"] = json!({ "required": true, "content": content(media, schema) });
+    }
+    let (media, schema) = entry.reply(generator);
+    let mut responses = Map::new();
+    match media {
+        Some(media) => responses
+            .insert("200".into(), json!({ "description": "Done.", "content": content(media, schema) })),
+        None => responses.insert("204".into(), json!({ "description": "Done." })),
+    };
+    for code in ALWAYS.iter().chain(entry.errors()) {
+        let status = code.status().to_string();
+        let place = format!("#/components/responses/{status}");
+        responses.insert(status, json!({ "$ref": place }));
+    }
+    operation["responses"] = responses.into();
+    operation
+}
+
+/// The parameters of a path.
+pub(crate) fn parameters(path: &str) -> impl Iterator<Item = &str> {
+    path.split('{').skip(1).filter_map(|rest| rest.split('}').next())
+}
+
+/// A reply for each status of failures, which says the codes that have it.
+fn failures(generator: &mut SchemaGenerator) -> Value {
+    let mut names: BTreeMap<u16, Vec<Value>> = BTreeMap::new();
+    for code in ErrorCode::ALL {
+        names.entry(code.status()).or_default().push(serde_json::to_value(code).unwrap_or_default());
+    }
+    let reply = |(status, names): (&u16, &Vec<Value>)| {
+        let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+        let schema = generator.subschema_for::<ErrorReply>();
+        let reply = json!({
+            "description": format!("Failed: {}.", names.join(" or ")),
+            "content": content("application/json", Some(schema))
+        });
+        (status.to_string(), reply)
+    };
+    names.iter().map(reply).collect::<Map<String, Value>>().into()
+}
+
+fn content(media: &str, schema: Option<Schema>) -> Value {
+    match schema {
+        Some(schema) => json!({ media: { "schema": schema } }),
+        None => json!({ media: {} }),
+    }
+}
+
+/// The properties of a query's schema as parameters.
+fn query_parameters(query: &Schema) -> Vec<Value> {
+    let required = |name: &str| {
+        let names = query.get("required").and_then(Value::as_array);
+        names.is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let properties = query.get("properties").and_then(Value::as_object);
+    let parameter = |(name, schema): (&String, &Value)| {
+        let mut schema = schema.clone();
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        json!({
+            "name": name,
+            "in": "query",
+            "required": required(name),
+            "description": description.unwrap_or_default(),
+            "schema": schema
+        })
+    };
+    properties.into_iter().flatten().map(parameter).collect()
+}

@@ -1,0 +1,335 @@
+//! The table of operations: method, path, summary, and the types that go in and come out.
+//!
+//! A path has its parameters in braces, as OpenAPI and axum write them; they are percent-encoded one by one, so a handler
+//! may have slashes as `%2F`. Parameters are names of this crate's types, except `{handler}`, which is what
+//! [`HandlerPath::of`](crate::HandlerPath::of) reads: `element.handler` or `configuration:element.handler`.
+
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::*;
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Asks, and changes nothing.
+    Get,
+    /// Does something.
+    Post,
+    /// Sets something: doing it twice is the same as once.
+    Put,
+    /// Removes something.
+    Delete,
+}
+
+impl Method {
+    /// As HTTP writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// What a body is: of a request, or of a reply whose status is 200 (204 for [`Nothing`]).
+pub trait Body {
+    /// Its media type; none: there is no body.
+    const MEDIA: Option<&'static str>;
+
+    /// The schema of its JSON, or of each line of it.
+    fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
+        None
+    }
+}
+
+/// No body.
+#[derive(Debug)]
+pub struct Nothing;
+
+/// A value as JSON.
+#[derive(Debug)]
+pub struct Json<T>(PhantomData<T>);
+
+/// Values as JSON, one a line, which may go on for as long as the caller listens.
+#[derive(Debug)]
+pub struct Lines<T>(PhantomData<T>);
+
+/// A capture in libpcap's format with nanoseconds, which goes on for as long as the caller listens.
+#[derive(Debug)]
+pub struct Capture;
+
+/// Counters in the text format of Prometheus.
+#[derive(Debug)]
+pub struct Metrics;
+
+impl Body for Nothing {
+    const MEDIA: Option<&'static str> = None;
+}
+
+impl<T: JsonSchema> Body for Json<T> {
+    const MEDIA: Option<&'static str> = Some("application/json");
+
+    fn schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<T>())
+    }
+}
+
+impl<T: JsonSchema> Body for Lines<T> {
+    const MEDIA: Option<&'static str> = Some("application/x-ndjson");
+
+    fn schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<T>())
+    }
+}
+
+impl Body for Capture {
+    const MEDIA: Option<&'static str> = Some("application/vnd.tcpdump.pcap");
+}
+
+impl Body for Metrics {
+    const MEDIA: Option<&'static str> = Some("text/plain; version=0.0.4; charset=utf-8");
+}
+
+/// What the query of a URL is.
+pub trait Query {
+    /// The schema of an object whose properties are the parameters.
+    fn schema(_: &mut SchemaGenerator) -> Option<Schema> {
+        None
+    }
+}
+
+impl Query for Nothing {}
+
+macro_rules! queries {
+    ($($type:ty),*) => {$(
+        impl Query for $type {
+            fn schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+                Some(<$type>::json_schema(generator))
+            }
+        }
+    )*};
+}
+
+queries!(LogQuery, EventQuery, CaptureQuery);
+
+/// An operation with its types: the query `Q`, the body of the request `I`, that of the reply `O`.
+#[derive(Debug)]
+pub struct Operation<Q, I, O> {
+    /// What it is called, in OpenAPI and in code.
+    pub name: &'static str,
+    /// The method.
+    pub method: Method,
+    /// The path, parameters in braces.
+    pub path: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+    /// Why it may fail, beside what any operation may fail of (`invalid`, `forbidden`, `internal`).
+    pub errors: &'static [ErrorCode],
+    types: PhantomData<fn(Q, I) -> O>,
+}
+
+/// An operation without its types, as an entry of the [`TABLE`].
+pub trait Entry: Sync {
+    /// What it is called.
+    fn name(&self) -> &'static str;
+    /// The method.
+    fn method(&self) -> Method;
+    /// The path, parameters in braces.
+    fn path(&self) -> &'static str;
+    /// What it does, in a sentence.
+    fn summary(&self) -> &'static str;
+    /// Why it may fail.
+    fn errors(&self) -> &'static [ErrorCode];
+    /// The query's schema.
+    fn query(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
+    /// Media type and schema of the request's body.
+    fn request(&self, generator: &mut SchemaGenerator) -> (Option<&'static str>, Option<Schema>);
+    /// Media type and schema of the reply's body.
+    fn reply(&self, generator: &mut SchemaGenerator) -> (Option<&'static str>, Option<Schema>);
+}
+
+impl<Q: Query, I: Body, O: Body> Entry for Operation<Q, I, O> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    fn path(&self) -> &'static str {
+        self.path
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn errors(&self) -> &'static [ErrorCode] {
+        self.errors
+    }
+
+    fn query(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
+        Q::schema(generator)
+    }
+
+    fn request(&self, generator: &mut SchemaGenerator) -> (Option<&'static str>, Option<Schema>) {
+        (I::MEDIA, I::schema(generator))
+    }
+
+    fn reply(&self, generator: &mut SchemaGenerator) -> (Option<&'static str>, Option<Schema>) {
+        (O::MEDIA, O::schema(generator))
+    }
+}
+
+macro_rules! operations {
+    ($(
+        $(#[doc = $summary:literal])+
+        $constant:ident: $name:literal $method:ident $path:literal,
+        $query:ty, $request:ty => $reply:ty, [$($error:ident)*];
+    )*) => {
+        $(
+            $(#[doc = $summary])+
+            pub const $constant: Operation<$query, $request, $reply> = Operation {
+                name: $name,
+                method: Method::$method,
+                path: $path,
+                summary: concat!($($summary),+).trim_ascii_start(),
+                errors: &[$(ErrorCode::$error),*],
+                types: PhantomData,
+            };
+        )*
+
+        /// All operations.
+        pub static TABLE: &[&dyn Entry] = &[$(&$constant),*];
+    };
+}
+
+operations! {
+    /// Tells what the daemon is, and what its host offers.
+    HOST: "host" Get "/v1/host",
+        Nothing, Nothing => Json<HostStatus>, [];
+    /// Returns this interface's description in OpenAPI.
+    OPENAPI: "openapi" Get "/v1/openapi.json",
+        Nothing, Nothing => Json<serde_json::Value>, [];
+
+    /// Lists the boxes, by name.
+    LIST_BOXES: "list_boxes" Get "/v1/boxes",
+        Nothing, Nothing => Json<Vec<BoxStatus>>, [];
+    /// Makes a box, and starts it.
+    CREATE_BOX: "create_box" Post "/v1/boxes",
+        Nothing, Json<CreateBox> => Json<BoxDetail>, [Exists NotFound Refused TooLarge Limit Store Timeout];
+    /// Tells all about a box.
+    SHOW_BOX: "show_box" Get "/v1/boxes/{box}",
+        Nothing, Nothing => Json<BoxDetail>, [NotFound];
+    /// Ends a box if it runs, and removes it with all that is kept about it.
+    REMOVE_BOX: "remove_box" Delete "/v1/boxes/{box}",
+        Nothing, Nothing => Nothing, [NotFound Store];
+    /// Starts a box that doesn't run, with the configurations that it had.
+    START_BOX: "start_box" Post "/v1/boxes/{box}/start",
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Limit Timeout];
+    /// Lets a box end in order. It stays ended, whatever its restart policy, until it is started.
+    STOP_BOX: "stop_box" Post "/v1/boxes/{box}/stop",
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Timeout];
+    /// Makes a box stand still: its state stays, packets for it are dropped when its rings are full.
+    SUSPEND_BOX: "suspend_box" Post "/v1/boxes/{box}/suspend",
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
+    /// Lets a box that stands still go on.
+    RESUME_BOX: "resume_box" Post "/v1/boxes/{box}/resume",
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
+    /// Ends a box at once, as if it had crashed: its restart policy decides what follows.
+    KILL_BOX: "kill_box" Post "/v1/boxes/{box}/kill",
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
+    /// Ends a box and starts it again, with a fresh state.
+    RESTART_BOX: "restart_box" Post "/v1/boxes/{box}/restart",
+        Nothing, Nothing => Json<BoxStatus>, [NotFound Limit Timeout];
+    /// Returns what a box wrote to its console, oldest first.
+    LOGS: "logs" Get "/v1/boxes/{box}/logs",
+        LogQuery, Nothing => Lines<LogLine>, [NotFound];
+    /// Returns the report of a box's last crash.
+    CRASH: "crash" Get "/v1/boxes/{box}/crash",
+        Nothing, Nothing => Json<CrashReport>, [NotFound];
+
+    /// Returns the text of a configuration.
+    SHOW_CONFIGURATION: "show_configuration" Get "/v1/boxes/{box}/configurations/{configuration}",
+        Nothing, Nothing => Json<ConfigurationText>, [NotFound];
+    /// Installs a configuration, or swaps it for the one of that name, whose state is carried over.
+    INSTALL: "install" Put "/v1/boxes/{box}/configurations/{configuration}",
+        Nothing, Json<Install> => Json<ConfigurationStatus>, [NotFound Refused Busy TooLarge Store Timeout Gone];
+    /// Removes a configuration. The one named `main` can be swapped only.
+    REMOVE_CONFIGURATION: "remove_configuration" Delete "/v1/boxes/{box}/configurations/{configuration}",
+        Nothing, Nothing => Nothing, [NotFound Busy Store Timeout Gone];
+    /// Checks a configuration without running it.
+    CHECK: "check" Post "/v1/check",
+        Nothing, Json<Check> => Json<CheckReply>, [TooLarge Limit Timeout];
+
+    /// Lists the handlers of a box, in the order of configurations and elements.
+    LIST_HANDLERS: "list_handlers" Get "/v1/boxes/{box}/handlers",
+        Nothing, Nothing => Json<Vec<HandlerInfo>>, [NotFound Busy Timeout Gone];
+    /// Reads a handler.
+    READ: "read_handler" Get "/v1/boxes/{box}/handlers/{handler}",
+        Nothing, Nothing => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone];
+    /// Reads a handler that is asked something.
+    ASK: "ask_handler" Post "/v1/boxes/{box}/handlers/{handler}",
+        Nothing, Json<HandlerArgument> => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone];
+    /// Writes a handler.
+    WRITE: "write_handler" Put "/v1/boxes/{box}/handlers/{handler}",
+        Nothing, Json<HandlerWrite> => Nothing, [NotFound Refused Busy TooLarge Timeout Gone];
+
+    /// Lists the switches, by name.
+    LIST_SWITCHES: "list_switches" Get "/v1/switches",
+        Nothing, Nothing => Json<Vec<SwitchStatus>>, [];
+    /// Makes a switch.
+    CREATE_SWITCH: "create_switch" Post "/v1/switches",
+        Nothing, Json<CreateSwitch> => Json<SwitchDetail>, [Exists NotFound Refused Limit Store];
+    /// Tells all about a switch.
+    SHOW_SWITCH: "show_switch" Get "/v1/switches/{switch}",
+        Nothing, Nothing => Json<SwitchDetail>, [NotFound];
+    /// Removes a switch and its ports. Boxes that were attached go on, attached to nothing.
+    REMOVE_SWITCH: "remove_switch" Delete "/v1/switches/{switch}",
+        Nothing, Nothing => Nothing, [NotFound Store];
+    /// Adds a port to a switch.
+    ADD_PORT: "add_port" Post "/v1/switches/{switch}/ports",
+        Nothing, Json<AddPort> => Json<SwitchPort>, [NotFound Exists Refused Limit Store];
+    /// Removes a port from a switch.
+    REMOVE_PORT: "remove_port" Delete "/v1/switches/{switch}/ports/{port}",
+        Nothing, Nothing => Nothing, [NotFound Store];
+    /// Lists the addresses that a switch knows.
+    LIST_ADDRESSES: "list_addresses" Get "/v1/switches/{switch}/addresses",
+        Nothing, Nothing => Json<Vec<AddressEntry>>, [NotFound];
+    /// Says at which port of a static switch an address is.
+    SET_ADDRESS: "set_address" Put "/v1/switches/{switch}/addresses/{mac}",
+        Nothing, Json<SetAddress> => Nothing, [NotFound Refused Limit Store];
+    /// Makes a static switch forget an address.
+    REMOVE_ADDRESS: "remove_address" Delete "/v1/switches/{switch}/addresses/{mac}",
+        Nothing, Nothing => Nothing, [NotFound Refused Store];
+
+    /// Captures what passes a port. Nothing is held up for it: what the caller is too slow for is left out.
+    CAPTURE: "capture" Get "/v1/capture",
+        CaptureQuery, Nothing => Capture, [NotFound Limit];
+    /// Tells what happened, oldest first.
+    EVENTS: "events" Get "/v1/events",
+        EventQuery, Nothing => Lines<Event>, [Limit];
+
+    /// Lists the stacks, by name.
+    LIST_STACKS: "list_stacks" Get "/v1/stacks",
+        Nothing, Nothing => Json<Vec<StackStatus>>, [];
+    /// Tells what applying a stack would change.
+    DIFF_STACK: "diff_stack" Post "/v1/stacks/{stack}/diff",
+        Nothing, Json<Stack> => Json<Changes>, [Refused TooLarge Timeout];
+    /// Makes everything as a stack says: all of it, or nothing if anything is refused. What the stack had and is not in
+    /// it any more is removed.
+    APPLY_STACK: "apply_stack" Put "/v1/stacks/{stack}",
+        Nothing, Json<Stack> => Json<Changes>, [Exists NotFound Refused TooLarge Limit Store Timeout];
+    /// Removes a stack's boxes and switches.
+    REMOVE_STACK: "remove_stack" Delete "/v1/stacks/{stack}",
+        Nothing, Nothing => Json<Changes>, [NotFound Store];
+
+    /// Returns all counters for Prometheus.
+    METRICS: "metrics" Get "/metrics",
+        Nothing, Nothing => Metrics, [];
+}

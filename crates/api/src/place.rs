@@ -1,0 +1,229 @@
+//! Where something is: a handler in a box, a point where packets pass, what a port is attached to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::name::{BoxName, ConfigurationName, NameError, PipeName, PortName, SwitchName};
+use crate::text::as_text;
+
+/// A text that names no place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlaceError {
+    /// One of the names in it is none.
+    Name(NameError),
+    /// It is not of the form that is wanted.
+    Form {
+        /// The form, with an example.
+        wanted: &'static str,
+    },
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Form { wanted } => write!(f, "{wanted} is wanted"),
+        }
+    }
+}
+
+impl std::error::Error for PlaceError {}
+
+impl From<NameError> for PlaceError {
+    fn from(error: NameError) -> Self {
+        Self::Name(error)
+    }
+}
+
+/// A handler of a box: `box/element.handler`, or `box/configuration:element.handler` for one of a configuration other than
+/// `main`. `box/handler` is one of the router itself, such as `box/list`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerPath {
+    /// The box.
+    pub name: BoxName,
+    /// The configuration.
+    pub configuration: ConfigurationName,
+    /// `element.handler`; element names of compound elements have slashes in them.
+    pub handler: String,
+}
+
+impl HandlerPath {
+    /// A handler of a box by what stands behind the box's name: `element.handler` or `configuration:element.handler`.
+    ///
+    /// # Errors
+    ///
+    /// The configuration's name is none, or nothing is left for the handler.
+    pub fn of(name: BoxName, rest: &str) -> Result<Self, PlaceError> {
+        // No name of an element has a colon.
+        let (configuration, handler) = match rest.split_once(':') {
+            Some((configuration, handler)) => (configuration.parse()?, handler),
+            None => (ConfigurationName::main(), rest),
+        };
+        if handler.is_empty() || handler.chars().any(char::is_control) {
+            return Err(PlaceError::Form {
+                wanted: "a handler as in fw/counter.count, or fw/config:counter.count,",
+            });
+        }
+        Ok(Self { name, configuration, handler: handler.to_string() })
+    }
+
+    /// What stands behind the box's name, as in the URL of the handler: see [`of`](Self::of).
+    pub fn rest(&self) -> String {
+        if self.configuration == ConfigurationName::main() {
+            self.handler.clone()
+        } else {
+            format!("{}:{}", self.configuration, self.handler)
+        }
+    }
+}
+
+impl FromStr for HandlerPath {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        let (name, rest) = text.split_once('/').unwrap_or((text, ""));
+        Self::of(name.parse()?, rest)
+    }
+}
+
+impl fmt::Display for HandlerPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.name, self.rest())
+    }
+}
+
+/// What a port of a box is attached to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Attachment {
+    /// Nothing, written `-`: what is sent there is dropped and counted. A port of a switch can take it later.
+    #[default]
+    Nothing,
+    /// A switch, by its name. The switch gets a port of the name `BOX.N`, N being the number of the box's port.
+    Switch(SwitchName),
+    /// A pipe, written `pipe:NAME`: one box's transmit ring is the other's receive ring. The first box that names it
+    /// makes it, the second one (of the same owner) takes the other end, and a third is refused.
+    Pipe(PipeName),
+}
+
+impl FromStr for Attachment {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        Ok(match text.strip_prefix("pipe:") {
+            Some(pipe) => Self::Pipe(pipe.parse()?),
+            None if text == "-" => Self::Nothing,
+            None => Self::Switch(text.parse()?),
+        })
+    }
+}
+
+impl fmt::Display for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("-"),
+            Self::Switch(name) => name.fmt(f),
+            Self::Pipe(name) => write!(f, "pipe:{name}"),
+        }
+    }
+}
+
+as_text!(
+    Attachment,
+    "Attachment",
+    "^(-|(pipe:)?[a-z0-9][a-z0-9._-]{0,62})$",
+    "What a port of a box is attached to: the name of a switch, pipe:NAME, or - for nothing."
+);
+
+/// Where packets are captured: `box:N`, the N-th port of a box, or `switch/port`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CapturePoint {
+    /// A port of a box.
+    Box(BoxName, u8),
+    /// A port of a switch.
+    Switch(SwitchName, PortName),
+}
+
+impl FromStr for CapturePoint {
+    type Err = PlaceError;
+
+    fn from_str(text: &str) -> Result<Self, PlaceError> {
+        if let Some((name, port)) = text.split_once('/') {
+            return Ok(Self::Switch(name.parse()?, port.parse()?));
+        }
+        let wanted = PlaceError::Form { wanted: "a port as in fw:0 or lan/tap0" };
+        let (name, port) = text.split_once(':').ok_or(wanted.clone())?;
+        Ok(Self::Box(name.parse()?, port.parse().map_err(|_| wanted)?))
+    }
+}
+
+impl fmt::Display for CapturePoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Box(name, port) => write!(f, "{name}:{port}"),
+            Self::Switch(name, port) => write!(f, "{name}/{port}"),
+        }
+    }
+}
+
+as_text!(
+    CapturePoint,
+    "CapturePoint",
+    "^[a-z0-9][a-z0-9._-]{0,62}(:[0-9]+|/[a-z0-9][a-z0-9._-]{0,62})$",
+    "Where packets are captured: BOX:N, the N-th port of a box, or SWITCH/PORT."
+);
+
+/// Which packets are wanted, and how much of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CaptureQuery {
+    /// Where.
+    pub port: CapturePoint,
+    /// Bytes of each packet that are kept; without it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snap: Option<u32>,
+    /// Packets after which the capture ends; without it, it goes on until the caller hangs up or the port is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a text, and checks that it is written in the same way again.
+    fn same<T: FromStr<Err = PlaceError> + fmt::Display>(text: &str) -> T {
+        let place: T = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(place.to_string(), text);
+        place
+    }
+
+    #[test]
+    fn handlers_have_paths() {
+        let path: HandlerPath = same("fw/inner/c.count");
+        assert_eq!((path.configuration, path.handler.as_str()), (ConfigurationName::main(), "inner/c.count"));
+        let path: HandlerPath = same("fw/second:c.count");
+        assert_eq!((path.configuration.as_str(), path.handler.as_str()), ("second", "c.count"));
+        same::<HandlerPath>("fw/list");
+        for bad in ["", "fw", "fw/", "/c.count", "FW/c.count", "fw/:c", "fw/second:", "fw/a\nb"] {
+            assert!(bad.parse::<HandlerPath>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ports_have_places() {
+        assert!(matches!(same("fw:3"), CapturePoint::Box(_, 3)));
+        assert!(matches!(same("lan/tap0"), CapturePoint::Switch(..)));
+        for bad in ["", "fw", "fw:", "fw:x", "fw:256", "lan/", "/tap0", "a/b/c"] {
+            assert!(bad.parse::<CapturePoint>().is_err(), "{bad}");
+        }
+        assert_eq!(same::<Attachment>("-"), Attachment::Nothing);
+        assert!(matches!(same("lan"), Attachment::Switch(_)));
+        assert!(matches!(same("pipe:a"), Attachment::Pipe(_)));
+        for bad in ["", "pipe:", "tap:x", "--"] {
+            assert!(bad.parse::<Attachment>().is_err(), "{bad}");
+        }
+    }
+}
