@@ -76,7 +76,7 @@ impl Host {
             Place::Machine(worker) => {
                 let (machine, area) = self.make_machine(settings)?;
                 let (control, ports) = ends(&area)?;
-                let seat = worker.seat(machine, &area, settings.bell.clone());
+                let seat = worker.seat(machine, &area, settings);
                 Ok(Sandbox::new(Arc::new(seat), area, control, ports))
             }
             Place::Process => {
@@ -103,7 +103,7 @@ impl Host {
                 let (mut machine, area) = self.make_machine(&settings)?;
                 machine.restore(snapshot, &settings)?;
                 let (control, ports) = ends_at(&area, &snapshot.shared)?;
-                let seat = worker.seat(machine, &area, settings.bell.clone());
+                let seat = worker.seat(machine, &area, &settings);
                 Ok(Sandbox::new(Arc::new(seat), area, control, ports))
             }
             Place::Process => {

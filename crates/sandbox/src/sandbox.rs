@@ -166,6 +166,17 @@ impl Doorbell {
     }
 }
 
+/// By this, a box is ended from any thread, also while another one waits for its answer.
+#[derive(Clone, Debug)]
+pub struct Ender(Arc<dyn Carrier>);
+
+impl Ender {
+    /// Ends the box at once. Whoever waits for its answer is told so.
+    pub fn kill(&self) {
+        self.0.kill();
+    }
+}
+
 /// A box. Dropped, it is killed.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -328,13 +339,18 @@ impl Sandbox {
         Doorbell(self.carrier.clone())
     }
 
+    /// What ends the box.
+    pub fn ender(&self) -> Ender {
+        Ender(self.carrier.clone())
+    }
+
     /// The number of the box's process, while it has one of its own.
     pub fn process_id(&self) -> Option<i32> {
         self.carrier.process_id()
     }
 
-    /// What becomes readable when the box's process ends, while it has one of its own (a pidfd). A box in
-    /// a machine rings its bell when it ends.
+    /// What becomes readable when the box's process ends, while it has one of its own (a pidfd). For a box
+    /// in a machine [`Settings::end_bell`](crate::Settings::end_bell) rings.
     pub fn end_descriptor(&self) -> Option<OwnedFd> {
         self.carrier.end_descriptor()
     }

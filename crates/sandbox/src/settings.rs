@@ -53,12 +53,15 @@ pub struct Settings {
     pub quantum: u32,
     /// What the box rings when the host sleeps beside its packets.
     pub bell: Option<Arc<Bell>>,
+    /// What rings when the box ends and has no process of its own, beside the bell above: for whoever
+    /// looks after many boxes, and not after their packets.
+    pub end_bell: Option<Arc<Bell>>,
 }
 
 impl Settings {
     /// A box with so much memory, no ports, and no quantum.
     pub fn new(memory: usize) -> Self {
-        Self { memory, ports: Vec::new(), quantum: 0, bell: None }
+        Self { memory, ports: Vec::new(), quantum: 0, bell: None, end_bell: None }
     }
 
     /// Checks the memory. Slots are checked by their type, the number of ports by the area's layout.

@@ -51,6 +51,7 @@ impl Snapshot {
         let mut settings = self.settings.clone();
         settings.quantum = wished.quantum;
         settings.bell = wished.bell.clone();
+        settings.end_bell = wished.end_bell.clone();
         for (port, wished) in settings.ports.iter_mut().zip(&wished.ports) {
             (port.mac, port.mtu) = (wished.mac, wished.mtu);
         }

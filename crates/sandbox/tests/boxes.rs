@@ -4,6 +4,7 @@ mod support;
 
 use boundary::{CrashCause, Event, Request, Stats};
 use sandbox::{ControlError, End, Sandbox, Settings, State};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{PATIENCE, begin, ended, exchange, in_each, settings, until};
 
@@ -189,6 +190,42 @@ fn an_endless_loop_is_killed() {
         sandbox.kill();
         assert_eq!(sandbox.state(), State::Ended(End::Killed));
         assert!(start.elapsed() < Duration::from_secs(1), "{place}: {:?}", start.elapsed());
+    });
+}
+
+/// A box that doesn't answer is ended while somebody waits for its answer, who is told at once.
+#[test]
+fn whoever_waits_for_a_box_that_is_ended_is_told() {
+    in_each(&settings(0), |place, mut sandbox| {
+        sandbox.start().unwrap();
+        let ender = sandbox.ender();
+        let _ = sandbox.install("", "loop", Duration::from_millis(20));
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
+            ender.kill();
+            assert_eq!(asked.join().unwrap(), Err(ControlError::Ended), "{place}");
+        });
+        assert!(start.elapsed() < PATIENCE / 2, "{place}: {:?}", start.elapsed());
+        assert_eq!(sandbox.state(), State::Ended(End::Killed), "{place}");
+    });
+}
+
+/// Whoever looks after boxes hears of the end of each: by the bell for machines, by a descriptor for
+/// processes.
+#[test]
+fn an_end_is_told() {
+    let end_bell = Arc::new(sandbox::Bell::new().unwrap());
+    let settings = Settings { end_bell: Some(end_bell.clone()), ..settings(0) };
+    in_each(&settings, |place, mut sandbox| {
+        begin(&mut sandbox, "drop");
+        let process = sandbox.end_descriptor().map(sandbox::Bell::from);
+        assert!(!end_bell.rang(), "{place}");
+        sandbox.stop();
+        // A process's descriptor is readable, though nothing can be read from it.
+        let told = process.is_some() || end_bell.wait(PATIENCE);
+        assert!(told, "{place}: nobody was told");
+        assert_eq!(ended(&mut sandbox), End::Stopped, "{place}");
     });
 }
 

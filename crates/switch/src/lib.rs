@@ -32,4 +32,4 @@ pub use forward::{Decision, Forward, LearningBridge, LearningSettings, StaticTab
 pub use link::{BoxLink, Link};
 pub use port::{PortId, PortSettings};
 pub use switch::{MAX_PORTS, Plan, Switch, SwitchError};
-pub use worker::{Cost, Worker};
+pub use worker::{Cost, Worker, rest};

@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::port::{PortId, PortSettings};
 use crate::switch::{Plan, Switch, SwitchError};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Frames that one visit takes from a port.
@@ -101,6 +101,14 @@ impl<F: Forward> Worker<F> {
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
         self.places.get_mut(usize::from(port.0))?.take()?;
         self.switch.remove_port(port)
+    }
+
+    /// Gives a port another driver, which may go on where the old one was down; the old one. Settings,
+    /// counters and addresses stay.
+    pub fn set_driver(&mut self, port: PortId, driver: Box<dyn Driver>) -> Option<Box<dyn Driver>> {
+        let place = self.places.get_mut(usize::from(port.0))?.as_mut()?;
+        place.down = None;
+        Some(std::mem::replace(&mut place.driver, driver))
     }
 
     /// Adds a link, which joins two ports without the switch; its number, for
@@ -215,28 +223,29 @@ impl<F: Forward> Worker<F> {
     /// Sleeps until a port has frames, the bell rings, or so much time has passed. With frames there it
     /// doesn't.
     pub fn rest(&mut self, most: Duration) {
-        let mut polls = vec![libc::pollfd { fd: self.bell.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+        rest(std::slice::from_mut(self), None, most);
+    }
+
+    /// Announces at every port and link that nobody looks there, and adds what is to be slept on. False:
+    /// there are frames, don't sleep.
+    fn prepare_sleep(&mut self, polls: &mut Vec<libc::pollfd>) -> bool {
+        polls.push(readable(&self.bell));
         let mut sleeps = true;
         for place in self.places.iter_mut().flatten().filter(|place| place.down.is_none()) {
             match place.driver.prepare_sleep() {
                 Ok(sleepy) => sleeps &= sleepy,
                 Err(error) => place.down = Some(error),
             }
-            if let Some(descriptor) = place.driver.descriptor() {
-                polls.push(libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-            }
+            polls.extend(place.driver.descriptor().map(|descriptor| readable(&descriptor)));
         }
         for link in self.links.iter_mut().flatten() {
             sleeps &= link.prepare_sleep();
         }
-        if sleeps {
-            let milliseconds = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
-            // SAFETY: the list is live and as long as told.
-            unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
-            let mut count = 0u64;
-            // SAFETY: eight bytes go to a live variable.
-            unsafe { libc::read(self.bell.as_raw_fd(), (&raw mut count).cast(), 8) };
-        }
+        sleeps
+    }
+
+    /// Takes the announcements back.
+    fn end_sleep(&mut self) {
         for place in self.places.iter_mut().flatten() {
             place.driver.end_sleep();
         }
@@ -260,6 +269,43 @@ impl<F: Forward> Worker<F> {
             }
         }
     }
+}
+
+/// Sleeps until a port of any of these workers has frames, one of their bells or the further one rings, or
+/// so much time has passed: for a thread that has several switches. With frames there it doesn't. The
+/// further bell is a descriptor that doesn't block; what is in it is read.
+pub fn rest<F: Forward>(workers: &mut [Worker<F>], bell: Option<BorrowedFd>, most: Duration) {
+    let mut polls: Vec<_> = bell.iter().map(readable).collect();
+    let mut sleeps = true;
+    for worker in &mut *workers {
+        sleeps &= worker.prepare_sleep(&mut polls);
+    }
+    if sleeps {
+        let milliseconds = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: the list is live and as long as told.
+        unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
+    }
+    for worker in &mut *workers {
+        if sleeps {
+            quiet(&worker.bell);
+        }
+        worker.end_sleep();
+    }
+    if let (true, Some(bell)) = (sleeps, bell) {
+        quiet(&bell);
+    }
+}
+
+/// Sets a counter back to zero.
+fn quiet(bell: &impl AsRawFd) {
+    let mut count = 0u64;
+    // SAFETY: eight bytes go to a live variable.
+    unsafe { libc::read(bell.as_raw_fd(), (&raw mut count).cast(), 8) };
+}
+
+/// What is polled for until it can be read.
+fn readable(descriptor: &impl AsRawFd) -> libc::pollfd {
+    libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
 /// A port's place, if its driver can go on.

@@ -1,12 +1,16 @@
 //! A worker with real drivers: pipes, files, and devices of the kernel where there are any.
 
 use packet::MacAddr;
-use std::io::Cursor;
+use std::io::{Cursor, Write};
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use switch::driver::{AfPacket, Null, PcapReader, PcapWriter, Pipe, Tap};
-use switch::{Batch, Driver, LearningBridge, LearningSettings, PortSettings, Reason, StaticTable, Worker};
+use switch::driver::{Received, Sent};
+use switch::{
+    Batch, Driver, DriverError, LearningBridge, LearningSettings, PortSettings, Reason, StaticTable, Worker,
+};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -164,6 +168,77 @@ fn own_network() -> bool {
 
 /// Sends frames on one side of a worker, and takes what comes on the other, until as many have come or
 /// time is up. Frames of the kernel's own are left out.
+/// Two switches of one thread sleep together, and wake for a frame at either and for the further bell.
+#[test]
+fn switches_of_one_thread_rest_together() {
+    let mut workers = [learning(), learning()];
+    let mut ends: Vec<Pipe> = Vec::new();
+    for worker in &mut workers {
+        for _ in 0..2 {
+            let (inside, outside) = Pipe::pair().unwrap();
+            worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
+            ends.push(outside);
+        }
+    }
+    let (ring, bell) = std::os::unix::net::UnixStream::pair().unwrap();
+    bell.set_nonblocking(true).unwrap();
+    for (sender, receiver) in [(0, 1), (2, 3)] {
+        assert_eq!(workers.iter_mut().map(Worker::step).sum::<usize>(), 0);
+        std::thread::scope(|scope| {
+            let resting = scope.spawn(|| {
+                let start = Instant::now();
+                while workers.iter_mut().map(Worker::step).sum::<usize>() == 0 {
+                    switch::rest(&mut workers, Some(bell.as_fd()), PATIENCE);
+                }
+                start.elapsed()
+            });
+            send_all(&mut ends[sender], &[frame(2, 1, 5)]);
+            assert!(resting.join().unwrap() < PATIENCE);
+        });
+        assert_eq!(receive_all(&mut ends[receiver]), [frame(2, 1, 5)]);
+    }
+    let start = Instant::now();
+    (&ring).write_all(&[1; 8]).unwrap();
+    switch::rest(&mut workers, Some(bell.as_fd()), PATIENCE);
+    assert!(start.elapsed() < PATIENCE);
+    // The bell is quiet again: nothing is left to be read.
+    switch::rest(&mut workers, Some(bell.as_fd()), Duration::from_millis(1));
+}
+
+/// A driver that is gone.
+struct Gone;
+
+impl Driver for Gone {
+    fn receive(&mut self, _: &mut Batch) -> Result<Received, DriverError> {
+        Ok(Received::default())
+    }
+
+    fn send(&mut self, _: &Batch, _: &[u32]) -> Result<Sent, DriverError> {
+        Err(std::io::Error::from(std::io::ErrorKind::NotConnected).into())
+    }
+}
+
+/// A port whose other side comes back keeps its number, its counters and its addresses.
+#[test]
+fn a_port_goes_on_with_another_driver() {
+    let mut worker = learning();
+    let (inside, mut sender) = Pipe::pair().unwrap();
+    worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
+    let port = worker.add_port(Box::new(Gone), PortSettings::default()).unwrap();
+    send_all(&mut sender, &[frame(2, 1, 0), frame(2, 1, 1)]);
+    worker.step();
+    assert!(worker.down(port).is_some());
+    assert_eq!(worker.switch().counters(port).unwrap().dropped(Reason::Down), 2);
+    let (inside, mut receiver) = Pipe::pair().unwrap();
+    assert!(worker.set_driver(port, Box::new(inside)).is_some() && worker.down(port).is_none());
+    send_all(&mut sender, &[frame(2, 1, 2)]);
+    worker.step();
+    assert_eq!(receive_all(&mut receiver), [frame(2, 1, 2)]);
+    let counters = worker.switch().counters(port).unwrap();
+    assert_eq!((counters.sent_frames, counters.dropped(Reason::Down)), (1, 2));
+    assert!(worker.set_driver(switch::PortId(9), Box::new(Gone)).is_none());
+}
+
 fn cross(
     worker: &mut Worker<LearningBridge>,
     (from, to): (&mut AfPacket, &mut AfPacket),

@@ -9,6 +9,7 @@ use crate::area::Area;
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::sandbox::{Bell, Carrier, End, Usage};
+use crate::settings::Settings;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::vm::kick::{Target, Ticker};
 use crate::vm::machine::{Leave, Machine};
@@ -97,6 +98,7 @@ pub(crate) struct Seat {
     turns: AtomicU64,
     overstays: AtomicU64,
     bell: Option<Arc<Bell>>,
+    end_bell: Option<Arc<Bell>>,
     area: Arc<Area>,
     shared: Arc<Shared>,
 }
@@ -134,7 +136,7 @@ impl Worker {
     }
 
     /// Takes a machine into care. It has its first turn when its doorbell rings.
-    pub(crate) fn seat(&self, machine: Machine, area: &Arc<Area>, bell: Option<Arc<Bell>>) -> Arc<Seat> {
+    pub(crate) fn seat(&self, machine: Machine, area: &Arc<Area>, settings: &Settings) -> Arc<Seat> {
         Arc::new(Seat {
             machine: Mutex::new(Some(machine)),
             end: Mutex::default(),
@@ -145,7 +147,8 @@ impl Worker {
             busy_cycles: AtomicU64::new(0),
             turns: AtomicU64::new(0),
             overstays: AtomicU64::new(0),
-            bell,
+            bell: settings.bell.clone(),
+            end_bell: settings.end_bell.clone(),
             area: area.clone(),
             shared: self.shared.clone(),
         })
@@ -256,7 +259,7 @@ impl Seat {
 
     fn finish(&self, end: End) {
         lock(&self.end).get_or_insert(end);
-        self.bell.iter().for_each(|bell| bell.ring());
+        self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
     }
 }
 
