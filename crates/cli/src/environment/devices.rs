@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{Batch, Packet, PacketType, Pool, Timestamp};
-use switch::device::{Interface, InterfaceSettings, ROOM, RawSocket, Tunnel, TunnelSettings};
+use switch::device::{Interface, InterfaceSettings, RawSocket, Tunnel, TunnelSettings};
 
 use super::descriptors::Descriptors;
 use super::files::problem;
@@ -17,17 +17,35 @@ use super::files::problem;
 const HEADROOM: usize = 30;
 /// The longest packet that a tunnel can carry.
 const LONGEST: usize = 65_535;
+/// Bytes of memory in which an interface's frames wait to be received: some 3,700 at the usual SNAPLEN.
+const RECEIVE: usize = 1 << 23;
+/// Bytes of memory in which an interface's frames wait to be sent: some 1,300 of an Ethernet.
+const SEND: usize = 1 << 21;
 
 /// Opens a device.
 pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result<Box<dyn Device>, IoError> {
     match request {
-        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, .. } => {
-            let settings =
-                InterfaceSettings { promiscuous: *promiscuous, outbound: *outbound, receive: *receive };
+        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, send } => {
+            let settings = InterfaceSettings {
+                promiscuous: *promiscuous,
+                outbound: *outbound,
+                snap: *snap,
+                receive: if *receive { RECEIVE } else { 0 },
+                send: if *send { SEND } else { 0 },
+            };
             let interface =
                 Interface::open(name, settings).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
-            let link = interface.link();
-            Ok(Opened::boxed(descriptors, interface, name, *snap, Some(link)))
+            let socket = Rc::new(interface.socket());
+            let descriptor = descriptors.register(&socket);
+            let (name, homeless) = (name.clone(), Cell::new(0));
+            Ok(Box::new(Connected {
+                interface,
+                _socket: socket,
+                descriptor,
+                name,
+                homeless,
+                lost: Cell::new(0),
+            }))
         }
         DeviceRequest::Tunnel { ethernet, name, address, link, gateway, mtu } => {
             let settings = TunnelSettings {
@@ -66,19 +84,69 @@ fn refusal(error: &io::Error, capability: &str) -> IoError {
     }
 }
 
-/// One kind of device.
+/// A network interface as elements have it.
+struct Connected {
+    interface: Interface,
+    /// Keeps the descriptor known.
+    _socket: Rc<dyn AsFd>,
+    descriptor: Descriptor,
+    name: String,
+    /// Packets for which the pool had no room: taken and lost, so that the interface does not stand still.
+    homeless: Cell<u64>,
+    lost: Cell<u64>,
+}
+
+impl Device for Connected {
+    fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
+        let taken = self.interface.receive(most, |arrival| {
+            let Some(mut packet) = pool.allocate_with(HEADROOM, arrival.length()) else {
+                return self.homeless.set(self.homeless.get() + 1);
+            };
+            arrival.copy_to(packet.data_mut());
+            packet.set_packet_type(PacketType::from_number(arrival.kind));
+            let (seconds, nanos) = arrival.time;
+            packet.set_timestamp(Timestamp::from_parts(seconds, nanos));
+            packet.set_extra_length(u32::try_from(arrival.cut).unwrap_or(u32::MAX));
+            packet.set_mac(0);
+            into.push(packet);
+        });
+        let error = if taken == 0 { self.interface.take_error() } else { None };
+        error.map_or(Ok(()), |error| Err(problem(&error)))
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
+        let sending = self.interface.send(batch.iter().map(Packet::data));
+        drop(batch.drain_front(sending.frames));
+        sending.error.map_or(Ok(()), |error| Err(problem(&error)))
+    }
+
+    fn descriptor(&self) -> Option<Descriptor> {
+        Some(self.descriptor)
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost.set(self.lost.get() + self.interface.take_lost());
+        self.lost.get() + self.homeless.get()
+    }
+
+    fn link(&self) -> Option<[u8; 6]> {
+        Some(self.interface.link())
+    }
+}
+
+/// A device that is read and written packet by packet.
 trait Kind: AsFd + 'static {
     /// Receives one packet; `None` if there is none now.
     fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>>;
     /// Sends one packet; false if there is no room now.
     fn send_one(&self, packet: &Packet) -> io::Result<bool>;
-    /// Packets lost since the last call.
-    fn take_lost(&self) -> u64 {
-        0
-    }
 }
 
-/// A device as elements have it.
+/// Such a device as elements have it.
 struct Opened<K> {
     device: Rc<K>,
     descriptor: Descriptor,
@@ -86,7 +154,6 @@ struct Opened<K> {
     /// Bytes of a packet to keep.
     snap: usize,
     link: Option<[u8; 6]>,
-    lost: Cell<u64>,
 }
 
 impl<K: Kind> Opened<K> {
@@ -99,7 +166,7 @@ impl<K: Kind> Opened<K> {
     ) -> Box<dyn Device> {
         let device = Rc::new(device);
         let descriptor = descriptors.register(&device);
-        Box::new(Opened { device, descriptor, name: name.into(), snap, link, lost: Cell::new(0) })
+        Box::new(Opened { device, descriptor, name: name.into(), snap, link })
     }
 }
 
@@ -140,11 +207,6 @@ impl<K: Kind> Device for Opened<K> {
         self.name.clone()
     }
 
-    fn lost(&self) -> u64 {
-        self.lost.set(self.lost.get() + self.device.take_lost());
-        self.lost.get()
-    }
-
     fn link(&self) -> Option<[u8; 6]> {
         self.link
     }
@@ -153,30 +215,6 @@ impl<K: Kind> Device for Opened<K> {
 /// A packet to receive into; without one the arrival is taken in and lost, so that the device does not stand still.
 fn room(pool: &Pool, length: usize) -> io::Result<Packet> {
     pool.allocate_with(HEADROOM, length).ok_or_else(|| io::Error::other("no free packet"))
-}
-
-impl Kind for Interface {
-    fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
-        let mut packet = room(pool, snap + ROOM)?;
-        let Some(arrival) = self.receive(packet.data_mut())? else { return Ok(None) };
-        packet.truncate(arrival.end);
-        packet.strip(arrival.start);
-        packet.set_packet_type(PacketType::from_number(arrival.kind));
-        if let Some((seconds, nanos)) = arrival.time {
-            packet.set_timestamp(Timestamp::from_parts(seconds, nanos));
-        }
-        packet.set_extra_length(u32::try_from(arrival.cut).unwrap_or(u32::MAX));
-        packet.set_mac(0);
-        Ok(Some(packet))
-    }
-
-    fn send_one(&self, packet: &Packet) -> io::Result<bool> {
-        self.send(packet.data())
-    }
-
-    fn take_lost(&self) -> u64 {
-        Interface::take_lost(self)
-    }
 }
 
 impl Kind for Tunnel {

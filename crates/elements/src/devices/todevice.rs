@@ -23,7 +23,7 @@ const LONGEST_PAUSE: i64 = 256;
 /// c.count = 1
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same.
+/// METHOD LINUX and PCAP are the same: memory shared with the kernel.
 #[derive(Args)]
 #[element(
     name = "ToDevice",
@@ -129,25 +129,22 @@ impl Element for ToDevice {
             cx.pull(0, wanted.min(cx.batch_limit()), &mut self.waiting);
         }
         let mut sent = 0;
-        while let Some(next) = self.waiting.as_slice().first() {
-            // Sending takes the packet: who wants it afterwards needs another handle.
-            let copy = if cx.outputs() > 0 { next.duplicate() } else { None };
+        while !self.waiting.is_empty() {
+            // Sending takes the packets: who wants them afterwards needs other handles.
+            let mut copies = cx.batch();
+            if cx.outputs() > 0 {
+                let all = self.waiting.iter().map_while(|packet| cx.duplicate(packet));
+                all.for_each(|copy| copies.push(copy));
+            }
             let before = self.waiting.len();
-            let result = if cx.outputs() > 0 {
-                let mut one = cx.batch();
-                self.waiting.drain_front(1).for_each(|packet| one.push(packet));
-                let result = device.send(&mut one);
-                one.append(&mut self.waiting);
-                core::mem::swap(&mut one, &mut self.waiting);
-                cx.recycle(one);
-                result
-            } else {
-                device.send(&mut self.waiting)
-            };
+            let result = device.send(&mut self.waiting);
             let count = before - self.waiting.len();
             sent += count;
-            if let Some(copy) = copy.filter(|_| count > 0) {
-                cx.send(0, copy);
+            copies.truncate(count);
+            if copies.is_empty() {
+                cx.recycle(copies);
+            } else {
+                cx.emit(0, copies);
             }
             if result.is_err() {
                 super::report(cx, &self.args.devname, result, &mut self.trouble);

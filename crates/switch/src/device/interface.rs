@@ -1,21 +1,19 @@
-//! A network interface, by a packet socket.
+//! A network interface, by a packet socket with rings in shared memory.
 
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use super::arrival::Arrival;
+use super::ring::{Layout, Mapping, Ring};
 use crate::driver::device::{check, name, not_now};
 
-/// Bytes at the start of a buffer to receive into that a frame without a VLAN tag leaves alone.
-pub const ROOM: usize = 4;
-/// Bytes of both Ethernet addresses: where a VLAN tag belongs.
-const ADDRESSES: usize = 12;
-/// The tag's type when the kernel doesn't tell it.
-const TAG_TYPE: u16 = 0x8100;
-/// Bytes of memory in which frames wait to be received.
-const ROOM_TO_WAIT: i32 = 1 << 23;
-/// Bytes for what the kernel tells beside a frame.
-const BESIDE: usize = 128;
+/// Bytes of an Ethernet header with a VLAN tag, which an interface's largest packet does not count.
+const LINK_HEADER: usize = 18;
+/// Where in a slot a frame to send begins.
+const FRAME: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
 
 /// How an interface is used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,167 +22,162 @@ pub struct InterfaceSettings {
     pub promiscuous: bool,
     /// Whether frames that this host sends are wanted too.
     pub outbound: bool,
-    /// Whether it is read at all.
-    pub receive: bool,
-}
-
-/// A frame that has arrived in a buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
-    /// Where in the buffer it begins.
-    pub start: usize,
-    /// Where in the buffer it ends.
-    pub end: usize,
-    /// Bytes that found no room.
-    pub cut: usize,
-    /// Who it is for: 0 this host, 1 all, 2 a group, 3 another host, 4 sent by this host.
-    pub kind: u8,
-    /// When it came, by the wall clock: seconds and nanoseconds.
-    pub time: Option<(i64, u32)>,
+    /// Bytes of a frame to keep, without its VLAN tag.
+    pub snap: usize,
+    /// Bytes of memory in which frames wait to be received; 0: it is not read.
+    pub receive: usize,
+    /// Bytes of memory in which frames wait to be sent; 0: it is not written.
+    pub send: usize,
 }
 
 /// A packet socket bound to an interface.
 #[derive(Debug)]
 pub struct Interface {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
+    mapping: Option<Mapping>,
+    receive: Option<Ring>,
+    send: Option<Ring>,
     outbound: bool,
+    snap: usize,
     link: [u8; 6],
+}
+
+/// What became of frames to send.
+#[derive(Debug, Default)]
+pub struct Sending {
+    /// How many went: the first of those that were given.
+    pub frames: usize,
+    /// Why the one after them can't be sent; none: there is no room now.
+    pub error: Option<io::Error>,
 }
 
 impl Interface {
     /// Binds to the interface called `device`.
     pub fn open(device: &str, settings: InterfaceSettings) -> io::Result<Interface> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: a new descriptor becomes this value's own; the name is terminated; all-zero structures of these types
-        // are valid, and they live through the calls.
-        unsafe {
+        // SAFETY: a new descriptor becomes this value's own.
+        let socket = unsafe {
             // With protocol 0 nothing is received before the socket is bound.
-            let descriptor = check(libc::socket(libc::AF_PACKET, kind, 0) as isize)? as i32;
-            let mut interface = Interface {
-                socket: OwnedFd::from_raw_fd(descriptor),
-                outbound: settings.outbound,
-                link: [0; 6],
-            };
-            let mut request: libc::ifreq = zeroed();
-            request.ifr_name = name(device)?;
-            check(libc::ioctl(descriptor, libc::SIOCGIFINDEX, &mut request) as isize)?;
-            let index = request.ifr_ifru.ifru_ifindex;
-            check(libc::ioctl(descriptor, libc::SIOCGIFHWADDR, &mut request) as isize)?;
-            let address = request.ifr_ifru.ifru_hwaddr.sa_data;
-            for (to, from) in interface.link.iter_mut().zip(address) {
-                *to = from as u8;
-            }
-            interface.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1i32)?;
-            interface.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1i32)?;
-            // More than the usual room needs a privilege; without it the usual has to do.
-            let _ = interface.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &ROOM_TO_WAIT);
-            if !settings.outbound {
-                interface.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
-            }
-            if settings.promiscuous {
-                let mut everything: libc::packet_mreq = zeroed();
-                everything.mr_ifindex = index;
-                everything.mr_type = libc::PACKET_MR_PROMISC as u16;
-                interface.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &everything)?;
-            }
+            OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0) as isize)? as i32)
+        };
+        let (index, link, mtu) = facts(&socket, device)?;
+        set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
+        if !settings.outbound {
+            set(&socket, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
+        }
+        if settings.promiscuous {
+            // SAFETY: an all-zero request is valid.
+            let mut everything: libc::packet_mreq = unsafe { zeroed() };
+            everything.mr_ifindex = index;
+            everything.mr_type = libc::PACKET_MR_PROMISC as u16;
+            set(&socket, libc::PACKET_ADD_MEMBERSHIP, &everything)?;
+        }
+        let receive = match settings.receive {
+            0 => None,
+            memory => Some(reserve(&socket, libc::PACKET_RX_RING, Layout::new(settings.snap, memory))?),
+        };
+        let send = match settings.send {
+            0 => None,
+            memory => Some(reserve(&socket, libc::PACKET_TX_RING, Layout::new(mtu + LINK_HEADER, memory))?),
+        };
+        // The ring to receive comes first in the mapping, whichever was asked for first.
+        let [first, second] = [receive, send].map(|layout| layout.map_or(0, |layout| layout.bytes()));
+        let mapping = match first + second {
+            0 => None,
+            length => Some(Mapping::new(socket.as_fd(), length)?),
+        };
+        // SAFETY: an all-zero address is valid; the kernel reads it.
+        unsafe {
             let mut address: libc::sockaddr_ll = zeroed();
             address.sll_family = libc::AF_PACKET as u16;
-            address.sll_protocol = if settings.receive { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
+            address.sll_protocol = if receive.is_some() { (libc::ETH_P_ALL as u16).to_be() } else { 0 };
             address.sll_ifindex = index;
             let size = size_of_val(&address) as libc::socklen_t;
-            check(libc::bind(descriptor, (&raw const address).cast(), size) as isize)?;
-            Ok(interface)
+            check(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) as isize)?;
         }
+        Ok(Interface {
+            socket: Arc::new(socket),
+            mapping,
+            receive: receive.map(|layout| Ring::new(layout, 0)),
+            send: send.map(|layout| Ring::new(layout, first)),
+            outbound: settings.outbound,
+            snap: settings.snap,
+            link,
+        })
     }
 
-    fn set<T>(&self, level: i32, option: i32, value: &T) -> io::Result<()> {
-        let size = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the kernel reads one value of the option's type.
-        let result = unsafe {
-            libc::setsockopt(self.socket.as_raw_fd(), level, option, (&raw const *value).cast(), size)
-        };
-        check(result as isize).map(drop)
-    }
-
-    /// Receives a frame into `buffer`, behind its first [`ROOM`] bytes: a VLAN tag that the kernel has taken out is put
-    /// back by moving the addresses into that room. `None` if there is no frame now.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
-        loop {
-            let Some(place) = buffer.get_mut(ROOM..) else { return Ok(None) };
-            let (mut arrival, tag) = match self.receive_into(place) {
-                Ok(found) => found,
-                Err(error) if not_now(&error) => return Ok(None),
-                Err(error) => return Err(error),
-            };
-            if arrival.kind == libc::PACKET_OUTGOING && !self.outbound {
-                continue;
+    /// Hands at most `most` frames that have arrived to `take`; how many. It makes no system call.
+    pub fn receive(&mut self, most: usize, mut take: impl FnMut(Arrival<'_>)) -> usize {
+        let (Some(mapping), Some(ring)) = (&self.mapping, &mut self.receive) else { return 0 };
+        let mut taken = 0;
+        while taken < most {
+            let slot = ring.slot(mapping, 0);
+            if slot.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+                break;
             }
-            if let Some(tag) = tag
-                && arrival.end >= ADDRESSES
-            {
-                buffer.copy_within(ROOM..ROOM + ADDRESSES, 0);
-                if let Some(place) = buffer.get_mut(ADDRESSES..ADDRESSES + ROOM) {
-                    place.copy_from_slice(&tag);
-                }
-            } else {
-                arrival.start = ROOM;
+            // SAFETY: the status says that the kernel has filled the slot and leaves it alone until it is given back,
+            // which happens after the last use; a slot is as large as the ring says.
+            let arrival = unsafe { Arrival::in_slot(&slot, ring.size(), self.snap) };
+            if arrival.kind != libc::PACKET_OUTGOING || self.outbound {
+                take(arrival);
+                taken += 1;
             }
-            arrival.end += ROOM;
-            return Ok(Some(arrival));
+            slot.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            ring.advance(1);
         }
+        taken
     }
 
-    fn receive_into(&self, buffer: &mut [u8]) -> io::Result<(Arrival, Option<[u8; ROOM]>)> {
-        let mut beside = [0u64; BESIDE / 8];
-        let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // SAFETY: an all-zero header and address are valid; the header's pointers lead to live memory of the lengths
-        // told; what lies beside is walked by the system's own macros, and read as the type that its label names.
-        unsafe {
-            let mut from: libc::sockaddr_ll = zeroed();
-            let mut message: libc::msghdr = zeroed();
-            message.msg_name = (&raw mut from).cast();
-            message.msg_namelen = size_of_val(&from) as libc::socklen_t;
-            message.msg_iov = &mut piece;
-            message.msg_iovlen = 1;
-            message.msg_control = beside.as_mut_ptr().cast();
-            message.msg_controllen = size_of_val(&beside);
-            let whole = check(libc::recvmsg(self.socket.as_raw_fd(), &mut message, libc::MSG_TRUNC))?;
-            let end = whole.min(buffer.len());
-            let mut arrival = Arrival { start: 0, end, cut: whole - end, kind: from.sll_pkttype, time: None };
-            let mut tag = None;
-            let mut label = libc::CMSG_FIRSTHDR(&message);
-            while !label.is_null() {
-                match ((*label).cmsg_level, (*label).cmsg_type) {
-                    (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
-                        let told = libc::CMSG_DATA(label).cast::<libc::tpacket_auxdata>().read_unaligned();
-                        if told.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
-                            let valid = told.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-                            let [t0, t1] = if valid { told.tp_vlan_tpid } else { TAG_TYPE }.to_be_bytes();
-                            let [c0, c1] = told.tp_vlan_tci.to_be_bytes();
-                            tag = Some([t0, t1, c0, c1]);
-                        }
-                    }
-                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                        let time = libc::CMSG_DATA(label).cast::<libc::timespec>().read_unaligned();
-                        arrival.time = Some((time.tv_sec, u32::try_from(time.tv_nsec).unwrap_or(0)));
-                    }
-                    _ => {}
-                }
-                label = libc::CMSG_NXTHDR(&message, label);
-            }
-            Ok((arrival, tag))
-        }
+    /// Whether a frame has arrived.
+    pub fn has_arrived(&self) -> bool {
+        let (Some(mapping), Some(ring)) = (&self.mapping, &self.receive) else { return false };
+        ring.slot(mapping, 0).status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Sends a frame; false if there is no room now.
-    pub fn send(&self, frame: &[u8]) -> io::Result<bool> {
-        // SAFETY: the kernel reads the frame's bytes.
-        let sent = unsafe { libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
-        match check(sent) {
-            Ok(_) => Ok(true),
-            Err(error) if not_now(&error) => Ok(false),
-            Err(error) => Err(error),
+    /// Sends frames in order, as far as there is room, with one system call.
+    pub fn send<'f>(&mut self, frames: impl IntoIterator<Item = &'f [u8]>) -> Sending {
+        let (Some(mapping), Some(ring)) = (&self.mapping, &mut self.send) else { return Sending::default() };
+        let (mut filled, mut long) = (0, false);
+        for frame in frames {
+            let slot = ring.slot(mapping, filled);
+            if filled == ring.len() || slot.status().load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
+                break;
+            }
+            if FRAME + frame.len() > ring.size() {
+                long = true;
+                break;
+            }
+            // SAFETY: the slot is this process's, as its status says, and the frame fits into it.
+            unsafe {
+                let header = slot.start().cast::<libc::tpacket2_hdr>();
+                (&raw mut (*header).tp_len).write(frame.len() as u32);
+                slot.start().add(FRAME).copy_from_nonoverlapping(frame.as_ptr(), frame.len());
+            }
+            slot.status().store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+            filled += 1;
         }
+        let mut error = None;
+        if filled > 0 {
+            let (nothing, flags) = (std::ptr::null(), libc::MSG_DONTWAIT);
+            // SAFETY: without bytes and address the kernel looks at the ring only.
+            let result =
+                unsafe { libc::sendto(self.socket.as_raw_fd(), nothing, 0, flags, std::ptr::null(), 0) };
+            error = check(result).err().filter(|error| !not_now(error));
+        }
+        let mut sent = 0;
+        let left = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
+        while sent < filled && ring.slot(mapping, sent).status().load(Ordering::Acquire) & left == 0 {
+            sent += 1;
+        }
+        // The kernel looks at the ring in that call only: what it has left is this process's again.
+        for ahead in sent..filled {
+            ring.slot(mapping, ahead).status().store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+        }
+        ring.advance(sent);
+        if sent == filled {
+            error = long.then(|| io::Error::from_raw_os_error(libc::EMSGSIZE));
+        }
+        Sending { frames: sent, error }
     }
 
     /// Frames lost since the last call, because nobody took them in time.
@@ -200,14 +193,70 @@ impl Interface {
         }
     }
 
+    /// What went wrong with the interface since the last call, once: that it is down. Until then its descriptor is ready.
+    pub fn take_error(&self) -> Option<io::Error> {
+        let mut error = 0i32;
+        let mut size = size_of_val(&error) as libc::socklen_t;
+        let place = (&raw mut error).cast();
+        // SAFETY: the kernel writes one integer.
+        unsafe {
+            libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, place, &mut size);
+        }
+        (error != 0).then(|| io::Error::from_raw_os_error(error))
+    }
+
     /// Its Ethernet address.
     pub fn link(&self) -> [u8; 6] {
         self.link
+    }
+
+    /// The socket, to be watched: it can be read when a frame has arrived, and written when there is room for one.
+    pub fn socket(&self) -> Arc<OwnedFd> {
+        self.socket.clone()
     }
 }
 
 impl AsFd for Interface {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// The number of an interface, its Ethernet address and its largest packet.
+fn facts(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6], usize)> {
+    let descriptor = socket.as_raw_fd();
+    // SAFETY: an all-zero request is valid, its name is terminated; each call reads the name and fills in the field that
+    // is looked at after it.
+    unsafe {
+        let mut request: libc::ifreq = zeroed();
+        request.ifr_name = name(device)?;
+        check(libc::ioctl(descriptor, libc::SIOCGIFINDEX, &mut request) as isize)?;
+        let index = request.ifr_ifru.ifru_ifindex;
+        check(libc::ioctl(descriptor, libc::SIOCGIFHWADDR, &mut request) as isize)?;
+        let mut link = [0; 6];
+        for (to, from) in link.iter_mut().zip(request.ifr_ifru.ifru_hwaddr.sa_data) {
+            *to = from as u8;
+        }
+        check(libc::ioctl(descriptor, libc::SIOCGIFMTU, &mut request) as isize)?;
+        Ok((index, link, usize::try_from(request.ifr_ifru.ifru_mtu).unwrap_or(0)))
+    }
+}
+
+fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
+    let size = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the kernel reads one value of the option's type.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw const *value).cast(), size)
+    };
+    check(result as isize).map(drop)
+}
+
+/// Has the kernel make a ring; where memory is short, a smaller one.
+fn reserve(socket: &OwnedFd, option: i32, mut layout: Layout) -> io::Result<Layout> {
+    loop {
+        match (set(socket, option, &layout.request()), layout.half()) {
+            (Err(error), Some(half)) if error.raw_os_error() == Some(libc::ENOMEM) => layout = half,
+            (result, _) => return result.map(|()| layout),
+        }
     }
 }

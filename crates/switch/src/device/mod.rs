@@ -1,10 +1,13 @@
-//! Devices of the kernel for a process that runs elements itself, without a switch: each packet comes with what the
-//! kernel knows of it. Nothing here waits.
+//! Devices of the kernel for a process that runs elements itself, without a switch, and for the switch's ports: each
+//! packet comes with what the kernel knows of it. Nothing here waits.
 
+mod arrival;
 mod interface;
 mod raw;
+mod ring;
 mod tunnel;
 
-pub use interface::{Arrival, Interface, InterfaceSettings, ROOM};
+pub use arrival::Arrival;
+pub use interface::{Interface, InterfaceSettings, Sending};
 pub use raw::RawSocket;
 pub use tunnel::{Tunnel, TunnelSettings};

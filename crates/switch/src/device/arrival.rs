@@ -1,0 +1,99 @@
+//! A frame that has arrived, as the kernel gives it out.
+
+use super::ring::{ADDRESS, Slot};
+
+/// Bytes of both Ethernet addresses: where a VLAN tag belongs.
+const ADDRESSES: usize = 12;
+/// Bytes of a VLAN tag.
+const TAG: usize = 4;
+/// The tag's type when the kernel doesn't tell it.
+const TAG_TYPE: u16 = 0x8100;
+
+/// A frame that has arrived.
+///
+/// The kernel takes its VLAN tag out and tells it beside the frame: [`copy_to`](Arrival::copy_to) puts it back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival<'a> {
+    frame: &'a [u8],
+    tag: Option<[u8; TAG]>,
+    /// Bytes that were cut off its end.
+    pub cut: usize,
+    /// Who it is for: 0 this host, 1 all, 2 a group, 3 another host, 4 sent by this host.
+    pub kind: u8,
+    /// When it came, by the wall clock: seconds and nanoseconds.
+    pub time: (i64, u32),
+}
+
+impl<'a> Arrival<'a> {
+    /// The frame in a slot of `size` bytes, at most `snap` bytes of it.
+    ///
+    /// # Safety
+    /// The slot is the process's, filled by the kernel, so large, and is not given back while the result is used.
+    #[inline]
+    pub(super) unsafe fn in_slot(slot: &Slot<'a>, size: usize, snap: usize) -> Arrival<'a> {
+        let start = slot.start();
+        // SAFETY: the caller's promise; every slot has room for header and address, and the frame is kept inside.
+        let (header, address, frame) = unsafe {
+            let header = start.cast::<libc::tpacket2_hdr>().read();
+            let address = start.add(ADDRESS).cast::<libc::sockaddr_ll>().read();
+            let offset = usize::from(header.tp_mac).min(size);
+            let length = (header.tp_snaplen as usize).min(size - offset).min(snap);
+            (header, address, std::slice::from_raw_parts(start.add(offset), length))
+        };
+        let tag =
+            (header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && frame.len() >= ADDRESSES).then(|| {
+                let known = header.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+                let [t0, t1] = if known { header.tp_vlan_tpid } else { TAG_TYPE }.to_be_bytes();
+                let [c0, c1] = header.tp_vlan_tci.to_be_bytes();
+                [t0, t1, c0, c1]
+            });
+        Arrival {
+            frame,
+            tag,
+            cut: (header.tp_len as usize).saturating_sub(frame.len()),
+            kind: address.sll_pkttype,
+            time: (header.tp_sec.into(), header.tp_nsec),
+        }
+    }
+
+    /// Bytes of it, its tag included, without what was cut.
+    #[inline]
+    pub fn length(&self) -> usize {
+        self.frame.len() + self.tag.map_or(0, |_| TAG)
+    }
+
+    /// Copies it to the start of `to`, its tag in its place; false: it doesn't fit.
+    #[inline]
+    pub fn copy_to(&self, to: &mut [u8]) -> bool {
+        let Some(to) = to.get_mut(..self.length()) else { return false };
+        match (self.tag, self.frame.split_at_checked(ADDRESSES)) {
+            (Some(tag), Some((addresses, rest))) => {
+                to[..ADDRESSES].copy_from_slice(addresses);
+                to[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag);
+                to[ADDRESSES + TAG..].copy_from_slice(rest);
+            }
+            _ => to.copy_from_slice(self.frame),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_goes_behind_the_addresses() {
+        let bytes: [u8; 20] = std::array::from_fn(|byte| byte as u8);
+        let plain = Arrival { frame: &bytes, ..Arrival::default() };
+        let tagged = Arrival { tag: Some([0x81, 0, 0, 7]), ..plain };
+        let mut place = [0; 24];
+        assert!(plain.copy_to(&mut place) && place[..20] == bytes);
+        assert!(tagged.copy_to(&mut place));
+        assert_eq!(
+            (&place[..12], &place[12..16], &place[16..]),
+            (&bytes[..12], &[0x81, 0, 0, 7][..], &bytes[12..])
+        );
+        assert!(!tagged.copy_to(&mut place[..23]) && !plain.copy_to(&mut place[..19]));
+    }
+}

@@ -1,0 +1,188 @@
+//! Packet sockets with rings in shared memory, on interfaces in a network of the test's own: needs the privilege to make
+//! one, and says so where it is missing.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use switch::device::{Interface, InterfaceSettings, Sending};
+
+/// How long a test waits for frames that must come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Moves this thread into a new network with the interfaces `left` and `right`, joined; false where that isn't allowed.
+fn joined_interfaces() -> bool {
+    // SAFETY: it changes this thread's namespaces only.
+    let own = unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 };
+    let made = own
+        && ip("link add left type veth peer name right")
+        && ip("link set left up")
+        && ip("link set right up");
+    if !made {
+        eprintln!(
+            "SKIPPED: a network namespace with a pair of interfaces can't be made here: rings are not tested"
+        );
+    }
+    made
+}
+
+/// Runs `ip` with these words; whether it worked.
+fn ip(words: &str) -> bool {
+    Command::new("ip").args(words.split(' ')).output().is_ok_and(|output| output.status.success())
+}
+
+fn reader(snap: usize, memory: usize) -> Interface {
+    let settings =
+        InterfaceSettings { promiscuous: true, snap, receive: memory, ..InterfaceSettings::default() };
+    Interface::open("right", settings).unwrap()
+}
+
+fn writer(memory: usize) -> Interface {
+    Interface::open("left", InterfaceSettings { send: memory, ..InterfaceSettings::default() }).unwrap()
+}
+
+fn frame(number: u32, length: usize) -> Vec<u8> {
+    let mut frame = vec![number as u8; length];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    frame[14..18].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+/// The frames of this test that come until there are so many, each with what was cut from it.
+fn receive(reader: &mut Interface, count: usize) -> Vec<(Vec<u8>, usize)> {
+    let (start, mut came) = (Instant::now(), Vec::new());
+    while came.len() < count && start.elapsed() < PATIENCE {
+        reader.receive(usize::MAX, |arrival| {
+            let mut frame = vec![0; arrival.length()];
+            assert!(arrival.copy_to(&mut frame));
+            assert!(arrival.time.0 > 1_000_000_000 && arrival.kind == 3, "{arrival:?}");
+            if frame[12..14] == [0x88, 0xb5] || frame[12..14] == [0x81, 0] {
+                came.push((frame, arrival.cut));
+            }
+        });
+    }
+    came
+}
+
+/// Sends all frames, waiting for room; the numbers of those that were refused.
+fn send(writer: &mut Interface, frames: &[Vec<u8>]) -> Vec<usize> {
+    let (mut at, mut refused) = (0, Vec::new());
+    let start = Instant::now();
+    while at < frames.len() {
+        assert!(start.elapsed() < PATIENCE, "no room");
+        let Sending { frames: sent, error } = writer.send(frames[at..].iter().map(Vec::as_slice));
+        at += sent;
+        if let Some(error) = error {
+            assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
+            refused.push(at);
+            at += 1;
+        }
+    }
+    refused
+}
+
+#[test]
+fn frames_of_all_lengths_cross_the_rings_many_times_over() {
+    if !joined_interfaces() {
+        return;
+    }
+    // One block each: the rings go round again and again.
+    let (mut reader, mut writer) = (reader(2048, 1), writer(1));
+    for round in 0..40 {
+        let frames: Vec<_> = (0..20).map(|n| frame(round * 20 + n, 60 + (n as usize * 163) % 1455)).collect();
+        assert!(send(&mut writer, &frames).is_empty());
+        let expected: Vec<_> = frames.into_iter().map(|frame| (frame, 0)).collect();
+        assert_eq!(receive(&mut reader, 20), expected, "round {round}");
+    }
+    assert_eq!(reader.take_lost(), 0);
+    assert!(!reader.has_arrived());
+}
+
+#[test]
+fn a_tag_is_put_back_and_long_frames_are_cut() {
+    if !joined_interfaces() {
+        return;
+    }
+    let (mut reader, mut writer) = (reader(100, 1), writer(1));
+    let mut tagged = frame(1, 60);
+    tagged.splice(12..12, [0x81, 0, 0x60, 9]);
+    let frames = [tagged.clone(), frame(2, 101), frame(3, 1000)];
+    assert!(send(&mut writer, &frames).is_empty());
+    let came = receive(&mut reader, 3);
+    let cut = |frame: &Vec<u8>| frame[..100].to_vec();
+    assert_eq!(came, [(tagged, 0), (cut(&frames[1]), 1), (cut(&frames[2]), 900)]);
+}
+
+#[test]
+fn a_frame_too_long_for_the_interface_is_refused_alone() {
+    if !joined_interfaces() {
+        return;
+    }
+    let (mut reader, mut writer) = (reader(2048, 1 << 20), writer(1 << 20));
+    // The second is longer than a slot, the fourth longer than the kernel takes.
+    let frames: Vec<_> =
+        [(0, 60), (1, 4000), (2, 61), (3, 1523), (4, 62)].map(|(n, length)| frame(n, length)).into();
+    assert_eq!(send(&mut writer, &frames), [1, 3]);
+    let expected: Vec<_> = [0, 2, 4].map(|n: usize| (frames[n].clone(), 0)).into();
+    assert_eq!(receive(&mut reader, 3), expected);
+}
+
+#[test]
+fn what_finds_no_room_is_lost_and_counted() {
+    if !joined_interfaces() {
+        return;
+    }
+    let (mut reader, mut writer) = (reader(2048, 1), writer(1 << 20));
+    let frames: Vec<_> = (0..500).map(|n| frame(n, 60)).collect();
+    assert!(send(&mut writer, &frames).is_empty());
+    let start = Instant::now();
+    let mut lost = 0;
+    let mut came = Vec::new();
+    // The kernel's own frames may be among those lost.
+    while came.len() + lost < 500 && start.elapsed() < PATIENCE {
+        lost += reader.take_lost() as usize;
+        reader.receive(usize::MAX, |arrival| {
+            let mut frame = vec![0; arrival.length()];
+            arrival.copy_to(&mut frame);
+            came.push(frame);
+        });
+    }
+    let ours: Vec<_> = came.into_iter().filter(|frame| frame[12..14] == [0x88, 0xb5]).collect();
+    assert!(
+        lost > 0 && !ours.is_empty() && ours[..] == frames[..ours.len()],
+        "{lost} lost, {} came",
+        ours.len()
+    );
+}
+
+#[test]
+fn an_interface_that_was_down_goes_on() {
+    if !joined_interfaces() {
+        return;
+    }
+    let (mut reader, mut writer) = (reader(2048, 1), writer(1));
+    assert!(send(&mut writer, &[frame(0, 60)]).is_empty());
+    assert_eq!(receive(&mut reader, 1).len(), 1);
+    assert!(ip("link set left down"));
+    let Sending { frames, error } = writer.send([&frame(1, 60)[..]]);
+    assert_eq!((frames, error.and_then(|error| error.raw_os_error())), (0, Some(libc::ENETDOWN)));
+    assert!(ip("link set right down"));
+    let error = reader.take_error().and_then(|error| error.raw_os_error());
+    assert_eq!((error, reader.take_error().is_some()), (Some(libc::ENETDOWN), false));
+    assert!(ip("link set right up") && ip("link set left up"));
+    // The kernel takes a moment to pass frames after an interface comes up; what is sent before is lost.
+    let start = Instant::now();
+    let mut came = 0;
+    while came == 0 {
+        assert!(start.elapsed() < PATIENCE, "the interface does not go on");
+        writer.send([&frame(2, 60)[..]]);
+        reader.receive(usize::MAX, |_| came += 1);
+    }
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_refused() {
+    for device in ["none-such", "a/b", ""] {
+        assert!(Interface::open(device, InterfaceSettings::default()).is_err(), "{device}");
+    }
+}
