@@ -150,3 +150,28 @@ fn the_benchmark_prints_its_fields() {
         }
     }
 }
+
+/// Boxes are measured too; the figures are in `crates/bench`, what is looked at here is how they are printed.
+#[test]
+fn the_benchmarks_of_boxes_print_their_fields() {
+    let short = ["--sandbox", "process", "--runs", "1", "--time", "10", "--json"];
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["boot", "--count", "2"], &["/boot_ms/p50", "/boot_ms/p99", "/boot_ms/max", "/boot_ms/first"]),
+        (&["boot", "--count", "1"], &["/boot_ms/last", "/steps_ms/create", "/install_ms/p50", "/private_kb"]),
+        (&["io", "--mode", "mirror", "--size", "64", "--ring", "64"], &["/size", "/ring", "/mpps", "/gbps"]),
+        (&["latency", "--others", "0"], &["/rows/0/p50_us", "/rows/0/p99_us"]),
+        (&["density", "--boxes", "2"], &["/boxes", "/size", "/mpps", "/gbps"]),
+        (&["state"], &["/write_us/p50", "/write_us/p99", "/read_us/p50", "/read_us/p99"]),
+    ];
+    for (words, fields) in cases {
+        let output = clickbox(&[&["bench"], words, &short].concat(), "");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!("{words:?}: {error}: {}", String::from_utf8_lossy(&output.stderr))
+        });
+        for field in fields {
+            let number = report.pointer(field).and_then(serde_json::Value::as_f64);
+            assert!(number.is_some_and(|number| number > 0.0), "{words:?}: {field}: {report}");
+        }
+    }
+    check(&["bench", "io", "--ring", "100", "--sandbox", "process"], "", 1, &["100 slots"]);
+}

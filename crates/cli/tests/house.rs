@@ -22,7 +22,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("daemon", &["api", "boundary", "click-lang", "packet", "sandbox", "switch"]),
     // The plain process borrows the drivers of the switch, which have the `unsafe` that devices need.
-    ("cli", &["api", "click-lang", "daemon", "element", "elements", "engine", "packet", "router", "switch"]),
+    ("bench", &["boundary", "image", "packet", "sandbox", "switch"]),
+    (
+        "cli",
+        &[
+            "api",
+            "bench",
+            "click-lang",
+            "daemon",
+            "element",
+            "elements",
+            "engine",
+            "packet",
+            "router",
+            "switch",
+        ],
+    ),
 ];
 
 /// Crates in which `unsafe` may stand.

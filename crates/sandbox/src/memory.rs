@@ -192,18 +192,24 @@ impl Chunk {
     /// The chunk's pages that are not zero, by number, with their bytes. Pages that were never touched
     /// aren't now.
     pub(crate) fn touched_pages(&self) -> std::io::Result<Pages> {
+        let memory = self.mapped();
+        Ok(self.touched()?.into_iter().filter_map(|number| page(&memory, number)).collect())
+    }
+
+    /// Bytes of memory that the chunk takes: those of its pages that were touched.
+    pub(crate) fn resident(&self) -> std::io::Result<usize> {
+        Ok(self.touched()?.len() * PAGE)
+    }
+
+    /// Numbers of the pages that were touched.
+    fn touched(&self) -> std::io::Result<Vec<usize>> {
         let first = self.address().as_ptr() as usize / PAGE;
         let mut entries = vec![0; self.size / PAGE * 8];
         std::fs::File::open("/proc/self/pagemap")?.read_exact_at(&mut entries, first as u64 * 8)?;
-        let memory = self.mapped();
-        let mut pages = Vec::new();
-        for (number, entry) in entries.chunks_exact(8).enumerate() {
-            // The two highest bits: present, or in swap.
-            if entry.last().is_some_and(|flags| flags >> 6 != 0) {
-                pages.extend(page(&memory, number));
-            }
-        }
-        Ok(pages)
+        // The two highest bits: present, or in swap.
+        let touched = |entry: &[u8]| entry.last().is_some_and(|flags| flags >> 6 != 0);
+        let numbered = entries.chunks_exact(8).enumerate();
+        Ok(numbered.filter(|(_, entry)| touched(entry)).map(|(number, _)| number).collect())
     }
 
     /// Writes pages that another chunk of this size had.

@@ -143,6 +143,8 @@ pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
     fn end(&self) -> Option<End>;
     /// What it has used.
     fn usage(&self) -> Usage;
+    /// Bytes of memory that it has for itself.
+    fn private_memory(&self) -> std::io::Result<usize>;
     /// Everything that is in it, while it stands still.
     fn snapshot(&self) -> Result<Snapshot, SnapshotError>;
     /// What becomes readable when its process ends, when it has one of its own.
@@ -366,6 +368,16 @@ impl Sandbox {
     /// What the box has used.
     pub fn usage(&self) -> Usage {
         self.carrier.usage()
+    }
+
+    /// Bytes of memory that the box has for itself: variables, stack, the touched part of its heap, and
+    /// page tables. The image and the area that it shares with the host are not in it, nor what the kernel
+    /// keeps to run it. Nothing is left of a box that has ended.
+    ///
+    /// It reads `/proc`, so it is nothing to do for every packet.
+    pub fn private_memory(&self) -> Result<usize, SystemError> {
+        let system = |cause| SystemError { action: "read what memory a box takes", cause };
+        self.carrier.private_memory().map_err(system)
     }
 }
 

@@ -247,6 +247,22 @@ fn a_suspended_box_stands_still_and_goes_on() {
     });
 }
 
+/// A box takes what it touches of its memory, and a value that it is given is in it.
+#[test]
+fn private_memory_is_what_the_box_touched() {
+    in_each(&Settings::new(8 << 20), |place, mut sandbox| {
+        begin(&mut sandbox, "drop");
+        let before = sandbox.private_memory().unwrap();
+        assert!((16 << 10..1 << 20).contains(&before), "{place}: {before}");
+        let write = Request::Write { name: "", handler: "value", value: &vec![1; 1 << 20] };
+        sandbox.call(&write, PATIENCE).unwrap();
+        let after = sandbox.private_memory().unwrap();
+        assert!((before + (1 << 20)..before + (4 << 20)).contains(&after), "{place}: {before}, {after}");
+        sandbox.kill();
+        assert_eq!(sandbox.private_memory().unwrap(), 0, "{place}");
+    });
+}
+
 #[test]
 fn a_box_stops_when_it_is_asked() {
     in_each(&settings(1), |place, mut sandbox| {

@@ -1,5 +1,7 @@
 //! `clickbox bench`: measures, alone or beside another program.
 
+mod boxes;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -20,6 +22,8 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum What {
     Engine(Engine),
+    #[command(flatten)]
+    Boxes(boxes::What),
 }
 
 /// Measure configurations in memory, on one core.
@@ -106,8 +110,11 @@ struct Subject {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let What::Engine(engine) = &arguments.what;
-    match engine.measure() {
+    let result = match &arguments.what {
+        What::Engine(engine) => engine.measure(),
+        What::Boxes(what) => what.measure().map_err(|error| error.to_string()),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(text) => {
             eprintln!("clickbox: {text}");

@@ -106,6 +106,14 @@ impl Child {
     }
 }
 
+/// A figure that the kernel shows of a process in kilobytes, in bytes.
+fn kilobytes(pid: libc::pid_t, file: &str, name: &str) -> std::io::Result<usize> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/{file}"))?;
+    let figure = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let number = figure.split_ascii_whitespace().next().and_then(|number| number.parse::<usize>().ok());
+    number.map(|number| number * 1024).ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+}
+
 /// Sends a signal to a process by its descriptor, which can't mean another process.
 fn send(process: &OwnedFd, signal: i32) {
     // SAFETY: the descriptor is open; no information is passed along.
@@ -234,6 +242,12 @@ impl Carrier for Child {
             Life::Running { process, .. } => process.try_clone().ok(),
             _ => None,
         }
+    }
+
+    fn private_memory(&self) -> std::io::Result<usize> {
+        let Some(pid) = self.process_id() else { return Ok(0) };
+        // The area is a file's, as is the image; what is anonymous is the box's own.
+        Ok(kilobytes(pid, "smaps_rollup", "Anonymous:")? + kilobytes(pid, "status", "VmPTE:")?)
     }
 
     fn process_id(&self) -> Option<i32> {

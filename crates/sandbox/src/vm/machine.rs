@@ -3,7 +3,7 @@
 use crate::area::Area;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
-use crate::memory::{Arena, PAGE};
+use crate::memory::{Arena, Chunk, PAGE};
 use crate::settings::Settings;
 use crate::vm::hypervisor::Hypervisor;
 use crate::vm::memory::Private;
@@ -186,6 +186,13 @@ impl Machine {
         let leave = leave.unwrap_or_else(|| Leave::Crashed { address: self.fault_address() });
         self.ended = matches!(leave, Leave::Stopped | Leave::Crashed { .. });
         leave
+    }
+
+    /// Bytes of memory that the machine has for itself. The first piece is packed into large pages with
+    /// those of other machines, and counts whole.
+    pub(super) fn private_memory(&self) -> std::io::Result<usize> {
+        let sparse = self.private.sparse.as_ref().map_or(Ok(0), Chunk::resident)?;
+        Ok(self.private.dense.size + sparse)
     }
 
     /// Ends the instruction by which the box left last, which otherwise ends when it is entered again.

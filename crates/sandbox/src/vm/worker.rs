@@ -300,6 +300,10 @@ impl Carrier for Arc<Seat> {
         self.finish(End::Killed);
     }
 
+    fn private_memory(&self) -> std::io::Result<usize> {
+        lock(&self.machine).as_ref().map_or(Ok(0), Machine::private_memory)
+    }
+
     fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         lock(&self.machine).as_mut().ok_or(SnapshotError::NotRunning)?.snapshot()
     }

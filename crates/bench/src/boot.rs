@@ -1,0 +1,107 @@
+//! How long a box takes from the wish for it to its first packet.
+
+use crate::effort::Effort;
+use crate::error::Error;
+use crate::line::Line;
+use crate::program::Program;
+use crate::stand::{PATIENCE, Stand};
+use crate::statistics::{Times, median, milliseconds, rounded};
+use boundary::Slots;
+use sandbox::Sandbox;
+use serde::Serialize;
+use std::time::Instant;
+
+/// Slots of the box's port: as few as can be, as their number is no part of the question.
+const SLOTS: u32 = 64;
+
+/// How boxes started, one after the other, all of them kept. Milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Boot {
+    /// Boxes.
+    pub boxes: usize,
+    /// From the wish to the first packet processed.
+    pub boot_ms: Times,
+    /// Its parts.
+    pub steps_ms: BootSteps,
+    /// From the request to install a configuration to the answer.
+    pub install_ms: Times,
+    /// Private memory of a box without its rings, in kilobytes: the mean.
+    #[serde(serialize_with = "rounded")]
+    pub private_kb: f64,
+    /// Taking a box away.
+    #[serde(serialize_with = "rounded")]
+    pub remove_ms: f64,
+}
+
+/// The medians of the steps of a start, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BootSteps {
+    /// Memory, mailbox, ports; for a machine, the machine.
+    #[serde(serialize_with = "rounded")]
+    pub create: f64,
+    /// For a process, the process.
+    #[serde(serialize_with = "rounded")]
+    pub start: f64,
+    /// From the request to the answer; the box's own first steps are in it.
+    #[serde(serialize_with = "rounded")]
+    pub install: f64,
+    /// From the packet to its answer.
+    #[serde(serialize_with = "rounded")]
+    pub first_packet: f64,
+}
+
+/// The times of one start: each step's own, in the order of [`BootSteps`].
+type Start = [f64; 4];
+
+/// Starts `count` boxes one after the other.
+pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> {
+    let (mut whole, mut installs, mut steps) = (Vec::new(), Vec::new(), [const { Vec::new() }; 4]);
+    let (mut private, mut removals) = (Vec::new(), Vec::new());
+    for _ in 0..effort.runs.max(1) {
+        let (mut boxes, mut starts) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let (sandbox, start) = start(stand)?;
+            boxes.push(sandbox);
+            starts.push(start);
+        }
+        let sums: Vec<f64> = starts.iter().map(|start| start.iter().sum()).collect();
+        whole.push(Times::of(&sums));
+        installs.push(Times::of(&starts.iter().map(|start| start[2]).collect::<Vec<_>>()));
+        for (step, medians) in steps.iter_mut().enumerate() {
+            medians.push(median(starts.iter().filter_map(|start| start.get(step).copied()).collect()));
+        }
+        let memory: Result<Vec<usize>, _> = boxes.iter().map(Sandbox::private_memory).collect();
+        private.push(memory?.iter().sum::<usize>() as f64 / 1024.0 / count.max(1) as f64);
+        let begin = Instant::now();
+        drop(boxes);
+        removals.push(milliseconds(begin.elapsed()) / count.max(1) as f64);
+    }
+    let [create, start, install, first_packet] = steps.map(median);
+    Ok(Boot {
+        boxes: count,
+        boot_ms: Times::median(&whole),
+        steps_ms: BootSteps { create, start, install, first_packet },
+        install_ms: Times::median(&installs),
+        private_kb: median(private),
+        remove_ms: median(removals),
+    })
+}
+
+fn start(stand: &Stand) -> Result<(Sandbox, Start), Error> {
+    let program = Program::Mirror;
+    let (configuration, packet) = (program.configuration(), [0; 60]);
+    let settings = Stand::settings(program, Slots::new(SLOTS)?, None);
+    let mut clock = Instant::now();
+    let mut lap = || {
+        let now = Instant::now();
+        milliseconds(now.duration_since(std::mem::replace(&mut clock, now)))
+    };
+    let mut sandbox = stand.host().create(stand.place(), &settings)?;
+    let create = lap();
+    sandbox.start()?;
+    let start = lap();
+    sandbox.install("", &configuration, PATIENCE)?;
+    let install = lap();
+    Line::take(&mut sandbox, 0)?.exchange(&packet)?;
+    Ok((sandbox, [create, start, install, lap()]))
+}

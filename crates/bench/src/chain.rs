@@ -1,0 +1,108 @@
+//! How fast packets pass through boxes that stand one behind the other.
+
+use crate::effort::Effort;
+use crate::error::Error;
+use crate::io::gbps;
+use crate::program::Program;
+use crate::stand::{PATIENCE, Stand};
+use crate::statistics::{median, rounded};
+use crate::wiring;
+use boundary::Slots;
+use packet::MacAddr;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use switch::{BoxLink, PortId, StaticTable, Worker};
+
+/// What comes before the first run: packets have reached the end.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// How fast a chain of boxes is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Chain {
+    /// Boxes: the first sends, the last takes, those between send on.
+    pub length: usize,
+    /// Whether pipes join them, and not switches.
+    pub pipes: bool,
+    /// Bytes of a frame.
+    pub size: u16,
+    /// Slots of a ring.
+    pub ring: u32,
+    /// Millions of packets a second that reach the last box.
+    #[serde(serialize_with = "rounded")]
+    pub mpps: f64,
+    /// Gigabits of frames a second that reach the last box.
+    #[serde(serialize_with = "rounded")]
+    pub gbps: f64,
+}
+
+/// Lets the first of `length` boxes send as fast as it can to the last, through all others. All boxes are
+/// on one core; between each two is a switch of its own, or a pipe.
+pub fn chain(
+    stand: &Stand,
+    length: usize,
+    pipes: bool,
+    size: u16,
+    ring: u32,
+    effort: Effort,
+) -> Result<Chain, Error> {
+    let slots = Slots::new(ring)?;
+    let mut boxes = vec![stand.run(Program::Send(size), slots, None)?];
+    for _ in 2..length {
+        boxes.push(stand.run(Program::Forward, slots, None)?);
+    }
+    boxes.push(stand.run(Program::Drop, slots, None)?);
+    let mut hops = Vec::new();
+    for (index, pair) in (0..).zip(1..boxes.len()) {
+        let (before, after) = boxes.split_at_mut(pair);
+        let (Some(from), Some(to)) = (before.last_mut(), after.first_mut()) else { break };
+        // The first box has one port; the others send on by their second.
+        let from_port = usize::from(index > 0);
+        let mut table = StaticTable::new();
+        table.insert(MacAddr::ZERO, PortId(1))?;
+        let mut hop = Worker::new(table).map_err(wiring::system)?;
+        if pipes {
+            hop.add_link(Box::new(BoxLink::new(wiring::port(from, from_port)?, wiring::port(to, 0)?)));
+        } else {
+            wiring::attach(&mut hop, from, from_port)?;
+            wiring::attach(&mut hop, to, 0)?;
+        }
+        hops.push(hop);
+    }
+    run(&mut hops, pipes, WARM_UP)?;
+    let mut rates = Vec::new();
+    for _ in 0..effort.runs.max(1) {
+        rates.push(run(&mut hops, pipes, effort.time)? / 1e6);
+    }
+    let mpps = median(rates);
+    Ok(Chain { length, pipes, size, ring, mpps, gbps: gbps(mpps, size) })
+}
+
+/// Moves packets for so long, and until one reached the last box; how many did in a second.
+fn run(hops: &mut [Worker<StaticTable>], pipes: bool, time: Duration) -> Result<f64, Error> {
+    let (begin, before) = (Instant::now(), arrived(hops, pipes));
+    loop {
+        for hop in &mut *hops {
+            hop.step();
+        }
+        let took = begin.elapsed();
+        if took >= time {
+            let moved = arrived(hops, pipes) - before;
+            if moved > 0.0 {
+                return Ok(moved / took.as_secs_f64());
+            }
+            if took >= time + PATIENCE {
+                return Err(Error::Late { what: "the first packet" });
+            }
+        }
+    }
+}
+
+/// Packets that were given to the last box.
+fn arrived(hops: &mut [Worker<StaticTable>], pipes: bool) -> f64 {
+    let Some(last) = hops.last_mut() else { return 0.0 };
+    let counters = match pipes {
+        true => last.link(0).map(|link| link.counters()[1]),
+        false => last.switch().counters(PortId(1)).copied(),
+    };
+    counters.map_or(0, |counters| counters.sent_frames) as f64
+}

@@ -1,0 +1,81 @@
+//! How fast many boxes on one core send in sum, and how evenly.
+
+use crate::effort::Effort;
+use crate::error::Error;
+use crate::io::gbps;
+use crate::program::Program;
+use crate::stand::Stand;
+use crate::statistics::{median, rounded, spread};
+use crate::wiring;
+use boundary::Slots;
+use packet::MacAddr;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use switch::driver::Null;
+use switch::{PortId, PortSettings, StaticTable, Worker};
+
+/// Slots of a ring: what a box sends in one turn.
+const SLOTS: u32 = 1024;
+
+/// What comes before the first run: every box has had turns.
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// How fast many boxes send.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Density {
+    /// Boxes, all on one core.
+    pub boxes: usize,
+    /// Bytes of a frame.
+    pub size: u16,
+    /// Millions of packets a second, in sum.
+    #[serde(serialize_with = "rounded")]
+    pub mpps: f64,
+    /// Gigabits of frames a second, in sum.
+    #[serde(serialize_with = "rounded")]
+    pub gbps: f64,
+    /// Standard deviation of the boxes' rates over their mean.
+    #[serde(serialize_with = "rounded")]
+    pub spread: f64,
+}
+
+/// Lets boxes send as fast as they can, through one switch, to a port that takes everything.
+pub fn density(stand: &Stand, boxes: usize, size: u16, effort: Effort) -> Result<Density, Error> {
+    let mut table = StaticTable::new();
+    table.insert(MacAddr::ZERO, PortId(0))?;
+    let mut switch = Worker::new(table).map_err(wiring::system)?;
+    switch.add_port(Box::new(Null), PortSettings::default())?;
+    let (mut kept, mut ports) = (Vec::new(), Vec::new());
+    for _ in 0..boxes {
+        let mut sandbox = stand.run(Program::Send(size), Slots::new(SLOTS)?, None)?;
+        ports.push(wiring::attach(&mut switch, &mut sandbox, 0)?);
+        kept.push(sandbox);
+    }
+    run(&mut switch, WARM_UP);
+    let (mut sums, mut spreads) = (Vec::new(), Vec::new());
+    for _ in 0..effort.runs.max(1) {
+        let before = counts(&mut switch, &ports);
+        let took = run(&mut switch, effort.time).as_secs_f64();
+        let after = counts(&mut switch, &ports);
+        let rates: Vec<f64> =
+            after.iter().zip(before).map(|(after, before)| (after - before) / took).collect();
+        sums.push(rates.iter().sum::<f64>() / 1e6);
+        spreads.push(spread(&rates));
+    }
+    let mpps = median(sums);
+    Ok(Density { boxes, size, mpps, gbps: gbps(mpps, size), spread: median(spreads) })
+}
+
+fn run(switch: &mut Worker<StaticTable>, time: Duration) -> Duration {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        switch.step();
+    }
+    begin.elapsed()
+}
+
+/// What each port has sent.
+fn counts(switch: &mut Worker<StaticTable>, ports: &[PortId]) -> Vec<f64> {
+    let mut count =
+        |port: &PortId| switch.switch().counters(*port).map_or(0, |counters| counters.received_frames);
+    ports.iter().map(|port| count(port) as f64).collect()
+}

@@ -1,0 +1,44 @@
+//! How much is measured.
+
+use crate::error::Error;
+use crate::statistics::microseconds;
+use std::time::{Duration, Instant};
+
+/// How often and how long something is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Runs; their median is the figure.
+    pub runs: u32,
+    /// How long a run takes, where it doesn't end by itself.
+    pub time: Duration,
+}
+
+/// Fewest questions in a run: fewer have no percentiles to speak of.
+const ROUNDS: usize = 20;
+
+impl Effort {
+    /// Times something again and again for as long as a run takes, with a pause before each; microseconds,
+    /// in order of size.
+    pub(crate) fn sample(
+        self,
+        pause: Duration,
+        mut round: impl FnMut() -> Result<(), Error>,
+    ) -> Result<Vec<f64>, Error> {
+        let (begin, mut times) = (Instant::now(), Vec::new());
+        while times.len() < ROUNDS || begin.elapsed() < self.time {
+            std::thread::sleep(pause);
+            let since = Instant::now();
+            round()?;
+            times.push(microseconds(since.elapsed()));
+        }
+        times.sort_unstable_by(f64::total_cmp);
+        Ok(times)
+    }
+}
+
+impl Default for Effort {
+    /// Five runs of 300 milliseconds.
+    fn default() -> Self {
+        Self { runs: 5, time: Duration::from_millis(300) }
+    }
+}

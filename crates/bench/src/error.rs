@@ -1,0 +1,72 @@
+//! Why something could not be measured.
+
+use boundary::{PortFault, RingError};
+use sandbox::{ControlError, CreateError, HostError, SystemError};
+use std::fmt;
+use switch::{SwitchError, TableError};
+
+/// Why something could not be measured.
+#[derive(Debug)]
+pub enum Error {
+    /// Boxes can't be made here.
+    Host(HostError),
+    /// There is no usable `/dev/kvm`.
+    NoKvm,
+    /// A box can't be made.
+    Create(CreateError),
+    /// A box doesn't answer.
+    Control(ControlError),
+    /// A box broke its port.
+    Port(PortFault),
+    /// The system refused.
+    System(SystemError),
+    /// A box has no such port, or it is taken.
+    NoPort(usize),
+    /// The switch has no room.
+    Switch(SwitchError),
+    /// The switch's table has no room.
+    Table(TableError),
+    /// A ring can't have so many slots.
+    Ring(RingError),
+    /// Nothing came for so long that nothing will.
+    Late {
+        /// What was waited for.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(error) => error.fmt(f),
+            Self::NoKvm => write!(
+                f,
+                "virtual machines need /dev/kvm, which can't be opened here: give --sandbox process"
+            ),
+            Self::Create(error) => error.fmt(f),
+            Self::Control(error) => write!(f, "a box does not do as it is told: {error}"),
+            Self::Port(error) => write!(f, "a box broke its port: {error}"),
+            Self::System(error) => error.fmt(f),
+            Self::NoPort(port) => write!(f, "the box has no port {port} to take"),
+            Self::Switch(error) => error.fmt(f),
+            Self::Table(error) => error.fmt(f),
+            Self::Ring(error) => error.fmt(f),
+            Self::Late { what } => write!(f, "{what} did not come in time"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! from {
+    ($($kind:ident => $variant:ident),*) => {
+        $(impl From<$kind> for Error {
+            fn from(error: $kind) -> Self {
+                Self::$variant(error)
+            }
+        })*
+    };
+}
+
+from!(HostError => Host, CreateError => Create, ControlError => Control, PortFault => Port,
+    SystemError => System, RingError => Ring, SwitchError => Switch, TableError => Table);

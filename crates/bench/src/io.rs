@@ -1,0 +1,104 @@
+//! Packets a second through one box.
+
+use crate::effort::Effort;
+use crate::error::Error;
+use crate::line::Line;
+use crate::program::Program;
+use crate::stand::{PATIENCE, Stand};
+use crate::statistics::{median, rounded};
+use boundary::Slots;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// What comes before a run, so that memory is touched and caches are as they will be.
+const WARM_UP: Duration = Duration::from_millis(50);
+
+/// Visits to the box between looks at the clock.
+const VISITS: u32 = 16;
+
+/// What the box does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// It makes packets.
+    Send,
+    /// It takes packets.
+    Receive,
+    /// It sends packets on, from one port to another.
+    Forward,
+    /// It sends packets back where they came from, addresses exchanged.
+    Mirror,
+}
+
+/// How fast one box moves packets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Io {
+    /// What it does.
+    pub mode: Mode,
+    /// Bytes of a frame.
+    pub size: u16,
+    /// Slots of a ring.
+    pub ring: u32,
+    /// Millions of packets a second.
+    #[serde(serialize_with = "rounded")]
+    pub mpps: f64,
+    /// Gigabits of frames a second.
+    #[serde(serialize_with = "rounded")]
+    pub gbps: f64,
+}
+
+/// Gigabits a second of so many million frames.
+pub(crate) fn gbps(mpps: f64, size: u16) -> f64 {
+    mpps * f64::from(size) * 8.0 / 1e3
+}
+
+/// Feeds one box as fast as it takes packets, and takes from it what it sends.
+pub fn io(stand: &Stand, mode: Mode, size: u16, ring: u32, effort: Effort) -> Result<Io, Error> {
+    let program = match mode {
+        Mode::Send => Program::Send(size),
+        Mode::Receive => Program::Drop,
+        Mode::Forward => Program::Forward,
+        Mode::Mirror => Program::Mirror,
+    };
+    let mut sandbox = stand.run(program, Slots::new(ring)?, None)?;
+    let lines = (0..program.ports()).map(|port| Line::take(&mut sandbox, port));
+    let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
+    let packet = vec![7; usize::from(size)];
+    run(&mut lines, mode, &packet, WARM_UP)?;
+    let mut rates = Vec::new();
+    for _ in 0..effort.runs.max(1) {
+        rates.push(run(&mut lines, mode, &packet, effort.time)? / 1e6);
+    }
+    let mpps = median(rates);
+    Ok(Io { mode, size, ring, mpps, gbps: gbps(mpps, size) })
+}
+
+/// Moves packets for so long, and until one came through; how many did in a second.
+fn run(lines: &mut [Line], mode: Mode, packet: &[u8], time: Duration) -> Result<f64, Error> {
+    let begin = Instant::now();
+    let mut moved = 0;
+    loop {
+        for _ in 0..VISITS {
+            moved += match (mode, &mut *lines) {
+                (Mode::Receive, [line, ..]) => line.fill(packet)?,
+                (Mode::Send, [line, ..]) => line.drain()?,
+                (Mode::Forward, [from, to, ..]) => {
+                    from.fill(packet)?;
+                    to.drain()?
+                }
+                (_, [line, ..]) => {
+                    line.fill(packet)?;
+                    line.drain()?
+                }
+                (_, []) => 0,
+            };
+        }
+        let took = begin.elapsed();
+        if took >= time && moved > 0 {
+            return Ok(moved as f64 / took.as_secs_f64());
+        }
+        if took >= time + PATIENCE {
+            return Err(Error::Late { what: "the first packet" });
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Where boxes are made to be measured.
+
+use crate::error::Error;
+use crate::program::Program;
+use boundary::Slots;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Worker};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a box may take to answer before it counts as broken.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Private memory of a box, of which only what it touches is taken.
+const MEMORY: usize = 8 << 20;
+
+/// What carries the boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Virtual machines.
+    Vm,
+    /// Sandboxed processes.
+    Process,
+}
+
+/// A host for boxes of one kind, with a core for them and another for what feeds them. Whoever makes it
+/// stays on that other core for as long as it lives.
+#[derive(Debug)]
+pub struct Stand {
+    // Machines go before the worker that runs them: fields are dropped in order.
+    worker: Option<Worker>,
+    host: Host,
+    kind: Kind,
+    before: Option<CpuSet>,
+}
+
+impl Stand {
+    /// A stand for boxes of a kind.
+    pub fn new(kind: Kind) -> Result<Self, Error> {
+        let before = sched_getaffinity(None).ok();
+        let cores = before.as_ref().map(allowed).unwrap_or_default();
+        // Threads stay on the core on which they are made, and processes on that of the thread that makes
+        // them.
+        pin(cores.last());
+        let host = Host::new(Program::IMAGE)?;
+        let worker = match kind {
+            Kind::Vm if !host.has_machines() => return Err(Error::NoKvm),
+            Kind::Vm => Some(Worker::start()?),
+            Kind::Process => None,
+        };
+        pin(cores.first());
+        Ok(Self { worker, host, kind, before })
+    }
+
+    /// What carries its boxes.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        self.worker.as_ref().map_or(Place::Process, Place::Machine)
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// What a box is made of that runs a program, with so many slots to a ring.
+    pub(crate) fn settings(program: Program, slots: Slots, bell: Option<Arc<Bell>>) -> Settings {
+        let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
+        let ports = vec![port; program.ports()];
+        Settings { ports, quantum: slots.count(), bell, ..Settings::new(MEMORY) }
+    }
+
+    /// A box that runs a program.
+    pub(crate) fn run(
+        &self,
+        program: Program,
+        slots: Slots,
+        bell: Option<Arc<Bell>>,
+    ) -> Result<Sandbox, Error> {
+        let mut sandbox = self.host.create(self.place(), &Self::settings(program, slots, bell))?;
+        sandbox.start()?;
+        sandbox.install("", &program.configuration(), PATIENCE)?;
+        Ok(sandbox)
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // A thread that can't have its cores back goes on with those that it has.
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// The cores that a thread may run on.
+fn allowed(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
+}
+
+/// Keeps this thread on one core. Where that is forbidden the figures are noisier, and still true.
+fn pin(core: Option<&usize>) {
+    if let Some(core) = core {
+        let mut set = CpuSet::new();
+        set.set(*core);
+        let _ = sched_setaffinity(None, &set);
+    }
+}

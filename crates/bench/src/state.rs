@@ -1,0 +1,79 @@
+//! How long a handler of a box takes to be written and read.
+
+use crate::effort::Effort;
+use crate::error::Error;
+use crate::program::Program;
+use crate::stand::{PATIENCE, Stand};
+use crate::statistics::{median, percentile, rounded};
+use boundary::{Request, Slots};
+use sandbox::Sandbox;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Slots of the box's port, which nobody uses.
+const SLOTS: u32 = 64;
+
+/// A pause between them: long enough for a box to go to sleep.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// How long handlers take.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct State {
+    /// Writing a value of one byte.
+    pub write_us: Transaction,
+    /// Reading it back.
+    pub read_us: Transaction,
+    /// The same for each length.
+    pub rows: Vec<StateRow>,
+}
+
+/// How long handlers take for values of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StateRow {
+    /// Bytes of the value.
+    pub size: usize,
+    /// Writing it.
+    pub write_us: Transaction,
+    /// Reading it back.
+    pub read_us: Transaction,
+}
+
+/// How long requests took, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Transaction {
+    /// The median.
+    #[serde(serialize_with = "rounded")]
+    pub p50: f64,
+    /// Ninety-nine percent took no longer.
+    #[serde(serialize_with = "rounded")]
+    pub p99: f64,
+}
+
+/// Writes and reads a handler of a box that rests in between, with values of each length.
+pub fn state(stand: &Stand, sizes: &[usize], effort: Effort) -> Result<State, Error> {
+    let mut sandbox = stand.run(Program::Drop, Slots::new(SLOTS)?, None)?;
+    let mut rows = Vec::new();
+    for &size in sizes {
+        let value = vec![b'1'; size];
+        let write = Request::Write { name: "", handler: "value", value: &value };
+        let read = Request::Read { name: "", handler: "value", argument: b"" };
+        let (mut writes, mut reads) = (Vec::new(), Vec::new());
+        for _ in 0..effort.runs.max(1) {
+            writes.push(run(&mut sandbox, &write, effort)?);
+            reads.push(run(&mut sandbox, &read, effort)?);
+        }
+        rows.push(StateRow { size, write_us: middle(&writes), read_us: middle(&reads) });
+    }
+    let (write_us, read_us) = rows.first().map(|row| (row.write_us, row.read_us)).unwrap_or_default();
+    Ok(State { write_us, read_us, rows })
+}
+
+fn run(sandbox: &mut Sandbox, request: &Request, effort: Effort) -> Result<Transaction, Error> {
+    let times = effort.sample(PAUSE, || Ok(sandbox.call(request, PATIENCE).map(drop)?))?;
+    Ok(Transaction { p50: percentile(&times, 50), p99: percentile(&times, 99) })
+}
+
+fn middle(runs: &[Transaction]) -> Transaction {
+    let of = |figure: fn(&Transaction) -> f64| median(runs.iter().map(figure).collect());
+    Transaction { p50: of(|run| run.p50), p99: of(|run| run.p99) }
+}

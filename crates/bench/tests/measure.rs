@@ -1,0 +1,86 @@
+//! Each measurement, as short as it can be, in each kind of sandbox: that it ends, and that its figures can be.
+
+use bench::{Effort, Error, Kind, Load, Mode, Stand, Times, Waiting};
+use std::time::Duration;
+
+const SHORT: Effort = Effort { runs: 1, time: Duration::from_millis(20) };
+
+/// Runs `check` on a stand of each kind.
+fn on_each(check: impl Fn(&Stand)) {
+    for kind in [Kind::Vm, Kind::Process] {
+        match Stand::new(kind) {
+            Ok(stand) => check(&stand),
+            Err(Error::NoKvm) => eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here"),
+            Err(error) => panic!("{kind:?}: {error}"),
+        }
+    }
+}
+
+fn plausible(times: &Times) -> bool {
+    0.0 < times.p50
+        && times.p50 <= times.p99
+        && times.p99 <= times.max
+        && times.first > 0.0
+        && times.last > 0.0
+}
+
+#[test]
+fn starts_are_measured() {
+    on_each(|stand| {
+        let boot = bench::boot(stand, 3, SHORT).unwrap();
+        assert!(plausible(&boot.boot_ms) && plausible(&boot.install_ms), "{boot:?}");
+        assert!(boot.steps_ms.create > 0.0 && boot.steps_ms.install < boot.boot_ms.p50, "{boot:?}");
+        assert!((16.0..2_000.0).contains(&boot.private_kb), "{boot:?}");
+    });
+}
+
+#[test]
+fn packets_are_measured() {
+    on_each(|stand| {
+        for mode in [Mode::Send, Mode::Receive, Mode::Forward, Mode::Mirror] {
+            let io = bench::io(stand, mode, 128, 64, SHORT).unwrap();
+            assert!(io.mpps > 0.0 && (io.gbps - io.mpps * 1.024).abs() < 1e-9, "{io:?}");
+        }
+    });
+}
+
+#[test]
+fn chains_are_measured() {
+    on_each(|stand| {
+        for (length, pipes) in [(2, false), (4, false), (4, true)] {
+            let chain = bench::chain(stand, length, pipes, 1472, 64, SHORT).unwrap();
+            assert!(chain.mpps > 0.0, "{chain:?}");
+        }
+    });
+}
+
+#[test]
+fn many_boxes_are_measured() {
+    on_each(|stand| {
+        let density = bench::density(stand, 4, 64, SHORT).unwrap();
+        assert!(density.mpps > 0.0 && density.spread.is_finite(), "{density:?}");
+    });
+}
+
+#[test]
+fn answers_are_measured() {
+    on_each(|stand| {
+        for (waiting, others, load) in
+            [(Waiting::Idle, 2, Load::Idle), (Waiting::Idle, 1, Load::Cpu), (Waiting::Polling, 0, Load::Idle)]
+        {
+            let row = bench::latency(stand, waiting, others, load, SHORT).unwrap();
+            assert!(0.0 < row.p50_us && row.p50_us <= row.p99_us, "{row:?}");
+        }
+        let state = bench::state(stand, &[1, 4096], SHORT).unwrap();
+        assert_eq!(state.rows.iter().map(|row| row.size).collect::<Vec<_>>(), [1, 4096]);
+        assert!(state.rows.iter().all(|row| row.write_us.p50 > 0.0 && row.read_us.p50 > 0.0), "{state:?}");
+    });
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused() {
+    on_each(|stand| {
+        assert!(matches!(bench::io(stand, Mode::Send, 64, 100, SHORT), Err(Error::Ring(_))));
+        assert!(matches!(bench::io(stand, Mode::Send, 4000, 64, SHORT), Err(Error::Control(_))));
+    });
+}

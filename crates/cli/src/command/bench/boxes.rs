@@ -1,0 +1,396 @@
+//! `clickbox bench boot|io|latency|chain|density|state`: measures boxes.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use bench::{
+    Boot, Chain, Density, Effort, Error, Io, Kind, Latency, LatencyRow, Load, Mode, Stand, State, Times,
+    Waiting,
+};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::output;
+
+/// Sizes of frames that `--all` measures.
+const SIZES: [u16; 6] = [64, 128, 256, 512, 1024, 1500];
+
+/// Slots of rings that `--all` measures.
+const RINGS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
+
+/// Bytes of handlers' values.
+const VALUES: [usize; 6] = [1, 64, 1024, 4096, 16_384, 65_536];
+
+#[derive(Subcommand)]
+pub(super) enum What {
+    Boot(BootArguments),
+    Io(IoArguments),
+    Latency(LatencyArguments),
+    Chain(ChainArguments),
+    Density(DensityArguments),
+    State(StateArguments),
+}
+
+/// What all of them have.
+#[derive(Args)]
+struct Common {
+    /// What carries the boxes: virtual machines where there is a usable /dev/kvm, else processes.
+    #[arg(long, value_enum)]
+    sandbox: Option<Sandbox>,
+    /// Runs; the figures are medians.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// How long a run takes, where it does not end by itself.
+    #[arg(long, default_value_t = 300, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    time: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Sandbox {
+    /// Virtual machines.
+    Vm,
+    /// Sandboxed processes.
+    Process,
+}
+
+/// Measure how long boxes take from the wish for them to their first packet.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench boot --count 400 --sandbox process")]
+pub(super) struct BootArguments {
+    /// Boxes, started one after the other and all kept.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    count: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Measure how fast one box moves packets.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench io --mode forward --size 64 --ring 1024")]
+pub(super) struct IoArguments {
+    /// What the box does.
+    #[arg(long, value_enum, default_value = "forward")]
+    mode: ModeName,
+    /// Bytes of each frame.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(60..=2048))]
+    size: u16,
+    /// Slots of each ring: a power of two from 64 to 2048.
+    #[arg(long, default_value_t = 1024)]
+    ring: u32,
+    /// Measure frames from 64 to 1500 bytes, and rings from 64 to 2048 slots.
+    #[arg(long, conflicts_with_all = ["size", "ring"])]
+    all: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeName {
+    /// It makes packets.
+    Send,
+    /// It takes packets.
+    Receive,
+    /// It sends packets on, from one port to another.
+    Forward,
+    /// It sends packets back, addresses exchanged.
+    Mirror,
+}
+
+/// Measure how long a box takes to answer, alone and beside others.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench latency --others 0,1,11")]
+pub(super) struct LatencyArguments {
+    /// Boxes beside it on its core.
+    #[arg(long, value_delimiter = ',', default_value = "0,1,3,7,11", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    others: Vec<u16>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Measure how fast packets pass through boxes that stand one behind the other, all on one core.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench chain --length 9 --pipes")]
+pub(super) struct ChainArguments {
+    /// Boxes; the first sends, the last takes. Without it every length from 2 to 9 is measured.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(2..=100))]
+    length: Option<u16>,
+    /// Join them by pipes instead of switches.
+    #[arg(long)]
+    pipes: bool,
+    /// Bytes of each frame.
+    #[arg(long, default_value_t = 1472, value_parser = clap::value_parser!(u16).range(60..=2048))]
+    size: u16,
+    /// Slots of each ring: a power of two from 64 to 2048.
+    #[arg(long, default_value_t = 1024)]
+    ring: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Measure how fast many boxes on one core send in sum, and how evenly.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench density --boxes 100 --size 64")]
+pub(super) struct DensityArguments {
+    /// Boxes.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    boxes: u16,
+    /// Bytes of each frame.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(60..=2048))]
+    size: u16,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Measure how long handlers of a box take to be written and read.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench state")]
+pub(super) struct StateArguments {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl What {
+    pub(super) fn measure(&self) -> Result<(), Error> {
+        match self {
+            What::Boot(arguments) => {
+                let common = &arguments.common;
+                common.print(&bench::boot(&common.stand()?, arguments.count as usize, common.effort())?);
+            }
+            What::Io(arguments) => arguments.measure()?,
+            What::Latency(arguments) => arguments.measure()?,
+            What::Chain(arguments) => arguments.measure()?,
+            What::Density(arguments) => {
+                let common = &arguments.common;
+                let boxes = usize::from(arguments.boxes);
+                common.print(&bench::density(&common.stand()?, boxes, arguments.size, common.effort())?);
+            }
+            What::State(arguments) => {
+                let common = &arguments.common;
+                common.print(&bench::state(&common.stand()?, &VALUES, common.effort())?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Common {
+    fn stand(&self) -> Result<Stand, Error> {
+        match self.sandbox {
+            Some(Sandbox::Vm) => Stand::new(Kind::Vm),
+            Some(Sandbox::Process) => Stand::new(Kind::Process),
+            None => match Stand::new(Kind::Vm) {
+                Err(Error::NoKvm) => {
+                    eprintln!("clickbox: no usable /dev/kvm here: the boxes are processes");
+                    Stand::new(Kind::Process)
+                }
+                stand => stand,
+            },
+        }
+    }
+
+    fn effort(&self) -> Effort {
+        Effort { runs: self.runs, time: Duration::from_millis(self.time) }
+    }
+
+    fn print(&self, figures: &(impl Serialize + Table)) {
+        if self.json {
+            output::json(figures);
+        } else {
+            output::text(&figures.table());
+        }
+    }
+}
+
+impl IoArguments {
+    fn measure(&self) -> Result<(), Error> {
+        let (common, mode) = (&self.common, self.mode.into());
+        let stand = common.stand()?;
+        if !self.all {
+            common.print(&bench::io(&stand, mode, self.size, self.ring, common.effort())?);
+            return Ok(());
+        }
+        let mut rows = Vec::new();
+        for size in SIZES {
+            for ring in RINGS {
+                rows.push(bench::io(&stand, mode, size, ring, common.effort())?);
+            }
+        }
+        common.print(&Rows { rows });
+        Ok(())
+    }
+}
+
+impl LatencyArguments {
+    fn measure(&self) -> Result<(), Error> {
+        let common = &self.common;
+        let stand = common.stand()?;
+        let mut rows = vec![bench::latency(&stand, Waiting::Polling, 0, Load::Idle, common.effort())?];
+        for load in [Load::Idle, Load::Cpu] {
+            for &others in self.others.iter().filter(|others| load == Load::Idle || **others > 0) {
+                rows.push(bench::latency(&stand, Waiting::Idle, others.into(), load, common.effort())?);
+            }
+        }
+        common.print(&Latency { rows });
+        Ok(())
+    }
+}
+
+impl ChainArguments {
+    fn measure(&self) -> Result<(), Error> {
+        let common = &self.common;
+        let stand = common.stand()?;
+        let one = |length: u16| {
+            bench::chain(&stand, length.into(), self.pipes, self.size, self.ring, common.effort())
+        };
+        match self.length {
+            Some(length) => common.print(&one(length)?),
+            None => {
+                let rows = (2..=9).map(one).collect::<Result<_, _>>()?;
+                common.print(&Rows { rows });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Mode {
+        match name {
+            ModeName::Send => Mode::Send,
+            ModeName::Receive => Mode::Receive,
+            ModeName::Forward => Mode::Forward,
+            ModeName::Mirror => Mode::Mirror,
+        }
+    }
+}
+
+/// Several measurements of one kind.
+#[derive(Serialize)]
+struct Rows<T> {
+    rows: Vec<T>,
+}
+
+/// Figures for people.
+trait Table {
+    /// What stands above the lines.
+    fn head() -> String;
+    /// One or more lines.
+    fn lines(&self) -> String;
+
+    fn table(&self) -> String {
+        format!("{}\n{}", Self::head(), self.lines())
+    }
+}
+
+impl<T: Table> Table for Rows<T> {
+    fn head() -> String {
+        T::head()
+    }
+
+    fn lines(&self) -> String {
+        self.rows.iter().map(T::lines).collect()
+    }
+}
+
+impl Table for Boot {
+    fn head() -> String {
+        format!("{:<28} {:>8} {:>8} {:>8} {:>8} {:>8}", "ms", "p50", "p99", "max", "first", "last")
+    }
+
+    fn lines(&self) -> String {
+        let line = |name: &str, times: Times| {
+            let Times { p50, p99, max, first, last } = times;
+            format!("{name:<28} {p50:>8.3} {p99:>8.3} {max:>8.3} {first:>8.3} {last:>8.3}\n")
+        };
+        let mut lines = line("wish to first packet", self.boot_ms) + &line("install", self.install_ms);
+        let steps = self.steps_ms;
+        for (name, time) in [
+            ("create", steps.create),
+            ("start", steps.start),
+            ("install, with first steps", steps.install),
+            ("first packet", steps.first_packet),
+            ("remove", self.remove_ms),
+        ] {
+            // Writing to a string can't fail.
+            let _ = writeln!(lines, "{name:<28} {time:>8.3}");
+        }
+        lines + &format!("{:<28} {:>8.1} KB\n", "private memory of a box", self.private_kb)
+    }
+}
+
+impl Table for Io {
+    fn head() -> String {
+        format!("{:<8} {:>6} {:>6} {:>9} {:>9}", "mode", "bytes", "slots", "Mp/s", "Gb/s")
+    }
+
+    fn lines(&self) -> String {
+        let mode = format!("{:?}", self.mode).to_lowercase();
+        format!("{mode:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n", self.size, self.ring, self.mpps, self.gbps)
+    }
+}
+
+impl Table for Latency {
+    fn head() -> String {
+        format!("{:<8} {:>6} {:<6} {:>9} {:>9}", "box", "others", "load", "p50 us", "p99 us")
+    }
+
+    fn lines(&self) -> String {
+        let line = |row: &LatencyRow| {
+            let [waiting, load] =
+                [format!("{:?}", row.waiting), format!("{:?}", row.load)].map(|name| name.to_lowercase());
+            format!("{waiting:<8} {:>6} {load:<6} {:>9.1} {:>9.1}\n", row.others, row.p50_us, row.p99_us)
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+impl Table for Chain {
+    fn head() -> String {
+        format!("{:<6} {:<8} {:>6} {:>6} {:>9} {:>9}", "boxes", "joined", "bytes", "slots", "Mp/s", "Gb/s")
+    }
+
+    fn lines(&self) -> String {
+        let joined = if self.pipes { "pipes" } else { "switches" };
+        format!(
+            "{:<6} {joined:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n",
+            self.length, self.size, self.ring, self.mpps, self.gbps
+        )
+    }
+}
+
+impl Table for Density {
+    fn head() -> String {
+        format!("{:<6} {:>6} {:>9} {:>9} {:>9}", "boxes", "bytes", "Mp/s", "Gb/s", "spread")
+    }
+
+    fn lines(&self) -> String {
+        format!(
+            "{:<6} {:>6} {:>9.2} {:>9.2} {:>7.2} %\n",
+            self.boxes,
+            self.size,
+            self.mpps,
+            self.gbps,
+            self.spread * 100.0
+        )
+    }
+}
+
+impl Table for State {
+    fn head() -> String {
+        format!("{:<8} {:>10} {:>10} {:>10} {:>10}", "bytes", "write p50", "p99", "read p50", "p99 us")
+    }
+
+    fn lines(&self) -> String {
+        let line = |row: &bench::StateRow| {
+            let (write, read) = (row.write_us, row.read_us);
+            format!(
+                "{:<8} {:>10.1} {:>10.1} {:>10.1} {:>10.1}\n",
+                row.size, write.p50, write.p99, read.p50, read.p99
+            )
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
