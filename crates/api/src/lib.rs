@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod boxes;
+pub mod client;
 mod configuration;
 mod error;
 mod event;

@@ -7,6 +7,7 @@
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 
 use crate::*;
 
@@ -46,8 +47,8 @@ pub trait Body {
     }
 }
 
-/// No body.
-#[derive(Debug)]
+/// No body; no query.
+#[derive(Debug, Serialize)]
 pub struct Nothing;
 
 /// A value as JSON.

@@ -1,0 +1,245 @@
+//! Calls.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use ureq::http::{Request, Response};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body, BodyReader};
+
+use super::address::Address;
+use super::error::ClientError;
+use super::reply::{Receive, Send, whole};
+use super::socket::{NoResolver, UnixConnector};
+use crate::error::ErrorReply;
+use crate::operation::{Nothing, Operation};
+
+/// How long it may take until a daemon at another host is connected.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Where systems keep the certificates that they trust.
+const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// What may stand in a path as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What a daemon behind TLS wants to see, and whom the caller believes that it is the daemon.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// The token; none: no `Authorization` is sent.
+    pub token: Option<String>,
+    /// A file of certificates (PEM) one of which has to have signed the daemon's, or to be it; none: the system's.
+    pub certificates: Option<PathBuf>,
+}
+
+/// A caller of one daemon.
+#[derive(Debug)]
+pub struct Client {
+    agent: Agent,
+    address: Address,
+    token: Option<String>,
+}
+
+impl Client {
+    /// A caller of the daemon at an address. Nothing is connected before the first call.
+    ///
+    /// # Errors
+    ///
+    /// The certificates can't be used.
+    pub fn new(address: Address, credentials: &Credentials) -> Result<Self, ClientError> {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .max_idle_connections(0)
+            .user_agent(concat!("clickbox/", env!("CARGO_PKG_VERSION")));
+        let agent = match &address {
+            Address::Unix(path) => Agent::with_parts(config.build(), UnixConnector(path.clone()), NoResolver),
+            Address::Tls { .. } => {
+                let config =
+                    config.https_only(true).timeout_connect(Some(CONNECT)).tls_config(tls(credentials)?);
+                Agent::new_with_config(config.build())
+            }
+        };
+        let token = credentials.token.clone().filter(|_| matches!(address, Address::Tls { .. }));
+        Ok(Self { agent, address, token })
+    }
+
+    /// Where the daemon is.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Calls an operation that takes nothing but the parameters of its path, which are given in order.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn ask<O: Receive>(
+        &self,
+        operation: &Operation<Nothing, Nothing, O>,
+        path: &[&str],
+    ) -> Result<O::Value, ClientError> {
+        self.call(operation, path, &Nothing, &())
+    }
+
+    /// Calls an operation with a body.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn send<I: Send, O: Receive>(
+        &self,
+        operation: &Operation<Nothing, I, O>,
+        path: &[&str],
+        body: &I::Value,
+    ) -> Result<O::Value, ClientError> {
+        self.call(operation, path, &Nothing, body)
+    }
+
+    /// Calls an operation with a query and a body.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn call<Q: Serialize, I: Send, O: Receive>(
+        &self,
+        operation: &Operation<Q, I, O>,
+        path: &[&str],
+        query: &Q,
+        body: &I::Value,
+    ) -> Result<O::Value, ClientError> {
+        let invalid = |error| ClientError::unexpected(0, error);
+        let base = match &self.address {
+            Address::Unix(_) => "http://localhost".to_string(),
+            tls => tls.to_string(),
+        };
+        let uri = format!("{base}{}{}", fill(operation.path, path), encode_query(query).map_err(invalid)?);
+        let mut request = Request::builder().method(operation.method.name()).uri(uri);
+        if let Some(media) = I::MEDIA {
+            request = request.header("content-type", media);
+        }
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let body = I::encode(body).map_err(invalid)?;
+        let response = match body {
+            Some(body) => {
+                request.body(body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
+            }
+            None => request.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
+        };
+        let (status, body) = self.response(response)?;
+        match status {
+            200..300 => O::decode(status, body),
+            _ => match serde_json::from_slice::<ErrorReply>(&whole(status, body)?) {
+                Ok(reply) => Err(ClientError::Api(reply.error)),
+                Err(error) => Err(ClientError::unexpected(status, error)),
+            },
+        }
+    }
+
+    fn response(
+        &self,
+        response: Result<Response<Body>, ureq::Error>,
+    ) -> Result<(u16, BodyReader<'static>), ClientError> {
+        match response {
+            Ok(response) => Ok((response.status().as_u16(), response.into_body().into_reader())),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&self, error: ureq::Error) -> ClientError {
+        let address = self.address.clone();
+        match error {
+            ureq::Error::Io(cause) if is_absence(&cause) => ClientError::NoDaemon { address, cause },
+            ureq::Error::Io(cause) => ClientError::Connection { address, cause },
+            ureq::Error::HostNotFound | ureq::Error::Timeout(ureq::Timeout::Connect) => {
+                ClientError::NoDaemon { address, cause: io::Error::other(error) }
+            }
+            other => ClientError::Connection { address, cause: io::Error::other(other) },
+        }
+    }
+}
+
+/// Whether an error says that nobody listens, rather than that somebody hung up.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+    )
+}
+
+/// TLS that believes nobody but those in the file.
+fn tls(credentials: &Credentials) -> Result<TlsConfig, ClientError> {
+    let path = credentials.certificates.clone().unwrap_or_else(|| SYSTEM_CERTIFICATES.into());
+    let failed = |cause| ClientError::Certificates { path: path.clone(), cause };
+    let text = std::fs::read(&path).map_err(failed)?;
+    let items: Result<Vec<PemItem>, _> = parse_pem(&text).collect();
+    let items = items.map_err(|error| failed(io::Error::other(error)))?;
+    let certificates: Vec<_> = items
+        .into_iter()
+        .filter_map(|item| match item {
+            PemItem::Certificate(certificate) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidData, "it has no certificate")));
+    }
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&certificates))
+        .unversioned_rustls_crypto_provider(rustls::crypto::ring::default_provider().into())
+        .build())
+}
+
+/// A path with its parameters.
+fn fill(path: &str, parameters: &[&str]) -> String {
+    let mut parameters = parameters.iter();
+    let mut pieces = path.split('{');
+    let mut filled = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let value = parameters.next().copied().unwrap_or_default();
+        filled.extend(utf8_percent_encode(value, PLAIN));
+        filled += piece.split_once('}').map_or("", |(_, rest)| rest);
+    }
+    filled
+}
+
+/// A query with its question mark, or nothing. It is a structure of plain values.
+fn encode_query(query: &impl Serialize) -> serde_json::Result<String> {
+    let value = serde_json::to_value(query)?;
+    let mut text = String::new();
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+        text.push(if text.is_empty() { '?' } else { '&' });
+        text += &format!("{name}={}", utf8_percent_encode(&value, PLAIN));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CaptureQuery, EventQuery};
+
+    #[test]
+    fn parameters_are_encoded() {
+        assert_eq!(fill("/v1/boxes", &[]), "/v1/boxes");
+        assert_eq!(
+            fill("/v1/boxes/{box}/handlers/{handler}", &["fw", "second:a/b.c d%"]),
+            "/v1/boxes/fw/handlers/second%3Aa%2Fb.c%20d%25"
+        );
+        let query = CaptureQuery { port: "fw:0".parse().expect("a port"), snap: Some(64), count: None };
+        assert_eq!(encode_query(&query).expect("a query"), "?port=fw%3A0&snap=64");
+        assert_eq!(encode_query(&EventQuery::default()).expect("a query"), "?follow=false");
+        assert_eq!(encode_query(&Nothing).expect("a query"), "");
+    }
+}
