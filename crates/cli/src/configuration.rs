@@ -74,7 +74,8 @@ impl ConfigurationArguments {
         match source.read() {
             Ok(text) => Some((text, self.parameters.clone())),
             Err(error) => {
-                eprintln!("clickbox: {}: {error}", self.file.as_deref().unwrap_or("standard input"));
+                let name = self.file.as_deref().unwrap_or("standard input");
+                eprintln!("clickbox: {name}: {}", system_words(&error));
                 None
             }
         }
@@ -141,6 +142,12 @@ pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
             above = text.split('\n').next().unwrap_or_default().to_string();
         }
     }
+}
+
+/// What went wrong with a file, in the system's words without the number that the standard library adds.
+pub(crate) fn system_words(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
 /// Leaves a message its typographic quotes on a UTF-8 terminal only, as Click does: scripts match on plain ones.

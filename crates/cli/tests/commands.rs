@@ -64,6 +64,24 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let bad = "Idle -> Nosuch(1) -> Strip(a) -> Queue -> Discard(x); r :: Queue; Idle -> [1]r -> y;";
+    let texts = [
+        "undeclared element ‘Nosuch’",
+        "undeclared element ‘y’",
+        "‘r :: Queue’ has no input 1",
+        "‘r :: Queue’ input 0 unused",
+        "LENGTH: invalid number",
+        "too many arguments",
+        "6 errors",
+    ];
+    check(&["check", "-"], bad, 1, &texts);
+    // A name that nothing is known of is one mistake.
+    check(&["check", "-"], "x -> Discard;", 1, &["undeclared element ‘x’", "1 error,"]);
+    check(&["run", "nosuch.click"], "", 2, &["clickbox: nosuch.click: No such file or directory\n"]);
+}
+
+#[test]
 fn formatting_changes_the_layout_only() {
     let output = clickbox(&["fmt", "-"], "a::Idle->b::Discard;// end");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a :: Idle -> b :: Discard; // end\n");

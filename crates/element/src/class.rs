@@ -99,6 +99,31 @@ pub struct Class {
     create: Create,
 }
 
+/// Stands where a class is not known, so that what is around it can be checked: ports of any number and kind, no
+/// handlers, and no element can be made of it.
+pub static UNKNOWN: Class = Class {
+    info: &Info {
+        name: "unknown",
+        aliases: &[],
+        group: "",
+        summary: "",
+        description: "",
+        example: "",
+        expect: "",
+        ports: "-/-",
+        processing: "a/a",
+        flow: "x/y",
+        commutes: true,
+        task: true,
+        notifies: Notifies::Nothing,
+        phase: Phase::Normal,
+        see: &[],
+        arguments: &[],
+    },
+    handlers: Vec::new,
+    create: |_, _| Err(SetupError::new("unknown element class")),
+};
+
 type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn Object>, SetupError>;
 
 impl Class {
@@ -115,6 +140,11 @@ impl Class {
     /// Parses the arguments and makes an element.
     pub fn create(&self, arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn Object>, SetupError> {
         (self.create)(arguments, setup)
+    }
+
+    /// Whether this is [`UNKNOWN`].
+    pub fn is_unknown(&self) -> bool {
+        core::ptr::eq(self.info, UNKNOWN.info)
     }
 
     /// Whether `name` is its name or an alias.

@@ -31,7 +31,7 @@ mod signal;
 pub mod text;
 
 pub use arguments::{Args, Arguments, FromArgument, Setup};
-pub use class::{ArgumentInfo, Class, Info, Notifies, Phase};
+pub use class::{ArgumentInfo, Class, Info, Notifies, Phase, UNKNOWN};
 pub use context::{Context, HandlerTarget, Runtime};
 pub use contract::{Element, Object};
 pub use element_derive::Args;

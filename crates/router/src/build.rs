@@ -154,7 +154,7 @@ impl Core {
     pub(crate) fn configure(&mut self, problems: &mut Vec<Diagnostic>, checking: bool) {
         let mut strict = false;
         for index in self.in_order() {
-            let Some(node) = self.nodes.get(index) else { continue };
+            let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else { continue };
             let config = node.config.borrow();
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
             setup.checking = checking;

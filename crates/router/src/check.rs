@@ -9,7 +9,7 @@ use element::Environment;
 
 use crate::build::Options;
 use crate::core::Core;
-use crate::hookup::{Hookup, hook_up, named};
+use crate::hookup::{Hookup, hook_up_all, named};
 use crate::registry::Registry;
 
 /// Everything that is wrong or odd about a graph: classes, ports, push and pull, arguments, elements that no packet can
@@ -18,9 +18,7 @@ pub fn check(graph: &Graph, registry: Registry, environment: Rc<dyn Environment>
     let mut problems = Vec::new();
     let mut graph = graph.clone();
     registry.name_classes(&mut graph);
-    let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
-        return problems;
-    };
+    let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
     let mut core = Core::assemble(graph, registry, environment, Options::default(), None, hookup);
     core.configure(&mut problems, true);

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::{Diagnostic, Graph, Location, Severity};
-use element::Class;
+use element::{Class, UNKNOWN};
 
 use crate::ports::{self, Processing};
 use crate::processing;
@@ -32,29 +32,48 @@ pub(crate) struct End {
     pub(crate) peers: Vec<Place>,
 }
 
-/// Checks the graph and resolves its ports; `None` if there was an error.
+/// Checks the graph step by step and resolves its ports; `None` if there was an error, which spares what comes after it.
 pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
-    let mut classes = Vec::with_capacity(graph.elements.len());
-    for element in &graph.elements {
-        match registry.find(&element.class) {
-            Some(class) => classes.push(class),
-            None => problems.push(Diagnostic::error(
-                element.location.clone(),
-                format!("unknown element class ‘{}’", element.class),
-            )),
-        }
-    }
-    if classes.len() != graph.elements.len() {
+    let classes = find_classes(graph, registry, problems);
+    if !problems.is_empty() {
         return None;
     }
-    let before = problems.len();
     let counts = count_ports(graph, &classes, problems);
-    if problems.len() > before {
+    if !problems.is_empty() {
         return None;
     }
-    let processing = processing::resolve(graph, &classes, &counts, problems);
+    let hookup = resolve(graph, classes, &counts, problems);
+    problems.is_empty().then_some(hookup)
+}
+
+/// Checks all of the graph whatever is wrong with it. What there is too much of is left out; elements of unknown classes
+/// are of the class [`UNKNOWN`].
+pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Hookup {
+    let classes = find_classes(graph, registry, problems);
+    let counts = count_ports(graph, &classes, problems);
+    resolve(graph, classes, &counts, problems)
+}
+
+fn find_classes(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Vec<&'static Class> {
+    let mut find = |element: &click_lang::Element| {
+        registry.find(&element.class).unwrap_or_else(|| {
+            let message = format!("unknown element class ‘{}’", element.class);
+            problems.push(Diagnostic::error(element.location.clone(), message));
+            &UNKNOWN
+        })
+    };
+    graph.elements.iter().map(&mut find).collect()
+}
+
+fn resolve(
+    graph: &Graph,
+    classes: Vec<&'static Class>,
+    counts: &[(usize, usize)],
+    problems: &mut Vec<Diagnostic>,
+) -> Hookup {
+    let processing = processing::resolve(graph, &classes, counts, problems);
     let mut hookup = Hookup { classes, inputs: Vec::new(), outputs: Vec::new() };
-    for (pair, count) in processing.iter().zip(&counts) {
+    for (pair, count) in processing.iter().zip(counts) {
         let ends = |side: &[Processing], count: usize| {
             let end = |port| End { push: side.get(port) != Some(&Processing::Pull), peers: Vec::new() };
             (0..count).map(end).collect::<Vec<_>>()
@@ -64,7 +83,7 @@ pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Dia
     }
     connect(graph, &mut hookup);
     check_use(graph, &hookup, problems);
-    (problems.len() == before).then_some(hookup)
+    hookup
 }
 
 /// An error, at a place if there is one.
@@ -131,7 +150,8 @@ fn connect(graph: &Graph, hookup: &mut Hookup) {
 
 fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     let mut complain = |element: usize, message: String| {
-        if let Some(declared) = graph.elements.get(element) {
+        let is_known = hookup.classes.get(element).is_some_and(|class| !class.is_unknown());
+        if let Some(declared) = graph.elements.get(element).filter(|_| is_known) {
             problems.push(Diagnostic::error(declared.location.clone(), message));
         }
     };

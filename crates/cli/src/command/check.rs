@@ -30,10 +30,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let compiled = configuration::compile(&text, &parameters, &[]);
     let mut found: Vec<Diagnostic> = compiled.diagnostics;
     // What compiled is checked further even if something else did not; what was said already is not said again.
-    let said =
-        |known: &[Diagnostic], next: &Diagnostic| known.iter().any(|known| known.message == next.message);
+    let place =
+        |problem: &Diagnostic| problem.location.clone().map(|location| (location.file, location.span));
+    let errors = found.iter().filter(|known| known.severity == Severity::Error);
+    let places: Vec<_> = errors.filter_map(place).collect();
     for problem in router::check(&compiled.graph, REGISTRY, Rc::new(Process::new())) {
-        if !said(&found, &problem) {
+        let is_said = found.iter().any(|known| known.message == problem.message)
+            || place(&problem).is_some_and(|place| places.contains(&place));
+        if !is_said {
             found.push(problem);
         }
     }
@@ -48,7 +52,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
         let warnings = found.len() - errors;
         let elements = compiled.graph.elements.len();
-        eprintln!("{}: {elements} elements, {errors} errors, {warnings} warnings", text.name);
+        let count = |number: usize, what| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        let (elements, errors) = (count(elements, "element"), count(errors, "error"));
+        eprintln!("{}: {elements}, {errors}, {}", text.name, count(warnings, "warning"));
     }
     ExitCode::from(u8::from(errors > 0))
 }

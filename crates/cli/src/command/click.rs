@@ -119,8 +119,7 @@ impl Driver {
         let (source, parameters) = source(&arguments)?;
         let text = source.read().map_err(|error| {
             let name = if let Source::File(name) = &source { name } else { "config" };
-            let text = error.to_string();
-            eprintln!("{name}: {}", text.split(" (os error").next().unwrap_or(&text));
+            eprintln!("{name}: {}", configuration::system_words(&error));
         })?;
         let warnings = !arguments.no_warnings;
         let path = clickpath(arguments.clickpath.as_deref());
@@ -184,8 +183,7 @@ impl Driver {
         if path == "-" {
             output::text(&flat);
         } else if let Err(error) = std::fs::write(path, flat) {
-            let text = error.to_string();
-            eprintln!("{path}: {}", text.split(" (os error").next().unwrap_or(&text));
+            eprintln!("{path}: {}", configuration::system_words(&error));
             return 1;
         }
         0

@@ -9,15 +9,15 @@ use element::{IoError, Reader, Writer};
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
+use crate::configuration::system_words;
+
 /// What a file error means to the user.
 pub(super) fn problem(error: &io::Error) -> IoError {
-    let text = match error.kind() {
-        io::ErrorKind::NotFound => return IoError::NotFound("No such file or directory".into()),
-        io::ErrorKind::PermissionDenied => return IoError::Denied("Permission denied".into()),
-        _ => error.to_string(),
-    };
-    // The system's words without the number that the standard library adds.
-    IoError::Failed(text.split(" (os error").next().unwrap_or(&text).to_string())
+    match error.kind() {
+        io::ErrorKind::NotFound => IoError::NotFound("No such file or directory".into()),
+        io::ErrorKind::PermissionDenied => IoError::Denied("Permission denied".into()),
+        _ => IoError::Failed(system_words(error)),
+    }
 }
 
 /// A reader that counts what it takes from the file.
