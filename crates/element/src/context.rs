@@ -39,6 +39,8 @@ pub trait Runtime {
     fn is_push_input(&self, element: usize, port: usize) -> bool;
     fn is_push_output(&self, element: usize, port: usize) -> bool;
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
+    /// Lets pulls at an output go on to an input without a call of the element.
+    fn relay(&self, element: usize, output: usize, input: Option<usize>);
     fn count_drops(&self, element: usize, reason: &'static str, count: u64);
     fn schedule(&self, element: usize);
     fn unschedule(&self, element: usize);
@@ -233,6 +235,12 @@ impl Context<'_> {
         let packet = batch.pop();
         self.recycle(batch);
         packet
+    }
+
+    /// Lets pulls at an output go on to an input from now on, without a call of this element: so they may come while
+    /// it is being called, as where its own detour leads back to it.
+    pub fn relay(&self, output: usize, input: Option<usize>) {
+        self.runtime.relay(self.element, output, input);
     }
 
     /// Drops a packet and counts it under the reason.

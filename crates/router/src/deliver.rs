@@ -77,12 +77,20 @@ impl Core {
     pub(crate) fn pull_from(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
         let Some(input) = self.nodes.get(element).and_then(|node| node.inputs.get(port)) else { return };
         let Some((peer, peer_port)) = input.peer.filter(|_| !input.end.push) else { return };
+        let Some(output) = self.nodes.get(peer).and_then(|node| node.outputs.get(peer_port)) else { return };
         let before = into.len();
-        self.call(peer, |object, cx| object.pull(cx, peer_port, most, into));
+        match output.relay.get() {
+            None => drop(self.call(peer, |object, cx| object.pull(cx, peer_port, most, into))),
+            // Elements that relay to each other in a circle have no packets.
+            Some(_) if output.relaying.get() => {}
+            Some(through) => {
+                output.relaying.set(true);
+                self.pull_from(peer, through, most, into);
+                output.relaying.set(false);
+            }
+        }
         let count = into.len() - before;
         input.add(count);
-        if let Some(output) = self.nodes.get(peer).and_then(|node| node.outputs.get(peer_port)) {
-            output.add(count);
-        }
+        output.add(count);
     }
 }

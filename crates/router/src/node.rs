@@ -35,6 +35,9 @@ pub(crate) struct Port {
     pub(crate) end: End,
     /// The one port at the other end, of a push output or a pull input.
     pub(crate) peer: Option<Place>,
+    /// The input that pulls at this output go on to, past the element, and whether one does just now.
+    pub(crate) relay: Cell<Option<usize>>,
+    pub(crate) relaying: Cell<bool>,
     pub(crate) count: Cell<u64>,
 }
 
@@ -54,7 +57,7 @@ impl Notifier {
 impl Port {
     pub(crate) fn new(end: End) -> Port {
         let peer = end.peers.first().copied();
-        Port { end, peer, count: Cell::new(0) }
+        Port { end, peer, relay: Cell::new(None), relaying: Cell::new(false), count: Cell::new(0) }
     }
 
     #[inline]

@@ -86,6 +86,12 @@ impl Runtime for Core {
         }
     }
 
+    fn relay(&self, element: usize, output: usize, input: Option<usize>) {
+        if let Some(port) = self.nodes.get(element).and_then(|node| node.outputs.get(output)) {
+            port.relay.set(input);
+        }
+    }
+
     fn count_drops(&self, element: usize, reason: &'static str, count: u64) {
         if let Some(node) = self.nodes.get(element)
             && count > 0

@@ -10,8 +10,9 @@ use element::prelude::*;
 /// element is as good as inactive.
 ///
 /// ## Differences
-/// With INLINE false Click reconnects the neighbours so that no packet passes the element itself. Here it costs one
-/// call for each batch, INLINE or not.
+/// With INLINE false Click reconnects the neighbours so that no packet passes the element itself. Here it costs a call
+/// for each batch that is pushed and none for pulls, INLINE or not.
+///
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> b :: Bypass(true) -> all :: Counter -> Discard;
 /// b[1] -> detour :: Counter -> [1]b;
@@ -51,6 +52,7 @@ impl Element for Bypass {
         Handler::read("active", "Whether the detour is taken.", |bypass| bypass.active.to_string()),
         Handler::write("active", "Takes the detour, or not.", |bypass, cx, value| {
             bypass.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+            bypass.relay(cx);
             Ok(())
         }),
     ];
@@ -59,15 +61,23 @@ impl Element for Bypass {
         Ok(Bypass { active: args.active })
     }
 
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.relay(cx);
+        Ok(())
+    }
+
     #[inline]
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
         let detour = self.active && port == 0 && cx.outputs() > 1;
         cx.emit(usize::from(detour), batch);
     }
+}
 
-    #[inline]
-    fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch) {
-        let detour = self.active && port == 0 && cx.inputs() > 1;
-        cx.pull(usize::from(detour), most, into);
+impl Bypass {
+    /// Pulls never call the element: those of the detour come back to it while the ones that they serve are under way.
+    fn relay(&self, cx: &Context) {
+        let detour = self.active && cx.inputs() > 1;
+        cx.relay(0, Some(usize::from(detour)));
+        cx.relay(1, Some(0));
     }
 }
