@@ -41,14 +41,16 @@ pub fn signed_fixed(value: i64, bits: u32) -> String {
     format!("{sign}{}", fixed(value.unsigned_abs(), bits))
 }
 
-/// `value` over ten to the `digits`, with no or all decimals.
+/// `value` over ten to the `digits`, with the decimals that are needed.
 pub fn decimal(value: u64, digits: u32) -> String {
-    let one = 10u64.pow(digits.min(18));
+    let digits = digits.min(18);
+    let one = 10u64.pow(digits);
     let (whole, fraction) = (value / one, value % one);
     if fraction == 0 {
         return whole.to_string();
     }
-    format!("{whole}.{fraction:0width$}", width = digits as usize)
+    let text = format!("{whole}.{fraction:0width$}", width = digits as usize);
+    text.trim_end_matches('0').to_string()
 }
 
 /// A span of time: `500ms`, `1500ns`, `1.500100s`.
@@ -107,6 +109,6 @@ mod tests {
         check(90_000_000_000, "90.000000s");
         assert_eq!(bandwidth(48_000), "384kbps");
         assert_eq!(bandwidth(48_024), "384.192kbps");
-        assert_eq!(bandwidth(187_500_000), "1.500000000Gbps");
+        assert_eq!(bandwidth(187_500_000), "1.5Gbps");
     }
 }

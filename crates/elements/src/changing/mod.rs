@@ -43,6 +43,7 @@ pub use settimestamp::SetTimestamp;
 pub use settimestampdelta::SetTimestampDelta;
 pub use storedata::StoreData;
 pub use strip::Strip;
+pub(crate) use strip::strip;
 pub use striptonetworkheader::StripToNetworkHeader;
 pub use timefilter::TimeFilter;
 pub use truncate::Truncate;

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Removes the first LENGTH bytes of each packet; a shorter one becomes empty.
+/// Removes the first LENGTH bytes of each packet; a shorter one becomes empty, and a line in the log says so.
 ///
 /// The bytes stay in the headroom, where `Unstrip` finds them again.
 /// ```click
@@ -33,8 +33,22 @@ impl Filter for Strip {
     }
 
     #[inline]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        packet.strip(self.length);
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        strip(cx, &mut packet, self.length);
         Verdict::Pass(packet)
     }
+}
+
+/// Removes `count` bytes from the front, or says that there are fewer and removes all.
+#[inline]
+pub(crate) fn strip(cx: &Context, packet: &mut Packet, count: usize) {
+    let length = packet.len();
+    if packet.strip(count) < count {
+        complain(cx, count, length);
+    }
+}
+
+#[cold]
+fn complain(cx: &Context, count: usize, length: usize) {
+    cx.say(&format!("Packet::pull {count} > length {length}"));
 }

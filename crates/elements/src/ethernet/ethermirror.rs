@@ -5,7 +5,9 @@ use element::prelude::*;
 /// Exchanges source and destination address of each Ethernet frame.
 ///
 /// ## Differences
-/// A packet too short for both addresses is dropped as `too_short`; Click reads and writes beyond its end.
+/// A packet too short for both addresses goes on, its missing bytes taken for zeros; Click takes what happens to stand
+/// behind its end.
+///
 /// ```click
 /// InfiniteSource(DATA \<010101010101 020202020202 0800>, LIMIT 2, STOP true) -> EtherMirror
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
@@ -42,8 +44,17 @@ impl Filter for EtherMirror {
                 core::mem::swap(e, k);
                 core::mem::swap(f, l);
             }
-            None => return Verdict::Drop(packet, "too_short"),
+            None => mirror_short(packet.data_mut()),
         }
         Verdict::Pass(packet)
     }
+}
+
+/// Exchanges the addresses of a frame that ends before they do.
+#[cold]
+fn mirror_short(frame: &mut [u8]) {
+    let mut whole = [0; 12];
+    whole.iter_mut().zip(&*frame).for_each(|(to, from)| *to = *from);
+    whole.rotate_left(6);
+    frame.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
 }

@@ -97,11 +97,11 @@ impl Filter for EtherVLANEncap {
             "Sets the tag control information, or ANNO.",
             |encap, cx, value| encap.tag.set_control(cx, value),
         ),
-        Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier().to_string()),
+        Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier_text()),
         Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |encap, cx, value| {
             encap.tag.set_identifier(cx, value)
         }),
-        Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority().to_string()),
+        Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority_text()),
         Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |encap, cx, value| {
             encap.tag.set_priority(cx, value)
         }),

@@ -5,6 +5,7 @@ use packet::EtherType;
 
 use super::header::{LENGTH, TAGGED_LENGTH, number};
 use super::vlan::set_annotation;
+use crate::changing::strip;
 
 /// Removes the Ethernet header of each packet, with its 802.1Q tag if it has one, and sets the VLAN_TCI annotation.
 ///
@@ -51,17 +52,17 @@ impl Filter for StripEtherVLANHeader {
     }
 
     #[inline]
-    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let announced = number(packet.data(), 12) == Some(EtherType::VLAN.0);
         let control = if announced { number(packet.data(), 14) } else { None };
         match (control, self.native) {
             (Some(control), _) => {
                 set_annotation(&mut packet, control);
-                packet.strip(TAGGED_LENGTH);
+                strip(cx, &mut packet, TAGGED_LENGTH);
             }
             (None, Some(native)) => {
                 set_annotation(&mut packet, native);
-                packet.strip(LENGTH);
+                strip(cx, &mut packet, LENGTH);
             }
             (None, None) => return Verdict::Divert(packet, "no_tag"),
         }

@@ -104,9 +104,22 @@ impl Tag {
         if self.annotated { "ANNO".to_string() } else { self.control.to_string() }
     }
 
-    /// The native VLAN as the handler `native_vlan` shows it.
+    /// The identifier as the handler `vlan_id` shows it: nothing where the annotation says it.
+    pub(super) fn identifier_text(&self) -> String {
+        if self.annotated { String::new() } else { self.identifier().to_string() }
+    }
+
+    /// The priority as the handler `vlan_pcp` shows it: nothing where the annotation says it.
+    pub(super) fn priority_text(&self) -> String {
+        if self.annotated { String::new() } else { self.priority().to_string() }
+    }
+
+    /// The native VLAN as the handler `native_vlan` shows it: nothing for 0, the default.
     pub(super) fn native_text(&self) -> String {
-        self.native.map_or_else(|| "-1".to_string(), |native| native.to_string())
+        match self.native {
+            Some(0) => String::new(),
+            native => native.map_or_else(|| "-1".to_string(), |native| native.to_string()),
+        }
     }
 
     pub(super) fn identifier(&self) -> u16 {

@@ -14,7 +14,8 @@ use super::vlan::{Identifier, Native, Priority, Tag};
 ///
 /// ## Differences
 /// A packet shorter than the two addresses is dropped as `too_short`. The network header annotation is set behind the
-/// tag; Click sets it 8 bytes into the frame. `config` shows NATIVE_VLAN -1 as it was given, not as 65535.
+/// tag; Click sets it 8 bytes into the frame. `config` and `native_vlan` show NATIVE_VLAN -1 as it was given, not as 65535,
+/// and `ethertype` shows ETHERTYPE, where Click's is empty.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
 ///     -> v :: VLANEncap(VLAN_ID 5, VLAN_PCP 1) -> c :: Classifier(12/8100200508, -);
@@ -64,11 +65,11 @@ impl Filter for VLANEncap {
             "Sets the tag control information, or ANNO.",
             |encap, cx, value| encap.tag.set_control(cx, value),
         ),
-        Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier().to_string()),
+        Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier_text()),
         Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |encap, cx, value| {
             encap.tag.set_identifier(cx, value)
         }),
-        Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority().to_string()),
+        Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority_text()),
         Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |encap, cx, value| {
             encap.tag.set_priority(cx, value)
         }),

@@ -6,6 +6,7 @@ use element::arguments::{Ip4PrefixOrHost, Spaced};
 use element::prelude::*;
 
 use super::headercheck::{HeaderCheck, REASONS};
+use crate::changing::strip;
 
 /// Paints, strips the Ethernet header, checks the IPv4 header and sets the destination annotation, all in one.
 ///
@@ -77,7 +78,7 @@ impl Filter for IPInputCombo {
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         packet.set_paint(self.color);
-        packet.strip(14);
+        strip(cx, &mut packet, 14);
         match self.check.check(&mut packet, 0) {
             Ok(()) => Verdict::Pass(packet),
             Err(reason) => self.refuse(cx, packet, reason),
