@@ -14,6 +14,7 @@ use crate::handler::HandlerInfo;
 use crate::names::Names;
 use crate::outputs::Outputs;
 use crate::signal::{Direction, Signal};
+use crate::tap::Tap;
 
 /// Where a handler is: an element's name and the handler's, resolved from the place of the one who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +76,8 @@ pub trait Runtime {
     /// Makes `element` the one that is asked when the driver would stop; `false` if there is another.
     fn attach_driver(&self, element: usize) -> bool;
     fn say(&self, text: &str);
+    /// What is said from now on, for `element`, which is told by `woken` when there is something.
+    fn tap(&self, element: usize) -> Rc<Tap>;
 }
 
 /// What an element can do while it is called.

@@ -174,6 +174,15 @@ pub struct Interface {
     pub link: Option<[u8; 6]>,
 }
 
+/// The terminal that the log goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Characters in a line.
+    pub columns: usize,
+    /// Whether standard output goes to a terminal too.
+    pub output: bool,
+}
+
 /// The outside world. What an environment lacks it refuses with [`IoError::Unsupported`].
 pub trait Environment {
     /// Wall-clock time.
@@ -184,6 +193,12 @@ pub trait Environment {
     fn seed(&self) -> u64;
     /// A line for the log.
     fn console(&self, text: &str);
+    /// The terminal that the log goes to, where there is one.
+    fn terminal(&self) -> Option<Terminal> {
+        None
+    }
+    /// Shows a line on that terminal in place of the one that was drawn before; the `last` one stays.
+    fn draw(&self, _line: &str, _last: bool) {}
     /// Opens a file to read; `-` is standard input.
     fn open(&self, _path: &str) -> Result<Box<dyn Reader>, IoError> {
         Err(IoError::Unsupported("reading files"))

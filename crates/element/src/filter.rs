@@ -67,6 +67,9 @@ pub trait Filter: Sized + 'static {
     fn export(&self) -> Option<Rc<dyn Any>> {
         None
     }
+
+    /// The router stops for good: flush and close.
+    fn cleanup(&mut self, _cx: &mut Context) {}
 }
 
 impl<F: Filter> Element for F {
@@ -129,6 +132,10 @@ impl<F: Filter> Element for F {
 
     fn export(&self) -> Option<Rc<dyn Any>> {
         Filter::export(self)
+    }
+
+    fn cleanup(&mut self, cx: &mut Context) {
+        Filter::cleanup(self, cx);
     }
 }
 

@@ -28,6 +28,7 @@ mod handler;
 mod names;
 mod outputs;
 mod signal;
+mod tap;
 pub mod text;
 
 pub use arguments::{Args, Arguments, FromArgument, Setup};
@@ -37,7 +38,7 @@ pub use contract::{Element, Object};
 pub use element_derive::Args;
 pub use environment::{
     Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener, Reader,
-    Stream, Writer,
+    Stream, Terminal, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use filter::{Filter, Verdict};
@@ -45,6 +46,7 @@ pub use handler::{Handler, HandlerInfo, HandlerKind};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
 pub use signal::{Direction, Signal, SignalCell};
+pub use tap::Tap;
 
 /// What an element's file needs, in one line.
 pub mod prelude {

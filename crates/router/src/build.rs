@@ -134,6 +134,7 @@ impl Core {
             watched: RefCell::default(),
             woken: RefCell::default(),
             deferred: RefCell::default(),
+            taps: RefCell::default(),
             run_count: Cell::new(1),
             turns_left: Cell::new(1),
             driver: Cell::new(None),
@@ -228,7 +229,7 @@ impl Core {
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
             let result = object.reconfigure(Arguments::new(config), &mut setup);
             for warning in &setup.warnings {
-                self.environment.console(&format!("  warning: {warning}"));
+                self.say(&format!("  warning: {warning}"));
             }
             result
         });

@@ -2,13 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::rc::Rc;
+use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::Graph;
-use element::{Context, Descriptor, Environment, HandlerError, Names, Object, Outputs};
+use element::{Context, Descriptor, Environment, HandlerError, Names, Object, Outputs, Runtime, Tap};
 use packet::{Pool, Timestamp};
 
 use crate::build::Options;
@@ -34,6 +34,8 @@ pub(crate) struct Core {
     /// Elements to be told that a signal became active, and handlers to be written, when nothing is being called.
     pub(crate) woken: RefCell<Vec<usize>>,
     pub(crate) deferred: RefCell<VecDeque<(usize, String, String)>>,
+    /// Elements that pass the log on.
+    pub(crate) taps: RefCell<Vec<(usize, Weak<Tap>)>>,
     pub(crate) run_count: Cell<i64>,
     pub(crate) turns_left: Cell<usize>,
     pub(crate) driver: Cell<Option<usize>>,
@@ -117,7 +119,7 @@ impl Core {
                     self.deferred.borrow_mut().push_front((from, path, value));
                     return;
                 }
-                Err(error) => self.environment.console(&error.of_call(false)),
+                Err(error) => self.say(&error.of_call(false)),
             }
         }
     }

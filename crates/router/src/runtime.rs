@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use element::{
-    Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Runtime, Signal,
+    Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Runtime, Signal, Tap,
 };
 use packet::{Batch, Pool, Timestamp};
 
@@ -276,5 +276,18 @@ impl Runtime for Core {
 
     fn say(&self, text: &str) {
         self.environment.console(text);
+        self.taps.borrow_mut().retain(|(element, tap)| {
+            let tap = tap.upgrade();
+            if tap.as_ref().is_some_and(|tap| tap.put(text)) {
+                self.woken.borrow_mut().push(*element);
+            }
+            tap.is_some()
+        });
+    }
+
+    fn tap(&self, element: usize) -> Rc<Tap> {
+        let tap = Rc::new(Tap::default());
+        self.taps.borrow_mut().push((element, Rc::downgrade(&tap)));
+        tap
     }
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use element::{
-    Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Listener, Reader, Stream, Writer,
+    Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Listener, Reader, Stream, Terminal,
+    Writer,
 };
 use packet::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
@@ -85,6 +86,16 @@ impl Environment for Process {
         if self.supplied.is_none() {
             screen::print(&configuration::quoted(text));
         }
+    }
+
+    fn terminal(&self) -> Option<Terminal> {
+        let output = std::io::IsTerminal::is_terminal(&std::io::stdout());
+        screen::is_there().then(|| Terminal { columns: screen::size().0, output })
+    }
+
+    fn draw(&self, line: &str, last: bool) {
+        let line = configuration::quoted(line);
+        if last { screen::print(&line) } else { screen::draw(&[line.into_owned()]) }
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {

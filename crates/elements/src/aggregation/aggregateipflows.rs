@@ -2,11 +2,15 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 
+use core::net::Ipv4Addr;
+use element::arguments::ElementName;
 use element::prelude::*;
+
 use packet::view::icmp4::kind;
 use packet::view::tcp::flag;
 use packet::{Icmp4View, Ip4View, protocol};
 
+use super::flowrecords::{Ends, FlowRecords};
 use crate::flow::{Seed, Table};
 
 /// Numbers TCP and UDP flows: the aggregate annotation of a packet becomes its flow's number, the paint its direction.
@@ -22,9 +26,13 @@ use crate::flow::{Seed, Table};
 /// between the same hosts behind them; those whose first fragment does not come are dropped after FRAGMENT_TIMEOUT as
 /// `lost_fragment`. The handler `clear` sends on all that wait, and forgets the flows.
 ///
+/// The file TRACEINFO gets an XML element for each flow that has ended: addresses and ports, when it began, how long it was,
+/// packets of each direction. If SOURCE has handlers `filename` and `packet_filepos`, it says also where in which file
+/// the flow begins; packets are then handled one by one.
+///
 /// ## Differences
 ///
-/// TRACEINFO and SOURCE are not there.
+/// The flows in TRACEINFO that end together stand there by their numbers. On standard output too it ends with `</trace>`.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53) -> f :: AggregateIPFlows;
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true) -> UDPIPEncap(5.0.0.5, 53, 10.0.0.1, 1000) -> f;
@@ -66,6 +74,11 @@ pub struct AggregateIPFlowsArgs {
     icmp: bool,
     /// Whether later fragments get the number of their flow.
     fragments: Option<bool>,
+    /// The file that tells of each flow; `-` is standard output.
+    #[arg(default = "")]
+    traceinfo: String,
+    /// The element that reads the packets from a file.
+    source: Option<ElementName>,
 }
 
 /// A flow.
@@ -109,6 +122,7 @@ pub struct AggregateIPFlows {
     reap_at: i64,
     fragments: bool,
     warned: bool,
+    records: FlowRecords,
     args: AggregateIPFlowsArgs,
 }
 
@@ -122,6 +136,13 @@ struct Known {
     is_error: bool,
     is_fragment: bool,
     identification: u16,
+}
+
+/// The ends of a flow.
+fn ends(key: u128, flow: &Flow) -> Ends {
+    let low = (Ipv4Addr::from_bits((key >> 64) as u32), (key >> 16) as u16);
+    let high = (Ipv4Addr::from_bits((key >> 32) as u32), key as u16);
+    if flow.reverse { [high, low] } else { [low, high] }
 }
 
 /// The bytes of the packet that an ICMP error carries, from its IP header on.
@@ -177,7 +198,7 @@ impl AggregateIPFlows {
     }
 
     /// Finds or begins a flow, and marks the packet with it.
-    fn mark(&mut self, packet: &mut Packet, known: &Known, key: u128) {
+    fn mark(&mut self, cx: &Context, packet: &mut Packet, known: &Known, key: u128) {
         let now = packet.timestamp().seconds();
         let number = known.hosts.2;
         let fresh = Flow { number: self.next, reverse: known.reverse, ended: 0, last: now };
@@ -193,8 +214,12 @@ impl AggregateIPFlows {
         };
         if flow.number == self.next {
             self.next = self.next.wrapping_add(1);
+            self.records.begin(cx, flow.number, packet);
             match handle.and_then(|handle| self.flows.value_mut(handle)) {
-                Some(old) => *old = flow,
+                Some(old) => {
+                    self.records.end(cx, old.number, ends(key, old));
+                    *old = flow;
+                }
                 None => _ = self.flows.insert(key, flow),
             }
         }
@@ -207,6 +232,7 @@ impl AggregateIPFlows {
     fn leave(&mut self, packet: &Packet, key: u128) {
         let Some(flow) = self.flows.get_mut(key) else { return };
         flow.last = packet.timestamp().seconds();
+        self.records.count(flow.number, packet);
         let paint = packet.paint();
         if paint >= ERROR
             || Ip4View::new(packet.network())
@@ -277,10 +303,17 @@ impl AggregateIPFlows {
             let number = (key >> 96) as u8;
             let hosts = ((key >> 64) as u32, (key >> 32) as u32, number);
             if flow.last < now - self.timeout(number, flow) && !self.waiting.contains_key(&hosts) {
-                dead.push(handle);
+                dead.push((flow.number, handle));
             }
         }
-        dead.into_iter().for_each(|handle| _ = self.flows.remove_handle(handle));
+        if self.records.is_open() {
+            dead.sort_unstable();
+        }
+        for (number, handle) in dead {
+            if let Some((key, flow)) = self.flows.remove_handle(handle) {
+                self.records.end(cx, number, ends(key, &flow));
+            }
+        }
     }
 
     /// Judges a packet: itself if it goes on at once, or the reason for which it does not.
@@ -294,7 +327,7 @@ impl AggregateIPFlows {
         }
         let Some(known) = self.look(&packet) else { return Verdict::Divert(packet, "no_flow") };
         match known.key {
-            Some(key) => self.mark(&mut packet, &known, key),
+            Some(key) => self.mark(cx, &mut packet, &known, key),
             None => {
                 packet.set_aggregate(0);
                 packet.set_paint(if known.is_error { ERROR } else { 0 } | u8::from(known.reverse));
@@ -330,7 +363,9 @@ impl Filter for AggregateIPFlows {
             Ok(())
         })];
 
-    fn new(args: AggregateIPFlowsArgs, _: &mut Setup) -> Result<AggregateIPFlows, SetupError> {
+    fn new(args: AggregateIPFlowsArgs, setup: &mut Setup) -> Result<AggregateIPFlows, SetupError> {
+        // Where a packet is in its file is known only while it is the last one that was read.
+        setup.strict = args.source.is_some() && !args.traceinfo.is_empty();
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
             waiting: BTreeMap::new(),
@@ -340,6 +375,7 @@ impl Filter for AggregateIPFlows {
             reap_at: 0,
             fragments: false,
             warned: false,
+            records: FlowRecords::default(),
             args,
         })
     }
@@ -347,6 +383,13 @@ impl Filter for AggregateIPFlows {
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let word = || u64::from(cx.random()) << 32 | u64::from(cx.random());
         self.flows = Table::new(Seed::new(word(), word()));
+        let source = self.args.source.as_ref().map(|name| name.0.clone());
+        if let Some(name) = source.as_ref().filter(|name| cx.runtime().find(cx.element(), name).is_none()) {
+            return Err(SetupError::argument("SOURCE", format_args!("no element named ‘{name}’")));
+        }
+        if !self.args.traceinfo.is_empty() {
+            self.records = FlowRecords::open(cx, &self.args.traceinfo, source)?;
+        }
         let pushes = cx.is_push_input(0);
         self.fragments = self.args.fragments.unwrap_or(pushes);
         if self.fragments && !pushes {
@@ -372,5 +415,16 @@ impl Filter for AggregateIPFlows {
         core::mem::swap(&mut self.flows, &mut old.flows);
         self.waiting = core::mem::take(&mut old.waiting);
         (self.count, self.next, self.active, self.reap_at) = (old.count, old.next, old.active, old.reap_at);
+        self.records.inherit(&mut old.records);
+    }
+
+    fn cleanup(&mut self, cx: &mut Context) {
+        if self.records.is_open() {
+            let mut left: Vec<_> =
+                self.flows.iter().map(|(_, key, flow)| (flow.number, ends(key, flow))).collect();
+            left.sort_unstable();
+            left.into_iter().for_each(|(number, ends)| self.records.end(cx, number, ends));
+            self.records.close(cx);
+        }
     }
 }

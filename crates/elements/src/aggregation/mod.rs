@@ -7,6 +7,7 @@ mod aggregateip;
 mod aggregateipflows;
 mod aggregatepacketcounter;
 mod field;
+mod flowrecords;
 mod ipratemonitor;
 
 pub use aggregatecounter::AggregateCounter;

@@ -266,8 +266,9 @@ impl ControlSocket {
                 connection.line(code::OK, &format!("Read handler '{name}' OK"), false);
                 connection.data(value.as_bytes());
             }
-            // Some handlers are known to be absent only now.
+            // Some handlers are known to be absent only now, and so are elements behind a proxy.
             Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
+            Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
             Err(error) => {
                 let text = format!("Read handler '{name}' error");
                 connection.lines(code::UNSPECIFIED, &text, &error.to_string());
@@ -293,6 +294,7 @@ impl ControlSocket {
         match cx.write_handler(&found.path, data) {
             Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
             Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
+            Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
             Err(error) => {
                 let text = format!("Write handler '{name}' error");
                 connection.lines(code::HANDLER, &text, &error.to_string());
@@ -337,10 +339,10 @@ impl ControlSocket {
         if let Some(proxy) = &self.proxy {
             return Ok(Found { path: format!("{proxy}.{path}"), listed: Vec::new(), own: None });
         }
-        let target = cx.runtime().resolve(cx.element(), path).map_err(|_| {
-            let element = path.split_once('.').map_or(path, |(element, _)| element);
-            (code::NO_ELEMENT, format!("No element named '{element}'"))
-        })?;
+        let target = cx
+            .runtime()
+            .resolve(cx.element(), path)
+            .map_err(|_| no_element(path.split_once('.').map_or(path, |(element, _)| element)))?;
         let own = (target.element == Some(cx.element())).then(|| self.own(&target.handler)).flatten();
         let mut listed = cx.runtime().handlers(target.element);
         listed.retain(|info| info.name == target.handler);
@@ -349,6 +351,10 @@ impl ControlSocket {
         }
         Ok(Found { path: path.to_string(), listed, own })
     }
+}
+
+fn no_element(name: &str) -> Refusal {
+    (code::NO_ELEMENT, format!("No element named '{name}'"))
 }
 
 fn unknown(name: &str) -> Refusal {

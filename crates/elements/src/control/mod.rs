@@ -3,16 +3,20 @@
 use element::Class;
 
 mod balancedthreadsched;
+mod chattersocket;
 mod connection;
 mod controlsocket;
 mod drivermanager;
 mod expansion;
 mod functions;
+mod handlerproxy;
 mod instructions;
 mod llrpc;
 mod machine;
 mod message;
 mod place;
+mod progressbar;
+mod progressline;
 mod protocol;
 mod script;
 mod scripted;
@@ -22,9 +26,12 @@ mod staticthreadsched;
 mod waiting;
 
 pub use balancedthreadsched::BalancedThreadSched;
+pub use chattersocket::ChatterSocket;
 pub use controlsocket::ControlSocket;
 pub use drivermanager::DriverManager;
+pub use handlerproxy::HandlerProxy;
 pub use message::Message;
+pub use progressbar::ProgressBar;
 pub use script::Script;
 pub use staticthreadsched::StaticThreadSched;
 
@@ -33,6 +40,9 @@ pub static CLASSES: &[Class] = &[
     Class::of::<Script>(),
     Class::of::<DriverManager>(),
     Class::of::<ControlSocket>(),
+    Class::of::<ChatterSocket>(),
+    Class::of::<HandlerProxy>(),
+    Class::of::<ProgressBar>(),
     Class::of::<StaticThreadSched>(),
     Class::of::<BalancedThreadSched>(),
     Class::of::<Message>(),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use element::{Descriptor, Environment, IoError, Reader, Writer};
+use element::{Descriptor, Environment, IoError, Reader, Terminal, Writer};
 use packet::Timestamp;
 use router::{Options, Registry, Router};
 
@@ -97,6 +97,14 @@ impl Environment for Memory {
         let mut console = self.console.borrow_mut();
         console.push_str(text);
         console.push('\n');
+    }
+
+    fn terminal(&self) -> Option<Terminal> {
+        Some(Terminal { columns: 60, output: false })
+    }
+
+    fn draw(&self, line: &str, _last: bool) {
+        Environment::console(self, line);
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {

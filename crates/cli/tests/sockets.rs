@@ -1,0 +1,152 @@
+//! Configurations that others talk to: control and chatter connections, packets over sockets. All sockets are Unix sockets
+//! in a folder of the test's own, or on the loopback interface.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("clickbox-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a plain path").to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running configuration, which ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn new(config: &str) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clickbox"));
+        command.args(["click", "-R", "-e", config]).stdin(Stdio::null()).stderr(Stdio::null());
+        Running(command.spawn().expect("the program starts"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Tries again until it works.
+fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(result) = attempt() {
+            return result;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A connection to a Unix socket of the configuration.
+fn connect(path: impl AsRef<Path>) -> BufReader<UnixStream> {
+    let stream = eventually("a connection", || UnixStream::connect(&path).ok());
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    BufReader::new(stream)
+}
+
+fn line(connection: &mut impl BufRead) -> String {
+    let mut line = String::new();
+    connection.read_line(&mut line).expect("a line");
+    line
+}
+
+/// Gives a command to a control connection; the lines of the answer, and the data.
+fn control(connection: &mut BufReader<UnixStream>, command: &str) -> String {
+    connection.get_mut().write_all(command.as_bytes()).expect("a connection");
+    let mut answer = String::new();
+    loop {
+        let line = line(connection);
+        answer += &line;
+        if line.as_bytes().get(3) != Some(&b'-') {
+            break;
+        }
+    }
+    if command.starts_with("READ") && answer.starts_with("200") {
+        let count = line(connection).trim().strip_prefix("DATA ").and_then(|count| count.parse().ok());
+        let mut data = vec![0; count.expect("a count")];
+        connection.read_exact(&mut data).expect("data");
+        answer += &String::from_utf8_lossy(&data);
+    }
+    answer
+}
+
+#[test]
+fn a_proxy_shows_some_handlers() {
+    let folder = Folder::new("proxy");
+    let path = folder.file("control");
+    let _running = Running::new(&format!(
+        "ControlSocket(unix, {path}, PROXY p); p :: HandlerProxy(c); c :: Counter; Idle -> c -> d :: Discard;"
+    ));
+    let mut connection = connect(&path);
+    assert_eq!(line(&mut connection), "Click::ControlSocket/1.3\r\n");
+    for (command, expected) in [
+        ("READ c.count\r\n", "200 Read handler 'c.count' OK\r\n0"),
+        ("WRITE c.reset\r\n", "200 Write handler 'c.reset' OK\r\n"),
+        ("READ d.count\r\n", "511 No handler named 'd.count'\r\n"),
+        ("READ c.nothing\r\n", "511 No handler named 'c.nothing'\r\n"),
+        ("READ nothing.count\r\n", "510 No element named 'nothing'\r\n"),
+        ("READ version\r\n", "511 No handler named 'version'\r\n"),
+        ("WRITE stop\r\n", "511 No handler named 'stop'\r\n"),
+        ("QUIT\r\n", "200 Goodbye!\r\n"),
+    ] {
+        assert_eq!(control(&mut connection, command), expected, "{command}");
+    }
+}
+
+#[test]
+fn the_log_is_passed_on_across_a_swap() {
+    let folder = Folder::new("chatter");
+    let (path, orders) = (folder.file("chatter"), folder.file("control"));
+    let config = |text: &str| {
+        format!(
+            "chatter :: ChatterSocket(UNIX, {path}, RETRIES 1, RETRY_WARNINGS false);
+             control :: ControlSocket(UNIX, {orders}, RETRIES 1, RETRY_WARNINGS false);
+             silent :: ChatterSocket(UNIX, {path}2, CHANNEL other, RETRIES 1, RETRY_WARNINGS false);
+             InfiniteSource(x, LIMIT 1) -> Print({text}) -> Discard;"
+        )
+        .replace('\n', " ")
+    };
+    let _running = Running::new(&config("one"));
+    let mut listeners = [connect(&path), connect(&path)];
+    let mut silent = connect(folder.file("chatter2"));
+    for listener in listeners.iter_mut().chain([&mut silent]) {
+        assert_eq!(line(listener), "Click::ChatterSocket/1.0\r\n");
+    }
+    let mut orders = connect(&orders);
+    line(&mut orders);
+    // The packet of each configuration is printed as soon as it starts, perhaps before there is somebody to hear it.
+    let mut heard = |listeners: &mut [BufReader<UnixStream>], text: &str| {
+        assert!(control(&mut orders, &format!("WRITE hotconfig {}\r\n", config(text))).starts_with("200"));
+        for listener in listeners {
+            assert_eq!(line(listener), format!("{text}:    1 | 78\n"));
+        }
+    };
+    heard(&mut listeners, "two");
+    let [first, second] = listeners;
+    drop(first);
+    heard(&mut [second], "three");
+}

@@ -1,0 +1,135 @@
+//! What a file of flows says of each of them.
+
+use alloc::collections::BTreeMap;
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use element::{Writer, figures};
+
+/// The two ends of a flow: who sent its first packet, and to whom.
+pub(super) type Ends = [(Ipv4Addr, u16); 2];
+
+/// A file with an XML element for each flow that is over, and what is known of those that are not.
+#[derive(Default)]
+pub(super) struct FlowRecords {
+    name: String,
+    file: Option<Box<dyn Writer>>,
+    /// The element that packets come from.
+    source: Option<String>,
+    /// The file that it reads.
+    origin: String,
+    begun: bool,
+    flows: BTreeMap<u32, Record>,
+}
+
+/// What is known of a flow.
+struct Record {
+    first: Timestamp,
+    last: Timestamp,
+    /// Packets of each direction.
+    packets: [u64; 2],
+    /// Where its first packet is in the file that it was read from.
+    place: u64,
+}
+
+impl FlowRecords {
+    /// Into the file called `name`; `source` may know where packets come from. What is in the file goes when the first flow
+    /// is written.
+    pub(super) fn open(cx: &Context, name: &str, source: Option<String>) -> Result<FlowRecords, SetupError> {
+        let file = cx.environment().create(name, false);
+        let file = Some(file.map_err(|error| SetupError::new(format_args!("{name}: {error}")))?);
+        let origin =
+            source.as_ref().and_then(|source| cx.read_handler(&format!("{source}.filename"), "").ok());
+        let origin = origin.map_or_else(String::new, |origin| origin.trim().into());
+        Ok(FlowRecords { name: name.into(), file, source, origin, begun: false, flows: BTreeMap::new() })
+    }
+
+    /// Whether there is a file.
+    pub(super) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// A flow begins with a packet.
+    pub(super) fn begin(&mut self, cx: &Context, number: u32, packet: &Packet) {
+        if self.is_open() {
+            let place = self.source.as_ref().map(|source| format!("{source}.packet_filepos"));
+            let place = place.and_then(|path| cx.read_handler(&path, "").ok()?.trim().parse().ok());
+            let first = packet.timestamp();
+            let record = Record { first, last: first, packets: [0, 0], place: place.unwrap_or(0) };
+            self.flows.insert(number, record);
+        }
+    }
+
+    /// A packet of a flow goes on; its paint is its direction.
+    pub(super) fn count(&mut self, number: u32, packet: &Packet) {
+        if let Some(record) = self.flows.get_mut(&number) {
+            record.last = packet.timestamp();
+            if let Some(count) = record.packets.get_mut(usize::from(packet.paint())) {
+                *count += 1;
+            }
+        }
+    }
+
+    /// A flow is over.
+    pub(super) fn end(&mut self, cx: &Context, number: u32, ends: Ends) {
+        let Some(record) = self.flows.remove(&number) else { return };
+        let [(source, source_port), (destination, destination_port)] = ends;
+        let [there, back] = record.packets;
+        let place = match record.place {
+            0 => String::new(),
+            place => format!(" filepos='{place}'"),
+        };
+        self.write(
+            cx,
+            &format!(
+                "<flow aggregate='{number}' src='{source}' sport='{source_port}' dst='{destination}' \
+                 dport='{destination_port}' begin='{}' duration='{}'{place}>\n  \
+                 <stream dir='0' packets='{there}' /><stream dir='1' packets='{back}' />\n</flow>\n",
+                figures::timestamp(record.first),
+                figures::timestamp(record.last - record.first),
+            ),
+        );
+    }
+
+    /// Ends the file, when all flows are over.
+    pub(super) fn close(&mut self, cx: &Context) {
+        self.write(cx, "</trace>\n");
+        if let Some(mut file) = self.file.take()
+            && let Err(error) = file.flush()
+        {
+            cx.say(&format!("{}: {}: {error}", cx.name(), self.name));
+        }
+    }
+
+    /// Goes on with the file and the flows of an older element, if it is the same file; the older one's flows begin anew
+    /// otherwise.
+    pub(super) fn inherit(&mut self, old: &mut FlowRecords) {
+        if self.is_open() && self.name == old.name {
+            let source = self.source.take();
+            *self = FlowRecords { source, ..core::mem::take(old) };
+        }
+    }
+
+    fn write(&mut self, cx: &Context, text: &str) {
+        let Some(file) = &mut self.file else { return };
+        let mut head = String::new();
+        if !self.begun {
+            self.begun = true;
+            head += "<?xml version='1.0' standalone='yes'?>\n<trace";
+            if !self.origin.is_empty() {
+                head += &format!(" file='{}'", escaped(&self.origin));
+            }
+            head += ">\n";
+        }
+        let result = file.write((head + text).as_bytes());
+        if let Err(error) = result {
+            cx.say(&format!("{}: {}: {error}", cx.name(), self.name));
+            self.file = None;
+        }
+    }
+}
+
+/// Text as it may stand between quotes.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;")
+}

@@ -1,0 +1,186 @@
+//! `ChatterSocket`: the log for other programs, over TCP and Unix sockets.
+
+use element::arguments::{Raw, Word};
+use element::prelude::*;
+use element::{Descriptor, Io, Stream, Tap};
+
+use super::place::Place;
+use super::waiting::Waiting;
+
+/// What a connection is greeted with.
+const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
+/// Connections at a time: each may hold so much of the log in memory as the next limit says.
+const MOST_CONNECTIONS: usize = 64;
+/// Bytes by which a client may be behind; one that is further behind is disconnected.
+const MOST_BEHIND: usize = 500_000;
+
+/// Sends what elements write to the log to other programs too, over TCP or a Unix socket.
+///
+/// Each connection gets a greeting, and then every line as it is written. What a client sends is not looked at. A
+/// configuration that replaces another takes the connections over, if a ChatterSocket of the same name has the same type,
+/// place and CHANNEL and RETRIES of at least 1.
+/// ```click
+/// ChatterSocket(TCP, 41950+, RETRIES 5, RETRY_WARNINGS false);
+/// InfiniteSource(LIMIT 5, STOP true) -> Print(seen) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 5
+/// ```
+/// ## Differences
+/// All elements write to the default channel, so that other channels stay silent. Errors in a new configuration go to
+/// who wrote it, and not to the log. A 65th connection is refused. The port may have a `+` behind it, as ControlSocket's.
+#[derive(Args)]
+#[element(
+    name = "ChatterSocket",
+    group = "control",
+    ports = "0/0",
+    phase = "information",
+    see = "ControlSocket"
+)]
+pub struct ChatterSocketArgs {
+    /// TCP or UNIX.
+    #[arg(position)]
+    r#type: String,
+    /// The TCP port, or what FILENAME says.
+    #[arg(position)]
+    port: Option<Raw>,
+    /// The name of the Unix socket.
+    filename: Option<String>,
+    /// The channel whose lines are sent.
+    #[arg(default = "default")]
+    channel: Word,
+    /// Whether what is sent to another channel than the default one is not printed.
+    #[arg(default = "true")]
+    quiet_channel: bool,
+    /// Whether connections are greeted.
+    #[arg(default = "true")]
+    greeting: bool,
+    /// Tries, one a second, if the place is taken at first.
+    #[arg(default = "0")]
+    retries: i32,
+    /// Logs tries that failed.
+    #[arg(default = "true")]
+    retry_warnings: bool,
+}
+
+/// The element.
+pub struct ChatterSocket {
+    waiting: Waiting,
+    channel: String,
+    greeting: bool,
+    tap: Option<Rc<Tap>>,
+    clients: Vec<Client>,
+}
+
+/// A connection, and what of the log it has not got yet.
+struct Client {
+    stream: Box<dyn Stream>,
+    output: Vec<u8>,
+    sent: usize,
+    is_over: bool,
+}
+
+impl Element for ChatterSocket {
+    type Args = ChatterSocketArgs;
+
+    fn new(args: ChatterSocketArgs, setup: &mut Setup) -> Result<ChatterSocket, SetupError> {
+        let place = Place::new(&args.r#type, args.port, args.filename, None, setup)?;
+        if let Place::Inherited(_) = place {
+            return Err(SetupError::new("unknown socket type ‘SOCKET’"));
+        }
+        // No element writes to another channel, so there is nothing that could be printed or not.
+        let _ = args.quiet_channel;
+        Ok(ChatterSocket {
+            waiting: Waiting::new(place, false, args.retries, args.retry_warnings),
+            channel: args.channel.0,
+            greeting: args.greeting,
+            tap: None,
+            clients: Vec::new(),
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if self.channel == "default" {
+            self.tap = Some(cx.runtime().tap(cx.element()));
+        }
+        self.waiting.start(cx)
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        self.waiting.retry(cx);
+    }
+
+    fn woken(&mut self, cx: &mut Context) {
+        let lines = self.tap.as_ref().map(|tap| tap.take()).unwrap_or_default();
+        self.clients.iter_mut().for_each(|client| client.output.extend_from_slice(lines.as_bytes()));
+        self.flush(cx);
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        if self.waiting.is(descriptor) {
+            if let Some(stream) = self.waiting.accept(cx)
+                && self.clients.len() < MOST_CONNECTIONS
+            {
+                let output = if self.greeting { GREETING.into() } else { Vec::new() };
+                self.clients.push(Client { stream, output, sent: 0, is_over: false });
+            }
+        } else if let Some(client) = self.clients.iter_mut().find(|client| client.is(descriptor)) {
+            client.ignore();
+        } else {
+            cx.watch(descriptor, false, false);
+        }
+        self.flush(cx);
+    }
+
+    fn inherit(&mut self, old: &mut ChatterSocket, cx: &mut Context) {
+        if self.channel == old.channel && self.waiting.inherit(&mut old.waiting, cx) {
+            self.clients.append(&mut old.clients);
+            self.flush(cx);
+        }
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.clients.drain(..).for_each(|mut client| client.flush());
+        self.waiting.stop();
+    }
+}
+
+impl ChatterSocket {
+    /// Sends what connections take, and lets those go that are over.
+    fn flush(&mut self, cx: &Context) {
+        self.clients.iter_mut().for_each(Client::flush);
+        self.clients.retain(|client| {
+            let descriptor = client.stream.descriptor();
+            cx.watch(descriptor, !client.is_over, !client.is_over && !client.output.is_empty());
+            !client.is_over
+        });
+    }
+}
+
+impl Client {
+    fn is(&self, descriptor: Descriptor) -> bool {
+        self.stream.descriptor() == descriptor
+    }
+
+    /// Reads what the client says, only to see whether it is still there.
+    fn ignore(&mut self) {
+        let mut nowhere = [0; 512];
+        self.is_over |= matches!(self.stream.read(&mut nowhere), Ok(Io::Closed) | Err(_));
+    }
+
+    /// Sends what the connection takes.
+    fn flush(&mut self) {
+        while let Some(rest) = self.output.get(self.sent..).filter(|rest| !rest.is_empty() && !self.is_over) {
+            match self.stream.write(rest) {
+                Ok(Io::Done(count)) if count > 0 => self.sent += count,
+                Ok(Io::Wait | Io::Done(_)) => {
+                    self.is_over = rest.len() > MOST_BEHIND;
+                    break;
+                }
+                Ok(Io::Closed) | Err(_) => self.is_over = true,
+            }
+        }
+        self.output.drain(..self.sent);
+        self.sent = 0;
+    }
+}

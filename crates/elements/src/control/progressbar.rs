@@ -1,0 +1,258 @@
+//! `ProgressBar`: how far something has come, drawn on the terminal.
+
+use element::HandlerKind;
+use element::arguments::{HandlerPath, Spaced};
+use element::prelude::*;
+
+use super::progressline::{Progress, STALLED};
+
+/// The timer of the next drawing.
+const DRAW: usize = 0;
+
+/// Reads a position and a size from handlers, and draws a progress bar on the terminal that standard error goes to.
+///
+/// The sum of the POSHANDLERs says how far it is, that of the SIZEHANDLERs, read once, where the end is. Without a size a
+/// mark goes to and fro. Where standard error is no terminal nothing is drawn, and `pos` stays 0.
+/// ```click
+/// dump :: FromDump(testdata/mix.pcap, STOP true) -> c :: Counter -> Discard;
+/// bar :: ProgressBar(dump.filepos, dump.filesize, BANNER mix);
+/// ```
+/// ```expect
+/// c.count = 2500
+/// bar.poshandler = dump.filepos
+/// ```
+/// ## Differences
+/// The bar is drawn in the background too.
+#[derive(Args)]
+#[element(name = "ProgressBar", group = "control", ports = "0/0", phase = "late", see = "FromDump, Script")]
+pub struct ProgressBarArgs {
+    /// Handlers of the position; their values are added.
+    #[arg(position)]
+    poshandler: Spaced<HandlerPath>,
+    /// Handlers of the size.
+    #[arg(position, default = "")]
+    sizehandler: Spaced<HandlerPath>,
+    /// Time from one drawing to the next.
+    #[arg(default = "0.25")]
+    update: Timestamp,
+    /// What stands before the bar.
+    #[arg(default = "")]
+    banner: String,
+    /// Whether it is drawn.
+    #[arg(default = "true")]
+    active: bool,
+    /// Time that passes before it is drawn.
+    #[arg(default = "0")]
+    delay: Timestamp,
+    /// Draws nothing if standard output is a terminal too.
+    #[arg(default = "false")]
+    check_stdout: bool,
+    /// The size, instead of handlers.
+    fixed_size: Option<f64>,
+}
+
+/// The element.
+pub struct ProgressBar {
+    args: ProgressBarArgs,
+    state: State,
+    size: Option<f64>,
+    /// The last position that was more than those before.
+    position: f64,
+    start: Timestamp,
+    /// When it last went on.
+    moved: Timestamp,
+    /// Time that stalls took.
+    stalls: Timestamp,
+}
+
+/// Where the drawing stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There is no terminal.
+    Dead,
+    /// Nothing is drawn yet.
+    Fresh,
+    /// It is drawn again and again.
+    Drawing,
+    /// The last line is drawn.
+    Over,
+}
+
+impl Element for ProgressBar {
+    type Args = ProgressBarArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::write(
+            "mark_stopped",
+            "Draws the last line: it has stopped, perhaps too early.",
+            |bar, cx, _| {
+                bar.finish(cx, false);
+                Ok(())
+            },
+        ),
+        Handler::write("mark_done", "Draws the last line: it is done.", |bar, cx, _| {
+            bar.finish(cx, true);
+            Ok(())
+        }),
+        Handler::read("active", "Whether it is drawn.", |bar| bar.args.active.to_string()),
+        Handler::write("active", "Sets whether it is drawn.", |bar, cx, value| {
+            bar.args.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
+            if bar.args.active && cx.timer(DRAW).is_none() {
+                cx.set_timer(DRAW, cx.steady());
+            }
+            Ok(())
+        }),
+        Handler::read("banner", "What stands before the bar.", |bar| bar.args.banner.clone()),
+        Handler::write("banner", "Sets what stands before the bar.", |bar, _, value| {
+            bar.args.banner = value.into();
+            Ok(())
+        }),
+        Handler::read("poshandler", "Handlers of the position.", |bar| list(&bar.args.poshandler)),
+        Handler::write("poshandler", "Sets the handlers of the position.", |bar, cx, value| {
+            bar.args.poshandler = checked(cx, cx.argument(value)?)?;
+            Ok(())
+        }),
+        Handler::read("sizehandler", "Handlers of the size.", |bar| list(&bar.args.sizehandler)),
+        Handler::write(
+            "sizehandler",
+            "Sets the handlers of the size, which is read anew.",
+            |bar, cx, value| {
+                bar.args.sizehandler = checked(cx, cx.argument(value)?)?;
+                bar.size = None;
+                Ok(())
+            },
+        ),
+        Handler::read("pos", "The position when it was last drawn.", |bar| bar.position.to_string()),
+        Handler::read("size", "The size; -1 if it is not known.", |bar| bar.size.unwrap_or(-1.0).to_string()),
+        Handler::write("size", "Sets the size.", |bar, cx, value| {
+            bar.size = Some(cx.argument(value)?);
+            Ok(())
+        }),
+        Handler::write("reset", "Begins anew, and sets ACTIVE.", |bar, cx, _| {
+            bar.size = None;
+            bar.args.active = true;
+            if bar.state != State::Dead {
+                bar.state = State::Fresh;
+                cx.set_timer(DRAW, cx.steady());
+            }
+            Ok(())
+        }),
+    ];
+
+    fn new(args: ProgressBarArgs, _: &mut Setup) -> Result<ProgressBar, SetupError> {
+        let zero = Timestamp::ZERO;
+        let (size, state) = (args.fixed_size, State::Dead);
+        Ok(ProgressBar { args, state, size, position: 0.0, start: zero, moved: zero, stalls: zero })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        for (keyword, handlers) in
+            [("POSHANDLER", &self.args.poshandler), ("SIZEHANDLER", &self.args.sizehandler)]
+        {
+            check(cx, handlers).map_err(|error| SetupError::argument(keyword, error))?;
+        }
+        let terminal = cx.environment().terminal();
+        if terminal.is_some_and(|terminal| !(self.args.check_stdout && terminal.output)) {
+            self.state = State::Fresh;
+            if self.args.active {
+                cx.set_timer(DRAW, cx.steady());
+            }
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        self.draw(cx, false);
+    }
+
+    fn cleanup(&mut self, cx: &mut Context) {
+        if self.state == State::Drawing {
+            self.draw(cx, true);
+        }
+    }
+}
+
+impl ProgressBar {
+    /// Draws the last line; if it is `done`, the size is where it is now.
+    fn finish(&mut self, cx: &Context, done: bool) {
+        if self.state == State::Over || !self.args.active {
+            return;
+        }
+        if done {
+            self.size = sum(cx, &self.args.poshandler);
+        }
+        cx.clear_timer(DRAW);
+        self.draw(cx, true);
+    }
+
+    fn draw(&mut self, cx: &Context, last: bool) {
+        let Some(terminal) = cx.environment().terminal() else { return };
+        if !self.args.active || self.state == State::Dead {
+            return;
+        }
+        let now = cx.steady();
+        if self.state == State::Fresh {
+            self.size = self.size.or_else(|| sum(cx, &self.args.sizehandler));
+            (self.position, self.start, self.moved, self.stalls) = (0.0, now, now, Timestamp::ZERO);
+            self.state = State::Drawing;
+        }
+        let due = self.start + self.args.delay;
+        if now < due && !last {
+            return cx.set_timer(DRAW, due);
+        }
+        let position = sum(cx, &self.args.poshandler);
+        let mut stall = now - self.moved;
+        if position.is_some_and(|position| position > self.position) {
+            self.position = position.unwrap_or_default();
+            self.moved = now;
+            if stall.seconds() >= STALLED {
+                self.stalls += stall;
+            }
+            stall = Timestamp::ZERO;
+        }
+        let progress = Progress {
+            position,
+            size: self.size,
+            fixed: self.size.is_some() && self.args.sizehandler.0.is_empty(),
+            elapsed: (now - self.start - self.stalls).nanos() as f64 / 1e9,
+            stalled: stall.seconds() >= STALLED,
+            over: last,
+        };
+        cx.environment().draw(&progress.line(&self.args.banner, terminal.columns), last);
+        if last {
+            self.state = State::Over;
+            self.args.active = false;
+        } else {
+            cx.set_timer(DRAW, now + self.args.update);
+        }
+    }
+}
+
+/// The sum of what the handlers say; `None` if there are none, or one says no number.
+fn sum(cx: &Context, handlers: &Spaced<HandlerPath>) -> Option<f64> {
+    let values = handlers.0.iter().map(|path| {
+        let value = cx.read_handler(&path.0, "").ok()?;
+        value.trim().parse().ok().filter(|value: &f64| value.is_finite())
+    });
+    values.reduce(|sum, value| Some(sum? + value?)).flatten()
+}
+
+/// Checks that all the handlers can be read.
+fn check(cx: &Context, handlers: &Spaced<HandlerPath>) -> Result<(), HandlerError> {
+    for HandlerPath(path) in &handlers.0 {
+        let target = cx.runtime().resolve(cx.element(), path)?;
+        let listed = cx.runtime().handlers(target.element);
+        if !listed.iter().any(|info| info.name == target.handler && info.kind != HandlerKind::Write) {
+            return Err(HandlerError::new(HandlerError::NoHandler(path.clone()).of_call(true)));
+        }
+    }
+    Ok(())
+}
+
+fn checked(cx: &Context, handlers: Spaced<HandlerPath>) -> Result<Spaced<HandlerPath>, HandlerError> {
+    check(cx, &handlers).map(|()| handlers)
+}
+
+fn list(handlers: &Spaced<HandlerPath>) -> String {
+    let paths: Vec<&str> = handlers.0.iter().map(|path| &*path.0).collect();
+    paths.join(" ")
+}
