@@ -24,6 +24,7 @@ pub mod leave;
 pub mod limits;
 mod mailbox;
 mod memory;
+mod origin;
 mod port;
 mod ring;
 mod status;
@@ -39,6 +40,7 @@ pub use mailbox::{
     PortStats, Reply, Request, Stats,
 };
 pub use memory::{Mapped, SharedMemory};
+pub use origin::{Origin, Remainder};
 pub use port::{HostPort, Passed, PortFault};
 pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots, indices};
 pub use status::{BoxState, StatusPage};

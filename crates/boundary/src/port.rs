@@ -3,8 +3,16 @@
 use crate::layout::PortLayout;
 use crate::limits::BUFFER_SIZE;
 use crate::memory::{Mapped, SharedMemory};
+use crate::origin::{Origin, Remainder};
 use crate::ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError};
 use core::fmt;
+use core::ops::Range;
+
+/// How many packets ahead memory is asked for: the time of so many packets is that of a cache miss.
+const AHEAD: u32 = 8;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// What a box did to its port that no correct box does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +54,7 @@ pub struct HostPort<Owner> {
     buffers: Mapped,
     pool: Pool,
     /// Keeps the memory that the rings lie in.
-    _owner: Owner,
+    owner: Owner,
 }
 
 impl<Owner> HostPort<Owner> {
@@ -75,7 +83,7 @@ impl<Owner> HostPort<Owner> {
             from_box: Consumer::at(ring(layout.transmit)?, layout.slots, positions[1])?,
             buffers: part(area, layout.buffers, layout.buffers_size)?,
             pool: Pool::in_bytes(layout.buffers_size),
-            _owner: owner,
+            owner,
         })
     }
 
@@ -89,17 +97,30 @@ impl<Owner> HostPort<Owner> {
     /// the ring is full by what [`room`](Self::room) last saw, or the packet is longer than a buffer.
     #[inline]
     pub fn send(&mut self, packet: &[u8]) -> Result<bool, PortFault> {
-        let Some(spare) = self.to_box.spare().filter(|_| packet.len() <= BUFFER_SIZE) else {
+        self.send_parts(packet, None)
+    }
+
+    /// As [`send`](Self::send), for a packet of which only the beginning has been copied out of where it
+    /// came from.
+    #[inline]
+    pub fn send_parts(&mut self, head: &[u8], rest: Option<Remainder>) -> Result<bool, PortFault> {
+        if let Some(start) = self.to_box.ahead(AHEAD).and_then(|spare| self.pool.buffer(spare.buffer).ok()) {
+            self.buffers.expect_write(start);
+        }
+        let length = head.len() + rest.map_or(0, |rest| rest.length());
+        let Some(spare) = self.to_box.spare().filter(|_| length <= BUFFER_SIZE) else {
             return Ok(false);
         };
         let start = self.pool.buffer(spare.buffer)?;
-        self.buffers.write(start, packet);
-        Ok(self.to_box.push(Descriptor {
-            buffer: spare.buffer,
-            offset: 0,
-            length: packet.len() as u16,
-            flags: 0,
-        }))
+        match head.first_chunk::<LINE>() {
+            // Of a known length it is a few instructions instead of a call.
+            Some(line) if head.len() == LINE => self.buffers.write(start, line),
+            _ => self.buffers.write(start, head),
+        }
+        if let Some(rest) = rest {
+            rest.copy_to(&self.buffers, start + head.len());
+        }
+        Ok(self.to_box.push(Descriptor { buffer: spare.buffer, offset: 0, length: length as u16, flags: 0 }))
     }
 
     /// Shows the box what was sent. True: it sleeps, and its doorbell is to be rung.
@@ -125,6 +146,27 @@ impl<Owner> HostPort<Owner> {
         Ok(Some(packet))
     }
 
+    /// Takes the next packet that the box has sent where it lies in [`origin`](Self::origin), for the caller
+    /// to copy before [`release`](Self::release). Nothing: as in [`receive`](Self::receive).
+    ///
+    /// The box may still write to it: what is to be relied on is copied first, and then looked at.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Range<usize>>, PortFault> {
+        if let Some(range) = self.from_box.ahead(AHEAD).and_then(|next| self.pool.range(next).ok()) {
+            self.buffers.expect_read(range.start);
+        }
+        let Some(descriptor) = self.from_box.pop() else { return Ok(None) };
+        Ok(Some(self.pool.range(descriptor)?))
+    }
+
+    /// The memory that the port's packets lie in.
+    pub fn origin(&self) -> Origin
+    where
+        Owner: Clone + Send + Sync + 'static,
+    {
+        Origin::new(self.buffers, self.owner.clone())
+    }
+
     /// Gives the slots that were received from back. True: the box sleeps, and its doorbell is to be rung.
     #[inline]
     pub fn release(&mut self) -> bool {
@@ -139,17 +181,17 @@ impl<Owner> HostPort<Owner> {
         let count = other.to_box.free(there)?.min(there);
         let mut passed = Passed::default();
         for _ in 0..count {
+            let next = self.from_box.ahead(AHEAD).and_then(|packet| self.pool.range(packet).ok());
+            let spare = other.to_box.ahead(AHEAD).and_then(|spare| other.pool.buffer(spare.buffer).ok());
+            if let (Some(next), Some(spare)) = (next, spare) {
+                self.buffers.expect_read(next.start);
+                other.buffers.expect_write(spare);
+            }
             let (Some(packet), Some(spare)) = (self.from_box.pop(), other.to_box.spare()) else { break };
             match (self.pool.range(packet), other.pool.buffer(spare.buffer)) {
                 (Ok(from), Ok(to)) => {
-                    let length = from.len();
-                    let from = self.buffers.pointer(from.start, length);
-                    if let (Some(from), Some(to)) = (from, other.buffers.pointer(to, length)) {
-                        // SAFETY: both ranges are in the buffers of their ports, which are apart; either
-                        // box may write to its own meanwhile, and gets or sends what it writes.
-                        unsafe { to.copy_from_nonoverlapping(from, length) };
-                    }
                     let length = packet.length;
+                    self.buffers.copy_to(from.start, &other.buffers, to, from.len());
                     other.to_box.push(Descriptor { buffer: spare.buffer, offset: 0, length, flags: 0 });
                     passed.packets += 1;
                     passed.bytes += u64::from(length);

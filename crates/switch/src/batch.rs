@@ -1,58 +1,122 @@
 //! Frames on their way through the switch.
 
+use boundary::{Origin, Remainder};
+use std::ops::Range;
+
 /// Bytes of the longest frame: one packet buffer.
 pub const MAX_FRAME: usize = boundary::limits::BUFFER_SIZE;
 
-/// Frames of one visit, one after the other in memory, so that short ones share cache lines.
-#[derive(Debug)]
-pub struct Batch {
-    bytes: Vec<u8>,
-    filled: usize,
-    /// Where each frame ends; it begins where the one before ends, rounded up.
-    ends: Vec<(usize, usize)>,
-    most: usize,
-}
+/// How much of a frame is copied before it is looked at: the headers that decide where it goes, in one
+/// cache line.
+const HEAD: usize = 64;
 
 /// Frames begin at multiples of this, for the copies' sake.
 const ALIGN: usize = 16;
 
+/// Frames of one visit, one after the other in memory, so that short ones share cache lines.
+///
+/// A frame is whole, or only its head is here and its rest still lies in the memory of the box that it came
+/// from: a long frame that goes to another box is then copied once, not twice.
+#[derive(Debug)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    filled: usize,
+    entries: Vec<Entry>,
+    /// Where the rests lie.
+    source: Option<Origin>,
+    most: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Where the frame or its head begins in the batch.
+    start: u32,
+    /// Bytes that are here.
+    here: u16,
+    /// Bytes that are not.
+    rest: u16,
+    /// Where those begin in the source.
+    rest_start: u32,
+}
+
+/// A frame of which maybe only the head has been copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The frame's first bytes: all of them, or at least an Ethernet header.
+    pub head: &'a [u8],
+    /// Where the others are.
+    pub rest: Option<Remainder<'a>>,
+}
+
+impl Part<'_> {
+    /// Bytes of the frame.
+    #[inline]
+    pub fn length(&self) -> usize {
+        self.head.len() + self.rest.map_or(0, |rest| rest.length())
+    }
+}
+
 impl Batch {
     /// A batch for so many frames.
     pub fn new(most: usize) -> Self {
-        Self { bytes: vec![0; most * MAX_FRAME], filled: 0, ends: Vec::with_capacity(most), most }
+        let bytes = vec![0; most * (MAX_FRAME + HEAD)];
+        Self { bytes, filled: 0, entries: Vec::with_capacity(most), source: None, most }
     }
 
     /// Frames that it still has room for.
+    #[inline]
     pub fn room(&self) -> usize {
-        self.most - self.ends.len()
+        self.most - self.entries.len()
     }
 
     /// Frames in it.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.entries.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.entries.is_empty()
     }
 
     /// Takes all frames out.
     pub fn clear(&mut self) {
-        self.ends.clear();
+        self.entries.clear();
         self.filled = 0;
+        self.source = None;
     }
 
-    /// A frame by its number.
+    /// A frame by its number, if it is whole: those that [`Driver::receive`](crate::Driver::receive) adds are.
     #[inline]
     pub fn frame(&self, number: usize) -> Option<&[u8]> {
-        let (start, end) = *self.ends.get(number)?;
-        self.bytes.get(start..end)
+        self.part(number).filter(|part| part.rest.is_none()).map(|part| part.head)
     }
 
-    /// All frames in order.
+    /// All frames that are whole, in order.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
-        self.ends.iter().filter_map(|(start, end)| self.bytes.get(*start..*end))
+        (0..self.len()).filter_map(|number| self.frame(number))
+    }
+
+    /// A frame by its number, as far as it has been copied.
+    #[inline]
+    pub fn part(&self, number: usize) -> Option<Part<'_>> {
+        let entry = self.entries.get(number)?;
+        let start = entry.start as usize;
+        let head = self.bytes.get(start..start + usize::from(entry.here))?;
+        let rest = match &self.source {
+            Some(source) if entry.rest > 0 => {
+                let start = entry.rest_start as usize;
+                Some(source.rest(start..start + usize::from(entry.rest)))
+            }
+            _ => None,
+        };
+        Some(Part { head, rest })
+    }
+
+    /// All frames in order, as far as they have been copied.
+    #[inline]
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        (0..self.len()).filter_map(|number| self.part(number))
     }
 
     /// Room for one more frame. A frame becomes part of the batch by [`commit`](Self::commit).
@@ -68,9 +132,8 @@ impl Batch {
     #[inline]
     pub fn commit(&mut self, length: usize) {
         if self.room() > 0 {
-            let end = self.filled + length.min(MAX_FRAME);
-            self.ends.push((self.filled, end));
-            self.filled = end.next_multiple_of(ALIGN);
+            let here = length.min(MAX_FRAME);
+            self.add(Entry { start: self.filled as u32, here: here as u16, rest: 0, rest_start: 0 });
         }
     }
 
@@ -85,11 +148,63 @@ impl Batch {
             _ => false,
         }
     }
+
+    /// Adds a frame that lies in the source at `range`, of which the head is copied now. The range is at
+    /// most [`MAX_FRAME`] long and inside the source.
+    #[inline]
+    pub(crate) fn push_part(&mut self, source: &Origin, range: Range<usize>) {
+        let (start, length) = (self.filled, range.len().min(MAX_FRAME));
+        let here = length.min(HEAD);
+        let Some(space) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<HEAD>) else {
+            return;
+        };
+        if here == HEAD {
+            // Of a known length it is a few instructions instead of a call.
+            source.read(range.start, space);
+        } else if let Some(space) = space.get_mut(..here) {
+            source.read(range.start, space);
+        }
+        let (here, rest) = (here as u16, (length - here) as u16);
+        self.add(Entry { start: start as u32, here, rest, rest_start: (range.start + HEAD) as u32 });
+    }
+
+    /// Says where the frames of [`push_part`](Self::push_part) lie: once, as all frames of a batch come from
+    /// one port.
+    pub(crate) fn set_source(&mut self, source: &Origin) {
+        self.source = Some(source.clone());
+    }
+
+    /// Copies what is missing of frames, named by number.
+    pub(crate) fn complete(&mut self, frames: &[u32]) {
+        let Some(source) = &self.source else { return };
+        for number in frames {
+            let Some(entry) = self.entries.get_mut(*number as usize).filter(|entry| entry.rest > 0) else {
+                continue;
+            };
+            let (from, here) = (entry.start as usize, usize::from(entry.here));
+            let length = here + usize::from(entry.rest);
+            self.bytes.copy_within(from..from + here, self.filled);
+            if let Some(space) = self.bytes.get_mut(self.filled + here..self.filled + length) {
+                source.read(entry.rest_start as usize, space);
+            }
+            *entry = Entry { start: self.filled as u32, here: length as u16, rest: 0, rest_start: 0 };
+            self.filled = (self.filled + length).next_multiple_of(ALIGN);
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, entry: Entry) {
+        self.filled = (entry.start as usize + usize::from(entry.here)).next_multiple_of(ALIGN);
+        self.entries.push(entry);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use boundary::{AreaLayout, HostPort, Mapped, Slots};
+    use std::ptr::NonNull;
+    use std::sync::Arc;
 
     #[test]
     fn frames_come_out_as_they_went_in() {
@@ -105,6 +220,42 @@ mod tests {
             assert_eq!(batch.frame(4), None);
             batch.clear();
             assert!(batch.is_empty() && !batch.push(&[0; 2049]));
+        }
+    }
+
+    #[test]
+    fn parts_are_completed_as_they_lie() {
+        let mut words: Vec<u64> = (0..4 * 256).collect();
+        let expected: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let layout = AreaLayout::new(&[Slots::new(64).unwrap()]).unwrap();
+        let mut area = vec![0u64; layout.size / 8];
+        let buffers = layout.ports[0].buffers / 8;
+        area[buffers..buffers + words.len()].swap_with_slice(&mut words);
+        // SAFETY: the vector outlives the test's use of it, and is not touched meanwhile.
+        let memory = unsafe { Mapped::new(NonNull::new(area.as_mut_ptr().cast()).unwrap(), layout.size) };
+        let source = HostPort::at(&memory, &layout.ports[0], [0; 2], Arc::new(())).unwrap().origin();
+        let mut batch = Batch::new(6);
+        let ranges = [0..2048, 3..67, 100..120, 7000..7065, 50..50, 6144..8192];
+        for round in 0..2 {
+            batch.set_source(&source);
+            for range in &ranges {
+                batch.push_part(&source, range.clone());
+            }
+            let lengths: Vec<usize> = batch.parts().map(|part| part.length()).collect();
+            assert_eq!(lengths, ranges.clone().map(|range| range.len()));
+            for (part, range) in batch.parts().zip(&ranges) {
+                assert_eq!(part.head, &expected[range.clone()][..part.head.len()]);
+            }
+            let whole = |batch: &Batch, number| batch.frame(number).map(<[u8]>::to_vec);
+            assert_eq!((whole(&batch, 0), batch.frames().count()), (None, 3));
+            // Completing twice, or what is whole, changes nothing.
+            let some: &[u32] = if round == 0 { &[0, 1, 2, 3, 4, 5] } else { &[5, 0, 3, 3, 1] };
+            batch.complete(some);
+            batch.complete(some);
+            for (number, range) in ranges.iter().enumerate() {
+                assert_eq!(whole(&batch, number).unwrap(), &expected[range.clone()], "{number}");
+            }
+            batch.clear();
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - The core does no I/O and reads no clock: time is given.
-//! - A frame is copied out of its port before anything looks at it, so that what was checked stays as it was.
+//! - What is looked at of a frame is copied out of its port first, so that what was checked stays as it was.
 //! - Every frame that comes in goes out, or is counted under a reason, at the port that it came from or
 //!   was for.
 //! - What a port may cost is bounded: frames a visit, addresses it may teach, frames and bits a second.
@@ -24,7 +24,7 @@ mod port;
 mod switch;
 mod worker;
 
-pub use batch::{Batch, MAX_FRAME};
+pub use batch::{Batch, MAX_FRAME, Part};
 pub use cap::{Cap, CapSettings};
 pub use counters::{Counters, Reason};
 pub use driver::{Driver, DriverError};

@@ -150,11 +150,22 @@ impl<F: Forward> Switch<F> {
         let Self { forward, ports } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
-        for (number, frame) in batch.frames().enumerate() {
+        let mut last = None;
+        for (number, frame) in batch.parts().enumerate() {
+            let length = frame.length();
             port.counters.received_frames += 1;
-            port.counters.received_bytes += frame.len() as u64;
-            let decision = match port.admit(frame, now) {
-                Ok((destination, source)) => forward.decide(destination, source, from, now),
+            port.counters.received_bytes += length as u64;
+            let decision = match port.admit(frame.head, length, now) {
+                // At one moment one pair of addresses is decided one way, and teaches one thing.
+                Ok(addresses) => match last {
+                    Some((before, decision)) if before == addresses => decision,
+                    _ => {
+                        let (destination, source) = addresses;
+                        let decision = forward.decide(destination, source, from, now);
+                        last = Some((addresses, decision));
+                        decision
+                    }
+                },
                 Err(reason) => {
                     port.counters.drop(reason, 1);
                     continue;
@@ -198,16 +209,16 @@ impl<F: Forward> Switch<F> {
 }
 
 impl Port {
-    /// The frame's destination and source, if the port may send it.
+    /// The destination and source of a frame that begins so, if the port may send it.
     #[inline]
-    fn admit(&mut self, frame: &[u8], now: u64) -> Result<(MacAddr, MacAddr), Reason> {
-        let Some(header) = frame.first_chunk::<HEADER>() else { return Err(Reason::Short) };
+    fn admit(&mut self, head: &[u8], length: usize, now: u64) -> Result<(MacAddr, MacAddr), Reason> {
+        let Some(header) = head.first_chunk::<HEADER>() else { return Err(Reason::Short) };
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
         let (destination, source) = (MacAddr([d0, d1, d2, d3, d4, d5]), MacAddr([s0, s1, s2, s3, s4, s5]));
         if self.settings.source.is_some_and(|only| only != source) {
             return Err(Reason::Spoofed);
         }
-        match self.cap.allows(frame.len(), now) {
+        match self.cap.allows(length, now) {
             true => Ok((destination, source)),
             false => Err(Reason::Capped),
         }

@@ -177,9 +177,8 @@ impl<F: Forward> Worker<F> {
 
     /// Takes one batch from a port to where it goes; frames taken.
     fn visit(&mut self, port: PortId, clock: &mut Instant) -> usize {
-        self.batch.clear();
         let Some(source) = place(&mut self.places, port) else { return 0 };
-        match source.driver.receive(&mut self.batch) {
+        match source.driver.receive_parts(&mut self.batch) {
             Ok(Received { long, faulty }) => {
                 self.switch.lost(port, Reason::Long, long);
                 self.switch.lost(port, Reason::Faulty, faulty);
@@ -189,7 +188,10 @@ impl<F: Forward> Worker<F> {
                 source.down = Some(error);
             }
         }
-        if self.batch.is_empty() {
+        let taken = self.batch.len();
+        if taken == 0 {
+            source.driver.received();
+            self.batch.clear();
             return 0;
         }
         let begin = *clock;
@@ -201,6 +203,9 @@ impl<F: Forward> Worker<F> {
                 self.switch.lost(*to, Reason::Down, frames.len() as u64);
                 continue;
             };
+            if !target.driver.takes_parts() {
+                self.batch.complete(frames);
+            }
             match target.driver.send(&self.batch, frames) {
                 Ok(sent) => {
                     self.switch.sent(*to, sent.frames, sent.bytes);
@@ -212,12 +217,14 @@ impl<F: Forward> Worker<F> {
                 }
             }
         }
+        self.batch.clear();
         if let Some(source) = place(&mut self.places, port) {
+            source.driver.received();
             *clock = Instant::now();
             source.cost.time += clock.duration_since(begin);
             source.cost.visits += 1;
         }
-        self.batch.len()
+        taken
     }
 
     /// Sleeps until a port has frames, the bell rings, or so much time has passed. With frames there it

@@ -44,6 +44,44 @@ impl Mapped {
         self.inside(offset, size)
     }
 
+    /// Copies `length` bytes to a place in other memory. False: a range isn't inside, and nothing is copied.
+    ///
+    /// Peers of either may write meanwhile: then the copy has what they wrote.
+    #[inline(always)]
+    pub(crate) fn copy_to(&self, offset: usize, to: &Self, to_offset: usize, length: usize) -> bool {
+        let (Some(from), Some(to)) = (self.inside(offset, length), to.inside(to_offset, length)) else {
+            return false;
+        };
+        // SAFETY: both ranges are mapped, and they may overlap.
+        unsafe { to.copy_from(from, length) };
+        true
+    }
+
+    /// Says that the cache line at `offset` will be read soon.
+    #[inline(always)]
+    pub(crate) fn expect_read(&self, offset: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(at) = self.inside(offset, 1) {
+            // SAFETY: it changes nothing but what the processor's caches hold.
+            unsafe {
+                core::arch::asm!("prefetcht0 [{}]", in(reg) at.as_ptr(), options(nostack, preserves_flags, readonly))
+            };
+        }
+    }
+
+    /// Says that the cache line at `offset` will be written soon.
+    #[inline(always)]
+    pub(crate) fn expect_write(&self, offset: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(at) = self.inside(offset, 1) {
+            // SAFETY: it changes nothing but what the processor's caches hold; a processor without this
+            // instruction does nothing.
+            unsafe {
+                core::arch::asm!("prefetchw [{}]", in(reg) at.as_ptr(), options(nostack, preserves_flags, readonly))
+            };
+        }
+    }
+
     #[inline(always)]
     fn inside(&self, offset: usize, size: usize) -> Option<NonNull<u8>> {
         if size > self.size || offset > self.size - size {
@@ -154,6 +192,19 @@ mod tests {
             assert_eq!(out, [0; 8]);
         }
         assert!(memory.part(8, 9).is_none() && memory.part(8, 8).is_some());
+        for (from, to, length) in [(9, 0, 8), (0, 9, 8), (0, 0, 17), (usize::MAX, 0, 1)] {
+            assert!(!memory.copy_to(from, &memory, to, length));
+            memory.expect_read(from);
+            memory.expect_write(to);
+        }
         assert_eq!(bytes, [0xaa; 4]);
+    }
+
+    #[test]
+    fn copies_may_overlap() {
+        let mut bytes: [u64; 4] = [1, 2, 3, 4];
+        let memory = Mapped { base: NonNull::from(&mut bytes).cast(), size: 32 };
+        assert!(memory.copy_to(0, &memory, 8, 24));
+        assert_eq!(bytes, [1, 1, 2, 3]);
     }
 }

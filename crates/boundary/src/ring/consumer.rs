@@ -59,6 +59,15 @@ impl<M: SharedMemory> Consumer<M> {
         Some(descriptor)
     }
 
+    /// What the slot holds that will be taken after `distance` others: a hint where memory will be needed
+    /// soon, and nothing to act upon, as the slot is loaded again when it is taken.
+    #[inline(always)]
+    pub fn ahead(&self, distance: u32) -> Option<Descriptor> {
+        let slot = self.reader.tail().wrapping_add(distance) & self.mask;
+        (self.reader.known() > distance)
+            .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
+    }
+
     /// Lets the producer reuse the slots that were taken. True: the producer sleeps, and the caller is to
     /// wake it.
     #[inline(always)]

@@ -148,6 +148,12 @@ impl Writer {
         self.head.wrapping_sub(self.tail) < self.capacity
     }
 
+    /// Units that are free by what is already known.
+    #[inline(always)]
+    pub(crate) const fn room(&self) -> u32 {
+        self.capacity.wrapping_sub(self.head.wrapping_sub(self.tail))
+    }
+
     /// Units that can be written. Looks at the reader's index only when fewer than `wanted` are known to
     /// be free.
     #[inline(always)]

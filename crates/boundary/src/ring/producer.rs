@@ -57,6 +57,15 @@ impl<M: SharedMemory> Producer<M> {
         self.writer.has_room().then(|| Descriptor::from_bits(word()))
     }
 
+    /// What the slot holds that will be filled after `distance` others: a hint where memory will be needed
+    /// soon, and nothing to act upon, as the slot is loaded again when it is filled.
+    #[inline(always)]
+    pub fn ahead(&self, distance: u32) -> Option<Descriptor> {
+        let slot = self.writer.head().wrapping_add(distance) & self.mask;
+        (self.writer.room() > distance)
+            .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
+    }
+
     /// Puts a descriptor into the next slot, not visible before [`publish`](Self::publish). False: no
     /// slot is known free.
     #[inline(always)]

@@ -2,11 +2,12 @@
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
-use boundary::{HostPort, PortFault};
+use boundary::{HostPort, Origin, PortFault};
 
 /// A box's port, and how to wake the box. The box's way to wake the switch is the bell that it was given.
 pub struct BoxPort<Owner> {
     pub(crate) port: HostPort<Owner>,
+    origin: Origin,
     pub(crate) wake: Box<dyn Fn() + Send>,
 }
 
@@ -18,8 +19,12 @@ impl<Owner> std::fmt::Debug for BoxPort<Owner> {
 
 impl<Owner> BoxPort<Owner> {
     /// Drives a box's port; `wake` tells the box that there is work, and doesn't wait.
-    pub fn new(port: HostPort<Owner>, wake: impl Fn() + Send + 'static) -> Self {
-        Self { port, wake: Box::new(wake) }
+    pub fn new(port: HostPort<Owner>, wake: impl Fn() + Send + 'static) -> Self
+    where
+        Owner: Clone + Send + Sync + 'static,
+    {
+        let origin = port.origin();
+        Self { port, origin, wake: Box::new(wake) }
     }
 }
 
@@ -38,26 +43,49 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
                 Err(fault) => return Err(fault.into()),
             }
         }
-        if self.port.release() {
-            (self.wake)();
-        }
+        self.received();
         Ok(received)
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
-        for frame in frames.iter().filter_map(|number| batch.frame(*number as usize)) {
-            if !self.port.send(frame)? {
+        for frame in frames.iter().filter_map(|number| batch.part(*number as usize)) {
+            if !self.port.send_parts(frame.head, frame.rest)? {
                 break;
             }
             sent.frames += 1;
-            sent.bytes += frame.len() as u64;
+            sent.bytes += frame.length() as u64;
         }
         if self.port.publish() {
             (self.wake)();
         }
         Ok(sent)
+    }
+
+    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        let mut received = Received::default();
+        batch.set_source(&self.origin);
+        let count = self.port.available(batch.room() as u32)?.min(batch.room() as u32);
+        for _ in 0..count {
+            match self.port.take() {
+                Ok(Some(range)) => batch.push_part(&self.origin, range),
+                Ok(None) => break,
+                Err(PortFault::Descriptor(_)) => received.faulty += 1,
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(received)
+    }
+
+    fn received(&mut self) {
+        if self.port.release() {
+            (self.wake)();
+        }
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

@@ -56,6 +56,20 @@ pub trait Driver: Send {
     /// Sends the frames of a batch that are named by number, in order, as far as there is room.
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError>;
 
+    /// As [`receive`](Self::receive), where frames may be added of which only the head is copied. What was
+    /// not copied stays as it is until [`received`](Self::received).
+    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        self.receive(batch)
+    }
+
+    /// Frames of the last [`receive_parts`](Self::receive_parts) are of no more use to the switch.
+    fn received(&mut self) {}
+
+    /// Whether [`send`](Self::send) takes frames of which only the head is in the batch.
+    fn takes_parts(&self) -> bool {
+        false
+    }
+
     /// Announces that nobody looks here before the descriptor or a bell tells. False: there are frames,
     /// don't sleep.
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

@@ -1,0 +1,60 @@
+//! Packets that still lie where their box has put them.
+
+use crate::memory::{Mapped, SharedMemory};
+use alloc::sync::Arc;
+use core::any::Any;
+use core::fmt;
+use core::ops::Range;
+
+/// The memory in which a port's packets lie, to copy them from. It keeps that memory.
+#[derive(Clone)]
+pub struct Origin {
+    memory: Mapped,
+    _owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl Origin {
+    pub(crate) fn new(memory: Mapped, owner: impl Any + Send + Sync) -> Self {
+        Self { memory, _owner: Arc::new(owner) }
+    }
+
+    /// Copies bytes from `start` on. Zeros, when the range leaves the memory.
+    #[inline(always)]
+    pub fn read(&self, start: usize, into: &mut [u8]) {
+        self.memory.read(start, into);
+    }
+
+    /// A range of the memory, to be copied from here to another port.
+    #[inline(always)]
+    pub fn rest(&self, range: Range<usize>) -> Remainder<'_> {
+        Remainder { memory: &self.memory, start: range.start, length: range.len() }
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Origin").field("memory", &self.memory).finish_non_exhaustive()
+    }
+}
+
+/// The end of a packet that still lies where it came from. The box there may write to it at any time.
+#[derive(Clone, Copy, Debug)]
+pub struct Remainder<'a> {
+    memory: &'a Mapped,
+    start: usize,
+    length: usize,
+}
+
+impl Remainder<'_> {
+    /// Its bytes.
+    #[inline(always)]
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Copies it to other memory; nothing happens when a range is outside.
+    #[inline(always)]
+    pub(crate) fn copy_to(&self, to: &Mapped, offset: usize) {
+        self.memory.copy_to(self.start, to, offset, self.length);
+    }
+}
