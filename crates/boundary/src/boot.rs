@@ -151,7 +151,7 @@ pub struct PortInfo {
     pub receive: u32,
     /// The transmit ring.
     pub transmit: u32,
-    /// The packet buffers.
+    /// The packet buffers, which all ports share: a packet may go from one to another with its buffer.
     pub buffers: u32,
     /// Their bytes.
     pub buffers_size: u32,

@@ -55,7 +55,8 @@ impl core::error::Error for LayoutError {}
 
 /// Where one port lies, in bytes from the start of the area.
 ///
-/// Buffers 0 to `slots` - 1 start out in the receive ring, the next `slots` in the transmit ring.
+/// All ports of a box share its buffers, so that a packet goes from one port to another with its buffer.
+/// Buffer `first` and those after it start out in the receive ring, as many more in the transmit ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortLayout {
     /// Slots of each of the two rings.
@@ -64,13 +65,15 @@ pub struct PortLayout {
     pub receive: usize,
     /// The ring that carries packets from the box.
     pub transmit: usize,
-    /// The port's packet buffers.
+    /// The packet buffers of all ports.
     pub buffers: usize,
     /// Their bytes.
     pub buffers_size: usize,
+    /// The first buffer that the port starts with.
+    pub first: u16,
 }
 
-/// Where everything in the shared area lies: control area, then each port with its rings and buffers.
+/// Where everything in the shared area lies: control area, then the rings of each port, then the buffers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AreaLayout {
     /// The ports in order.
@@ -85,19 +88,21 @@ impl AreaLayout {
         if ports.len() > MAX_PORTS {
             return Err(LayoutError::Ports(ports.len()));
         }
-        let mut size = control::SIZE;
-        let mut take = |bytes: usize| {
-            let at = size;
-            size += bytes.next_multiple_of(PAGE);
-            at
-        };
+        let rings = |slots: &Slots| (2 * slots.bytes()).next_multiple_of(PAGE);
+        let slots_in_all: usize = ports.iter().map(|slots| 2 * slots.count() as usize).sum();
+        let buffers = control::SIZE + ports.iter().map(rings).sum::<usize>();
+        let buffers_size = slots_in_all * BUFFER_SIZE;
+        let (mut receive, mut first) = (control::SIZE, 0u16);
         let place = |&slots: &Slots| {
-            let rings = take(2 * slots.bytes());
-            let buffers_size = 2 * slots.count() as usize * BUFFER_SIZE;
-            let buffers = take(buffers_size);
-            PortLayout { slots, receive: rings, transmit: rings + slots.bytes(), buffers, buffers_size }
+            let transmit = receive + slots.bytes();
+            let port = PortLayout { slots, receive, transmit, buffers, buffers_size, first };
+            receive += rings(&slots);
+            // Sixteen ports of the longest rings have as many buffers as there are numbers.
+            first = first.wrapping_add(2 * slots.count() as u16);
+            port
         };
         let ports = ports.iter().map(place).collect();
+        let size = buffers + buffers_size.next_multiple_of(PAGE);
         Ok(Self { ports, size })
     }
 }
@@ -111,16 +116,23 @@ mod tests {
         for slots in [64, 128, 256, 512, 1024, 2048] {
             let slots = Slots::new(slots).unwrap();
             let layout = AreaLayout::new(&[slots; MAX_PORTS]).unwrap();
-            let mut end = control::SIZE;
+            let (mut end, mut first) = (control::SIZE, 0);
             for port in &layout.ports {
-                assert_eq!(port.receive, end);
+                assert_eq!((port.receive, u32::from(port.first)), (end, first));
                 assert!(port.receive + slots.bytes() <= port.transmit && port.transmit % 64 == 0);
-                assert!(port.transmit + slots.bytes() <= port.buffers && port.buffers % PAGE == 0);
-                end = port.buffers + port.buffers_size;
-                assert!(end - port.receive <= slots.count() as usize * 4096 + 40_960);
+                end = (port.transmit + slots.bytes()).next_multiple_of(PAGE);
+                first += 2 * slots.count();
+                assert_eq!((port.buffers, port.buffers_size), (layout.ports[0].buffers, first_size(&layout)));
             }
-            assert_eq!(layout.size, end);
+            assert_eq!(layout.ports[0].buffers, end);
+            assert_eq!(first as usize * BUFFER_SIZE, first_size(&layout));
+            assert_eq!(layout.size, end + first_size(&layout));
+            assert!(layout.size - control::SIZE <= MAX_PORTS * (slots.count() as usize * 4096 + 40_960));
         }
         assert_eq!(AreaLayout::new(&[Slots::new(64).unwrap(); 17]), Err(LayoutError::Ports(17)));
+    }
+
+    fn first_size(layout: &AreaLayout) -> usize {
+        layout.ports[0].buffers_size
     }
 }

@@ -16,6 +16,8 @@ pub const BUFFER_SIZE: usize = 2048;
 /// Buffers that one pool can have: a descriptor names a buffer by 16 bits.
 pub const MAX_BUFFERS: u32 = 1 << 16;
 
+const _: () = assert!(2 * MAX_SLOTS * MAX_PORTS as u32 <= MAX_BUFFERS);
+
 /// Bytes of a mailbox channel. Long messages travel in chunks, so this bounds memory, not values.
 pub const CHANNEL_SIZE: u32 = 16 * 1024;
 

@@ -62,11 +62,11 @@ impl<Owner> HostPort<Owner> {
     /// is kept as long as the ends are: it keeps the area.
     pub fn new(area: &Mapped, layout: &PortLayout, owner: Owner) -> Result<Self, RingError> {
         let mut port = Self::at(area, layout, [0; 2], owner)?;
-        port.to_box.fill(0);
+        port.to_box.fill(layout.first);
         // The transmit ring is the box's to produce into; the buffers that it starts with are put there
         // by the host.
         let transmit = part(area, layout.transmit, layout.slots.bytes())?;
-        Producer::new(transmit, layout.slots)?.fill(layout.slots.count() as u16);
+        Producer::new(transmit, layout.slots)?.fill(layout.first.wrapping_add(layout.slots.count() as u16));
         Ok(port)
     }
 
