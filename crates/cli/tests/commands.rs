@@ -82,6 +82,24 @@ fn everything_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
+fn requirements_are_looked_at() {
+    let config = |package: &str| format!("require(package {package}); {GOOD}");
+    check(&["click", "-h", "c.count"], &config("ip"), 0, &["3"]);
+    check(&["click"], &config("pigeons"), 1, &["requirement 'pigeons' not available"]);
+    check(&["check", "-"], &config("pigeons"), 1, &["requirement", "pigeons", "1 error"]);
+}
+
+#[test]
+fn time_need_not_be_waited_for() {
+    let config = "Script(write timewarp nowait, print $(timewarp));
+        TimedSource(3600, x, LIMIT 5, STOP true) -> c :: Counter -> Discard;";
+    check(&["click", "-h", "c.count", "-h", "timewarp"], config, 0, &["nowait\n", "c.count:\n5\n"]);
+    let config = "Script(write timewarp 0, write timewarp fast, print $(timewarp), stop)";
+    check(&["click"], config, 0, &["timefactor must be > 0", "expected double", "1\n"]);
+    check(&["click", "--simtime", "-h", "timewarp"], GOOD, 0, &["simulation"]);
+}
+
+#[test]
 fn formatting_changes_the_layout_only() {
     let output = clickbox(&["fmt", "-"], "a::Idle->b::Discard;// end");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a :: Idle -> b :: Discard; // end\n");

@@ -61,7 +61,8 @@ pub trait Runtime {
     fn defer_write(&self, from: usize, path: String, value: String);
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
-    /// Writes a new value of an argument into the text of the element's configuration, and changes nothing else.
+    /// Writes a new value of an argument into the text of the element's configuration, and changes nothing else. One that
+    /// is known by its place alone has no keyword.
     fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str);
     fn element_name(&self, element: usize) -> String;
     fn class_name(&self, element: usize) -> String;

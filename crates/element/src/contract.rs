@@ -2,6 +2,7 @@
 
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::any::Any;
 
 use packet::Batch;
@@ -10,7 +11,7 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
-use crate::handler::{Handler, HandlerKind};
+use crate::handler::{Handler, HandlerInfo, HandlerKind};
 
 /// An element with full access to ports, its task, timers and descriptors. Most are a [`Filter`](crate::Filter) instead.
 ///
@@ -78,6 +79,11 @@ pub trait Element: Sized + 'static {
         None
     }
 
+    /// Those handlers of `other_handler` that exist in this configuration, for lists.
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        Vec::new()
+    }
+
     /// What other elements may use of it, found by its name.
     fn export(&self) -> Option<Rc<dyn Any>> {
         None
@@ -103,6 +109,7 @@ pub trait Object: Any {
     fn inherit(&mut self, old: &mut dyn Object, cx: &mut Context);
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
+    fn more_handlers(&self) -> Vec<HandlerInfo>;
     fn export(&self) -> Option<Rc<dyn Any>>;
     fn cleanup(&mut self, cx: &mut Context);
     fn as_any(&mut self) -> &mut dyn Any;
@@ -158,7 +165,7 @@ impl<E: Element> Object for E {
 
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError> {
         let mut written = false;
-        for handler in E::HANDLERS.iter().filter(|handler| handler.info().name == name) {
+        for handler in E::HANDLERS.iter().filter(|handler| handler.name() == name) {
             if handler.info().kind == HandlerKind::Read && !parameter.is_empty() {
                 return Err(HandlerError::NoParameter(name.to_string()));
             }
@@ -176,7 +183,7 @@ impl<E: Element> Object for E {
 
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError> {
         let mut read = false;
-        for handler in E::HANDLERS.iter().filter(|handler| handler.info().name == name) {
+        for handler in E::HANDLERS.iter().filter(|handler| handler.name() == name) {
             if handler.info().kind == HandlerKind::Write {
                 return handler.call_write(self, cx, value);
             }
@@ -187,6 +194,10 @@ impl<E: Element> Object for E {
             None if read => Err(HandlerError::Wrong { path: name.to_string(), read: false }),
             None => Err(HandlerError::NoHandler(name.to_string())),
         }
+    }
+
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        Element::more_handlers(self)
     }
 
     fn export(&self) -> Option<Rc<dyn Any>> {

@@ -1,6 +1,9 @@
 //! Handlers: the only control surface of an element.
 
+use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use crate::context::Context;
 use crate::error::HandlerError;
@@ -34,10 +37,10 @@ pub enum HandlerKind {
 }
 
 /// A handler as the reference and the router know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerInfo {
     /// Its name; a read and a write handler may share one.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it is for.
     pub kind: HandlerKind,
     /// Whether reading it costs little and disturbs nothing, so that a monitor may read it often.
@@ -46,6 +49,16 @@ pub struct HandlerInfo {
     pub hidden: bool,
     /// One sentence.
     pub summary: &'static str,
+}
+
+impl HandlerInfo {
+    /// Those of a handler that depends on the configuration and is read, and written if it is `writable`.
+    pub fn numbered(prefix: &str, number: usize, writable: bool, summary: &'static str) -> Vec<HandlerInfo> {
+        let name = Cow::<str>::Owned(format!("{prefix}{number}"));
+        let read = HandlerInfo { name, kind: HandlerKind::Read, calm: true, hidden: false, summary };
+        let write = writable.then(|| HandlerInfo { kind: HandlerKind::Write, calm: false, ..read.clone() });
+        [read].into_iter().chain(write).collect()
+    }
 }
 
 impl<E> Handler<E> {
@@ -87,6 +100,11 @@ impl<E> Handler<E> {
         Handler { argument: Some((position, keyword)), ..Handler::write(name, summary, call) }
     }
 
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Its description.
     pub const fn info(&self) -> HandlerInfo {
         let kind = match self.call {
@@ -94,7 +112,13 @@ impl<E> Handler<E> {
             Call::ReadWith(_) => HandlerKind::ReadWithParameter,
             Call::Write(_) => HandlerKind::Write,
         };
-        HandlerInfo { name: self.name, kind, calm: self.calm, hidden: self.hidden, summary: self.summary }
+        HandlerInfo {
+            name: Cow::Borrowed(self.name),
+            kind,
+            calm: self.calm,
+            hidden: self.hidden,
+            summary: self.summary,
+        }
     }
 
     /// Calls a read handler.

@@ -12,7 +12,8 @@ use click_lang::{Diagnostic, Graph, Severity};
 use element::{Arguments, Environment, Names, Runtime, Setup, SetupError};
 use packet::{BATCH, Pool, Timestamp};
 
-use crate::core::{Clock, Core};
+use crate::clock::Clock;
+use crate::core::Core;
 use crate::hookup::{Hookup, error, hook_up, named};
 use crate::node::{Node, Notifier, Port};
 use crate::order;

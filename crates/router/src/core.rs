@@ -9,9 +9,10 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::Graph;
 use element::{Context, Descriptor, Environment, HandlerError, Names, Object, Outputs, Runtime, Tap};
-use packet::{Pool, Timestamp};
+use packet::Pool;
 
 use crate::build::Options;
+use crate::clock::Clock;
 use crate::deliver::Delivery;
 use crate::node::Node;
 use crate::registry::Registry;
@@ -52,22 +53,6 @@ pub(crate) struct Core {
 pub(crate) struct Watch {
     pub(crate) read: Vec<usize>,
     pub(crate) write: Vec<usize>,
-}
-
-/// Time, as elements see it: read at most once in a turn, or simulated.
-#[derive(Default)]
-pub(crate) struct Clock {
-    pub(crate) now: Cell<Option<Timestamp>>,
-    pub(crate) steady: Cell<Option<Timestamp>>,
-    pub(crate) simulated: Cell<Option<Timestamp>>,
-}
-
-impl Clock {
-    /// Lets the next reader look at the time anew.
-    pub(crate) fn turn(&self) {
-        self.now.set(None);
-        self.steady.set(None);
-    }
 }
 
 impl Core {

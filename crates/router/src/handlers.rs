@@ -1,5 +1,6 @@
 //! Handlers by path, and those that every element and the router itself have.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -14,11 +15,11 @@ use crate::ports::{self, Processing};
 use crate::router::ROUTER_VERSION;
 
 const fn read(name: &'static str, summary: &'static str) -> HandlerInfo {
-    HandlerInfo { name, kind: HandlerKind::Read, calm: true, hidden: false, summary }
+    HandlerInfo { name: Cow::Borrowed(name), kind: HandlerKind::Read, calm: true, hidden: false, summary }
 }
 
 const fn write(name: &'static str, summary: &'static str) -> HandlerInfo {
-    HandlerInfo { name, kind: HandlerKind::Write, calm: false, hidden: false, summary }
+    HandlerInfo { name: Cow::Borrowed(name), kind: HandlerKind::Write, calm: false, hidden: false, summary }
 }
 
 /// Handlers of every element.
@@ -54,8 +55,10 @@ pub(crate) const ROUTER: &[HandlerInfo] = &[
     read("list", "The number of elements, then their names."),
     read("packages", "Packages that were loaded: none."),
     read("requirements", "What the configuration requires."),
+    read("timewarp", "How fast time goes: a factor, `nowait` if it is not waited for, or `simulation`."),
     read("version", "The version of Click that is spoken."),
     write("hotconfig", "Takes a new configuration and carries the state over, or leaves all as it is."),
+    write("timewarp", "Makes time go that much faster, or with `nowait` jump to what happens next."),
     write("stop", "Takes the given number, or 1, off the driver's count."),
 ];
 
@@ -148,10 +151,14 @@ impl Core {
         let Some(index) = element else { return ROUTER.to_vec() };
         let Some(node) = self.nodes.get(index) else { return Vec::new() };
         let mut handlers = node.class.handlers();
+        // An element that is being called lists what its class has.
+        if let Ok(object) = node.object.try_borrow() {
+            handlers.extend(object.iter().flat_map(|object| object.more_handlers()));
+        }
         let standard = ELEMENT.iter().chain(if node.class.info.task { TASK } else { &[] });
         for info in standard {
             if !handlers.iter().any(|own| own.name == info.name && is_read(own) == is_read(info)) {
-                handlers.push(*info);
+                handlers.push(info.clone());
             }
         }
         handlers
@@ -226,12 +233,13 @@ impl Core {
             "packages" => String::new(),
             "classes" => lines(&mut self.registry.classes().map(|class| class.info.name.to_string())),
             "config" => self.source(),
-            "flatconfig" => click_lang::flatten(&self.graph),
+            "flatconfig" => click_lang::flatten(&self.changed_graph()),
             "handlers" => handlers_text(ROUTER),
             "list" => {
                 format!("{}\n", self.nodes.len())
                     + &lines(&mut self.nodes.iter().map(|node| node.name.clone()))
             }
+            "timewarp" => self.clock.pace(),
             "requirements" => {
                 let both = |requirement: &click_lang::Requirement| {
                     [requirement.kind.clone(), requirement.value.clone()]
@@ -250,6 +258,18 @@ impl Core {
         match handler {
             "stop" => {
                 self.stop(value.trim().parse().unwrap_or(1));
+                Ok(())
+            }
+            "timewarp" if self.clock.simulated.get().is_none() => {
+                let speed = match value.trim() {
+                    "nowait" => None,
+                    text => match text.parse::<f64>() {
+                        Ok(speed) if speed > 0.0 && speed.is_finite() => Some(speed),
+                        Ok(_) => return Err(HandlerError::new("timefactor must be > 0")),
+                        Err(_) => return Err(HandlerError::new("expected double")),
+                    },
+                };
+                self.clock.set_pace(speed.unwrap_or(1.0), speed.is_none(), self.environment.as_ref());
                 Ok(())
             }
             "hotconfig" if self.options.allow_reconfigure => self.prepare(value),
@@ -294,7 +314,16 @@ impl Core {
 
     fn source(&self) -> String {
         let compact = self.graph.requirements.iter().any(|requirement| requirement.kind == "compact_config");
-        if compact { click_lang::flatten(&self.graph) } else { self.options.source.clone() }
+        if compact { click_lang::flatten(&self.changed_graph()) } else { self.options.source.clone() }
+    }
+
+    /// The graph, with arguments that were changed since as they are now.
+    fn changed_graph(&self) -> click_lang::Graph {
+        let mut graph = self.graph.clone();
+        for (element, node) in graph.elements.iter_mut().zip(&self.nodes) {
+            element.config.clone_from(&node.config.borrow());
+        }
+        graph
     }
 
     fn ports_text(&self, index: usize) -> String {
@@ -347,7 +376,7 @@ fn with_path(error: HandlerError, path: &str) -> HandlerError {
 
 /// A line for each name, `count` TAB `r`, as Click's `handlers` handlers print.
 fn handlers_text(handlers: &[HandlerInfo]) -> String {
-    let mut names: Vec<&str> = handlers.iter().map(|info| info.name).collect();
+    let mut names: Vec<&str> = handlers.iter().map(|info| &*info.name).collect();
     names.sort_unstable();
     names.dedup();
     names.iter().fold(String::new(), |mut text, name| {

@@ -12,6 +12,24 @@ use crate::ports::{self, Processing};
 use crate::processing;
 use crate::registry::Registry;
 
+/// What a configuration may require: the packages whose names Click's own elements are filed under, as far as they are
+/// elements of this library. There is nothing to load.
+const PACKAGES: &[&str] = &[
+    "analysis",
+    "app",
+    "aqm",
+    "ethernet",
+    "etherswitch",
+    "icmp",
+    "ip",
+    "ip6",
+    "simple",
+    "standard",
+    "tcpudp",
+    "threads",
+    "userlevel",
+];
+
 /// A port of an element.
 pub(crate) type Place = (usize, usize);
 
@@ -34,6 +52,7 @@ pub(crate) struct End {
 
 /// Checks the graph step by step and resolves its ports; `None` if there was an error, which spares what comes after it.
 pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
+    check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
     if !problems.is_empty() {
         return None;
@@ -49,9 +68,19 @@ pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Dia
 /// Checks all of the graph whatever is wrong with it. What there is too much of is left out; elements of unknown classes
 /// are of the class [`UNKNOWN`].
 pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Hookup {
+    check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
     let counts = count_ports(graph, &classes, problems);
     resolve(graph, classes, &counts, problems)
+}
+
+fn check_requirements(graph: &Graph, problems: &mut Vec<Diagnostic>) {
+    for requirement in graph.requirements.iter().filter(|requirement| requirement.kind == "package") {
+        if !PACKAGES.contains(&requirement.value.as_str()) {
+            let message = format!("requirement ‘{}’ not available", requirement.value);
+            problems.push(Diagnostic::error(requirement.location.clone(), message));
+        }
+    }
 }
 
 fn find_classes(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Vec<&'static Class> {

@@ -14,6 +14,7 @@ extern crate alloc;
 
 mod build;
 mod check;
+mod clock;
 mod core;
 mod deliver;
 mod handlers;

@@ -74,7 +74,7 @@ impl Router {
     }
 
     fn succeed(&mut self, successor: Box<Core>) {
-        successor.clock.simulated.set(self.core.clock.simulated.get());
+        successor.clock.follow(&self.core.clock);
         successor.inherit(&self.core);
         let old = core::mem::replace(&mut self.core, successor);
         clean_up(&old);
@@ -225,18 +225,21 @@ impl Router {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        if core.clock.simulated.get().is_some() && idle {
+        if core.clock.jumps() && idle {
             // Descriptors get their chance, and then the clock jumps.
             if let Some(deadline) = deadline {
-                core.clock.simulated.set(Some(deadline.max(now)));
-                core.clock.turn();
+                core.clock.jump(deadline.max(now), core.environment.as_ref());
                 if watched.is_empty() {
                     return None;
                 }
             }
         }
-        let simulated = core.clock.simulated.get().is_some();
-        let until = if !idle || (simulated && deadline.is_some()) { Some(Timestamp::ZERO) } else { deadline };
+        let jumped = core.clock.jumps() && deadline.is_some();
+        let until = if !idle || jumped {
+            Some(Timestamp::ZERO)
+        } else {
+            deadline.map(|deadline| core.clock.outside(deadline))
+        };
         if !idle && watched.is_empty() {
             return None;
         }

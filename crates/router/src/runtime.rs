@@ -15,21 +15,11 @@ use crate::core::Core;
 
 impl Runtime for Core {
     fn now(&self) -> Timestamp {
-        if let Some(now) = self.clock.now.get() {
-            return now;
-        }
-        let now = self.clock.simulated.get().unwrap_or_else(|| self.environment.now());
-        self.clock.now.set(Some(now));
-        now
+        self.clock.now(self.environment.as_ref())
     }
 
     fn steady(&self) -> Timestamp {
-        if let Some(steady) = self.clock.steady.get() {
-            return steady;
-        }
-        let steady = self.clock.simulated.get().unwrap_or_else(|| self.environment.steady());
-        self.clock.steady.set(Some(steady));
-        steady
+        self.clock.steady(self.environment.as_ref())
     }
 
     fn pool(&self) -> &Pool {
@@ -199,7 +189,8 @@ impl Runtime for Core {
         arguments.retain(|text| !is_named(text));
         // What begins with a word and goes on is some other argument behind its keyword.
         let is_bare = |text: &str| {
-            !(text.starts_with(|first: char| first.is_ascii_alphabetic()) && words(text).len() > 1)
+            let spaced = text.starts_with(|first: char| first.is_ascii_alphabetic()) && words(text).len() > 1;
+            keyword.is_empty() || !spaced
         };
         match position.and_then(|place| arguments.get_mut(place)).filter(|text| is_bare(text)) {
             Some(place) => *place = value.to_string(),

@@ -54,7 +54,7 @@ struct Argument {
 
 #[derive(Serialize)]
 struct Handler {
-    name: &'static str,
+    name: std::borrow::Cow<'static, str>,
     access: &'static str,
     summary: &'static str,
 }
@@ -85,7 +85,7 @@ impl Entry {
                 .handlers()
                 .iter()
                 .map(|handler| Handler {
-                    name: handler.name,
+                    name: handler.name.clone(),
                     access: if handler.kind == HandlerKind::Write { "write" } else { "read" },
                     summary: handler.summary,
                 })

@@ -2,9 +2,9 @@
 
 use alloc::collections::BTreeMap;
 
-use element::HandlerKind;
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
+use element::{HandlerInfo, HandlerKind};
 use packet::annotation;
 
 /// Counts packets by input, aggregate annotation and packet number annotation, so that losses between two places show.
@@ -130,6 +130,13 @@ impl Element for AggregatePacketCounter {
     }
 
     /// `undelivered`, which there is with two inputs or more.
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        let (name, kind) = ("undelivered".into(), HandlerKind::ReadWithParameter);
+        let summary = "Packets that came in at input 0, and not at input 1.";
+        let info = HandlerInfo { name, kind, calm: false, hidden: false, summary };
+        Some(info).filter(|_| self.inputs > 1).into_iter().collect()
+    }
+
     fn other_handler(
         &mut self,
         cx: &mut Context,

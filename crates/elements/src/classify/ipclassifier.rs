@@ -2,7 +2,7 @@
 
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{HandlerKind, text};
+use element::{HandlerInfo, HandlerKind, text};
 
 use super::filter::classifier_rules;
 use super::ipfilter::ip_headers;
@@ -101,6 +101,13 @@ impl Element for IPClassifier {
         split(cx, batch, "no_match", |packet| self.program.classify(&ip_headers(packet)));
     }
 
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        let summary = "The expression of the output.";
+        (0..self.patterns.len())
+            .flat_map(|output| HandlerInfo::numbered("pattern", output, true, summary))
+            .collect()
+    }
+
     /// `pattern0` and so on: the expression of an output, read and written.
     fn other_handler(
         &mut self,
@@ -119,6 +126,12 @@ impl Element for IPClassifier {
         let name = cx.name();
         let mut setup = Setup::new(&name, (cx.inputs(), cx.outputs()), cx.names(), cx.environment());
         let compiled = IPClassifier::compile(patterns, &mut setup);
-        Some(compiled.map(|classifier| *self = classifier).map(|()| String::new()).map_err(Into::into))
+        let changed = compiled.map(|classifier| {
+            *self = classifier;
+            // The rest of an argument list has no keyword to fall back on.
+            cx.note_argument(Some(index), "", value.trim());
+            String::new()
+        });
+        Some(changed.map_err(Into::into))
     }
 }

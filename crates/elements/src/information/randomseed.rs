@@ -47,7 +47,12 @@ impl Element for RandomSeed {
         Handler::read("seed", "The seed; empty for one that differs.", |element| {
             element.seed.map_or(String::new(), |seed| seed.to_string())
         }),
-        Handler::write("seed", "Starts from a seed, or from one that differs.", RandomSeed::write),
+        Handler::argument(
+            "seed",
+            (Some(0), "SEED"),
+            "Starts from a seed, or from one that differs.",
+            RandomSeed::write,
+        ),
     ];
     const LIVE: bool = true;
 

@@ -1,7 +1,7 @@
 //! The handlers that all rewriters have.
 
-use element::HandlerKind;
 use element::prelude::*;
+use element::{HandlerInfo, HandlerKind};
 
 use super::flows::{FIRST_MAP, Flows, Found, UDP_MAP, clock};
 use super::input::Input;
@@ -170,6 +170,13 @@ pub(crate) fn clear<K: Kind>(
 ) -> Result<(), HandlerError> {
     rewriter.flows.set().borrow_mut().clear();
     Ok(())
+}
+
+/// Those handlers, for lists.
+pub(crate) fn listed(flows: &Flows) -> Vec<HandlerInfo> {
+    let summary = "What the input does, and the number of its flows.";
+    let count = flows.inputs.borrow().len();
+    (0..count).flat_map(|input| HandlerInfo::numbered("pattern", input, true, summary)).collect()
 }
 
 /// The handlers `pattern0` and so on, one for each input.

@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use element::HandlerInfo;
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 
@@ -307,6 +308,10 @@ impl<K: Kind> Element for Rewriter<K> {
             }
         }
         set.shrink(clock(cx));
+    }
+
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        super::handlers::listed(&self.flows)
     }
 
     fn other_handler(

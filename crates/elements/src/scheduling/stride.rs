@@ -1,5 +1,6 @@
 //! Stride scheduling: whose turn it is among clients with tickets.
 
+use element::HandlerInfo;
 use element::arguments::Raw;
 use element::prelude::*;
 
@@ -85,7 +86,15 @@ impl Stride {
         tickets.join(", ")
     }
 
-    /// Answers the handlers `tickets0`, `tickets1` ...
+    /// The handlers `tickets0`, `tickets1` ...
+    pub(crate) fn handlers(&self) -> Vec<HandlerInfo> {
+        let summary = "The tickets of the port.";
+        (0..self.clients.len())
+            .flat_map(|port| HandlerInfo::numbered("tickets", port, true, summary))
+            .collect()
+    }
+
+    /// Answers one of them.
     pub(crate) fn handle(
         &mut self,
         cx: &Context,

@@ -2,7 +2,7 @@
 
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{HandlerKind, Signal};
+use element::{HandlerInfo, HandlerKind, Signal};
 
 use super::stride::{Stride, tickets};
 
@@ -83,6 +83,10 @@ impl Element for StrideSched {
     fn reconfigure(&mut self, args: StrideSchedArgs, setup: &mut Setup) -> Result<(), SetupError> {
         self.stride.set_all(&tickets(&args.tickets, setup.inputs(), "input", setup)?);
         Ok(())
+    }
+
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        self.stride.handlers()
     }
 
     fn other_handler(

@@ -38,7 +38,7 @@ impl Element for BandwidthShaper {
     type Args = BandwidthShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("rate", "The bandwidth.", |shaper| figures::bandwidth(shaper.rate.rate())),
-        Handler::write("rate", "Sets the bandwidth.", |shaper, cx, value| {
+        Handler::argument("rate", (Some(0), "RATE"), "Sets the bandwidth.", |shaper, cx, value| {
             let rate: Bandwidth =
                 cx.argument(value).map_err(|error| HandlerError::new(format!("RATE: {error}")))?;
             shaper.rate.set_rate(rate.0 as u32, cx.now());

@@ -161,19 +161,29 @@ impl Element for CoDel {
         Handler::read("codel_target", "How long packets may wait.", |codel| {
             figures::interval(codel.args.target)
         }),
-        Handler::write("codel_target", "Sets how long packets may wait.", |codel, cx, value| {
-            codel.args.target =
-                cx.argument(value).map_err(|error| HandlerError::new(format!("TARGET: {error}")))?;
-            Ok(())
-        }),
+        Handler::argument(
+            "codel_target",
+            (Some(0), "TARGET"),
+            "Sets how long packets may wait.",
+            |codel, cx, value| {
+                codel.args.target =
+                    cx.argument(value).map_err(|error| HandlerError::new(format!("TARGET: {error}")))?;
+                Ok(())
+            },
+        ),
         Handler::read("codel_interval", "How long all must have waited longer.", |codel| {
             figures::interval(codel.args.interval)
         }),
-        Handler::write("codel_interval", "Sets how long all must have waited longer.", |codel, cx, value| {
-            codel.args.interval =
-                cx.argument(value).map_err(|error| HandlerError::new(format!("INTERVAL: {error}")))?;
-            Ok(())
-        }),
+        Handler::argument(
+            "codel_interval",
+            (Some(1), "INTERVAL"),
+            "Sets how long all must have waited longer.",
+            |codel, cx, value| {
+                codel.args.interval =
+                    cx.argument(value).map_err(|error| HandlerError::new(format!("INTERVAL: {error}")))?;
+                Ok(())
+            },
+        ),
         Handler::read("stats", "Length and drops.", |codel| {
             format!("{} current queue\n{} drops\n", codel.watched.length(), codel.drops)
         }),

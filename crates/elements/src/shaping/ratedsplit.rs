@@ -24,7 +24,9 @@ impl<R: Rated> Element for RatedSplit<R> {
     type Args = R::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("rate", "The rate.", |split| split.allowance.text()),
-        Handler::write("rate", "Sets the rate.", |split, cx, value| split.allowance.write(cx, value)),
+        Handler::argument("rate", (Some(0), "RATE"), "Sets the rate.", |split, cx, value| {
+            split.allowance.write(cx, value)
+        }),
         Handler::read("config", "The rate.", |split| split.allowance.text()),
     ];
     const LIVE: bool = true;

@@ -82,8 +82,8 @@ impl Red {
 
 /// A write handler that changes one part of the choice.
 macro_rules! change {
-    ($name:literal, $keyword:literal, $summary:literal, $field:ident) => {
-        Handler::write($name, $summary, |red, cx, value| {
+    ($name:literal, $place:literal $keyword:literal, $summary:literal, $field:ident) => {
+        Handler::argument($name, (Some($place), $keyword), $summary, |red, cx, value| {
             let mut choice = red.early.choice();
             choice.$field =
                 cx.argument(value).map_err(|error| HandlerError::new(format!("{}: {error}", $keyword)))?;
@@ -99,15 +99,15 @@ impl Element for Red {
         Handler::read("min_thresh", "The lower threshold.", |red| {
             red.early.choice().min_threshold.to_string()
         }),
-        change!("min_thresh", "MIN_THRESH", "Sets the lower threshold.", min_threshold),
+        change!("min_thresh", 0 "MIN_THRESH", "Sets the lower threshold.", min_threshold),
         Handler::read("max_thresh", "The upper threshold.", |red| {
             red.early.choice().max_threshold.to_string()
         }),
-        change!("max_thresh", "MAX_THRESH", "Sets the upper threshold.", max_threshold),
+        change!("max_thresh", 1 "MAX_THRESH", "Sets the upper threshold.", max_threshold),
         Handler::read("max_p", "The probability at the upper threshold.", |red| {
             red.early.choice().max_p.text()
         }),
-        change!("max_p", "MAX_P", "Sets the probability at the upper threshold.", max_p),
+        change!("max_p", 2 "MAX_P", "Sets the probability at the upper threshold.", max_p),
         Handler::read("avg_queue_size", "The average length.", |red| red.early.average().text()),
         Handler::read("stats", "Lengths and drops.", |red| {
             let average = red.early.average().text();

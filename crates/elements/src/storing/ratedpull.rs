@@ -37,7 +37,9 @@ impl<R: Rated> Element for RatedPull<R> {
             )
         }),
         Handler::read("rate", "The rate.", |rated| rated.allowance.text()),
-        Handler::write("rate", "Sets the rate.", |rated, cx, value| rated.allowance.write(cx, value)),
+        Handler::argument("rate", (Some(0), "RATE"), "Sets the rate.", |rated, cx, value| {
+            rated.allowance.write(cx, value)
+        }),
         Handler::read("active", "Whether it works.", |rated| rated.active.to_string()),
         Handler::write("active", "Starts or stops it.", |rated, cx, value| {
             rated.active = cx.argument(value)?;

@@ -1,8 +1,8 @@
 //! `StrideSwitch`: deals packets out in proportion.
 
-use element::HandlerKind;
 use element::arguments::Raw;
 use element::prelude::*;
+use element::{HandlerInfo, HandlerKind};
 
 use crate::scheduling::stride::{Stride, tickets};
 
@@ -68,6 +68,10 @@ impl Element for StrideSwitch {
     fn reconfigure(&mut self, args: StrideSwitchArgs, setup: &mut Setup) -> Result<(), SetupError> {
         self.stride.set_all(&tickets(&args.tickets, setup.outputs(), "output", setup)?);
         Ok(())
+    }
+
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        self.stride.handlers()
     }
 
     fn other_handler(

@@ -1,7 +1,7 @@
 //! `Suppressor`: closes and opens single ports.
 
-use element::HandlerKind;
 use element::prelude::*;
+use element::{HandlerInfo, HandlerKind};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
@@ -55,6 +55,11 @@ impl Element for Suppressor {
         if !self.closed.get(port).is_some_and(|closed| *closed) {
             cx.pull(port, most, into);
         }
+    }
+
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        let summary = "Whether the port is open.";
+        (0..self.closed.len()).flat_map(|port| HandlerInfo::numbered("active", port, true, summary)).collect()
     }
 
     fn other_handler(

@@ -1,0 +1,177 @@
+//! Time, as elements see it: read at most once in a turn, simulated, or faster and slower than the world's.
+
+use core::cell::Cell;
+
+use element::Environment;
+use packet::Timestamp;
+
+/// Time, as elements see it.
+#[derive(Default)]
+pub(crate) struct Clock {
+    now: Cell<Option<Timestamp>>,
+    steady: Cell<Option<Timestamp>>,
+    /// The time, if it is simulated.
+    pub(crate) simulated: Cell<Option<Timestamp>>,
+    warp: Cell<Option<Warp>>,
+}
+
+/// How time here has to do with time outside.
+#[derive(Clone, Copy, Debug)]
+struct Warp {
+    /// Seconds here for each outside.
+    speed: f64,
+    /// Whether nobody waits: time jumps to what is to happen next.
+    impatient: bool,
+    /// The outside's steady time when this began, and both times here.
+    outside: Timestamp,
+    now: Timestamp,
+    steady: Timestamp,
+}
+
+impl Clock {
+    /// Lets the next reader look at the time anew.
+    pub(crate) fn turn(&self) {
+        self.now.set(None);
+        self.steady.set(None);
+    }
+
+    /// Wall-clock time.
+    pub(crate) fn now(&self, environment: &dyn Environment) -> Timestamp {
+        read(&self.now, || match (self.simulated.get(), self.warp.get()) {
+            (Some(time), _) => time,
+            (None, Some(warp)) => warp.now + warp.since(environment),
+            (None, None) => environment.now(),
+        })
+    }
+
+    /// Time that never jumps back.
+    pub(crate) fn steady(&self, environment: &dyn Environment) -> Timestamp {
+        read(&self.steady, || match (self.simulated.get(), self.warp.get()) {
+            (Some(time), _) => time,
+            (None, Some(warp)) => warp.steady + warp.since(environment),
+            (None, None) => environment.steady(),
+        })
+    }
+
+    /// Whether time jumps to what is to happen next rather than being waited for.
+    pub(crate) fn jumps(&self) -> bool {
+        self.simulated.get().is_some() || self.warp.get().is_some_and(|warp| warp.impatient)
+    }
+
+    /// Goes to a later time, where time jumps.
+    pub(crate) fn jump(&self, to: Timestamp, environment: &dyn Environment) {
+        if self.simulated.get().is_some() {
+            self.simulated.set(Some(to));
+        } else if let Some(mut warp) = self.warp.get() {
+            let ahead = to - self.steady(environment);
+            warp.now += ahead;
+            warp.steady += ahead;
+            self.warp.set(Some(warp));
+        }
+        self.turn();
+    }
+
+    /// When it is so late here, by the outside's steady time.
+    pub(crate) fn outside(&self, time: Timestamp) -> Timestamp {
+        match self.warp.get().filter(|_| self.simulated.get().is_none()) {
+            Some(warp) => warp.outside + scaled(time - warp.steady, 1.0 / warp.speed),
+            None => time,
+        }
+    }
+
+    /// As the handler `timewarp` tells: `simulation`, `nowait`, or how fast time goes.
+    pub(crate) fn pace(&self) -> alloc::string::String {
+        use alloc::string::ToString;
+        match (self.simulated.get(), self.warp.get()) {
+            (Some(_), _) => "simulation".into(),
+            (None, Some(warp)) if warp.impatient => "nowait".into(),
+            (None, warp) => warp.map_or(1.0, |warp| warp.speed).to_string(),
+        }
+    }
+
+    /// Makes time go so fast from now on, or jump.
+    pub(crate) fn set_pace(&self, speed: f64, impatient: bool, environment: &dyn Environment) {
+        self.turn();
+        let (now, steady) = (self.now(environment), self.steady(environment));
+        let outside = environment.steady();
+        self.warp.set(Some(Warp { speed, impatient, outside, now, steady }));
+    }
+
+    /// Goes on as another one does.
+    pub(crate) fn follow(&self, other: &Clock) {
+        self.simulated.set(other.simulated.get());
+        self.warp.set(other.warp.get());
+        self.turn();
+    }
+}
+
+impl Warp {
+    /// Time here since it began.
+    fn since(&self, environment: &dyn Environment) -> Timestamp {
+        scaled(environment.steady() - self.outside, self.speed)
+    }
+}
+
+fn scaled(span: Timestamp, by: f64) -> Timestamp {
+    Timestamp::from_nanos((span.nanos() as f64 * by) as i64)
+}
+
+/// What is kept, or what is looked at now.
+#[inline]
+fn read(kept: &Cell<Option<Timestamp>>, look: impl FnOnce() -> Timestamp) -> Timestamp {
+    kept.get().unwrap_or_else(|| {
+        let time = look();
+        kept.set(Some(time));
+        time
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use element::Descriptor;
+
+    /// A world whose time the test sets: wall-clock time is 1,000 s ahead.
+    struct World(Cell<i64>);
+
+    impl Environment for World {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(1_000_000 + self.0.get())
+        }
+        fn steady(&self) -> Timestamp {
+            Timestamp::from_millis(self.0.get())
+        }
+        fn seed(&self) -> u64 {
+            0
+        }
+        fn console(&self, _: &str) {}
+        fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn time_goes_as_fast_as_it_should() {
+        let (world, clock) = (World(Cell::new(0)), Clock::default());
+        let at = |outside: i64| {
+            world.0.set(outside);
+            clock.turn();
+            (clock.now(&world).millis() - 1_000_000, clock.steady(&world).millis())
+        };
+        assert_eq!((at(10), clock.pace().as_str(), clock.jumps()), ((10, 10), "1", false));
+        clock.set_pace(0.5, false, &world);
+        assert_eq!((at(30), clock.pace().as_str()), ((20, 20), "0.5"));
+        assert_eq!(clock.outside(Timestamp::from_millis(25)), Timestamp::from_millis(40));
+        clock.set_pace(1.0, true, &world);
+        assert_eq!((at(35), clock.pace().as_str(), clock.jumps()), ((25, 25), "nowait", true));
+        clock.jump(Timestamp::from_millis(1_000), &world);
+        assert_eq!((at(35), at(37)), ((1_000, 1_000), (1_002, 1_002)));
+        let successor = Clock::default();
+        successor.follow(&clock);
+        assert_eq!(successor.steady(&world).millis(), 1_002);
+        clock.simulated.set(Some(Timestamp::from_millis(5)));
+        clock.jump(Timestamp::from_millis(7), &world);
+        assert_eq!((clock.steady(&world).millis(), clock.pace().as_str()), (7, "simulation"));
+    }
+}
