@@ -40,6 +40,11 @@ impl<Left, Right> BoxLink<Left, Right> {
         Self { left, right, counters: [Counters::default(); 2], down: None }
     }
 
+    /// The two ports again. What waits in their rings stays there.
+    pub fn into_ports(self) -> (BoxPort<Left>, BoxPort<Right>) {
+        (self.left, self.right)
+    }
+
     fn pass(&mut self) -> Result<usize, PortFault> {
         let [left, right] = &mut self.counters;
         let there = one_way(&mut self.left, &mut self.right, left, right)?;

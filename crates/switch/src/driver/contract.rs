@@ -84,3 +84,37 @@ pub trait Driver: Send {
         None
     }
 }
+
+impl<D: Driver + ?Sized> Driver for Box<D> {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        (**self).receive(batch)
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        (**self).send(batch, frames)
+    }
+
+    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        (**self).receive_parts(batch)
+    }
+
+    fn received(&mut self) {
+        (**self).received();
+    }
+
+    fn takes_parts(&self) -> bool {
+        (**self).takes_parts()
+    }
+
+    fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
+        (**self).prepare_sleep()
+    }
+
+    fn end_sleep(&mut self) {
+        (**self).end_sleep();
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        (**self).descriptor()
+    }
+}

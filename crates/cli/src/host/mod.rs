@@ -1,8 +1,0 @@
-//! What this machine offers to boxes, as `clickbox doctor` tells it.
-
-mod capability;
-mod checks;
-mod finding;
-
-pub(crate) use checks::{can_run, findings};
-pub(crate) use finding::{Finding, Grade};

@@ -1,0 +1,53 @@
+//! What a box is asked, and what its answers mean.
+
+use super::instance::Instance;
+use crate::escape;
+use crate::limits::STATS_TIME;
+use api::{ConfigurationName, Diagnostic, Severity};
+use boundary::{Finding, Gravity, Request, Stats};
+
+/// A configuration's name as a box has it: the main one's is empty.
+pub(crate) fn in_box(name: &ConfigurationName) -> &str {
+    if *name == ConfigurationName::main() { "" } else { name.as_str() }
+}
+
+/// What a box found in a configuration, fit to be shown.
+pub(crate) fn diagnostics(reply: &[u8], source: Option<&str>) -> Vec<Diagnostic> {
+    // A reply that means nothing says nothing: the box answered that it is content.
+    let findings = Finding::decode(reply).unwrap_or_default();
+    let diagnostic = |finding: Finding| Diagnostic {
+        severity: match finding.gravity {
+            Gravity::Error => Severity::Error,
+            Gravity::Warning => Severity::Warning,
+            Gravity::Note => Severity::Note,
+        },
+        file: source.map(str::to_string),
+        line: Some(finding.line).filter(|line| *line != 0),
+        column: Some(finding.column).filter(|column| *column != 0),
+        message: escape::text(finding.message.as_bytes()),
+        hint: Some(escape::text(finding.hint.as_bytes())).filter(|hint| !hint.is_empty()),
+        related: Vec::new(),
+    };
+    findings.into_iter().map(diagnostic).collect()
+}
+
+/// An error about a configuration of which no more is known than a text.
+pub(crate) fn refusal(reason: &str, source: Option<&str>) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        file: source.map(str::to_string),
+        line: None,
+        column: None,
+        message: escape::text(reason.as_bytes()),
+        hint: None,
+        related: Vec::new(),
+    }
+}
+
+impl Instance {
+    /// The box's own counters, if it tells them soon.
+    pub(crate) fn stats(&self) -> Option<Stats> {
+        let reply = self.call(&Request::Stats, STATS_TIME).ok()?;
+        Stats::decode(&reply).ok()
+    }
+}

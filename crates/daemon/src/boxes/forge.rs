@@ -1,0 +1,210 @@
+//! Makes boxes: in machines of shared workers, in machines of their own, in processes.
+
+use super::instance::Instance;
+use crate::error::Failure;
+use crate::fabric::Port;
+use api::{CreateBox, Mac, Sandbox as Kind};
+use boundary::Slots;
+use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Worker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use switch::driver::BoxPort;
+
+/// Longest packet of a box's port without its Ethernet header.
+const MTU: u16 = 1500;
+
+/// Fewest packets of a turn, whatever the weight: an entry into a machine must be worth it.
+const LEAST_QUANTUM: u32 = 16;
+
+/// A worker, and how many boxes it has.
+#[derive(Debug)]
+pub(super) struct Shared {
+    worker: Worker,
+    boxes: AtomicUsize,
+}
+
+/// A box's place at a shared worker; dropped, it is free.
+#[derive(Debug)]
+pub(super) struct Seat(Arc<Shared>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.boxes.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What makes boxes.
+#[derive(Debug)]
+pub(crate) struct Forge {
+    host: Host,
+    workers: Vec<Arc<Shared>>,
+    /// Boxes with a worker of their own.
+    dedicated: Arc<AtomicUsize>,
+    cores: usize,
+    /// What the ends of machines ring.
+    end_bell: Arc<Bell>,
+}
+
+/// A processor that a box has for itself; dropped, it is free.
+#[derive(Debug)]
+pub(super) struct Own {
+    _worker: Worker,
+    count: Arc<AtomicUsize>,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What a running box keeps: nothing, a place at a worker, or a worker.
+#[derive(Debug)]
+pub(super) enum Keeps {
+    Nothing,
+    Seat { _seat: Seat },
+    Own { _own: Own },
+}
+
+/// A box that was made and not started, with its ports.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) instance: Instance,
+    pub(crate) ports: Vec<Port>,
+}
+
+impl Forge {
+    /// Checks the image and starts so many workers.
+    pub(crate) fn new(image: &[u8], workers: usize, end_bell: Arc<Bell>) -> Result<Self, sandbox::HostError> {
+        let host = Host::new(image)?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let wanted = match (host.has_machines(), workers) {
+            (false, _) => 0,
+            (true, 0) => cores,
+            (true, workers) => workers,
+        };
+        let start = |_| Ok(Arc::new(Shared { worker: Worker::start()?, boxes: AtomicUsize::new(0) }));
+        let workers = (0..wanted).map(start).collect::<Result<_, sandbox::SystemError>>()?;
+        Ok(Self { host, workers, dedicated: Arc::default(), cores, end_bell })
+    }
+
+    /// Whether virtual machines can be had.
+    pub(crate) fn has_machines(&self) -> bool {
+        self.host.has_machines()
+    }
+
+    /// Workers among which boxes are divided.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Processors.
+    pub(crate) fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// What a box is to run in, when it may be anything.
+    pub(crate) fn resolve(&self, wanted: Kind) -> Result<Kind, Failure> {
+        match wanted {
+            Kind::Auto if self.has_machines() => Ok(Kind::Vm),
+            Kind::Auto | Kind::Process => Ok(Kind::Process),
+            Kind::Vm if self.has_machines() => Ok(Kind::Vm),
+            Kind::Vm => Err(Failure::Create(sandbox::CreateError::NoKvm)),
+            Kind::None => Err(Failure::Denied(
+                "this daemon runs no box in a thread of its own: take sandbox vm or process".into(),
+            )),
+        }
+    }
+
+    /// Makes a box by its definition. It rings `bell` when it has packets.
+    pub(crate) fn make(&self, definition: &CreateBox, bell: Arc<Bell>) -> Result<Made, Failure> {
+        let slots = u32::from(definition.ring);
+        let ring = Slots::new(slots).map_err(sandbox::CreateError::Ring)?;
+        let port = |port: &api::PortRequest| PortSettings {
+            slots: ring,
+            mac: port.mac.unwrap_or(Mac([0; 6])).0,
+            mtu: MTU,
+        };
+        let settings = Settings {
+            ports: definition.ports.iter().map(port).collect(),
+            quantum: quantum(definition),
+            bell: Some(bell),
+            end_bell: Some(self.end_bell.clone()),
+            ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
+        };
+        let (mut sandbox, keeps) = match self.resolve(definition.sandbox)? {
+            Kind::Vm if definition.dedicated => {
+                let own = self.own_worker()?;
+                (self.host.create(Place::Machine(&own._worker), &settings)?, Keeps::Own { _own: own })
+            }
+            Kind::Vm => {
+                let least = self.workers.iter().min_by_key(|shared| shared.boxes.load(Ordering::Relaxed));
+                let shared = least.ok_or(sandbox::CreateError::NoKvm)?;
+                shared.boxes.fetch_add(1, Ordering::Relaxed);
+                let seat = Seat(shared.clone());
+                (self.host.create(Place::Machine(&shared.worker), &settings)?, Keeps::Seat { _seat: seat })
+            }
+            _ => (self.host.create(Place::Process, &settings)?, Keeps::Nothing),
+        };
+        let ports = take_ports(&mut sandbox, definition.ports.len());
+        Ok(Made { instance: Instance::new(sandbox, keeps), ports })
+    }
+
+    fn own_worker(&self) -> Result<Own, Failure> {
+        // One processor is left for the switch and all boxes that are not dedicated.
+        let most = self.cores.saturating_sub(1);
+        let count = self.dedicated.clone();
+        if count.fetch_add(1, Ordering::Relaxed) >= most {
+            count.fetch_sub(1, Ordering::Relaxed);
+            return Err(Failure::Limit("boxes with a processor of their own", most));
+        }
+        match Worker::start() {
+            Ok(worker) => Ok(Own { _worker: worker, count }),
+            Err(error) => {
+                count.fetch_sub(1, Ordering::Relaxed);
+                Err(Failure::Create(error.into()))
+            }
+        }
+    }
+
+    /// Makes and starts a box that is used to check a configuration, and thrown away.
+    pub(crate) fn make_checker(&self, ports: usize, memory: usize) -> Result<Sandbox, Failure> {
+        let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(sandbox::CreateError::Ring)?;
+        let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
+        let settings = Settings { ports: vec![port; ports], ..Settings::new(memory) };
+        let mut sandbox = self.host.create(Place::Process, &settings)?;
+        sandbox.start()?;
+        Ok(sandbox)
+    }
+}
+
+/// Packets of one turn: a ring for a box of usual weight.
+pub(crate) fn quantum(definition: &CreateBox) -> u32 {
+    let packets = u64::from(u32::from(definition.ring)) * u64::from(u32::from(definition.cpu_weight)) / 100;
+    u32::try_from(packets).unwrap_or(u32::MAX).max(LEAST_QUANTUM)
+}
+
+fn take_ports(sandbox: &mut Sandbox, count: usize) -> Vec<Port> {
+    let port = |number| {
+        let doorbell = sandbox.doorbell();
+        Some(BoxPort::new(sandbox.take_port(number)?, move || doorbell.ring()))
+    };
+    (0..count).filter_map(port).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_quanta() {
+        let mut definition = CreateBox::new("fw".parse().unwrap(), "");
+        for (ring, weight, expected) in
+            [(256, 100, 256), (256, 200, 512), (64, 1, 16), (2048, 10_000, 204_800)]
+        {
+            definition.ring = ring.try_into().unwrap();
+            definition.cpu_weight = weight.try_into().unwrap();
+            assert_eq!(quantum(&definition), expected);
+        }
+    }
+}

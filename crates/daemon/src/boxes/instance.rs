@@ -1,0 +1,206 @@
+//! A box that runs: its sandbox, for several threads.
+
+use super::forge::Keeps;
+use boundary::{Message, Request};
+use sandbox::{ControlError, CreateError, End, Ender, Sandbox, State, Usage};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+/// How long a caller sleeps between looks whether another one is done with the box.
+const NAP: Duration = Duration::from_micros(200);
+
+/// What is seen of a box without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It has not ended.
+    Runs,
+    /// It has.
+    Ended,
+    /// Somebody talks to it.
+    Busy,
+}
+
+/// An end.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// How it ended.
+    pub(crate) end: End,
+    /// Whether nobody wished for that.
+    pub(crate) crashed: bool,
+}
+
+/// A box from its start to its end. A box that is made anew is another instance.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    sandbox: Mutex<Sandbox>,
+    ender: Ender,
+    /// Whether its end was dealt with.
+    settled: AtomicBool,
+    /// Whether it was told to stop, so that its end is no crash.
+    stopping: AtomicBool,
+    /// After the sandbox, which must be gone before its worker.
+    _keeps: Keeps,
+}
+
+impl Instance {
+    pub(super) fn new(sandbox: Sandbox, keeps: Keeps) -> Self {
+        let ender = sandbox.ender();
+        Self {
+            sandbox: Mutex::new(sandbox),
+            ender,
+            settled: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            _keeps: keeps,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sandbox> {
+        self.sandbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sandbox, when nobody else has it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Sandbox>> {
+        match self.sandbox.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn lock_within(&self, time: Duration) -> Result<MutexGuard<'_, Sandbox>, ControlError> {
+        let start = Instant::now();
+        loop {
+            match self.try_lock() {
+                Some(guard) => return Ok(guard),
+                None if start.elapsed() >= time => return Err(ControlError::TimedOut),
+                None => std::thread::sleep(NAP),
+            }
+        }
+    }
+
+    /// Lets it begin.
+    pub(crate) fn start(&self) -> Result<(), CreateError> {
+        self.lock().start()
+    }
+
+    /// Sends a request and waits for the reply. A box that breaks the mailbox's protocol is ended.
+    pub(crate) fn call(&self, request: &Request, time: Duration) -> Result<Vec<u8>, ControlError> {
+        let start = Instant::now();
+        let mut sandbox = self.lock_within(time)?;
+        let result = sandbox.call(request, time.saturating_sub(start.elapsed()));
+        drop(sandbox);
+        if let Err(ControlError::Channel(_) | ControlError::Reply(_)) = result {
+            self.ender.kill();
+        }
+        result
+    }
+
+    /// What the box wants to say, at most so many messages; nothing while somebody else talks to it.
+    pub(crate) fn events(&self, most: usize) -> Vec<Message> {
+        let Some(mut sandbox) = self.try_lock() else { return Vec::new() };
+        let mut messages = Vec::new();
+        while messages.len() < most {
+            match sandbox.event() {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => break,
+                Err(_) => {
+                    // It broke the protocol, so that nothing more can be read.
+                    drop(sandbox);
+                    self.ender.kill();
+                    break;
+                }
+            }
+        }
+        messages
+    }
+
+    /// Makes it stand still.
+    pub(crate) fn suspend(&self) {
+        self.lock().suspend();
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) {
+        self.lock().resume();
+    }
+
+    /// Wishes it to stop, and ends it if it doesn't in time.
+    pub(crate) fn stop(&self, time: Duration) {
+        self.stopping.store(true, Ordering::SeqCst);
+        let start = Instant::now();
+        if let Ok(mut sandbox) = self.lock_within(time) {
+            // One that stands still can't hear the wish.
+            sandbox.resume();
+            sandbox.stop();
+            drop(sandbox);
+            while start.elapsed() < time {
+                if self.look() == Look::Ended {
+                    return;
+                }
+                std::thread::sleep(NAP);
+            }
+        }
+        self.ender.kill();
+    }
+
+    /// Ends it at once. What follows is as after a crash.
+    pub(crate) fn kill(&self) {
+        self.ender.kill();
+    }
+
+    /// Ends it at once, because it is to be gone.
+    pub(crate) fn end_for_good(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.ender.kill();
+    }
+
+    /// Whether it was told to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Whether it has ended, as far as that can be seen without waiting.
+    pub(crate) fn look(&self) -> Look {
+        match self.try_lock().map(|mut sandbox| sandbox.state()) {
+            None => Look::Busy,
+            Some(State::Ended(_)) => Look::Ended,
+            Some(_) => Look::Runs,
+        }
+    }
+
+    /// How it ended, once: for whoever deals with it. One that runs still is ended. Nothing: somebody has dealt with it.
+    pub(crate) fn settle(&self) -> Option<Settled> {
+        // Whoever talks to a box that has ended hears so within milliseconds.
+        let mut sandbox = self.lock();
+        let settled = match sandbox.state() {
+            State::Ended(end) => Settled { crashed: end != End::Stopped && !self.is_stopping(), end },
+            _ => {
+                sandbox.kill();
+                Settled { end: End::Killed, crashed: false }
+            }
+        };
+        (!self.settled.swap(true, Ordering::SeqCst)).then_some(settled)
+    }
+
+    /// Sets the packets of one turn.
+    pub(crate) fn set_quantum(&self, packets: u32) {
+        self.lock().set_quantum(packets);
+    }
+
+    /// What it has used; nothing while somebody talks to it.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        Some(self.try_lock()?.usage())
+    }
+
+    /// The number of its process.
+    pub(crate) fn process_id(&self) -> Option<i32> {
+        self.try_lock()?.process_id()
+    }
+
+    /// What becomes readable when its process ends.
+    pub(crate) fn end_descriptor(&self) -> Option<OwnedFd> {
+        self.lock().end_descriptor()
+    }
+}

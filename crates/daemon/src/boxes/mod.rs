@@ -1,0 +1,13 @@
+//! One box: what makes it, what is known of it, how it is talked to, how it ends.
+
+mod calls;
+mod forge;
+mod instance;
+mod member;
+mod report;
+
+pub(crate) use calls::{diagnostics, in_box, refusal};
+pub(crate) use forge::{Forge, quantum};
+pub(crate) use instance::{Instance, Look, Settled};
+pub(crate) use member::{Installed, Member, Phase};
+pub(crate) use report::{End, report};

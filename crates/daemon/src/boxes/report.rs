@@ -1,0 +1,98 @@
+//! How a box ended, in words.
+
+use crate::escape;
+use api::{CrashReport, Register, Time, Value};
+pub(crate) use sandbox::End;
+
+/// Names of the general registers, in the order of the crash page.
+const REGISTERS: [&str; 15] =
+    ["rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+
+/// The report of an end that nobody wished for.
+pub(crate) fn report(end: &End) -> CrashReport {
+    let empty = CrashReport {
+        time: Time::now(),
+        cause: String::new(),
+        address: None,
+        configuration: None,
+        element: None,
+        message: String::new(),
+        registers: Vec::new(),
+        packet: None,
+    };
+    match end {
+        End::Stopped => CrashReport { cause: "stopped by itself".into(), ..empty },
+        End::Killed => CrashReport { cause: "killed on request".into(), ..empty },
+        End::Vanished { status: 0 } => CrashReport { cause: "gone without a report".into(), ..empty },
+        End::Vanished { status } if *status < 0 => {
+            CrashReport { cause: format!("killed by signal {}", status.unsigned_abs()), ..empty }
+        }
+        End::Vanished { status } => CrashReport { cause: format!("exited with status {status}"), ..empty },
+        End::Crashed(found) => {
+            let text = |bytes: &[u8]| Some(escape::line(bytes)).filter(|text| !text.is_empty());
+            let (configuration, element) = match text(&found.element) {
+                Some(whole) => match whole.split_once(':').filter(|(_, rest)| !rest.starts_with(':')) {
+                    Some((configuration, element)) => {
+                        (Some(configuration.to_string()), Some(element.trim().to_string()))
+                    }
+                    None => (None, Some(whole)),
+                },
+                None => (None, None),
+            };
+            let registers = &found.registers;
+            let named = [("rip", registers.rip), ("rsp", registers.rsp), ("rflags", registers.rflags)];
+            let all = named.into_iter().chain(REGISTERS.into_iter().zip(registers.general));
+            let is_exception = matches!(found.cause, boundary::CrashCause::Exception { .. });
+            let register =
+                |(name, value): (&str, u64)| Register { name: name.into(), value: format!("{value:#x}") };
+            CrashReport {
+                cause: found.cause.to_string(),
+                address: Some(found.address).filter(|address| *address != 0),
+                configuration,
+                element,
+                message: escape::text(&found.message),
+                registers: if is_exception { all.map(register).collect() } else { Vec::new() },
+                packet: Some(found.packet.clone()).filter(|packet| !packet.is_empty()).map(Value),
+                ..empty
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use boundary::{CrashCause, Registers};
+
+    #[test]
+    fn ends_are_told_in_words() {
+        for (end, cause) in [
+            (End::Vanished { status: -9 }, "killed by signal 9"),
+            (End::Vanished { status: 3 }, "exited with status 3"),
+            (End::Vanished { status: 0 }, "gone without a report"),
+            (End::Killed, "killed on request"),
+        ] {
+            assert_eq!(report(&end).cause, cause);
+        }
+        let crash = |cause, element: &[u8]| {
+            report(&End::Crashed(Box::new(boundary::CrashReport {
+                cause,
+                address: 8,
+                registers: Registers { rip: 0x1000, ..Registers::default() },
+                element: element.to_vec(),
+                message: b"\x1b[31mred".to_vec(),
+                packet: vec![1, 2],
+            })))
+        };
+        let found = crash(CrashCause::Exception { vector: 14, error_code: 4 }, b"main:c :: Counter");
+        assert_eq!(found.cause, "page fault (error 0x4)");
+        assert_eq!((found.address, found.packet), (Some(8), Some(Value(vec![1, 2]))));
+        assert_eq!(found.configuration.as_deref(), Some("main"));
+        assert_eq!(found.element.as_deref(), Some("c :: Counter"));
+        assert_eq!(found.message, "\\u{1b}[31mred");
+        assert_eq!((found.registers.len(), found.registers[0].value.as_str()), (18, "0x1000"));
+        let found = crash(CrashCause::Panic, b"c :: Counter");
+        assert!(found.registers.is_empty() && found.configuration.is_none());
+        assert_eq!(found.element.as_deref(), Some("c :: Counter"));
+    }
+}

@@ -1,0 +1,188 @@
+//! Why an operation failed.
+
+use crate::store::StoreError;
+use api::{ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, PortName, StackName, SwitchName};
+use sandbox::{ControlError, CreateError};
+use std::fmt;
+use std::time::Duration;
+
+/// Why an operation failed. What was before is as it was.
+#[derive(Debug)]
+pub enum Failure {
+    /// There is no such box.
+    NoBox(BoxName),
+    /// There is no such switch.
+    NoSwitch(SwitchName),
+    /// There is no such port.
+    NoPort(SwitchName, PortName),
+    /// A box has no port of this number.
+    NoBoxPort(BoxName, u8),
+    /// A box has no configuration of this name.
+    NoConfiguration(BoxName, ConfigurationName),
+    /// There is no such stack.
+    NoStack(StackName),
+    /// There is no such address in the switch's table.
+    NoAddress(SwitchName, api::Mac),
+    /// The box has not crashed.
+    NoCrash(BoxName),
+    /// The box says that it has no such handler.
+    Missing(String),
+    /// The name is taken: of what, and by which.
+    Exists(&'static str, String),
+    /// The box is in a state in which this can't be done.
+    State {
+        /// The box.
+        name: BoxName,
+        /// What it is doing.
+        state: &'static str,
+        /// What would help.
+        hint: &'static str,
+    },
+    /// The request asks for what makes no sense.
+    Invalid(String),
+    /// The configuration was refused.
+    Refused(Vec<Diagnostic>),
+    /// The box refused what a handler was given.
+    HandlerRefused(String),
+    /// What was asked for is refused for another reason, with a sentence.
+    Denied(String),
+    /// What was sent is too long: what, its bytes, and how many are taken.
+    TooLarge(&'static str, usize, usize),
+    /// A limit is reached: of what, and how many there may be.
+    Limit(&'static str, usize),
+    /// The host's limit is reached.
+    HostLimit(String),
+    /// The box can't be made.
+    Create(CreateError),
+    /// The box did not answer in time.
+    Timeout(BoxName, Duration),
+    /// The box ended meanwhile.
+    Gone(BoxName),
+    /// The box broke a protocol, and was ended.
+    Broken(BoxName, ControlError),
+    /// The definition can't be stored.
+    Store(StoreError),
+    /// The daemon is ending.
+    Ending,
+    /// The operating system refused something.
+    System(&'static str, std::io::Error),
+}
+
+impl Failure {
+    /// The failure of a call of a box.
+    pub(crate) fn call(name: &BoxName, error: ControlError, time: Duration) -> Self {
+        match error {
+            ControlError::Refused(reason) => Self::HandlerRefused(crate::escape::text(reason.as_bytes())),
+            ControlError::Missing(reason) => Self::Missing(crate::escape::text(reason.as_bytes())),
+            ControlError::TimedOut => Self::Timeout(name.clone(), time),
+            ControlError::Ended => Self::Gone(name.clone()),
+            error @ (ControlError::Channel(_) | ControlError::Reply(_)) => Self::Broken(name.clone(), error),
+        }
+    }
+
+    /// The code of the API for it.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NoBox(_)
+            | Self::NoSwitch(_)
+            | Self::NoPort(..)
+            | Self::NoBoxPort(..)
+            | Self::NoConfiguration(..)
+            | Self::NoStack(_)
+            | Self::NoAddress(..)
+            | Self::NoCrash(_)
+            | Self::Missing(_) => ErrorCode::NotFound,
+            Self::Exists(..) => ErrorCode::Exists,
+            Self::State { .. } | Self::Ending => ErrorCode::Busy,
+            Self::Invalid(_) => ErrorCode::Invalid,
+            Self::Refused(_) | Self::HandlerRefused(_) | Self::Denied(_) => ErrorCode::Refused,
+            Self::TooLarge(..) => ErrorCode::TooLarge,
+            Self::Limit(..) | Self::HostLimit(_) => ErrorCode::Limit,
+            Self::Create(error) => match error {
+                CreateError::Settings(_) | CreateError::Layout(_) => ErrorCode::Invalid,
+                CreateError::NoKvm => ErrorCode::Refused,
+                CreateError::NoMemory | CreateError::System(_) | CreateError::Process(_) => ErrorCode::Limit,
+                _ => ErrorCode::Internal,
+            },
+            Self::Timeout(..) => ErrorCode::Timeout,
+            Self::Gone(_) => ErrorCode::Gone,
+            Self::Broken(..) | Self::System(..) => ErrorCode::Internal,
+            Self::Store(_) => ErrorCode::Store,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoBox(name) => {
+                write!(f, "there is no box {name}; `clickbox ps` lists those that there are")
+            }
+            Self::NoSwitch(name) => write!(f, "there is no switch {name}; `clickbox switch ls` lists them"),
+            Self::NoPort(switch, port) => write!(f, "switch {switch} has no port {port}"),
+            Self::NoBoxPort(name, port) => write!(f, "box {name} has no port {port}"),
+            Self::NoConfiguration(name, configuration) => {
+                write!(f, "box {name} has no configuration {configuration}")
+            }
+            Self::NoStack(name) => write!(f, "there is no stack {name}"),
+            Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
+            Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
+            Self::Missing(what) | Self::HandlerRefused(what) => f.write_str(what),
+            Self::Exists(what, name) => write!(f, "there is a {what} {name} already"),
+            Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
+            Self::Invalid(why) | Self::Denied(why) | Self::HostLimit(why) => f.write_str(why),
+            Self::Refused(details) => match details.first() {
+                Some(first) if details.len() == 1 => {
+                    write!(f, "the configuration is refused: {}", first.message)
+                }
+                Some(first) => write!(
+                    f,
+                    "the configuration is refused: {} (and {} more)",
+                    first.message,
+                    details.len() - 1
+                ),
+                None => write!(f, "the configuration is refused"),
+            },
+            Self::TooLarge(what, bytes, most) => {
+                write!(f, "{what} has {bytes} bytes; at most {most} are taken")
+            }
+            Self::Limit(what, most) => write!(f, "there are {most} {what} already, which is the limit"),
+            Self::Create(error) => write!(f, "the box can't be made: {error}"),
+            Self::Timeout(name, time) => write!(
+                f,
+                "box {name} did not answer within {} ms; it may be busy, or in an endless loop",
+                time.as_millis()
+            ),
+            Self::Gone(name) => write!(f, "box {name} ended meanwhile"),
+            Self::Broken(name, error) => write!(f, "box {name} was ended: {error}"),
+            Self::Store(error) => error.fmt(f),
+            Self::Ending => write!(f, "the daemon is ending"),
+            Self::System(what, error) => write!(f, "can't {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<CreateError> for Failure {
+    fn from(error: CreateError) -> Self {
+        Self::Create(error)
+    }
+}
+
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> Self {
+        let (code, message) = (failure.code(), failure.to_string());
+        let details = match failure {
+            Failure::Refused(details) => details,
+            _ => Vec::new(),
+        };
+        Self { code, message, details }
+    }
+}

@@ -1,0 +1,58 @@
+//! Texts of boxes, made fit to be shown.
+
+/// Characters of a text of a box that are kept; the rest is cut. A box must not fill the daemon's memory with one line.
+const MOST: usize = 16 << 10;
+
+/// Makes a text of a box safe to print: control characters, escape sequences and bytes that are no text are written
+/// out. Line ends stay where `lines` says so.
+fn escape(bytes: &[u8], lines: bool) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut escaped = String::with_capacity(text.len().min(MOST));
+    for (count, letter) in text.chars().enumerate() {
+        if count == MOST {
+            escaped.push('…');
+            break;
+        }
+        match letter {
+            '\n' if lines => escaped.push('\n'),
+            '\t' => escaped.push('\t'),
+            // Marks that turn the direction of the text around are not control characters to Unicode.
+            _ if letter.is_control()
+                || matches!(letter, '\u{200e}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                escaped.extend(letter.escape_default());
+            }
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// One line of a box.
+pub(crate) fn line(bytes: &[u8]) -> String {
+    escape(bytes, false)
+}
+
+/// A text of a box of one or several lines.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    escape(bytes, true).trim_end().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_a_terminal() {
+        for (bytes, expected) in [
+            (&b"10 packets"[..], "10 packets"),
+            (b"\x1b[2J\x07a\r\nb\tc", "\\u{1b}[2J\\u{7}a\\r\\nb\tc"),
+            (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+            ("a\u{202e}b\u{9b}".as_bytes(), "a\\u{202e}b\\u{9b}"),
+        ] {
+            assert_eq!(line(bytes), expected);
+        }
+        assert_eq!(text(b"two\nlines\n"), "two\nlines");
+        assert_eq!(line(&vec![b'x'; 1 << 20]).chars().count(), MOST + 1);
+    }
+}

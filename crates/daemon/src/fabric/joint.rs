@@ -1,0 +1,267 @@
+//! Pipes between boxes, and ports that are attached to nothing: what joins up to two ports of boxes without a switch.
+//!
+//! With both boxes there frames are copied from ring to ring. While somebody captures they are copied twice, and none is
+//! lost for it. With one box there what it sends is dropped and counted.
+
+use super::plug::Port;
+use super::survey::add;
+use super::tap::Taps;
+use boundary::PortFault;
+use sandbox::Area;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use switch::{Batch, BoxLink, Counters, Driver, DriverError, Link, Reason};
+
+/// Frames that are looked at in one go: where they are counted or captured, not where they are passed on.
+const QUANTUM: usize = 64;
+
+/// A joint. All clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Joint(Arc<Mutex<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    wire: Wire,
+    taps: [Taps; 2],
+    /// What was carried by wires that are no more, and by those that count nothing themselves.
+    counters: [Counters; 2],
+    down: Option<PortFault>,
+}
+
+#[derive(Debug)]
+enum Wire {
+    /// No box is there.
+    Open,
+    /// One box is there; what it sends goes nowhere.
+    Half { port: Port, side: usize, batch: Batch },
+    /// Both are there.
+    Direct(BoxLink<Arc<Area>, Arc<Area>>),
+    /// Both are there, and somebody looks.
+    Watched { ports: [Port; 2], lanes: [Lane; 2] },
+}
+
+/// One way of a wire that is looked at: frames that wait for room.
+#[derive(Debug)]
+struct Lane {
+    batch: Batch,
+    /// Numbers of the frames that are still to go.
+    left: Vec<u32>,
+}
+
+impl Joint {
+    /// A joint without boxes.
+    pub(crate) fn new() -> Self {
+        let inner =
+            Inner { wire: Wire::Open, taps: Default::default(), counters: Default::default(), down: None };
+        Self(Arc::new(Mutex::new(inner)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Only the fabric's thread comes here: the lock is never waited for.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a box's port at a side, 0 or 1, or takes it away; what was there.
+    pub(crate) fn set(&self, side: usize, port: Option<Port>) -> Option<Port> {
+        let mut inner = self.lock();
+        let mut ports = inner.take_apart();
+        let place = ports.get_mut(side)?;
+        let before = std::mem::replace(place, port);
+        inner.down = None;
+        inner.put_together(ports);
+        before
+    }
+
+    /// Captures at a side.
+    pub(crate) fn taps(&self, side: usize) -> Taps {
+        self.lock().taps.get(side).cloned().unwrap_or_default()
+    }
+
+    /// What a side has carried, and why it can't go on.
+    pub(crate) fn passed(&self, side: usize) -> (Counters, Option<String>) {
+        let inner = self.lock();
+        let mut counters = inner.counters.get(side).copied().unwrap_or_default();
+        let mut down = inner.down;
+        if let Wire::Direct(link) = &inner.wire {
+            add(&mut counters, link.counters().get(side).unwrap_or(&Counters::default()));
+            down = down.or(link.down());
+        }
+        (counters, down.map(|fault| fault.to_string()))
+    }
+}
+
+impl Inner {
+    fn take_apart(&mut self) -> [Option<Port>; 2] {
+        match std::mem::replace(&mut self.wire, Wire::Open) {
+            Wire::Open => [None, None],
+            Wire::Half { port, side: 0, .. } => [Some(port), None],
+            Wire::Half { port, .. } => [None, Some(port)],
+            Wire::Direct(link) => {
+                for (sum, counters) in self.counters.iter_mut().zip(link.counters()) {
+                    add(sum, &counters);
+                }
+                let (left, right) = link.into_ports();
+                [Some(left), Some(right)]
+            }
+            Wire::Watched { ports, mut lanes } => {
+                // Frames that found no room, when the wire changes: they are lost as in a switch, and counted so.
+                for (lane, side) in lanes.iter_mut().zip([1, 0]) {
+                    self.counters[side].drop(Reason::Full, lane.left.len() as u64);
+                    lane.left.clear();
+                }
+                ports.map(Some)
+            }
+        }
+    }
+
+    fn put_together(&mut self, ports: [Option<Port>; 2]) {
+        self.wire = match ports {
+            [None, None] => Wire::Open,
+            [Some(port), None] => Wire::Half { port, side: 0, batch: Batch::new(QUANTUM) },
+            [None, Some(port)] => Wire::Half { port, side: 1, batch: Batch::new(QUANTUM) },
+            [Some(left), Some(right)] if self.taps.iter().any(Taps::is_active) => {
+                let lane = || Lane { batch: Batch::new(QUANTUM), left: Vec::new() };
+                Wire::Watched { ports: [left, right], lanes: [lane(), lane()] }
+            }
+            [Some(left), Some(right)] => Wire::Direct(BoxLink::new(left, right)),
+        };
+    }
+
+    /// Whether the wire is of the kind that is wanted now: watched if somebody captures.
+    fn is_as_wanted(&self) -> bool {
+        let wanted = self.taps.iter().any(Taps::is_active);
+        match &self.wire {
+            Wire::Direct(_) => !wanted,
+            // A wire goes back to passing on unseen when nothing waits in it.
+            Wire::Watched { lanes, .. } => wanted || lanes.iter().any(|lane| !lane.left.is_empty()),
+            Wire::Open | Wire::Half { .. } => true,
+        }
+    }
+
+    fn step(&mut self) -> Result<usize, DriverError> {
+        if !self.is_as_wanted() {
+            let ports = self.take_apart();
+            self.put_together(ports);
+        }
+        let Self { wire, taps, counters, .. } = self;
+        match wire {
+            Wire::Open => Ok(0),
+            Wire::Direct(link) => Ok(link.step()),
+            Wire::Half { port, side, batch } => {
+                batch.clear();
+                let received = port.receive(batch)?;
+                let (Some(taps), Some(counters)) = (taps.get(*side), counters.get_mut(*side)) else {
+                    return Ok(0);
+                };
+                if taps.is_active() {
+                    taps.see(batch, 0..batch.len());
+                }
+                counters.drop(Reason::Faulty, received.faulty);
+                counters.received_frames += batch.len() as u64 + received.faulty;
+                counters.received_bytes += bytes(batch);
+                counters.drop(Reason::NoRoute, batch.len() as u64);
+                Ok(batch.len())
+            }
+            Wire::Watched { ports: [left, right], lanes: [there, back] } => {
+                let [left_taps, right_taps] = taps;
+                let [left_counters, right_counters] = counters;
+                let moved =
+                    there.pass((left, left_taps, left_counters), (right, right_taps, right_counters))?;
+                Ok(moved
+                    + back.pass((right, right_taps, right_counters), (left, left_taps, left_counters))?)
+            }
+        }
+    }
+}
+
+fn bytes(batch: &Batch) -> u64 {
+    batch.frames().map(|frame| frame.len() as u64).sum()
+}
+
+impl Lane {
+    fn pass(
+        &mut self,
+        (from, from_taps, source): (&mut Port, &Taps, &mut Counters),
+        (to, to_taps, target): (&mut Port, &Taps, &mut Counters),
+    ) -> Result<usize, DriverError> {
+        if self.left.is_empty() {
+            self.batch.clear();
+            let received = from.receive(&mut self.batch)?;
+            source.drop(Reason::Faulty, received.faulty);
+            source.received_frames += self.batch.len() as u64 + received.faulty;
+            source.received_bytes += bytes(&self.batch);
+            if from_taps.is_active() {
+                from_taps.see(&self.batch, 0..self.batch.len());
+            }
+            self.left.extend(0..self.batch.len() as u32);
+        }
+        if self.left.is_empty() {
+            return Ok(0);
+        }
+        let sent = to.send(&self.batch, &self.left)?;
+        let count = usize::try_from(sent.frames).unwrap_or(usize::MAX).min(self.left.len());
+        target.sent_frames += sent.frames;
+        target.sent_bytes += sent.bytes;
+        let gone = self.left.drain(..count).map(|number| number as usize).collect::<Vec<_>>();
+        if to_taps.is_active() {
+            to_taps.see(&self.batch, gone.into_iter());
+        }
+        Ok(count)
+    }
+}
+
+impl Link for Joint {
+    fn step(&mut self) -> usize {
+        let mut inner = self.lock();
+        if inner.down.is_some() {
+            return 0;
+        }
+        inner.step().unwrap_or_else(|error| {
+            if let DriverError::Box(fault) = error {
+                inner.down = Some(fault);
+            }
+            0
+        })
+    }
+
+    fn prepare_sleep(&mut self) -> bool {
+        let mut inner = self.lock();
+        if inner.down.is_some() {
+            return true;
+        }
+        if !inner.is_as_wanted() {
+            return false;
+        }
+        let sleeps = match &mut inner.wire {
+            Wire::Open => return true,
+            Wire::Direct(link) => return link.prepare_sleep(),
+            Wire::Half { port, .. } => port.prepare_sleep(),
+            Wire::Watched { lanes, .. } if lanes.iter().any(|lane| !lane.left.is_empty()) => return false,
+            Wire::Watched { ports: [left, right], .. } => {
+                left.prepare_sleep().and_then(|sleeps| right.prepare_sleep().map(|also| sleeps && also))
+            }
+        };
+        sleeps.unwrap_or_else(|error| {
+            if let DriverError::Box(fault) = error {
+                inner.down = Some(fault);
+            }
+            true
+        })
+    }
+
+    fn end_sleep(&mut self) {
+        match &mut self.lock().wire {
+            Wire::Open => {}
+            Wire::Direct(link) => link.end_sleep(),
+            Wire::Half { port, .. } => port.end_sleep(),
+            Wire::Watched { ports, .. } => ports.iter_mut().for_each(Driver::end_sleep),
+        }
+    }
+
+    fn counters(&self) -> [Counters; 2] {
+        [self.passed(0).0, self.passed(1).0]
+    }
+
+    fn down(&self) -> Option<PortFault> {
+        self.lock().down
+    }
+}

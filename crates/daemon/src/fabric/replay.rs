@@ -1,0 +1,186 @@
+//! Ports that play and write capture files.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use switch::driver::{PcapError, PcapReader, PcapWriter, Received, Sent};
+use switch::{Batch, Driver, DriverError};
+
+/// Frames that are read at once when there is no rate.
+const BURST: usize = 64;
+
+/// A port of capture files: one is played, one is written.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    reader: Option<Player>,
+    writer: Option<PcapWriter<BufWriter<File>>>,
+}
+
+#[derive(Debug)]
+struct Player {
+    path: PathBuf,
+    file: PcapReader<BufReader<File>>,
+    /// How often it is still to be played after this time; nothing: for ever.
+    left: Option<u32>,
+    /// Packets a second, and since when so many were given.
+    rate: Option<u64>,
+    since: Instant,
+    given: u64,
+    /// Read, and not yet due.
+    waiting: Batch,
+    next: usize,
+}
+
+fn open(path: &Path) -> Result<PcapReader<BufReader<File>>, PcapError> {
+    PcapReader::new(BufReader::with_capacity(1 << 18, File::open(path)?))
+}
+
+impl Replay {
+    /// A port that plays `read`, `repeat` times (0: for ever) at a rate, and writes `write`, which must not exist.
+    pub(crate) fn open(
+        read: Option<&Path>,
+        write: Option<&Path>,
+        repeat: u32,
+        rate: Option<u64>,
+    ) -> Result<Self, PcapError> {
+        let player = |path: &Path| -> Result<Player, PcapError> {
+            Ok(Player {
+                file: open(path)?,
+                path: path.to_path_buf(),
+                left: repeat.checked_sub(1),
+                rate,
+                since: Instant::now(),
+                given: 0,
+                waiting: Batch::new(BURST),
+                next: 0,
+            })
+        };
+        let reader = read.map(player).transpose()?;
+        let create = |path| -> Result<_, PcapError> {
+            let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+            Ok(PcapWriter::new(BufWriter::new(file))?)
+        };
+        Ok(Self { reader, writer: write.map(create).transpose()? })
+    }
+
+    /// Whether packets become due by themselves, so that nobody may sleep for long.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.rate.is_some())
+    }
+}
+
+impl Player {
+    /// How many packets are due.
+    fn due(&self) -> usize {
+        match self.rate {
+            None => BURST,
+            Some(rate) => {
+                let due =
+                    u128::from(rate) * self.since.elapsed().as_nanos() / Duration::from_secs(1).as_nanos();
+                usize::try_from(due.saturating_sub(u128::from(self.given))).unwrap_or(usize::MAX)
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.file.is_at_end() && self.left == Some(0) && self.next >= self.waiting.len()
+    }
+
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        let mut received = Received::default();
+        let mut due = self.due().min(batch.room());
+        while due > 0 {
+            if let Some(frame) = self.waiting.frame(self.next) {
+                batch.push(frame);
+                self.next += 1;
+                self.given += 1;
+                due -= 1;
+                continue;
+            }
+            self.waiting.clear();
+            self.next = 0;
+            received.long += self.file.receive(&mut self.waiting)?.long;
+            if self.waiting.is_empty() {
+                match &mut self.left {
+                    Some(0) => break,
+                    Some(left) => *left -= 1,
+                    None => {}
+                }
+                self.file = open(&self.path).map_err(std::io::Error::other)?;
+                received.long += self.file.receive(&mut self.waiting)?.long;
+                if self.waiting.is_empty() {
+                    // A capture without packets is not played again and again.
+                    self.left = Some(0);
+                    break;
+                }
+            }
+        }
+        Ok(received)
+    }
+}
+
+impl Driver for Replay {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        self.reader.as_mut().map_or(Ok(Received::default()), |reader| reader.receive(batch))
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        match &mut self.writer {
+            Some(writer) => writer.send(batch, frames),
+            None => {
+                let length = |number: &u32| batch.frame(*number as usize).map_or(0, <[u8]>::len) as u64;
+                Ok(Sent { frames: frames.len() as u64, bytes: frames.iter().map(length).sum() })
+            }
+        }
+    }
+
+    fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
+        if let Some(writer) = &mut self.writer {
+            writer.prepare_sleep()?;
+        }
+        Ok(self.reader.as_ref().is_none_or(|reader| reader.is_over() || reader.due() == 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_is_played_as_often_as_wished_and_written() {
+        let folder = std::env::temp_dir().join(format!("clickbox-replay-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (first, second) = (folder.join("first.pcap"), folder.join("second.pcap"));
+        let mut batch = Batch::new(100);
+        while batch.push(&[batch.len() as u8; 60]) {}
+        let numbers: Vec<u32> = (0..100).collect();
+        {
+            let mut writer = Replay::open(None, Some(&first), 1, None).unwrap();
+            assert_eq!(writer.send(&batch, &numbers).unwrap().frames, 100);
+            assert!(writer.prepare_sleep().unwrap());
+        }
+        assert!(Replay::open(None, Some(&first), 1, None).is_err());
+        let mut player = Replay::open(Some(&first), Some(&second), 3, None).unwrap();
+        let mut count = 0;
+        while !player.prepare_sleep().unwrap() {
+            let mut came = Batch::new(70);
+            player.receive(&mut came).unwrap();
+            assert!(came.frames().all(|frame| frame[0] as usize == (count % 100) && {
+                count += 1;
+                true
+            }));
+        }
+        assert_eq!(count, 300);
+        let mut paced = Replay::open(Some(&first), None, 0, Some(1000)).unwrap();
+        assert!(paced.is_paced() && !player.is_paced());
+        let (start, mut count) = (Instant::now(), 0);
+        while count < 150 {
+            let mut came = Batch::new(70);
+            paced.receive(&mut came).unwrap();
+            count += came.len();
+        }
+        assert!(start.elapsed() >= Duration::from_millis(149));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

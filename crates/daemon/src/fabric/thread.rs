@@ -1,0 +1,98 @@
+//! The thread that moves packets, and how it is asked for something.
+
+use super::network::Network;
+use crate::error::Failure;
+use sandbox::Bell;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long the thread looks for packets before it sleeps.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// How long it sleeps at most: for ever, but for a bell that a process outside lost.
+const MOST_REST: Duration = Duration::from_secs(60);
+
+/// How long it sleeps while packets become due by themselves.
+const PACED_REST: Duration = Duration::from_millis(1);
+
+/// What the thread is asked to do between two rounds.
+type Order = Box<dyn FnOnce(&mut Network) + Send>;
+
+/// The thread. Dropped, it ends.
+#[derive(Debug)]
+pub(crate) struct Fabric {
+    bell: Arc<Bell>,
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Fabric {
+    /// Starts the thread.
+    pub(crate) fn start() -> Result<Self, Failure> {
+        let system = |error| Failure::System("start the switch's thread", error);
+        let bell = Bell::new().map_err(|error| system(error.cause))?;
+        let bell = Arc::new(bell);
+        let (orders, received) = mpsc::channel();
+        let mut network = Network::new().map_err(system)?;
+        let own = bell.clone();
+        let run = move || run(&mut network, &own, &received);
+        let thread = std::thread::Builder::new().name("switch".into()).spawn(run).map_err(system)?;
+        Ok(Self { bell, orders: Some(orders), thread: Some(thread) })
+    }
+
+    /// What boxes ring when they have packets.
+    pub(crate) fn bell(&self) -> Arc<Bell> {
+        self.bell.clone()
+    }
+
+    /// Has the thread do something, and waits for what comes of it.
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut Network) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (tell, told) = mpsc::channel();
+        let order: Order = Box::new(move |network| {
+            // Nobody listening means that nobody wants to know.
+            let _ = tell.send(order(network));
+        });
+        self.orders.as_ref().ok_or(Failure::Ending)?.send(order).map_err(|_| Failure::Ending)?;
+        self.bell.ring();
+        told.recv().map_err(|_| Failure::Ending)
+    }
+}
+
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        self.orders = None;
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(network: &mut Network, bell: &Bell, orders: &Receiver<Order>) {
+    let mut idle = Instant::now();
+    loop {
+        loop {
+            match orders.try_recv() {
+                Ok(order) => order(network),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+        if network.workers.iter_mut().map(switch::Worker::step).sum::<usize>() > 0 {
+            idle = Instant::now();
+        } else if idle.elapsed() >= PATIENCE {
+            let most = if network.is_paced() { PACED_REST } else { MOST_REST };
+            switch::rest(&mut network.workers, Some(bell.as_fd()), most);
+            idle = Instant::now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the host offers the daemon.
+
+use crate::supervisor::Supervisor;
+use api::{BoxState, CgroupVersion, Counts, HostStatus, Kvm, Sandbox, Size};
+use std::path::Path;
+
+/// The control groups that limit processor time can be had from here.
+pub(crate) fn cgroup() -> CgroupVersion {
+    let root = Path::new("/sys/fs/cgroup");
+    let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
+    if controllers.split_whitespace().any(|controller| controller == "cpu") {
+        CgroupVersion::V2
+    } else if root.join("cpu/cpu.cfs_quota_us").exists() || root.join("cpu/cpu.shares").exists() {
+        CgroupVersion::V1
+    } else {
+        CgroupVersion::None
+    }
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+fn memory(text: &str, name: &str) -> Size {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    Size(kilobytes.unwrap_or(0) << 10)
+}
+
+impl Supervisor {
+    /// Tells what the daemon is, and what its host offers.
+    pub fn host(&self) -> Result<HostStatus, crate::Failure> {
+        let facts = self.facts()?;
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let reason = match facts.has_machines {
+            true => None,
+            false => Some(match std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+                Ok(_) => "/dev/kvm can be opened, but lacks what boxes need".to_string(),
+                Err(error) => format!("/dev/kvm can't be opened: {error}"),
+            }),
+        };
+        let mut remarks = Vec::new();
+        if let Some(reason) = &reason {
+            remarks.push(format!("boxes run in processes, since {reason}; load the module kvm_intel or kvm_amd, and let the daemon's user open /dev/kvm"));
+        }
+        remarks.push(
+            "memory of a box is limited by what it is given; its processor time by weights, and not by control groups"
+                .to_string(),
+        );
+        Ok(HostStatus {
+            version: env!("CARGO_PKG_VERSION").into(),
+            image: facts.image,
+            started: self.started(),
+            pid: std::process::id(),
+            sandboxes: match facts.has_machines {
+                true => vec![Sandbox::Vm, Sandbox::Process],
+                false => vec![Sandbox::Process],
+            },
+            kvm: Kvm { usable: facts.has_machines, reason },
+            cgroup: cgroup(),
+            cores: facts.cores,
+            workers: facts.workers,
+            memory: memory(&meminfo, "MemTotal"),
+            memory_available: memory(&meminfo, "MemAvailable"),
+            counts: facts.counts,
+            remarks,
+        })
+    }
+
+    /// Boxes by state.
+    pub(crate) fn count(states: &[BoxState]) -> Counts {
+        let running = states.iter().filter(|state| **state == BoxState::Running).count();
+        Counts {
+            boxes: u32::try_from(states.len()).unwrap_or(u32::MAX),
+            running: u32::try_from(running).unwrap_or(u32::MAX),
+            ..Counts::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read() {
+        let text = "MemTotal:       24000000 kB\nMemAvailable:   23 kB\nHugePages_Total:       0\n";
+        assert_eq!(memory(text, "MemTotal"), Size(24_000_000 << 10));
+        assert_eq!((memory(text, "MemAvailable"), memory(text, "None")), (Size(23 << 10), Size(0)));
+    }
+}

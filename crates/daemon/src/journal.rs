@@ -1,0 +1,22 @@
+//! What happened: events with numbers that go on over restarts of the daemon.
+
+use crate::limits::JOURNAL_EVENTS;
+use crate::ring::Ring;
+use api::{Event, EventKind, Time};
+
+/// The events.
+#[derive(Debug)]
+pub(crate) struct Journal(pub(crate) Ring<Event>);
+
+impl Journal {
+    /// A journal whose first event has the number after `last`.
+    pub(crate) fn new(last: u64) -> Self {
+        Self(Ring::new(JOURNAL_EVENTS, last))
+    }
+
+    /// Notes that something happened. What of the message comes from a box is escaped already.
+    pub(crate) fn note(&self, kind: EventKind, subject: impl Into<String>, message: impl Into<String>) {
+        let (subject, message, time) = (subject.into(), message.into(), Time::now());
+        self.0.push(|sequence| Event { sequence, time, kind, subject, message });
+    }
+}

@@ -1,0 +1,70 @@
+//! Every bound on what a caller or a box can make the daemon hold or do, and what it stops.
+
+use std::time::Duration;
+
+/// Boxes that are defined at once: a loop of creates must not end in the host's last process.
+pub(crate) const MOST_BOXES: usize = 4096;
+
+/// Switches: each has a table of addresses.
+pub(crate) const MOST_SWITCHES: usize = 256;
+
+/// Ports of one switch.
+pub(crate) const MOST_SWITCH_PORTS: usize = 1024;
+
+/// Configurations of one box: each is a router in it.
+pub(crate) const MOST_CONFIGURATIONS: usize = 64;
+
+/// Bytes of a configuration: what a box's mailbox takes, less its frame.
+pub(crate) const MOST_CONFIGURATION: usize = boundary::limits::MAX_REQUEST - (64 << 10);
+
+/// Bytes of all files of an installation.
+pub(crate) const MOST_FILES: usize = 256 << 20;
+
+/// Bytes of a label of a box, and their number.
+pub(crate) const MOST_LABEL: usize = 256;
+pub(crate) const MOST_LABELS: usize = 64;
+
+/// Configurations that are checked at once: each check is a box.
+pub(crate) const MOST_CHECKS: usize = 4;
+
+/// Private memory of a box that checks: what it does not touch it does not take.
+pub(crate) const CHECK_MEMORY: usize = 1 << 30;
+
+/// How long a box may take to install a configuration or to check it: a million routes take seconds.
+pub(crate) const INSTALL_TIME: Duration = Duration::from_secs(60);
+
+/// How long a box may take to answer anything else.
+pub(crate) const CALL_TIME: Duration = Duration::from_secs(5);
+
+/// How long a box is waited for that is to report its counters: a list of boxes must not wait for one that loops.
+pub(crate) const STATS_TIME: Duration = Duration::from_millis(20);
+
+/// How long a box may take to stop by itself before it is killed.
+pub(crate) const STOP_TIME: Duration = Duration::from_secs(2);
+
+/// Lines of a box's log that are kept.
+pub(crate) const LOG_LINES: usize = 2000;
+
+/// Events that are kept.
+pub(crate) const JOURNAL_EVENTS: usize = 8192;
+
+/// Messages that are taken from one box before the others have their turn.
+pub(crate) const EVENTS_AT_ONCE: usize = 256;
+
+/// Captures at once.
+pub(crate) const MOST_CAPTURES: usize = 32;
+
+/// Batches of captured packets that wait for a slow reader.
+pub(crate) const CAPTURE_QUEUE: usize = 256;
+
+/// How long a box must run to count as one that works: its next crash is then the first again.
+pub(crate) const SOUND_AFTER: Duration = Duration::from_secs(10);
+
+/// Crashes in a row after which a box is given up.
+pub(crate) const MOST_CRASHES: u32 = 12;
+
+/// The pause before a box is made anew after the second crash in a row; it doubles from there.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);

@@ -1,0 +1,81 @@
+//! Connections: so many at once, each within limits of time.
+
+use super::stream::{Ending, ended};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+/// Connections that are served at once; further ones wait to be accepted.
+const MOST: usize = 512;
+
+/// How long a caller may take to say what it wants.
+const HEADER_TIME: Duration = Duration::from_secs(20);
+
+/// How long connections may take to end when the server does.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Pause after a connection could not be accepted, as when descriptors have run out: they may come back.
+pub(super) const BREATH: Duration = Duration::from_millis(50);
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Connections {
+    places: Arc<Semaphore>,
+    running: JoinSet<()>,
+    ending: Ending,
+}
+
+impl Connections {
+    pub(super) fn new(ending: Ending) -> Self {
+        Self { places: Arc::new(Semaphore::new(MOST)), running: JoinSet::new(), ending }
+    }
+
+    /// Waits until one more may be served.
+    pub(super) async fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        places.clone().acquire_owned().await.ok()
+    }
+
+    pub(super) fn places(&self) -> Arc<Semaphore> {
+        self.places.clone()
+    }
+
+    /// Serves a connection until it or the server ends.
+    pub(super) fn serve<F, I>(&mut self, place: OwnedSemaphorePermit, open: F, router: Router)
+    where
+        F: Future<Output = Option<I>> + Send + 'static,
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        while self.running.try_join_next().is_some() {}
+        let mut ending = self.ending.clone();
+        self.running.spawn(async move {
+            let _place = place;
+            let Ok(Some(stream)) = tokio::time::timeout(HEADER_TIME, open).await else { return };
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
+            let service = TowerToHyperService::new(router);
+            let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+            tokio::select! {
+                // A caller that breaks off has what it wants.
+                _ = connection.as_mut() => {}
+                () = ended(&mut ending) => {
+                    connection.as_mut().graceful_shutdown();
+                    let _ = connection.await;
+                }
+            }
+        });
+    }
+
+    /// Waits for the end of all, but not for long.
+    pub(super) async fn finish(mut self) {
+        let all = async { while self.running.join_next().await.is_some() {} };
+        // The others are broken off.
+        let _ = tokio::time::timeout(GRACE, all).await;
+    }
+}

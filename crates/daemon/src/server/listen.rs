@@ -1,0 +1,135 @@
+//! The Unix socket: one daemon's alone, and its user's alone.
+
+use listenfd::ListenFd;
+use rustix::fs::Mode;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// Why the socket can't be listened at.
+#[derive(Debug)]
+pub enum ListenError {
+    /// Another daemon serves it.
+    InUse(PathBuf),
+    /// It can't be made.
+    Make(PathBuf, io::Error),
+    /// What was handed over at the start is no Unix socket.
+    Handed(io::Error),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse(path) => write!(
+                f,
+                "another daemon serves {}: stop it, or name another socket with --socket",
+                path.display()
+            ),
+            Self::Make(path, error) => write!(f, "can't make the socket {}: {error}", path.display()),
+            Self::Handed(error) => write!(f, "the socket that was handed over can't be used: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+/// A socket that is listened at. Dropped, it is gone, unless it was handed over.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) listener: UnixListener,
+    /// Where it is, if it was made here.
+    path: Option<PathBuf>,
+    /// Held as long as the socket is served.
+    _lock: Option<File>,
+}
+
+impl Socket {
+    /// Takes the socket that whoever started this process handed over (`LISTEN_FDS`), or makes one that only this user
+    /// can connect to.
+    pub(super) fn open(path: &Path) -> Result<Self, ListenError> {
+        let handed = ListenFd::from_env().take_unix_listener(0).map_err(ListenError::Handed)?;
+        let (listener, made, lock) = match handed {
+            Some(listener) => (listener, None, None),
+            None => {
+                let lock = lock(path)?;
+                let listener = bind(path).map_err(|error| ListenError::Make(path.into(), error))?;
+                (listener, Some(path.to_path_buf()), Some(lock))
+            }
+        };
+        listener.set_nonblocking(true).map_err(ListenError::Handed)?;
+        Ok(Self { listener, path: made, _lock: lock })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // Someone may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Takes the lock beside the socket: it ends with this process, however that ends.
+fn lock(path: &Path) -> Result<File, ListenError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let make = |error| ListenError::Make(path.into(), error);
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&name).map_err(make)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ListenError::InUse(path.into())),
+        Err(TryLockError::Error(error)) => Err(make(error)),
+    }
+}
+
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    // What lies there is of a daemon that has ended: the lock says so. Other files are left alone.
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if std::os::unix::fs::FileTypeExt::is_socket(&there.file_type()) => {
+            std::fs::remove_file(path)?;
+        }
+        Ok(_) => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+        }
+        Err(_) => {}
+    }
+    // The mode is there from the start: nobody connects before it is.
+    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+    let listener = UnixListener::bind(path);
+    rustix::process::umask(before);
+    listener
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_socket_is_its_users_and_one_daemons() {
+        let folder = std::env::temp_dir().join(format!("clickbox-socket-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let socket = Socket::open(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let second = Socket::open(&path).unwrap_err();
+        assert!(matches!(second, ListenError::InUse(_)));
+        assert!(second.to_string().contains("another daemon serves"), "{second}");
+        // A daemon that was killed leaves the file; the lock went with it.
+        let left = folder.join("left");
+        drop(UnixListener::bind(&left).unwrap());
+        drop(Socket::open(&left).unwrap());
+        assert!(!left.exists());
+        drop(socket);
+        assert!(!path.exists());
+        let file = folder.join("file");
+        std::fs::write(&file, b"kept").unwrap();
+        assert!(Socket::open(&file).is_err() && std::fs::read(&file).unwrap() == b"kept");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

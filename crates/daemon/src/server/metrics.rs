@@ -1,0 +1,135 @@
+//! Counters for Prometheus.
+
+use super::respond::Refusal;
+use api::{BoxStatus, ErrorCode, HostStatus, SwitchStatus};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::AtomicU64;
+
+type Labels = Vec<(&'static str, String)>;
+
+/// Seconds are no whole numbers.
+type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
+
+/// Makes the text of all counters.
+fn text(
+    host: &HostStatus,
+    boxes: &[BoxStatus],
+    switches: &[SwitchStatus],
+) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::with_prefix("clickbox");
+    let mut counter = |name: &str, help: &str| {
+        let family = Family::<Labels, Counter>::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let received = counter("box_received_packets", "Packets that went into a box");
+    let received_bytes = counter("box_received_bytes", "Bytes that went into a box");
+    let sent = counter("box_sent_packets", "Packets that came out of a box");
+    let sent_bytes = counter("box_sent_bytes", "Bytes that came out of a box");
+    let drops = counter("box_dropped_packets", "Dropped packets of a box by reason");
+    let restarts = counter("box_restarts", "Times that a box was made anew");
+    let overstays = counter("box_overstays", "Turns that a box had to be called out of");
+    let lost = counter("box_lost_events", "Console lines and pieces of files that were lost");
+    let switched = counter("switch_received_packets", "Packets that came into a switch");
+    let switched_bytes = counter("switch_received_bytes", "Bytes that came into a switch");
+    let forwarded = counter("switch_sent_packets", "Packets that went out of a switch");
+    let forwarded_bytes = counter("switch_sent_bytes", "Bytes that went out of a switch");
+    let switch_drops = counter("switch_dropped_packets", "Lost packets of a switch by reason");
+    let mut gauge = |name: &str, help: &str| {
+        let family = Family::<Labels, Gauge>::default();
+        registry.register(name, help, family.clone());
+        family
+    };
+    let state = gauge("box_state", "What a box is doing: 1 for the state that it is in");
+    let memory = gauge("box_memory_bytes", "Private memory that a box has touched");
+    let heap = gauge("box_heap_bytes", "Bytes of a box's heap in use");
+    let ports = gauge("switch_ports", "Ports of a switch");
+    let addresses = gauge("switch_addresses", "Addresses that a switch knows");
+    let counts = gauge("count", "How much there is of everything");
+    let (own, switching) = (Seconds::default(), Seconds::default());
+    registry.register("box_cpu_seconds", "Processor time of a box itself", own.clone());
+    registry.register(
+        "box_switch_seconds",
+        "Processor time of the switch for a box's packets",
+        switching.clone(),
+    );
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    for status in boxes {
+        let labels = || vec![("box", status.name.to_string()), ("owner", status.owner.to_string())];
+        let with = |name: &'static str, value: String| {
+            let mut labels = labels();
+            labels.push((name, value));
+            labels
+        };
+        let (traffic, usage) = (&status.traffic, &status.usage);
+        received.get_or_create(&labels()).inc_by(traffic.received_packets);
+        received_bytes.get_or_create(&labels()).inc_by(traffic.received_bytes);
+        sent.get_or_create(&labels()).inc_by(traffic.sent_packets);
+        sent_bytes.get_or_create(&labels()).inc_by(traffic.sent_bytes);
+        for (reason, count) in &status.drops {
+            drops.get_or_create(&with("reason", reason.clone())).inc_by(*count);
+        }
+        restarts.get_or_create(&labels()).inc_by(status.restarts.into());
+        overstays.get_or_create(&labels()).inc_by(usage.overstays);
+        lost.get_or_create(&labels()).inc_by(usage.lost_events);
+        // The API's name for it.
+        let name = serde_json::to_value(status.state).ok();
+        let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or("unknown").to_string();
+        state.get_or_create(&with("state", name)).set(1);
+        memory.get_or_create(&labels()).set(signed(usage.memory.0));
+        heap.get_or_create(&labels()).set(signed(usage.heap.0));
+        own.get_or_create(&labels()).inc_by(usage.own_ns as f64 / 1e9);
+        switching.get_or_create(&labels()).inc_by(usage.switch_ns as f64 / 1e9);
+    }
+    for status in switches {
+        let labels = || vec![("switch", status.name.to_string())];
+        switched.get_or_create(&labels()).inc_by(status.traffic.received_packets);
+        switched_bytes.get_or_create(&labels()).inc_by(status.traffic.received_bytes);
+        forwarded.get_or_create(&labels()).inc_by(status.traffic.sent_packets);
+        forwarded_bytes.get_or_create(&labels()).inc_by(status.traffic.sent_bytes);
+        for (reason, count) in &status.drops {
+            let mut labels = labels();
+            labels.push(("reason", reason.clone()));
+            switch_drops.get_or_create(&labels).inc_by(*count);
+        }
+        ports.get_or_create(&labels()).set(status.ports.into());
+        addresses.get_or_create(&labels()).set(status.addresses.into());
+    }
+    let there = &host.counts;
+    for (kind, count) in [
+        ("boxes", there.boxes),
+        ("running", there.running),
+        ("switches", there.switches),
+        ("ports", there.ports),
+        ("stacks", there.stacks),
+    ] {
+        counts.get_or_create(&vec![("kind", kind.to_string())]).set(count.into());
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// Answers with all counters. The text is OpenMetrics, which readers of the older format take as well.
+pub(super) fn respond(
+    headers: &HeaderMap,
+    host: &HostStatus,
+    boxes: &[BoxStatus],
+    switches: &[SwitchStatus],
+) -> Result<Response, Refusal> {
+    let text = text(host, boxes, switches)
+        .map_err(|_| Refusal::new(ErrorCode::Internal, "the counters can't be written"))?;
+    let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    let media = match accepted.contains("application/openmetrics-text") {
+        true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        false => "text/plain; version=0.0.4; charset=utf-8",
+    };
+    Ok(([(CONTENT_TYPE, media)], text).into_response())
+}

@@ -1,0 +1,15 @@
+//! The API over HTTP: routes requests to the supervisor's methods, and waits for them off its own threads.
+
+mod connection;
+mod listen;
+mod metrics;
+mod request;
+mod respond;
+mod routes;
+mod run;
+mod stream;
+mod tls;
+
+pub use listen::ListenError;
+pub use run::{Address, RunError, run};
+pub use tls::{Tcp, TlsError};

@@ -1,0 +1,63 @@
+//! What requests are answered with.
+
+use crate::error::Failure;
+use crate::supervisor::Supervisor;
+use api::{ApiError, ErrorCode, ErrorReply};
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+/// An operation that failed, as an answer.
+#[derive(Debug)]
+pub(super) struct Refusal(pub(super) ApiError);
+
+/// The answer of an operation.
+pub(super) type Answer<T> = Result<Json<T>, Refusal>;
+
+impl Refusal {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self(ApiError::new(code, message))
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self(failure.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, Json(ErrorReply { error: self.0 })).into_response()
+    }
+}
+
+/// Does something of the supervisor's on a thread where it may wait.
+pub(super) async fn wait<T: Send + 'static>(
+    supervisor: Supervisor,
+    operation: impl FnOnce(&Supervisor) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Refusal> {
+    match tokio::task::spawn_blocking(move || operation(&supervisor)).await {
+        Ok(result) => Ok(result?),
+        Err(_) => {
+            Err(Refusal::new(ErrorCode::Internal, "the operation broke off: this is an error of the daemon"))
+        }
+    }
+}
+
+/// As [`wait`], answered with JSON.
+pub(super) async fn answer<T: Send + 'static>(
+    supervisor: Supervisor,
+    operation: impl FnOnce(&Supervisor) -> Result<T, Failure> + Send + 'static,
+) -> Answer<T> {
+    wait(supervisor, operation).await.map(Json)
+}
+
+/// As [`wait`], answered with nothing.
+pub(super) async fn done(
+    supervisor: Supervisor,
+    operation: impl FnOnce(&Supervisor) -> Result<(), Failure> + Send + 'static,
+) -> Result<StatusCode, Refusal> {
+    wait(supervisor, operation).await.map(|()| StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,169 @@
+//! The daemon as a whole, from its start to its end.
+
+use super::connection::{BREATH, Connections};
+use super::listen::{ListenError, Socket};
+use super::routes::{Shared, routes};
+use super::tls::{Tcp, TlsError, Token, acceptor, with_token};
+use crate::settings::Settings;
+use crate::supervisor::{StartError, Supervisor};
+use std::fmt;
+use std::future::{Future, pending};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Where a daemon is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Its Unix socket.
+    pub socket: PathBuf,
+    /// Its TCP address, with the port that it got.
+    pub tcp: Option<SocketAddr>,
+}
+
+/// Why a daemon could not be run.
+#[derive(Debug)]
+pub enum RunError {
+    /// The Unix socket.
+    Listen(ListenError),
+    /// TCP.
+    Tls(TlsError),
+    /// The supervisor.
+    Start(StartError),
+    /// Threads or signals.
+    System(io::Error),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(error) => error.fmt(f),
+            Self::Tls(error) => error.fmt(f),
+            Self::Start(error) => error.fmt(f),
+            Self::System(error) => write!(f, "the daemon can't run: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<ListenError> for RunError {
+    fn from(error: ListenError) -> Self {
+        Self::Listen(error)
+    }
+}
+
+impl From<TlsError> for RunError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(error)
+    }
+}
+
+impl From<io::Error> for RunError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Runs a daemon until it is told to end by SIGTERM or SIGINT. Everything is restored, and it can be reached, when
+/// `ready` is called.
+///
+/// # Errors
+///
+/// What keeps it from starting; nothing after `ready`.
+pub fn run(
+    settings: &Settings,
+    socket: &Path,
+    tcp: Option<&Tcp>,
+    ready: impl FnOnce(&Address),
+) -> Result<(), RunError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("api")
+        .enable_all()
+        .build()?;
+    // First the socket, whose lock tells whether there is a daemon already.
+    let unix = Socket::open(socket)?;
+    let result = runtime.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let end = async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        serve(settings, &unix, (socket, tcp), ready, end).await
+    });
+    // Operations that wait for boxes are not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+/// Serves until `end` comes.
+async fn serve(
+    settings: &Settings,
+    unix: &Socket,
+    (socket, tcp): (&Path, Option<&Tcp>),
+    ready: impl FnOnce(&Address),
+    end: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let unix = UnixListener::from_std(unix.listener.try_clone()?)?;
+    let tls = match tcp {
+        Some(tcp) => {
+            let listener = TcpListener::bind(tcp.address).await;
+            let listener = listener.map_err(|error| TlsError::Bind(tcp.address, error))?;
+            Some((listener, acceptor(tcp)?, Token::read(&tcp.token)?))
+        }
+        None => None,
+    };
+    let own = settings.clone();
+    let started = tokio::task::spawn_blocking(move || Supervisor::start(&own)).await;
+    let supervisor = started.map_err(io::Error::other)?.map_err(RunError::Start)?;
+    let (tell_end, ending) = watch::channel(false);
+    let open = routes(Shared { supervisor: supervisor.clone(), ending: ending.clone() });
+    let guarded = tls.as_ref().map(|(.., token)| {
+        open.clone().layer(axum::middleware::from_fn_with_state(token.clone(), with_token))
+    });
+    let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
+    ready(&Address { socket: socket.into(), tcp: address });
+    let mut connections = Connections::new(ending);
+    let places = connections.places();
+    let mut end = std::pin::pin!(end);
+    loop {
+        let place = tokio::select! {
+            () = &mut end => break,
+            place = Connections::place(&places) => place,
+        };
+        let Some(place) = place else { break };
+        let over_tcp = async {
+            match &tls {
+                Some((listener, acceptor, _)) => (listener.accept().await, acceptor.clone()),
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = &mut end => break,
+            accepted = unix.accept() => match accepted {
+                Ok((stream, _)) => connections.serve(place, async { Some(stream) }, open.clone()),
+                Err(_) => tokio::time::sleep(BREATH).await,
+            },
+            (accepted, acceptor) = over_tcp => match (accepted, &guarded) {
+                (Ok((stream, _)), Some(guarded)) => {
+                    let open = async move { acceptor.accept(stream).await.ok() };
+                    connections.serve(place, open, guarded.clone());
+                }
+                _ => tokio::time::sleep(BREATH).await,
+            },
+        }
+    }
+    // Nobody listening means that nobody waits.
+    let _ = tell_end.send(true);
+    let last = tokio::task::spawn_blocking(move || supervisor.end());
+    connections.finish().await;
+    last.await.map_err(io::Error::other)?;
+    Ok(())
+}

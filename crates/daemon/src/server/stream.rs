@@ -1,0 +1,53 @@
+//! Answers that go on for as long as the caller listens.
+
+use crate::supervisor::{Capture, Follow};
+use api::operation::{Body as _, Capture as CaptureBody, Lines};
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use serde::Serialize;
+use std::convert::Infallible;
+use tokio::sync::watch;
+
+/// Tells streams that the server ends.
+pub(super) type Ending = watch::Receiver<bool>;
+
+/// Waits until the server ends.
+pub(super) async fn ended(ending: &mut Ending) {
+    // With whoever would tell gone it has ended, too.
+    let _ = ending.wait_for(|ended| *ended).await;
+}
+
+/// Entries as lines of JSON.
+pub(super) fn lines<T: Serialize + Send + 'static>(follow: Follow<T>, ending: Ending) -> Response {
+    let stream = unfold((follow, ending), |(mut follow, mut ending)| async move {
+        let entries = tokio::select! {
+            entries = follow.next() => entries?,
+            () = ended(&mut ending) => return None,
+        };
+        let mut text = Vec::new();
+        for entry in entries {
+            // What the API defines can be written as JSON.
+            if serde_json::to_writer(&mut text, &entry).is_ok() {
+                text.push(b'\n');
+            }
+        }
+        Some((Ok::<_, Infallible>(Bytes::from(text)), (follow, ending)))
+    });
+    let media = Lines::<api::LogLine>::MEDIA.unwrap_or_default();
+    ([(CONTENT_TYPE, media)], Body::from_stream(stream)).into_response()
+}
+
+/// A capture.
+pub(super) fn capture(capture: Capture, ending: Ending) -> Response {
+    let stream = unfold((capture, ending), |(mut capture, mut ending)| async move {
+        let records = tokio::select! {
+            records = capture.bytes.recv() => records?,
+            () = ended(&mut ending) => return None,
+        };
+        Some((Ok::<_, Infallible>(Bytes::from(records)), (capture, ending)))
+    });
+    let media = CaptureBody::MEDIA.unwrap_or_default();
+    ([(CONTENT_TYPE, media)], Body::from_stream(stream)).into_response()
+}

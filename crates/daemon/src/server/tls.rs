@@ -1,0 +1,136 @@
+//! TCP, which is served with TLS and a token only.
+
+use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
+
+/// Bytes of a token: fewer can be guessed.
+const SHORTEST_TOKEN: usize = 16;
+
+/// How TCP is served.
+#[derive(Clone, Debug)]
+pub struct Tcp {
+    /// The address and port.
+    pub address: SocketAddr,
+    /// A file with the certificate and those that lead to its root, in PEM.
+    pub certificate: PathBuf,
+    /// A file with its private key, in PEM.
+    pub key: PathBuf,
+    /// A file with the token that a caller must have, at least 16 bytes; white space around it does not count.
+    pub token: PathBuf,
+}
+
+/// Why TCP can't be served.
+#[derive(Debug)]
+pub enum TlsError {
+    /// A file can't be read.
+    File(PathBuf, std::io::Error),
+    /// A file has no certificate or key.
+    Pem(PathBuf, rustls::pki_types::pem::Error),
+    /// The token is too short.
+    Token(PathBuf),
+    /// Certificate and key can't be used.
+    Tls(rustls::Error),
+    /// The address can't be listened at.
+    Bind(SocketAddr, std::io::Error),
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, error) => write!(f, "can't read {}: {error}", path.display()),
+            Self::Pem(path, error) => {
+                write!(f, "{} has not what is wanted in PEM: {error}", path.display())
+            }
+            Self::Token(path) => write!(
+                f,
+                "the token in {} is too short: it must have at least {SHORTEST_TOKEN} bytes",
+                path.display()
+            ),
+            Self::Tls(error) => write!(f, "certificate and key can't be used: {error}"),
+            Self::Bind(address, error) => write!(f, "can't listen at {address}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+/// What a caller must have.
+#[derive(Clone)]
+pub(super) struct Token(Arc<[u8]>);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    pub(super) fn read(path: &Path) -> Result<Self, TlsError> {
+        let bytes = std::fs::read(path).map_err(|error| TlsError::File(path.into(), error))?;
+        let token = bytes.trim_ascii();
+        match token.len() >= SHORTEST_TOKEN {
+            true => Ok(Self(token.into())),
+            false => Err(TlsError::Token(path.into())),
+        }
+    }
+
+    /// Whether that is it. The time that it takes does not tell where the first difference is.
+    fn is(&self, told: &[u8]) -> bool {
+        let differences = self.0.iter().zip(told).fold(0, |sum, (own, told)| sum | (own ^ told));
+        self.0.len() == told.len() && differences == 0
+    }
+}
+
+/// What does TLS with a certificate and its key.
+pub(super) fn acceptor(tcp: &Tcp) -> Result<TlsAcceptor, TlsError> {
+    let pem = |path: &Path, error| TlsError::Pem(path.into(), error);
+    let certificates: Vec<CertificateDer> = CertificateDer::pem_file_iter(&tcp.certificate)
+        .and_then(Iterator::collect)
+        .map_err(|error| pem(&tcp.certificate, error))?;
+    let key = PrivateKeyDer::from_pem_file(&tcp.key).map_err(|error| pem(&tcp.key, error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let settings = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Tls)?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .map_err(TlsError::Tls)?;
+    Ok(TlsAcceptor::from(Arc::new(settings)))
+}
+
+/// Lets requests with the token pass.
+pub(super) async fn with_token(State(token): State<Token>, request: Request, next: Next) -> Response {
+    let told = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
+    match told.and_then(|told| told.strip_prefix(b"Bearer ")) {
+        Some(told) if token.is(told) => next.run(request).await,
+        _ => super::respond::Refusal::new(
+            api::ErrorCode::Forbidden,
+            "this needs the daemon's token, as in `Authorization: Bearer TOKEN`",
+        )
+        .into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_compared_whole() {
+        let token = Token(Arc::from(&b"0123456789abcdef"[..]));
+        assert!(token.is(b"0123456789abcdef"));
+        for wrong in [&b""[..], b"0123456789abcde", b"0123456789abcdeF", b"0123456789abcdef0"] {
+            assert!(!token.is(wrong));
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Definitions on disk: what a daemon has after its restart.
+
+mod boxes;
+mod error;
+mod schema;
+mod switches;
+
+pub(crate) use boxes::{StoredBox, StoredConfiguration};
+pub use error::StoreError;
+pub(crate) use schema::Store;
+pub(crate) use switches::{StoredStack, StoredSwitch};

@@ -1,0 +1,98 @@
+//! The store's file and its tables.
+
+use super::error::StoreError;
+use rusqlite::{Connection, OptionalExtension};
+use std::path::Path;
+
+/// The version of the tables below.
+const VERSION: i64 = 1;
+
+/// Definitions are JSON of the API's types; texts of configurations and files lie apart, since they are large and rarely
+/// looked at. A configuration has a row for each version while it is swapped: `active` says which one counts.
+const TABLES: &str = "
+    CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE stacks (name TEXT PRIMARY KEY, definition TEXT NOT NULL, applied TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE switches (
+        name TEXT PRIMARY KEY, definition TEXT NOT NULL, stack TEXT, created TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE boxes (
+        name TEXT PRIMARY KEY, definition TEXT NOT NULL, stack TEXT, created TEXT NOT NULL, running INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE configurations (
+        id INTEGER PRIMARY KEY,
+        box TEXT NOT NULL REFERENCES boxes (name) ON DELETE CASCADE,
+        name TEXT NOT NULL, active INTEGER NOT NULL, position INTEGER NOT NULL,
+        source TEXT, installed TEXT NOT NULL, swaps INTEGER NOT NULL, text TEXT NOT NULL
+    );
+    CREATE INDEX configurations_of_box ON configurations (box, name);
+    CREATE TABLE files (
+        configuration INTEGER NOT NULL REFERENCES configurations (id) ON DELETE CASCADE,
+        name TEXT NOT NULL, contents BLOB NOT NULL
+    );
+    CREATE INDEX files_of_configuration ON files (configuration);
+";
+
+/// The store.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(super) connection: Connection,
+}
+
+impl Store {
+    /// Opens a store, or makes one; without a path in memory. It is this process's alone. With `most_pages` it grows to
+    /// so many pages.
+    pub(crate) fn open(path: Option<&Path>, most_pages: Option<u32>) -> Result<Self, StoreError> {
+        let opened = match path {
+            Some(path) => {
+                Connection::open(path).map_err(|error| StoreError::Open(path.to_path_buf(), error))?
+            }
+            None => Connection::open_in_memory()?,
+        };
+        // A commit is in the file's log when it returns: it survives the end of this process, however that comes. That it
+        // survives a power failure would cost a wait for the disk at each.
+        opened.execute_batch(
+            "PRAGMA locking_mode = EXCLUSIVE;
+             PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = NORMAL;
+             PRAGMA foreign_keys = ON;
+             PRAGMA journal_size_limit = 16777216;",
+        )?;
+        if let Some(pages) = most_pages {
+            opened.pragma_update(None, "max_page_count", pages)?;
+        }
+        let mut store = Self { connection: opened };
+        store.migrate()?;
+        Ok(store)
+    }
+
+    fn migrate(&mut self) -> Result<(), StoreError> {
+        let transaction = self.connection.transaction()?;
+        let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        match found {
+            0 => {
+                transaction.execute_batch(TABLES)?;
+                transaction.pragma_update(None, "user_version", VERSION)?;
+            }
+            VERSION => {}
+            found => return Err(StoreError::Newer { found, known: VERSION }),
+        }
+        // What a swap left behind that did not come to its end.
+        transaction.execute("DELETE FROM configurations WHERE active = 0", [])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// A counter that survives restarts.
+    pub(crate) fn counter(&self, name: &str) -> Result<u64, StoreError> {
+        let query = "SELECT value FROM counters WHERE name = ?1";
+        let value: Option<i64> = self.connection.query_row(query, [name], |row| row.get(0)).optional()?;
+        Ok(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0))
+    }
+
+    /// Sets a counter.
+    pub(crate) fn set_counter(&self, name: &str, value: u64) -> Result<(), StoreError> {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        let order = "INSERT INTO counters VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
+        self.connection.execute(order, (name, value))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! Switches and stacks in the store.
+
+use super::boxes::{read, read_some};
+use super::error::StoreError;
+use super::schema::Store;
+use api::{CreateBox, CreateSwitch, Mac, PortName, Stack, StackName, SwitchName, Time};
+use serde::{Deserialize, Serialize};
+
+/// A switch as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredSwitch {
+    /// What it is, with the ports that it has now.
+    pub(crate) definition: CreateSwitch,
+    /// Addresses that were set, beside those of the ports' definitions.
+    pub(crate) addresses: Vec<(Mac, PortName)>,
+    /// The stack that it belongs to.
+    pub(crate) stack: Option<StackName>,
+    /// When it was made.
+    pub(crate) created: Time,
+}
+
+/// A switch in its row.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    switch: CreateSwitch,
+    addresses: Vec<(Mac, PortName)>,
+}
+
+/// A stack as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredStack {
+    /// Its name.
+    pub(crate) name: StackName,
+    /// What it says, without texts and files.
+    pub(crate) definition: Stack,
+    /// When it was applied.
+    pub(crate) applied: Time,
+}
+
+impl Store {
+    /// Stores a switch, new or changed.
+    pub(crate) fn put_switch(&mut self, stored: &StoredSwitch) -> Result<(), StoreError> {
+        let entry = Entry { switch: stored.definition.clone(), addresses: stored.addresses.clone() };
+        let entry = serde_json::to_string(&entry).map_err(|error| StoreError::Entry("switch", error))?;
+        self.connection.execute(
+            "INSERT INTO switches VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET definition = ?2, stack = ?3, created = ?4",
+            (
+                stored.definition.name.as_str(),
+                entry,
+                stored.stack.as_ref().map(StackName::as_str),
+                stored.created.to_string(),
+            ),
+        )?;
+        Ok(())
+    }
+
+    /// Removes a switch, and stores the switches and boxes that were joined to it as they are without it: all of it, or
+    /// nothing.
+    pub(crate) fn remove_switch(
+        &mut self,
+        name: &SwitchName,
+        switches: &[StoredSwitch],
+        boxes: &[CreateBox],
+    ) -> Result<(), StoreError> {
+        self.connection.execute_batch("BEGIN")?;
+        let removed = self.remove_switch_now(name, switches, boxes);
+        let end = if removed.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = self.connection.execute_batch(end);
+        if ended.is_err() && removed.is_ok() {
+            // A commit that fails for want of room leaves the transaction open.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        removed.and(ended.map_err(StoreError::from))
+    }
+
+    fn remove_switch_now(
+        &mut self,
+        name: &SwitchName,
+        switches: &[StoredSwitch],
+        boxes: &[CreateBox],
+    ) -> Result<(), StoreError> {
+        for switch in switches {
+            self.put_switch(switch)?;
+        }
+        for definition in boxes {
+            self.define_box(definition)?;
+        }
+        self.connection.execute("DELETE FROM switches WHERE name = ?1", [name.as_str()])?;
+        Ok(())
+    }
+
+    /// All switches, by name.
+    pub(crate) fn switches(&self) -> Result<Vec<StoredSwitch>, StoreError> {
+        let mut query =
+            self.connection.prepare("SELECT definition, stack, created FROM switches ORDER BY name")?;
+        let rows =
+            query.query_map([], |row| Ok((row.get::<_, String>(0)?, read_some(row, 1)?, read(row, 2)?)))?;
+        rows.map(|row| {
+            let (entry, stack, created) = row?;
+            let entry: Entry =
+                serde_json::from_str(&entry).map_err(|error| StoreError::Entry("switch", error))?;
+            Ok(StoredSwitch { definition: entry.switch, addresses: entry.addresses, stack, created })
+        })
+        .collect()
+    }
+
+    /// Stores a stack, new or changed.
+    pub(crate) fn put_stack(&mut self, stored: &StoredStack) -> Result<(), StoreError> {
+        let definition =
+            serde_json::to_string(&stored.definition).map_err(|error| StoreError::Entry("stack", error))?;
+        self.connection.execute(
+            "INSERT INTO stacks VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET definition = ?2, applied = ?3",
+            (stored.name.as_str(), definition, stored.applied.to_string()),
+        )?;
+        Ok(())
+    }
+
+    /// Removes a stack; what belongs to it stays.
+    pub(crate) fn remove_stack(&mut self, name: &StackName) -> Result<(), StoreError> {
+        self.connection.execute("DELETE FROM stacks WHERE name = ?1", [name.as_str()])?;
+        Ok(())
+    }
+
+    /// All stacks, by name.
+    pub(crate) fn stacks(&self) -> Result<Vec<StoredStack>, StoreError> {
+        let mut query =
+            self.connection.prepare("SELECT name, definition, applied FROM stacks ORDER BY name")?;
+        let rows = query.query_map([], |row| Ok((read(row, 0)?, row.get::<_, String>(1)?, read(row, 2)?)))?;
+        rows.map(|row| {
+            let (name, definition, applied) = row?;
+            let definition =
+                serde_json::from_str(&definition).map_err(|error| StoreError::Entry("stack", error))?;
+            Ok(StoredStack { name, definition, applied })
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_and_stacks_come_back() {
+        let mut store = Store::open(None, None).unwrap();
+        let mut switch = StoredSwitch {
+            definition: CreateSwitch::new("lan".parse().unwrap()),
+            addresses: vec![(Mac([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
+            stack: Some("edge".parse().unwrap()),
+            created: Time::now(),
+        };
+        store.put_switch(&switch).unwrap();
+        switch.definition.age_seconds = 5;
+        store.put_switch(&switch).unwrap();
+        let found = store.switches().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!((&found[0].definition, &found[0].addresses), (&switch.definition, &switch.addresses));
+        assert_eq!((&found[0].stack, found[0].created), (&switch.stack, switch.created));
+        let stack = StoredStack {
+            name: "edge".parse().unwrap(),
+            definition: Stack { switches: vec![switch.definition.clone()], boxes: Vec::new() },
+            applied: Time::now(),
+        };
+        store.put_stack(&stack).unwrap();
+        assert_eq!(store.stacks().unwrap()[0].definition, stack.definition);
+        store.remove_stack(&stack.name).unwrap();
+        store.remove_switch(&switch.definition.name, &[], &[]).unwrap();
+        assert!(store.stacks().unwrap().is_empty() && store.switches().unwrap().is_empty());
+    }
+}

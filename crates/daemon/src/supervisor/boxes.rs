@@ -1,0 +1,162 @@
+//! Makes and removes boxes.
+
+use super::core::Supervisor;
+use crate::boxes::Member;
+use crate::error::Failure;
+use crate::fabric::Attach;
+use crate::limits::{MOST_BOXES, MOST_CONFIGURATION, MOST_FILES, MOST_LABEL, MOST_LABELS};
+use crate::store::{StoredBox, StoredConfiguration};
+use api::{
+    BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, Mac, PortRequest, StackName, Time,
+};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// Checks that texts and files are of a size that a box takes.
+pub(super) fn check_sizes(configuration: &str, files: &[File]) -> Result<(), Failure> {
+    if configuration.len() > MOST_CONFIGURATION {
+        return Err(Failure::TooLarge("the configuration", configuration.len(), MOST_CONFIGURATION));
+    }
+    let largest = files.iter().map(|file| file.contents.0.len() + file.name.len()).max().unwrap_or(0);
+    if largest > MOST_CONFIGURATION {
+        return Err(Failure::TooLarge("a file", largest, MOST_CONFIGURATION));
+    }
+    let sum = files.iter().map(|file| file.contents.0.len()).sum();
+    if sum > MOST_FILES {
+        return Err(Failure::TooLarge("all files together", sum, MOST_FILES));
+    }
+    Ok(())
+}
+
+/// An address that nobody has: locally administered, of one station.
+fn new_mac() -> Mac {
+    let [a, b, c, d, e, ..] = RandomState::new().hash_one(0u8).to_le_bytes();
+    Mac([2, a, b, c, d, e])
+}
+
+/// A port of a box as it is to be attached.
+pub(super) fn attach(port: &PortRequest) -> Attach {
+    Attach { to: port.attach.clone(), mac: port.mac.unwrap_or(Mac([0; 6])), limits: port.limits }
+}
+
+impl Supervisor {
+    /// Makes a box, and starts it. If anything is refused there is no box.
+    pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, Failure> {
+        self.create_box_of(request, None)
+    }
+
+    /// Makes a box of a stack.
+    pub(super) fn create_box_of(
+        &self,
+        mut request: CreateBox,
+        stack: Option<StackName>,
+    ) -> Result<BoxDetail, Failure> {
+        check_sizes(&request.configuration, &request.files)?;
+        check_box(&request)?;
+        self.0.forge.resolve(request.sandbox)?;
+        let text = std::mem::take(&mut request.configuration);
+        let files = std::mem::take(&mut request.files);
+        for port in &mut request.ports {
+            port.mac.get_or_insert_with(new_mac);
+        }
+        let name = request.name.clone();
+        let member = Arc::new(Member::new(request.clone(), stack.clone(), Time::now()));
+        // The name is taken from here on.
+        let busy = member.busy();
+        self.reserve(&member)?;
+        let made = self.check_for(&request, &text, &files).and_then(|()| {
+            let stored = StoredBox {
+                definition: request.clone(),
+                stack,
+                created: member.inner().created,
+                running: request.start,
+            };
+            let configuration = StoredConfiguration {
+                id: 0,
+                name: ConfigurationName::main(),
+                source: request.source.clone(),
+                installed: Time::now(),
+                swaps: 0,
+                text,
+            };
+            self.attach_box(&request)?;
+            self.0.store().add_box(&stored, &configuration, &files)?;
+            if request.start { self.boot(&member) } else { Ok(()) }
+        });
+        drop(busy);
+        if let Err(failure) = made {
+            self.forget(&member);
+            return Err(failure);
+        }
+        self.0.journal.note(EventKind::BoxCreated, format!("box/{name}"), format!("box {name} was made"));
+        Ok(self.detail(&member))
+    }
+
+    /// Takes a name.
+    fn reserve(&self, member: &Arc<Member>) -> Result<(), Failure> {
+        let mut members = self.0.members();
+        if self.0.is_ending() {
+            return Err(Failure::Ending);
+        }
+        if members.contains_key(&member.name) {
+            return Err(Failure::Exists("box", member.name.to_string()));
+        }
+        if members.len() >= MOST_BOXES {
+            return Err(Failure::Limit("boxes", MOST_BOXES));
+        }
+        members.insert(member.name.clone(), member.clone());
+        Ok(())
+    }
+
+    /// Attaches a box's ports.
+    pub(super) fn attach_box(&self, definition: &CreateBox) -> Result<(), Failure> {
+        let _change = self.0.change();
+        let (name, owner) = (definition.name.clone(), definition.owner.clone());
+        let ports: Vec<Attach> = definition.ports.iter().map(attach).collect();
+        self.0.fabric.ask(move |network| network.attach(&name, &owner, &ports))?
+    }
+
+    /// Takes back all that a box has or had.
+    fn forget(&self, member: &Arc<Member>) {
+        member.inner().removed = true;
+        {
+            let _change = self.0.change();
+            let name = member.name.clone();
+            // With the fabric gone there is nothing to be detached from.
+            let _ = self.0.fabric.ask(move |network| network.detach(&name));
+        }
+        // A row that can't be removed now was not stored either, or belongs to a box that is made anew by its name.
+        let _ = self.0.store().remove_box(&member.name);
+        self.0.members().remove(&member.name);
+    }
+
+    /// Ends a box if it runs, and removes it with all that is kept about it.
+    pub fn remove_box(&self, name: &BoxName) -> Result<(), Failure> {
+        let member = self.0.member(name)?;
+        // First what may fail: with a full disk the box goes on.
+        self.0.store().remove_box(name)?;
+        member.inner().removed = true;
+        self.bring_down(&member, false);
+        self.forget(&member);
+        self.drop_box_ports(name);
+        self.0.journal.note(EventKind::BoxRemoved, format!("box/{name}"), format!("box {name} is gone"));
+        Ok(())
+    }
+}
+
+fn check_box(request: &CreateBox) -> Result<(), Failure> {
+    if request.ports.len() > boundary::limits::MAX_PORTS {
+        return Err(Failure::Invalid(format!(
+            "{} ports: a box has at most {}",
+            request.ports.len(),
+            boundary::limits::MAX_PORTS
+        )));
+    }
+    let long = |(key, value): (&String, &String)| key.len() > MOST_LABEL || value.len() > MOST_LABEL;
+    if request.labels.len() > MOST_LABELS || request.labels.iter().any(long) {
+        return Err(Failure::Invalid(format!(
+            "a box has at most {MOST_LABELS} labels of at most {MOST_LABEL} bytes each"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Checks configurations in boxes that are thrown away.
+
+use super::core::Supervisor;
+use crate::boxes::{diagnostics, refusal};
+use crate::error::Failure;
+use crate::limits::{CHECK_MEMORY, INSTALL_TIME};
+use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity};
+use boundary::Request;
+use sandbox::ControlError;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Lets so many in at once, and the others wait.
+#[derive(Debug)]
+pub(super) struct Gate {
+    free: Mutex<usize>,
+    one_left: Condvar,
+}
+
+/// Being inside.
+#[derive(Debug)]
+pub(super) struct Inside<'a>(&'a Gate);
+
+impl Gate {
+    pub(super) fn new(most: usize) -> Self {
+        Self { free: Mutex::new(most), one_left: Condvar::new() }
+    }
+
+    pub(super) fn enter(&self) -> Inside<'_> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.one_left.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        Inside(self)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.one_left.notify_one();
+    }
+}
+
+impl Supervisor {
+    /// Checks a configuration without running it.
+    pub fn check(&self, request: &Check) -> Result<CheckReply, Failure> {
+        super::boxes::check_sizes(&request.configuration, &request.files)?;
+        let ports = request.ports.map_or(boundary::limits::MAX_PORTS, usize::from);
+        if ports > boundary::limits::MAX_PORTS {
+            return Err(Failure::Invalid(format!(
+                "{ports} ports: a box has at most {}",
+                boundary::limits::MAX_PORTS
+            )));
+        }
+        let source = request.source.as_deref();
+        let diagnostics = self.check_in_box(&request.configuration, &request.files, ports, source)?;
+        Ok(CheckReply { diagnostics })
+    }
+
+    /// Checks the configuration of a box to be; refused if there is any error.
+    pub(super) fn check_for(
+        &self,
+        definition: &CreateBox,
+        text: &str,
+        files: &[File],
+    ) -> Result<(), Failure> {
+        let ports = definition.ports.len();
+        let found = self.check_in_box(text, files, ports, definition.source.as_deref())?;
+        match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            true => Err(Failure::Refused(found)),
+            false => Ok(()),
+        }
+    }
+
+    /// What a box finds in a configuration. A configuration that makes the box crash or takes too long is refused by a
+    /// finding of its own.
+    fn check_in_box(
+        &self,
+        text: &str,
+        files: &[File],
+        ports: usize,
+        source: Option<&str>,
+    ) -> Result<Vec<Diagnostic>, Failure> {
+        let _inside = self.0.checks.enter();
+        let mut checker = self.0.forge.make_checker(ports, CHECK_MEMORY)?;
+        let shipped = files.iter().try_for_each(|file| {
+            let request = Request::File { name: &file.name, contents: &file.contents.0 };
+            checker.call(&request, INSTALL_TIME).map(drop)
+        });
+        let request = Request::Check { configuration: text };
+        let reply = shipped.and_then(|()| checker.call(&request, INSTALL_TIME));
+        let refused = |reason: &str| Ok(vec![refusal(reason, source)]);
+        match reply {
+            Ok(reply) => Ok(diagnostics(&reply, source)),
+            Err(ControlError::Refused(reason) | ControlError::Missing(reason)) => refused(&reason),
+            Err(ControlError::TimedOut) => {
+                refused(&format!("the check took longer than {} s", INSTALL_TIME.as_secs()))
+            }
+            Err(ControlError::Ended) => match checker.state() {
+                sandbox::State::Ended(end) => {
+                    let report = crate::boxes::report(&end);
+                    refused(&format!("the check ended with: {} {}", report.cause, report.message))
+                }
+                _ => refused("the check ended without a word"),
+            },
+            Err(error) => refused(&format!("the check failed: {error}")),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Installs, swaps, removes configurations of boxes.
+
+use super::core::Supervisor;
+use super::life::state;
+use crate::boxes::{Installed, Instance, Member, Phase, in_box};
+use crate::error::Failure;
+use crate::limits::{INSTALL_TIME, MOST_CONFIGURATIONS};
+use crate::store::StoredConfiguration;
+use api::{BoxName, ConfigurationName, ConfigurationStatus, ConfigurationText, EventKind, Install, Time};
+use boundary::Request;
+use std::sync::Arc;
+
+impl Supervisor {
+    /// The text of a configuration as it was installed.
+    pub fn show_configuration(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+    ) -> Result<ConfigurationText, Failure> {
+        self.0.member(name)?;
+        let store = self.0.store();
+        let missing = || Failure::NoConfiguration(name.clone(), configuration.clone());
+        let found = store.configuration(name, configuration)?.ok_or_else(missing)?;
+        let files = store.files(found.id)?.into_iter().map(|file| file.name).collect();
+        Ok(ConfigurationText { configuration: found.text, source: found.source, files })
+    }
+
+    /// Installs a configuration, or swaps it for the one of its name. It is checked first; if it is refused, or can't be
+    /// stored, the one that runs goes on. In a box that doesn't run it is only stored.
+    pub fn install(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+        request: &Install,
+    ) -> Result<ConfigurationStatus, Failure> {
+        let subject = format!("box/{name}");
+        let result = self.install_checked(name, configuration, request);
+        match &result {
+            Ok(status) => {
+                let what = if status.swaps > 0 { "swapped" } else { "installed" };
+                let message = format!("configuration {configuration} of box {name} was {what}");
+                self.0.journal.note(EventKind::ConfigurationInstalled, subject, message);
+            }
+            Err(failure @ Failure::Refused(_)) => {
+                let message = format!("configuration {configuration} of box {name}: {failure}");
+                self.0.journal.note(EventKind::ConfigurationRefused, subject, message);
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
+    fn install_checked(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+        request: &Install,
+    ) -> Result<ConfigurationStatus, Failure> {
+        super::boxes::check_sizes(&request.configuration, &request.files)?;
+        let member = self.0.member(name)?;
+        let mut definition = member.inner().definition.clone();
+        definition.source = request.source.clone();
+        self.check_for(&definition, &request.configuration, &request.files)?;
+        let _busy = member.busy();
+        let (phase, instance) = {
+            let inner = member.inner();
+            if inner.removed {
+                return Err(Failure::NoBox(name.clone()));
+            }
+            let others = inner.installed.iter().filter(|installed| installed.name != *configuration).count();
+            if others >= MOST_CONFIGURATIONS {
+                return Err(Failure::Limit("configurations of the box", MOST_CONFIGURATIONS));
+            }
+            (inner.phase, inner.instance.clone())
+        };
+        if matches!(phase, Phase::Suspended) {
+            return Err(state(&member, phase, "resume it first"));
+        }
+        let before = self.0.store().configuration(name, configuration)?;
+        let stored = StoredConfiguration {
+            id: 0,
+            name: configuration.clone(),
+            source: request.source.clone(),
+            installed: Time::now(),
+            swaps: before.as_ref().map_or(0, |before| before.swaps + 1),
+            text: request.configuration.clone(),
+        };
+        let id = self.0.store().stage(name, &stored, &request.files)?;
+        let swapped = match &instance {
+            Some(instance) => self.install_now(
+                &member,
+                instance,
+                (in_box(configuration), &stored.text, stored.source.as_deref()),
+                &request.files,
+            ),
+            None => Ok(Vec::new()),
+        };
+        let activated = swapped.and_then(|found| {
+            self.0.store().activate(name, configuration, id)?;
+            Ok(found)
+        });
+        match activated {
+            Ok(diagnostics) => {
+                let installed = Installed {
+                    name: configuration.clone(),
+                    installed: stored.installed,
+                    swaps: stored.swaps,
+                    diagnostics,
+                };
+                Ok(note_installed(&member, installed))
+            }
+            Err(failure) => {
+                // What is left of it goes when the store is opened again, if it can't go now.
+                let _ = self.0.store().unstage(id);
+                if let Some(instance) = &instance {
+                    self.take_back(&member, instance, configuration, before);
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Has a box run what it ran before an installation that failed.
+    fn take_back(
+        &self,
+        member: &Member,
+        instance: &Arc<Instance>,
+        configuration: &ConfigurationName,
+        before: Option<StoredConfiguration>,
+    ) {
+        let name = in_box(configuration);
+        let taken = match before {
+            Some(before) => {
+                let files = self.0.store().files(before.id).unwrap_or_default();
+                let text = (name, before.text.as_str(), before.source.as_deref());
+                self.install_now(member, instance, text, &files).map(drop)
+            }
+            // A box that refused it does not have it.
+            None => {
+                let _ = instance.call(&Request::Remove { name }, INSTALL_TIME);
+                Ok(())
+            }
+        };
+        if let Err(failure) = taken {
+            member
+                .note(format!("the earlier configuration {configuration} could not be put back: {failure}"));
+        }
+    }
+
+    /// Removes a configuration. The main one can be swapped only.
+    pub fn remove_configuration(
+        &self,
+        name: &BoxName,
+        configuration: &ConfigurationName,
+    ) -> Result<(), Failure> {
+        let member = self.0.member(name)?;
+        if *configuration == ConfigurationName::main() {
+            return Err(Failure::Invalid(
+                "the configuration main can't be removed: swap it, or remove the box".into(),
+            ));
+        }
+        let _busy = member.busy();
+        let (phase, instance) = {
+            let inner = member.inner();
+            (inner.phase, inner.instance.clone())
+        };
+        if matches!(phase, Phase::Suspended) {
+            return Err(state(&member, phase, "resume it first"));
+        }
+        if self.0.store().configuration(name, configuration)?.is_none() {
+            return Err(Failure::NoConfiguration(name.clone(), configuration.clone()));
+        }
+        self.0.store().remove_configuration(name, configuration)?;
+        if let Some(instance) = instance {
+            let request = Request::Remove { name: in_box(configuration) };
+            instance
+                .call(&request, INSTALL_TIME)
+                .map_err(|error| Failure::call(name, error, INSTALL_TIME))?;
+        }
+        member.inner().installed.retain(|installed| installed.name != *configuration);
+        let message = format!("configuration {configuration} of box {name} is gone");
+        self.0.journal.note(EventKind::ConfigurationRemoved, format!("box/{name}"), message);
+        Ok(())
+    }
+}
+
+/// Notes that a box has a configuration.
+fn note_installed(member: &Member, installed: Installed) -> ConfigurationStatus {
+    let status = ConfigurationStatus {
+        name: installed.name.clone(),
+        installed: installed.installed,
+        swaps: installed.swaps,
+        diagnostics: installed.diagnostics.clone(),
+    };
+    let mut inner = member.inner();
+    match inner.installed.iter_mut().find(|there| there.name == installed.name) {
+        Some(there) => *there = installed,
+        None => inner.installed.push(installed),
+    }
+    status
+}

@@ -1,0 +1,226 @@
+//! The supervisor's parts, and how it starts and ends.
+
+use super::check::Gate;
+use super::meter::Meter;
+use super::watch::Watch;
+use crate::boxes::{Forge, Member};
+use crate::error::Failure;
+use crate::fabric::Fabric;
+use crate::journal::Journal;
+use crate::limits::MOST_CHECKS;
+use crate::settings::Settings;
+use crate::store::{Store, StoreError, StoredSwitch};
+use api::{BoxName, EventKind, PortName, SwitchName, Time};
+use sandbox::{Bell, HostError, SystemError};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Events whose numbers are set aside at once, so that none is given twice after an unexpected end.
+const EVENT_BLOCK: u64 = 1 << 16;
+
+/// Why a daemon can't start.
+#[derive(Debug)]
+pub enum StartError {
+    /// The store.
+    Store(StoreError),
+    /// The image, or what makes boxes of it.
+    Host(HostError),
+    /// A thread or a descriptor.
+    System(SystemError),
+    /// The switch's thread, or what was stored.
+    Operation(Failure),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Host(error) => error.fmt(f),
+            Self::System(error) => error.fmt(f),
+            Self::Operation(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<StoreError> for StartError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<HostError> for StartError {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl From<SystemError> for StartError {
+    fn from(error: SystemError) -> Self {
+        Self::System(error)
+    }
+}
+
+impl From<Failure> for StartError {
+    fn from(error: Failure) -> Self {
+        Self::Operation(error)
+    }
+}
+
+/// All boxes and switches, and what is known of them. Clones are the same; with the last one everything ends.
+///
+/// Locks are taken in this order: a member's `busy`, `change`, then shortly one of the others.
+#[derive(Clone, Debug)]
+pub struct Supervisor(pub(super) Arc<Core>);
+
+/// The parts.
+#[derive(Debug)]
+pub(super) struct Core {
+    /// Before the fabric and the forge, so that boxes end first.
+    members: Mutex<BTreeMap<BoxName, Arc<Member>>>,
+    switches: Mutex<BTreeMap<SwitchName, StoredSwitch>>,
+    store: Mutex<Store>,
+    pub(super) fabric: Fabric,
+    pub(super) forge: Forge,
+    pub(super) journal: Journal,
+    pub(super) watch: Watch,
+    pub(super) meter: Mutex<Meter>,
+    /// Held by whoever changes what is attached to what.
+    change: Mutex<()>,
+    pub(super) checks: Gate,
+    pub(super) captures: Arc<AtomicUsize>,
+    /// Ports of switches that nothing passes, and why: those whose device could not be opened, or failed.
+    pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
+    pub(super) started: Time,
+    pub(super) image: String,
+    events_until: Mutex<u64>,
+    ending: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    pub(super) fn members(&self) -> MutexGuard<'_, BTreeMap<BoxName, Arc<Member>>> {
+        lock(&self.members)
+    }
+
+    pub(super) fn switches(&self) -> MutexGuard<'_, BTreeMap<SwitchName, StoredSwitch>> {
+        lock(&self.switches)
+    }
+
+    pub(super) fn store(&self) -> MutexGuard<'_, Store> {
+        lock(&self.store)
+    }
+
+    pub(super) fn change(&self) -> MutexGuard<'_, ()> {
+        lock(&self.change)
+    }
+
+    pub(super) fn meter(&self) -> MutexGuard<'_, Meter> {
+        lock(&self.meter)
+    }
+
+    pub(super) fn faults(&self) -> MutexGuard<'_, BTreeMap<(SwitchName, PortName), String>> {
+        lock(&self.faults)
+    }
+
+    /// All boxes, by name.
+    pub(super) fn all(&self) -> Vec<Arc<Member>> {
+        self.members().values().cloned().collect()
+    }
+
+    /// A box.
+    pub(super) fn member(&self, name: &BoxName) -> Result<Arc<Member>, Failure> {
+        self.members().get(name).cloned().ok_or_else(|| Failure::NoBox(name.clone()))
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
+    }
+
+    /// Sets numbers of events aside, when few are left.
+    pub(super) fn reserve_events(&self) {
+        let mut until = lock(&self.events_until);
+        if self.journal.0.last() + EVENT_BLOCK / 2 > *until {
+            let next = self.journal.0.last() + EVENT_BLOCK;
+            // With a full disk the numbers that are left go on.
+            if self.store().set_counter("events", next).is_ok() {
+                *until = next;
+            }
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        for member in self.all() {
+            member.inner().removed = true;
+            if let Some(instance) = member.instance() {
+                instance.end_for_good();
+            }
+        }
+        self.watch.wake();
+    }
+}
+
+impl Supervisor {
+    /// Starts a daemon's supervisor: what the store has is made again, and boxes run that ran.
+    pub fn start(settings: &Settings) -> Result<Self, StartError> {
+        let store = Store::open(settings.store.as_deref(), settings.store_pages)?;
+        let events = store.counter("events")?;
+        let until = events + EVENT_BLOCK;
+        // A store that can't be written is found out now.
+        store.set_counter("events", until)?;
+        let end_bell = Arc::new(Bell::new()?);
+        let watch = Watch::new(end_bell.clone())
+            .map_err(|error| Failure::System("watch the ends of boxes", error))?;
+        let supervisor = Self(Arc::new(Core {
+            members: Mutex::default(),
+            switches: Mutex::default(),
+            store: Mutex::new(store),
+            fabric: Fabric::start()?,
+            forge: Forge::new(settings.image, settings.workers, end_bell)?,
+            journal: Journal::new(events),
+            watch,
+            meter: Mutex::default(),
+            change: Mutex::default(),
+            checks: Gate::new(MOST_CHECKS),
+            captures: Arc::default(),
+            faults: Mutex::default(),
+            started: Time::now(),
+            image: settings.image_name.clone(),
+            events_until: Mutex::new(until),
+            ending: AtomicBool::new(false),
+        }));
+        supervisor.watch().map_err(|error| Failure::System("start the watching thread", error))?;
+        supervisor.restore()?;
+        let message = format!("the daemon {} started", env!("CARGO_PKG_VERSION"));
+        supervisor.0.journal.note(EventKind::DaemonStarted, "daemon", message);
+        Ok(supervisor)
+    }
+
+    /// Ends all boxes, in order, and refuses to start any. What is stored stays: the next daemon goes on with it.
+    pub fn end(&self) {
+        if self.0.ending.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.0.journal.note(EventKind::DaemonStopping, "daemon", "the daemon ends");
+        for member in self.0.all() {
+            member.inner().unwanted = true;
+            if let Some(instance) = member.instance() {
+                instance.end_for_good();
+            }
+        }
+        self.0.watch.wake();
+    }
+
+    /// Whether the daemon is ending.
+    pub fn is_ending(&self) -> bool {
+        self.0.is_ending()
+    }
+}

@@ -1,0 +1,150 @@
+//! What differs between what a stack says and what there is.
+
+use api::{AddPort, CreateBox, CreateSwitch, File};
+
+/// How much a box that is there differs from what it is to be.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct BoxDifference {
+    /// The configuration or its files differ: it is swapped.
+    pub(super) reload: bool,
+    /// It can go on with what differs, as with its weight.
+    pub(super) change: bool,
+    /// It has to be made anew.
+    pub(super) replace: bool,
+    /// What differs, in words.
+    pub(super) words: Vec<String>,
+}
+
+impl BoxDifference {
+    /// Notes a difference for which the box has to be made anew.
+    fn compare<T: std::fmt::Display>(&mut self, what: &str, before: T, after: T) {
+        let (before, after) = (before.to_string(), after.to_string());
+        if before != after {
+            self.replace = true;
+            self.words.push(format!("{what} {before} -> {after}"));
+        }
+    }
+}
+
+/// Compares a box that is there, with its main configuration, to what it is to be.
+pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: &CreateBox) -> BoxDifference {
+    let mut found = BoxDifference::default();
+    let sandbox = |definition: &CreateBox| format!("{:?}", definition.sandbox).to_lowercase();
+    found.compare("sandbox", sandbox(there), sandbox(wanted));
+    found.compare("memory", there.memory, wanted.memory);
+    found.compare("ring", there.ring, wanted.ring);
+    found.compare("owner", &there.owner, &wanted.owner);
+    found.compare("dedicated", there.dedicated, wanted.dedicated);
+    found.compare("ports", there.ports.len(), wanted.ports.len());
+    for (number, (before, after)) in there.ports.iter().zip(&wanted.ports).enumerate() {
+        found.compare(&format!("port {number}"), &before.attach, &after.attach);
+        // Without an address of its own the one that it got is as good as any.
+        if let (Some(before), Some(after)) = (before.mac, after.mac) {
+            found.compare(&format!("address of port {number}"), before, after);
+        }
+        if before.limits != after.limits {
+            found.replace = true;
+            found.words.push(format!("limits of port {number}"));
+        }
+    }
+    let mut change = |what: &str, differs: bool| {
+        if differs {
+            found.change = true;
+            found.words.push(what.to_string());
+        }
+    };
+    change(
+        &format!("weight {} -> {}", there.cpu_weight, wanted.cpu_weight),
+        there.cpu_weight != wanted.cpu_weight,
+    );
+    change("limit of processor time", there.cpu_limit != wanted.cpu_limit);
+    change("restart policy", there.restart != wanted.restart);
+    change("labels", there.labels != wanted.labels);
+    change("whether it is started", there.start != wanted.start);
+    let same_files = wanted.files.iter().all(|file| files.contains(file));
+    if text != wanted.configuration || !same_files {
+        found.reload = true;
+        found.words.push(if text == wanted.configuration { "files" } else { "configuration" }.into());
+    }
+    found
+}
+
+/// How much a switch that is there differs from what it is to be.
+#[derive(Debug, Default)]
+pub(super) struct SwitchDifference {
+    /// It has to be made anew.
+    pub(super) replace: bool,
+    /// What differs, in words.
+    pub(super) words: Vec<String>,
+    /// Ports that go.
+    pub(super) gone: Vec<AddPort>,
+    /// Ports that come, those that differ among them.
+    pub(super) new: Vec<AddPort>,
+}
+
+/// Compares a switch that is there to what it is to be.
+pub(super) fn of_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> SwitchDifference {
+    let mut found = SwitchDifference::default();
+    for (what, before, after) in [
+        ("age", there.age_seconds, wanted.age_seconds),
+        ("addresses per port", there.addresses_per_port, wanted.addresses_per_port),
+    ] {
+        if before != after {
+            found.words.push(format!("{what} {before} -> {after}"));
+        }
+    }
+    if there.mode != wanted.mode {
+        found.words.push("mode".into());
+    }
+    found.replace = !found.words.is_empty();
+    found.gone = there.ports.iter().filter(|port| !wanted.ports.contains(port)).cloned().collect();
+    found.new = wanted.ports.iter().filter(|port| !there.ports.contains(port)).cloned().collect();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::{PortRequest, Size};
+
+    #[test]
+    fn differences_decide_what_is_done() {
+        let mut there = CreateBox::new("fw".parse().unwrap(), "");
+        there.ports = vec![PortRequest { mac: Some(api::Mac([2; 6])), ..PortRequest::default() }];
+        let mut same = there.clone();
+        same.configuration = "Idle;".into();
+        same.ports[0].mac = None;
+        let compare = |wanted: &CreateBox| of_box((&there, "Idle;", &[]), wanted);
+        assert_eq!(compare(&same), BoxDifference::default());
+        let wanted = CreateBox { memory: Size(16 << 20), configuration: "Discard;".into(), ..same.clone() };
+        let found = compare(&wanted);
+        assert!(found.replace && found.reload && !found.change);
+        assert_eq!(found.words, ["memory 8M -> 16M", "configuration"]);
+        let wanted = CreateBox { cpu_weight: 200.try_into().unwrap(), ..same.clone() };
+        let found = compare(&wanted);
+        assert!(found.change && !found.replace && !found.reload);
+        assert_eq!(found.words, ["weight 100 -> 200"]);
+        let file = File { name: "a".into(), contents: "1".into() };
+        assert!(compare(&CreateBox { files: vec![file], ..same }).reload);
+    }
+
+    #[test]
+    fn ports_of_switches_come_and_go() {
+        let port = |name: &str| AddPort {
+            name: name.parse().unwrap(),
+            driver: api::PortDriver::Null {},
+            addresses: Vec::new(),
+            default: false,
+            limits: api::Limits::default(),
+        };
+        let mut there = CreateSwitch::new("lan".parse().unwrap());
+        there.ports = vec![port("a"), port("b")];
+        let mut wanted = there.clone();
+        wanted.ports = vec![port("b"), port("c")];
+        let found = of_switch(&there, &wanted);
+        assert!(!found.replace);
+        assert_eq!((found.gone, found.new), (vec![port("a")], vec![port("c")]));
+        wanted.age_seconds = 5;
+        assert_eq!(of_switch(&there, &wanted).words, ["age 300 -> 5"]);
+    }
+}

@@ -1,0 +1,171 @@
+//! What follows when a box ends.
+
+use super::core::Supervisor;
+use crate::boxes::{End, Instance, Member, Phase, Settled, report};
+use crate::limits::{FIRST_PAUSE, LONGEST_PAUSE, MOST_CRASHES, SOUND_AFTER};
+use api::{EventKind, Restart};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The pause before a box is made anew that has crashed so many times in a row.
+fn pause(crashes: u32) -> Duration {
+    match crashes {
+        0 | 1 => Duration::ZERO,
+        more => FIRST_PAUSE.saturating_mul(1u32.checked_shl(more - 2).unwrap_or(u32::MAX)).min(LONGEST_PAUSE),
+    }
+}
+
+impl Supervisor {
+    /// Deals with a box that has ended by itself, once. One that is being started, or that somebody stops, is left to
+    /// them.
+    pub(super) fn ended(&self, member: &Arc<Member>, instance: &Arc<Instance>) {
+        {
+            let inner = member.inner();
+            let ours = inner.instance.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, instance));
+            if !ours || matches!(inner.phase, Phase::Booting) || instance.is_stopping() {
+                return;
+            }
+        }
+        if let Some(end) = self.bury(member, instance) {
+            self.decide(member, &end);
+        }
+    }
+
+    /// Ends a box if it runs still, takes it away from the network, and keeps what is known of its end. Nothing: that was
+    /// done already.
+    pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<End> {
+        self.keep(member, instance);
+        if let Some(used) = instance.usage() {
+            member.inner().look(used);
+        }
+        let Settled { end, crashed } = instance.settle()?;
+        let name = member.name.clone();
+        // With the fabric gone there is nothing to be taken away from.
+        let _ = self.0.fabric.ask(move |network| network.unplug(&name));
+        let mut inner = member.inner();
+        inner.close();
+        if crashed {
+            let report = report(&end);
+            let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
+            let message = format!("box {} crashed: {}{at}", member.name, report.cause);
+            inner.crash = Some(report);
+            drop(inner);
+            member.note(&message);
+            self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", member.name), message);
+        } else if end == End::Stopped {
+            drop(inner);
+            member.note("the box stopped");
+        }
+        Some(end)
+    }
+
+    /// Decides by a box's policy what follows after its end.
+    fn decide(&self, member: &Arc<Member>, end: &End) {
+        let mut inner = member.inner();
+        let again = match (inner.definition.restart, end) {
+            _ if inner.removed || inner.unwanted || self.0.is_ending() => false,
+            (Restart::Always, _) => true,
+            (Restart::OnFailure, End::Stopped) | (Restart::Never, _) => false,
+            (Restart::OnFailure, _) => true,
+        };
+        let subject = format!("box/{}", member.name);
+        if !again {
+            let stopped = *end == End::Stopped;
+            inner.phase = if stopped { Phase::Stopped } else { Phase::Crashed };
+            drop(inner);
+            if stopped {
+                let message = format!("box {} stopped by itself", member.name);
+                self.0.journal.note(EventKind::BoxStopped, subject, message);
+            }
+            return;
+        }
+        if inner.started.is_some_and(|(_, since)| since.elapsed() >= SOUND_AFTER) {
+            inner.crashes = 0;
+        }
+        drop(inner);
+        self.crashed_again(member);
+    }
+
+    /// A box that ran before the daemon's restart can't be started: it is tried again by its policy.
+    pub(super) fn failed_to_start(&self, member: &Arc<Member>) {
+        let again = member.inner().definition.restart != Restart::Never;
+        if again {
+            self.crashed_again(member);
+        } else {
+            member.inner().phase = Phase::Crashed;
+        }
+    }
+
+    /// Has a box made anew after the pause that its crashes call for, or gives it up.
+    fn crashed_again(&self, member: &Arc<Member>) {
+        let mut inner = member.inner();
+        inner.crashes += 1;
+        if inner.crashes > MOST_CRASHES {
+            inner.phase = Phase::Crashed;
+            let message =
+                format!("box {} crashed {} times in a row: it is given up", member.name, inner.crashes);
+            drop(inner);
+            member.note(&message);
+            self.0.journal.note(EventKind::BoxGivenUp, format!("box/{}", member.name), message);
+            return;
+        }
+        let pause = pause(inner.crashes);
+        inner.phase = Phase::Waiting(Instant::now() + pause);
+        drop(inner);
+        if pause.is_zero() {
+            self.begin_restart(member);
+        } else {
+            self.0.watch.wake();
+        }
+    }
+
+    /// Makes a box anew that waits for it. That may take long, so it has a thread of its own.
+    pub(super) fn begin_restart(&self, member: &Arc<Member>) {
+        // A box for which a thread is on its way is not waiting any more to the watching thread.
+        member.inner().phase = Phase::Waiting(Instant::now() + LONGEST_PAUSE);
+        let (supervisor, own) = (self.clone(), member.clone());
+        let run = move || supervisor.restart_after_crash(&own);
+        if std::thread::Builder::new().name("restart".into()).spawn(run).is_err() {
+            // Threads have run out: it is tried again later.
+            member.inner().phase = Phase::Waiting(Instant::now() + FIRST_PAUSE);
+        }
+    }
+
+    fn restart_after_crash(&self, member: &Arc<Member>) {
+        let busy = member.busy();
+        let wanted = {
+            let inner = member.inner();
+            matches!(inner.phase, Phase::Waiting(_)) && !inner.removed && !inner.unwanted
+        };
+        if !wanted || self.0.is_ending() {
+            return;
+        }
+        let booted = self.boot(member);
+        drop(busy);
+        match booted {
+            Ok(()) => member.inner().restarts += 1,
+            Err(failure) => {
+                if member.inner().unwanted {
+                    return;
+                }
+                member.note(format!("the box could not be made anew: {failure}"));
+                self.crashed_again(member);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_limit() {
+        let milliseconds: Vec<u128> = (0..14).map(|crashes| pause(crashes).as_millis()).collect();
+        assert_eq!(
+            milliseconds,
+            [0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000]
+        );
+        assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
+    }
+}

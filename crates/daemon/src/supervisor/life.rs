@@ -1,0 +1,149 @@
+//! Starts, stops, suspends, kills boxes.
+
+use super::core::Supervisor;
+use crate::boxes::{Member, Phase};
+use crate::error::Failure;
+use crate::limits::STOP_TIME;
+use api::{BoxName, BoxStatus, EventKind};
+use std::sync::Arc;
+
+impl Supervisor {
+    /// Starts a box that doesn't run, with the configurations that it had.
+    pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+        let member = self.0.member(name)?;
+        let busy = member.busy();
+        {
+            let mut inner = member.inner();
+            if inner.removed {
+                return Err(Failure::NoBox(name.clone()));
+            }
+            if matches!(inner.phase, Phase::Running | Phase::Suspended | Phase::Booting) {
+                return Err(state(&member, inner.phase, "stop or restart it"));
+            }
+            inner.unwanted = false;
+            inner.crashes = 0;
+        }
+        self.0.store().set_running(name, true)?;
+        let booted = self.boot(&member);
+        drop(busy);
+        if let Err(failure) = booted {
+            // It does not run, so it is not to be started by the next daemon either.
+            let _ = self.0.store().set_running(name, false);
+            return Err(failure);
+        }
+        Ok(self.status(&member))
+    }
+
+    /// Lets a box end in order; also one that is being started, or waits to be made anew.
+    pub fn stop_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+        let member = self.0.member(name)?;
+        let phase = member.inner().phase;
+        if matches!(phase, Phase::Stopped | Phase::Created | Phase::Crashed) {
+            return Err(state(&member, phase, "there is nothing to stop"));
+        }
+        self.0.store().set_running(name, false)?;
+        self.bring_down(&member, true);
+        Ok(self.status(&member))
+    }
+
+    /// Ends a box that somebody wants to end, whatever it is doing; it is stopped then.
+    pub(super) fn bring_down(&self, member: &Arc<Member>, in_order: bool) {
+        let (instance, booting) = {
+            let mut inner = member.inner();
+            inner.unwanted = true;
+            (inner.instance.clone(), inner.phase == Phase::Booting)
+        };
+        // Whoever starts it hears at once that it has ended, and lets go of it.
+        if let (Some(instance), true) = (&instance, booting) {
+            instance.end_for_good();
+        }
+        let _busy = member.busy();
+        let instance = member.instance();
+        if let Some(instance) = &instance {
+            if in_order {
+                instance.stop(STOP_TIME);
+            } else {
+                instance.end_for_good();
+            }
+            self.bury(member, instance);
+        }
+        let mut inner = member.inner();
+        inner.close();
+        inner.phase = Phase::Stopped;
+        drop(inner);
+        self.0.journal.note(
+            EventKind::BoxStopped,
+            format!("box/{}", member.name),
+            format!("box {} was stopped", member.name),
+        );
+    }
+
+    /// Makes a box stand still.
+    pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+        let member = self.0.member(name)?;
+        let _busy = member.busy();
+        let (phase, instance) = {
+            let inner = member.inner();
+            (inner.phase, inner.instance.clone())
+        };
+        match (phase, instance) {
+            (Phase::Running, Some(instance)) => instance.suspend(),
+            (phase, _) => return Err(state(&member, phase, "only a running box is suspended")),
+        }
+        member.inner().phase = Phase::Suspended;
+        let message = format!("box {name} stands still");
+        self.0.journal.note(EventKind::BoxSuspended, format!("box/{name}"), message);
+        Ok(self.status(&member))
+    }
+
+    /// Lets a box that stands still go on.
+    pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+        let member = self.0.member(name)?;
+        let _busy = member.busy();
+        let (phase, instance) = {
+            let inner = member.inner();
+            (inner.phase, inner.instance.clone())
+        };
+        match (phase, instance) {
+            (Phase::Suspended, Some(instance)) => instance.resume(),
+            (phase, _) => return Err(state(&member, phase, "only a suspended box is resumed")),
+        }
+        member.inner().phase = Phase::Running;
+        self.0.journal.note(EventKind::BoxResumed, format!("box/{name}"), format!("box {name} goes on"));
+        Ok(self.status(&member))
+    }
+
+    /// Ends a box at once, as if it had crashed: its policy decides what follows.
+    pub fn kill_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+        let member = self.0.member(name)?;
+        let (phase, instance) = {
+            let inner = member.inner();
+            (inner.phase, inner.instance.clone())
+        };
+        let Some(instance) = instance else {
+            return Err(state(&member, phase, "there is nothing to kill"));
+        };
+        instance.kill();
+        // While it is being started, whoever does that is told.
+        self.ended(&member, &instance);
+        Ok(self.status(&member))
+    }
+
+    /// Ends a box, if it runs, and starts it again with a fresh state.
+    pub fn restart_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+        let member = self.0.member(name)?;
+        if member.instance().is_some() || matches!(member.inner().phase, Phase::Waiting(_)) {
+            self.bring_down(&member, true);
+        }
+        match self.start_box(name) {
+            // Somebody else started it in between, which is as well.
+            Err(Failure::State { .. }) => Ok(self.status(&member)),
+            other => other,
+        }
+    }
+}
+
+/// The failure of a box that is in the wrong state.
+pub(super) fn state(member: &Member, phase: Phase, hint: &'static str) -> Failure {
+    Failure::State { name: member.name.clone(), state: phase.words(), hint }
+}

@@ -1,0 +1,21 @@
+//! What can be asked of the daemon: each operation of the API is a method of [`Supervisor`].
+
+mod boot;
+mod boxes;
+mod check;
+mod configurations;
+mod core;
+mod difference;
+mod end;
+mod handlers;
+mod life;
+mod meter;
+mod restore;
+mod stacks;
+mod status;
+mod streams;
+mod switches;
+mod watch;
+
+pub use core::{StartError, Supervisor};
+pub(crate) use streams::{Capture, Follow};

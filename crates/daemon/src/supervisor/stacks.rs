@@ -1,0 +1,362 @@
+//! Stacks: what belongs together is made, changed and removed together, all of it or nothing.
+
+use super::core::Supervisor;
+use super::difference::{of_box, of_switch};
+use crate::boxes::{Member, quantum};
+use crate::error::Failure;
+use crate::store::{StoredStack, StoredSwitch};
+use api::{
+    BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
+    PortDriver, Stack, StackName, StackStatus, SwitchName, Time,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// One thing to be done.
+#[derive(Debug)]
+enum Step {
+    MakeSwitch(api::CreateSwitch),
+    RemoveSwitch(StoredSwitch),
+    AddPort(SwitchName, api::AddPort),
+    RemovePort(SwitchName, api::AddPort),
+    MakeBox(Box<CreateBox>),
+    RemoveBox(Arc<Member>),
+    Reload(Arc<Member>, Box<Install>),
+    Alter(Arc<Member>, Box<CreateBox>),
+}
+
+/// What takes a step back.
+type Undo = Box<dyn FnOnce(&Supervisor)>;
+
+/// What is to be done, and what is told of it.
+#[derive(Debug, Default)]
+struct Plan {
+    changes: Vec<Change>,
+    steps: Vec<Step>,
+}
+
+impl Plan {
+    fn tell(&mut self, action: ChangeAction, subject: String, words: &[String]) {
+        self.changes.push(Change { action, subject, detail: words.join("; ") });
+    }
+}
+
+impl Supervisor {
+    /// Lists the stacks, by name.
+    pub fn stacks(&self) -> Result<Vec<StackStatus>, Failure> {
+        let stored = self.0.store().stacks()?;
+        let members = self.0.all();
+        let status = |stored: StoredStack| {
+            let of = |stack: &Option<StackName>| stack.as_ref() == Some(&stored.name);
+            StackStatus {
+                applied: stored.applied,
+                boxes: members
+                    .iter()
+                    .filter(|member| of(&member.inner().stack))
+                    .map(|member| member.name.clone())
+                    .collect(),
+                switches: self
+                    .0
+                    .switches()
+                    .values()
+                    .filter(|switch| of(&switch.stack))
+                    .map(|switch| switch.definition.name.clone())
+                    .collect(),
+                name: stored.name.clone(),
+            }
+        };
+        Ok(stored.into_iter().map(status).collect())
+    }
+
+    /// Tells what applying a stack would change.
+    pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, Failure> {
+        Ok(Changes { changes: self.plan(name, stack)?.changes })
+    }
+
+    /// Makes everything as a stack says: all of it, or nothing if anything is refused.
+    pub fn apply_stack(&self, name: &StackName, stack: Stack) -> Result<Changes, Failure> {
+        let plan = self.plan(name, &stack)?;
+        self.check_plan(&plan)?;
+        let mut undo: Vec<Undo> = Vec::new();
+        let done = plan.steps.into_iter().try_for_each(|step| {
+            undo.push(self.step(name, step)?);
+            Ok(())
+        });
+        let mut definition = stack;
+        for wanted in &mut definition.boxes {
+            (wanted.configuration, wanted.files) = (String::new(), Vec::new());
+        }
+        let subject = format!("stack/{name}");
+        let stored = StoredStack { name: name.clone(), definition, applied: Time::now() };
+        let done = done.and_then(|()| Ok(self.0.store().put_stack(&stored)?));
+        match done {
+            Ok(()) => {
+                let message = format!("stack {name} was applied: {} changes", plan.changes.len());
+                self.0.journal.note(EventKind::StackApplied, subject, message);
+                Ok(Changes { changes: plan.changes })
+            }
+            Err(failure) => {
+                undo.into_iter().rev().for_each(|undo| undo(self));
+                let message =
+                    format!("stack {name} could not be applied, and everything is as it was: {failure}");
+                self.0.journal.note(EventKind::StackRolledBack, subject, message);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Removes a stack's boxes and switches.
+    pub fn remove_stack(&self, name: &StackName) -> Result<Changes, Failure> {
+        if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
+            return Err(Failure::NoStack(name.clone()));
+        }
+        let plan = self.plan(name, &Stack::default())?;
+        for step in plan.steps {
+            drop(self.step(name, step)?);
+        }
+        self.0.store().remove_stack(name)?;
+        let message = format!("stack {name} is gone");
+        self.0.journal.note(EventKind::StackRemoved, format!("stack/{name}"), message);
+        Ok(Changes { changes: plan.changes })
+    }
+
+    /// What has to be done: switches are made first, boxes that are not wanted go before those come that may need their
+    /// places, switches that are not wanted go last.
+    fn plan(&self, name: &StackName, stack: &Stack) -> Result<Plan, Failure> {
+        let mut plan = Plan::default();
+        let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
+        let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        let boxes = self.0.all();
+        let mut names = BTreeSet::new();
+        for wanted in &stack.switches {
+            if !names.insert(wanted.name.as_str()) {
+                return Err(Failure::Invalid(format!("the stack has two switches {}", wanted.name)));
+            }
+        }
+        let mut names = BTreeSet::new();
+        for wanted in &stack.boxes {
+            if !names.insert(wanted.name.as_str()) {
+                return Err(Failure::Invalid(format!("the stack has two boxes {}", wanted.name)));
+            }
+        }
+        let mut last = Vec::new();
+        for stored in switches.iter().filter(|stored| ours(&stored.stack)) {
+            if !stack.switches.iter().any(|wanted| wanted.name == stored.definition.name) {
+                last.push(stored.clone());
+            }
+        }
+        let unwanted = boxes.iter().filter(|member| {
+            ours(&member.inner().stack) && !stack.boxes.iter().any(|wanted| wanted.name == member.name)
+        });
+        for member in unwanted {
+            plan.tell(ChangeAction::Remove, format!("box/{}", member.name), &[]);
+            plan.steps.push(Step::RemoveBox(member.clone()));
+        }
+        // Ports that lead to others of the stack come when all of them are there.
+        let mut joins = Vec::new();
+        for wanted in &stack.switches {
+            let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
+            match there {
+                Some(there) if !ours(&there.stack) => {
+                    return Err(Failure::Exists(
+                        "switch",
+                        format!("{}, which is not of this stack", wanted.name),
+                    ));
+                }
+                Some(there) => plan.change_switch(there, wanted, &mut joins),
+                None => plan.make_switch(wanted, &mut joins),
+            }
+        }
+        for wanted in &stack.boxes {
+            match boxes.iter().find(|member| member.name == wanted.name) {
+                Some(member) if !ours(&member.inner().stack) => {
+                    return Err(Failure::Exists(
+                        "box",
+                        format!("{}, which is not of this stack", wanted.name),
+                    ));
+                }
+                Some(member) => self.plan_box(&mut plan, member, wanted)?,
+                None => {
+                    plan.tell(ChangeAction::Create, format!("box/{}", wanted.name), &[]);
+                    plan.steps.push(Step::MakeBox(Box::new(wanted.clone())));
+                }
+            }
+        }
+        plan.steps.extend(joins);
+        for stored in last {
+            plan.tell(ChangeAction::Remove, format!("switch/{}", stored.definition.name), &[]);
+            plan.steps.push(Step::RemoveSwitch(stored));
+        }
+        Ok(plan)
+    }
+
+    fn plan_box(&self, plan: &mut Plan, member: &Arc<Member>, wanted: &CreateBox) -> Result<(), Failure> {
+        let (text, files) = self.main_of(&member.name)?;
+        let there = member.inner().definition.clone();
+        let found = of_box((&there, &text, &files), wanted);
+        let subject = format!("box/{}", member.name);
+        if found.replace {
+            plan.tell(ChangeAction::Replace, subject, &found.words);
+            plan.steps.push(Step::RemoveBox(member.clone()));
+            plan.steps.push(Step::MakeBox(Box::new(wanted.clone())));
+            return Ok(());
+        }
+        if found.reload {
+            plan.tell(ChangeAction::Reload, subject.clone(), &found.words);
+            let install = Install {
+                configuration: wanted.configuration.clone(),
+                source: wanted.source.clone(),
+                files: wanted.files.clone(),
+            };
+            plan.steps.push(Step::Reload(member.clone(), Box::new(install)));
+        }
+        if found.change {
+            if !found.reload {
+                plan.tell(ChangeAction::Change, subject, &found.words);
+            }
+            plan.steps.push(Step::Alter(member.clone(), Box::new(wanted.clone())));
+        }
+        Ok(())
+    }
+
+    /// A box's main configuration as it is stored.
+    fn main_of(&self, name: &BoxName) -> Result<(String, Vec<File>), Failure> {
+        let store = self.0.store();
+        match store.configuration(name, &ConfigurationName::main())? {
+            Some(found) => {
+                let files = store.files(found.id)?;
+                Ok((found.text, files))
+            }
+            None => Ok((String::new(), Vec::new())),
+        }
+    }
+
+    /// Checks all configurations, before anything is touched.
+    fn check_plan(&self, plan: &Plan) -> Result<(), Failure> {
+        for step in &plan.steps {
+            match step {
+                Step::MakeBox(wanted) => self.check_for(wanted, &wanted.configuration, &wanted.files)?,
+                Step::Reload(member, install) => {
+                    let mut definition = member.inner().definition.clone();
+                    definition.source = install.source.clone();
+                    self.check_for(&definition, &install.configuration, &install.files)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one thing; what takes it back. What was a box's state is lost with it.
+    fn step(&self, stack: &StackName, step: Step) -> Result<Undo, Failure> {
+        match step {
+            Step::MakeSwitch(definition) => {
+                let name = definition.name.clone();
+                self.create_switch_of(definition, Some(stack.clone()))?;
+                Ok(Box::new(move |supervisor| drop(supervisor.remove_switch(&name))))
+            }
+            Step::RemoveSwitch(stored) => {
+                self.remove_switch(&stored.definition.name)?;
+                Ok(Box::new(move |supervisor| {
+                    drop(supervisor.create_switch_of(stored.definition, stored.stack));
+                }))
+            }
+            Step::AddPort(switch, port) => {
+                self.add_port(&switch, &port)?;
+                Ok(Box::new(move |supervisor| drop(supervisor.remove_port(&switch, &port.name))))
+            }
+            Step::RemovePort(switch, port) => {
+                self.remove_port(&switch, &port.name)?;
+                Ok(Box::new(move |supervisor| drop(supervisor.add_port(&switch, &port))))
+            }
+            Step::MakeBox(wanted) => {
+                let name = wanted.name.clone();
+                self.create_box_of(*wanted, Some(stack.clone()))?;
+                Ok(Box::new(move |supervisor| drop(supervisor.remove_box(&name))))
+            }
+            Step::RemoveBox(member) => {
+                let (mut definition, stack) = {
+                    let inner = member.inner();
+                    (inner.definition.clone(), inner.stack.clone())
+                };
+                (definition.configuration, definition.files) = self.main_of(&member.name)?;
+                self.remove_box(&member.name)?;
+                Ok(Box::new(move |supervisor| drop(supervisor.create_box_of(definition, stack))))
+            }
+            Step::Reload(member, install) => {
+                let main = ConfigurationName::main();
+                let (configuration, files) = self.main_of(&member.name)?;
+                let source = self.show_configuration(&member.name, &main)?.source;
+                self.install(&member.name, &main, &install)?;
+                let before = Install { configuration, source, files };
+                Ok(Box::new(move |supervisor| {
+                    drop(supervisor.install(&member.name, &ConfigurationName::main(), &before));
+                }))
+            }
+            Step::Alter(member, wanted) => {
+                let before = self.alter(&member, &wanted)?;
+                Ok(Box::new(move |supervisor| drop(supervisor.alter(&member, &before))))
+            }
+        }
+    }
+
+    /// Changes what a box can go on with; what it was.
+    fn alter(&self, member: &Arc<Member>, wanted: &CreateBox) -> Result<CreateBox, Failure> {
+        let before = member.inner().definition.clone();
+        let mut definition = before.clone();
+        definition.cpu_weight = wanted.cpu_weight;
+        definition.cpu_limit = wanted.cpu_limit;
+        definition.restart = wanted.restart;
+        definition.labels = wanted.labels.clone();
+        definition.start = wanted.start;
+        self.0.store().define_box(&definition)?;
+        if let Some(instance) = member.instance() {
+            instance.set_quantum(quantum(&definition));
+        }
+        member.inner().definition = definition;
+        Ok(before)
+    }
+}
+
+impl Plan {
+    /// A switch is made without the ports that lead to others, which come later.
+    fn make_switch(&mut self, wanted: &api::CreateSwitch, joins: &mut Vec<Step>) {
+        self.tell(ChangeAction::Create, format!("switch/{}", wanted.name), &[]);
+        let mut alone = wanted.clone();
+        alone.ports.retain(|port| !leads_away(port));
+        self.steps.push(Step::MakeSwitch(alone));
+        let away = wanted.ports.iter().filter(|port| leads_away(port));
+        joins.extend(away.map(|port| Step::AddPort(wanted.name.clone(), port.clone())));
+    }
+
+    fn change_switch(&mut self, there: &StoredSwitch, wanted: &api::CreateSwitch, joins: &mut Vec<Step>) {
+        let found = of_switch(&there.definition, wanted);
+        if found.replace {
+            self.tell(ChangeAction::Replace, format!("switch/{}", wanted.name), &found.words);
+            self.steps.push(Step::RemoveSwitch(there.clone()));
+            let told = self.changes.len();
+            self.make_switch(wanted, joins);
+            self.changes.truncate(told);
+            return;
+        }
+        for port in found.gone {
+            let action = match found.new.iter().any(|new| new.name == port.name) {
+                true => ChangeAction::Replace,
+                false => ChangeAction::Remove,
+            };
+            self.tell(action, format!("switch/{}/{}", wanted.name, port.name), &[]);
+            self.steps.push(Step::RemovePort(wanted.name.clone(), port));
+        }
+        for port in found.new {
+            if !there.definition.ports.iter().any(|before| before.name == port.name) {
+                self.tell(ChangeAction::Create, format!("switch/{}/{}", wanted.name, port.name), &[]);
+            }
+            joins.push(Step::AddPort(wanted.name.clone(), port));
+        }
+    }
+}
+
+/// Whether what is behind a port must be there first.
+fn leads_away(port: &api::AddPort) -> bool {
+    matches!(port.driver, PortDriver::Pipe { .. } | PortDriver::Box { .. })
+}

@@ -1,0 +1,192 @@
+//! What is known of boxes.
+
+use super::core::Supervisor;
+use super::switches::drops;
+use crate::boxes::{Installed, Member, Phase};
+use crate::error::Failure;
+use crate::escape;
+use crate::fabric::{Socket, Survey};
+use api::{
+    Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, Mac, PortStatus,
+    Size, Time, Usage,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is known of the daemon itself.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// What the image is called.
+    pub(crate) image: String,
+    /// Whether boxes run in virtual machines.
+    pub(crate) has_machines: bool,
+    /// Processors.
+    pub(crate) cores: u32,
+    /// Workers.
+    pub(crate) workers: u32,
+    /// How much there is of everything.
+    pub(crate) counts: Counts,
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Private memory that a process has touched.
+fn resident(process: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
+    let mut fields = text.split(' ').filter_map(|field| field.parse::<u64>().ok());
+    let (resident, shared) = (fields.nth(1)?, fields.next()?);
+    Some(resident.saturating_sub(shared) * 4096)
+}
+
+impl Supervisor {
+    /// Lists the boxes, by name.
+    pub fn boxes(&self) -> Result<Vec<BoxStatus>, Failure> {
+        let survey = self.0.fabric.ask(|network| network.survey())?;
+        Ok(self.0.all().iter().map(|member| self.status_of(member, &survey)).collect())
+    }
+
+    /// Tells all about a box.
+    pub fn show_box(&self, name: &BoxName) -> Result<BoxDetail, Failure> {
+        Ok(self.detail(&*self.0.member(name)?))
+    }
+
+    /// The report of a box's last crash.
+    pub fn crash(&self, name: &BoxName) -> Result<CrashReport, Failure> {
+        let crash = self.0.member(name)?.inner().crash.clone();
+        crash.ok_or_else(|| Failure::NoCrash(name.clone()))
+    }
+
+    pub(super) fn status(&self, member: &Member) -> BoxStatus {
+        let survey = self.0.fabric.ask(|network| network.survey()).unwrap_or_default();
+        self.status_of(member, &survey)
+    }
+
+    fn status_of(&self, member: &Member, survey: &Survey) -> BoxStatus {
+        let instance = member.instance();
+        let running = member.inner().phase == Phase::Running;
+        let stats = instance.as_ref().filter(|_| running).and_then(|instance| instance.stats());
+        let process = instance.as_ref().and_then(|instance| instance.process_id());
+        let used = instance.as_ref().and_then(|instance| instance.usage());
+        let passed = survey.whole_box(&member.name);
+        let mut drops = drops(&passed);
+        for (reason, count) in stats.iter().flat_map(|stats| &stats.drops) {
+            *drops.entry(escape::line(reason.as_bytes())).or_insert(0) += count;
+        }
+        let rates = self.0.meter().boxes.get(&member.name).copied().unwrap_or_default();
+        let mut inner = member.inner();
+        if let Some(used) = used {
+            inner.look(used);
+        }
+        let total = inner.usage();
+        let stats = stats.unwrap_or_default();
+        let usage = Usage {
+            own_ns: nanoseconds(total.time),
+            switch_ns: nanoseconds(passed.cost),
+            turns: total.turns,
+            overstays: total.overstays,
+            memory: Size(process.and_then(resident).unwrap_or(stats.heap_used)),
+            heap: Size(stats.heap_used),
+            heap_peak: Size(stats.heap_peak),
+            lost_events: stats.lost_events,
+        };
+        let definition = &inner.definition;
+        let alive = inner.instance.is_some();
+        let uptime = inner.started.filter(|_| alive).map(|(_, since)| since.elapsed());
+        BoxStatus {
+            name: member.name.clone(),
+            owner: definition.owner.clone(),
+            labels: definition.labels.clone(),
+            stack: inner.stack.clone(),
+            state: inner.phase.state(),
+            sandbox: match inner.started {
+                Some(_) => self.0.forge.resolve(definition.sandbox).unwrap_or(definition.sandbox),
+                None => definition.sandbox,
+            },
+            pid: process.and_then(|process| u32::try_from(process).ok()),
+            created: inner.created,
+            started: inner.started.map(|(time, _)| time),
+            uptime_ms: uptime.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            boot_ms: inner.boot.map(|time| time.as_secs_f64() * 1e3),
+            restarts: inner.restarts,
+            configurations: inner.installed.iter().map(|installed| installed.name.clone()).collect(),
+            memory: definition.memory,
+            ring: definition.ring,
+            cpu_weight: definition.cpu_weight,
+            cpu_limit: definition.cpu_limit,
+            dedicated: definition.dedicated,
+            restart: definition.restart,
+            usage,
+            traffic: passed.box_traffic(),
+            rates,
+            drops,
+        }
+    }
+
+    pub(super) fn detail(&self, member: &Member) -> BoxDetail {
+        let name = member.name.clone();
+        let count = member.inner().definition.ports.len();
+        let asked = self.0.fabric.ask(move |network| {
+            let sockets: Vec<Option<Socket>> =
+                (0..count).map(|number| network.attachment(&name, number as u8)).collect();
+            (network.survey(), sockets)
+        });
+        let (survey, sockets) = asked.unwrap_or_default();
+        let status = self.status_of(member, &survey);
+        let passed: BTreeMap<u8, _> = survey.ports(&member.name).collect();
+        let inner = member.inner();
+        let port = |(number, (port, socket)): (u8, (&api::PortRequest, Option<Socket>))| {
+            let passed = passed.get(&number).copied().cloned().unwrap_or_default();
+            PortStatus {
+                number,
+                attach: match socket {
+                    Some(Socket::Switch(switch, _)) => Attachment::Switch(switch),
+                    Some(Socket::Pipe(pipe)) => Attachment::Pipe(pipe),
+                    Some(Socket::Nothing) | None => port.attach.clone(),
+                },
+                mac: port.mac.unwrap_or(Mac([0; 6])),
+                traffic: passed.box_traffic(),
+                drops: drops(&passed),
+            }
+        };
+        let sockets = sockets.into_iter().chain(std::iter::repeat(None));
+        let installed = |installed: &Installed| ConfigurationStatus {
+            name: installed.name.clone(),
+            installed: installed.installed,
+            swaps: installed.swaps,
+            diagnostics: installed.diagnostics.clone(),
+        };
+        BoxDetail {
+            status,
+            ports: (0u8..).zip(inner.definition.ports.iter().zip(sockets)).map(port).collect(),
+            installed: inner.installed.iter().map(installed).collect(),
+            crash: inner.crash.clone(),
+        }
+    }
+
+    /// What is known of the daemon itself.
+    pub(crate) fn facts(&self) -> Result<Facts, Failure> {
+        let states: Vec<_> = self.0.all().iter().map(|member| member.inner().phase.state()).collect();
+        let survey = self.0.fabric.ask(|network| network.survey())?;
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let counts = Counts {
+            switches: number(survey.switches.len()),
+            ports: number(survey.switches.values().map(BTreeMap::len).sum()),
+            stacks: number(self.0.store().stacks()?.len()),
+            ..Self::count(&states)
+        };
+        Ok(Facts {
+            image: self.0.image.clone(),
+            has_machines: self.0.forge.has_machines(),
+            cores: number(self.0.forge.cores()),
+            workers: number(self.0.forge.workers()),
+            counts,
+        })
+    }
+
+    /// When the daemon started.
+    pub(crate) fn started(&self) -> Time {
+        self.0.started
+    }
+}

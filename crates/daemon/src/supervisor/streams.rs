@@ -1,0 +1,164 @@
+//! What is told as it happens: logs, events, captures.
+
+use super::core::Supervisor;
+use crate::error::Failure;
+use crate::fabric::{Tap, capture_header};
+use crate::limits::{CAPTURE_QUEUE, MOST_CAPTURES};
+use crate::ring::Page;
+use api::{BoxName, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Time};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{mpsc, watch};
+
+/// Entries that a reader gets at once.
+const PAGE: usize = 256;
+
+type Look<T> = Box<dyn Fn(u64) -> Option<Page<T>> + Send + Sync>;
+
+/// A reader of a history, who may follow it.
+pub(crate) struct Follow<T> {
+    look: Look<T>,
+    /// Makes an entry that tells how many were lost.
+    tell_lost: fn(u64, u64) -> T,
+    position: u64,
+    /// Tells that there is more; none: what there is is enough.
+    more: Option<watch::Receiver<u64>>,
+}
+
+impl<T> std::fmt::Debug for Follow<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follow").field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+impl<T> Follow<T> {
+    /// The next entries that are there already. Nothing: there are none.
+    fn there(&mut self) -> Option<Vec<T>> {
+        let page = (self.look)(self.position)?;
+        let mut found = Vec::new();
+        if page.lost > 0 {
+            found.push((self.tell_lost)(self.position + page.lost, page.lost));
+        }
+        for (number, entry) in page.entries {
+            self.position = number;
+            found.push(entry);
+        }
+        Some(found).filter(|found| !found.is_empty())
+    }
+
+    /// The next entries, waiting for some if they are followed. Nothing: that was all.
+    pub(crate) async fn next(&mut self) -> Option<Vec<T>> {
+        loop {
+            if let Some(found) = self.there() {
+                return Some(found);
+            }
+            self.more.as_mut()?.changed().await.ok()?;
+        }
+    }
+}
+
+/// A capture that goes on.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    /// Its bytes: the header, then records.
+    pub(crate) bytes: mpsc::Receiver<Vec<u8>>,
+    _place: Place,
+}
+
+#[derive(Debug)]
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Supervisor {
+    /// What a box wrote to its console.
+    pub(crate) fn log(&self, name: &BoxName, query: &LogQuery) -> Result<Follow<LogLine>, Failure> {
+        let member = self.0.member(name)?;
+        self.listen(&member);
+        let last = member.log.last();
+        let position = query.lines.map_or(0, |lines| last.saturating_sub(u64::from(lines)));
+        // What is kept no longer was not asked for.
+        let kept = member.log.after(0, 1).entries.first().map_or(last, |(first, _)| first - 1);
+        let more = query.follow.then(|| member.log.watch());
+        // A reader does not keep a box's log that is removed.
+        let weak = Arc::downgrade(&member);
+        Ok(Follow {
+            look: Box::new(move |position| Some(weak.upgrade()?.log.after(position, PAGE))),
+            tell_lost: |_, lost| LogLine {
+                time: Time::now(),
+                configuration: None,
+                text: String::new(),
+                lost,
+            },
+            position: position.max(kept),
+            more,
+        })
+    }
+
+    /// What happened.
+    pub(crate) fn events(&self, query: &EventQuery) -> Follow<Event> {
+        let journal = &self.0.journal.0;
+        let (last, kept) = (journal.last(), journal.after(0, 1));
+        let first = kept.entries.first().map_or(last, |(first, _)| first - 1);
+        let position = match query.since {
+            Some(since) => since.min(last),
+            None if query.follow => last,
+            None => first,
+        };
+        let more = query.follow.then(|| journal.watch());
+        let core = Arc::downgrade(&self.0);
+        Follow {
+            look: Box::new(move |position| Some(core.upgrade()?.journal.0.after(position, PAGE))),
+            tell_lost: |sequence, lost| Event {
+                sequence,
+                time: Time::now(),
+                kind: EventKind::EventsLost,
+                subject: "daemon".into(),
+                message: format!("{lost} events are kept no longer"),
+            },
+            position,
+            more,
+        }
+    }
+
+    /// What happened so far.
+    pub fn event_list(&self, query: &EventQuery) -> Vec<Event> {
+        let mut follow = self.events(&EventQuery { follow: false, ..query.clone() });
+        std::iter::from_fn(|| follow.there()).flatten().collect()
+    }
+
+    /// What a box wrote to its console so far.
+    pub fn log_list(&self, name: &BoxName, query: &LogQuery) -> Result<Vec<LogLine>, Failure> {
+        let mut follow = self.log(name, &LogQuery { follow: false, ..query.clone() })?;
+        Ok(std::iter::from_fn(|| follow.there()).flatten().collect())
+    }
+
+    /// Captures what passes a port, for a caller who waits for each piece: the header of a capture, then records.
+    pub fn capture_bytes(
+        &self,
+        query: &CaptureQuery,
+    ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, Failure> {
+        let mut capture = self.capture(query)?;
+        Ok(std::iter::from_fn(move || capture.bytes.blocking_recv()))
+    }
+
+    /// Captures what passes a port. Nothing is held up for it.
+    pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, Failure> {
+        let place = Place(self.0.captures.clone());
+        if place.0.fetch_add(1, Ordering::Relaxed) >= MOST_CAPTURES {
+            return Err(Failure::Limit("captures", MOST_CAPTURES));
+        }
+        let (sender, bytes) = mpsc::channel(CAPTURE_QUEUE);
+        // The queue is new, so that there is room for the header.
+        let _ = sender.try_send(capture_header(query.snap));
+        let snap = query.snap.map_or(usize::MAX, |snap| usize::try_from(snap).unwrap_or(usize::MAX));
+        let tap = Tap { sender, snap, left: query.count.unwrap_or(u64::MAX), lost: Arc::default() };
+        let point = query.port.clone();
+        self.0.fabric.ask(move |network| network.capture(&point, tap))??;
+        Ok(Capture { bytes, _place: place })
+    }
+}

@@ -1,0 +1,365 @@
+//! Switches and their ports.
+
+use super::core::Supervisor;
+use crate::error::Failure;
+use crate::fabric::{Passed, Survey, missing, open};
+use crate::store::StoredSwitch;
+use api::{
+    AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, Mac, PortDriver, PortName,
+    StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time,
+};
+use std::collections::BTreeMap;
+
+/// Whether a port's device is looked after: it may go and come again.
+fn comes_back(driver: &PortDriver) -> bool {
+    matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. })
+}
+
+impl Supervisor {
+    /// Makes a switch with its ports: all of it, or nothing.
+    pub fn create_switch(&self, request: CreateSwitch) -> Result<SwitchDetail, Failure> {
+        self.create_switch_of(request, None)
+    }
+
+    pub(super) fn create_switch_of(
+        &self,
+        request: CreateSwitch,
+        stack: Option<StackName>,
+    ) -> Result<SwitchDetail, Failure> {
+        let name = request.name.clone();
+        {
+            let _change = self.0.change();
+            let definition = request.clone();
+            self.0.fabric.ask(move |network| network.add_switch(&definition))??;
+            let stored =
+                StoredSwitch { definition: request, addresses: Vec::new(), stack, created: Time::now() };
+            let made = stored
+                .definition
+                .ports
+                .iter()
+                .try_for_each(|port| self.join(&name, port))
+                .and_then(|()| Ok(self.0.store().put_switch(&stored)?));
+            if let Err(failure) = made {
+                self.take_switch_away(&name);
+                return Err(failure);
+            }
+            self.0.switches().insert(name.clone(), stored);
+        }
+        let message = format!("switch {name} was made");
+        self.0.journal.note(EventKind::SwitchCreated, format!("switch/{name}"), message);
+        self.show_switch(&name)
+    }
+
+    fn take_switch_away(&self, name: &SwitchName) {
+        let name = name.clone();
+        // With the fabric gone there is nothing to be removed from; it was just made, so it is there.
+        let _ = self.0.fabric.ask(move |network| network.remove_switch(&name));
+    }
+
+    /// Opens a port and adds it to its switch.
+    pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), Failure> {
+        let opened = open(port)?;
+        let (switch, port) = (switch.clone(), port.clone());
+        self.0.fabric.ask(move |network| network.add_port(&switch, &port, opened))?
+    }
+
+    /// As [`join`](Self::join), for a port that was there before: if its device is not, the port waits for it.
+    pub(super) fn join_again(&self, switch: &SwitchName, port: &AddPort) -> Result<(), Failure> {
+        let opened = match open(port) {
+            Err(failure) => {
+                self.fail(switch, &port.name, failure.to_string());
+                Some(missing())
+            }
+            Ok(opened) => opened,
+        };
+        let (switch, port) = (switch.clone(), port.clone());
+        self.0.fabric.ask(move |network| network.add_port(&switch, &port, opened))?
+    }
+
+    fn fail(&self, switch: &SwitchName, port: &PortName, why: String) {
+        let message = format!("port {port} of switch {switch} does not work: {why}");
+        if self.0.faults().insert((switch.clone(), port.clone()), why).is_none() {
+            self.0.journal.note(EventKind::PortFailed, format!("switch/{switch}/{port}"), message);
+        }
+    }
+
+    /// Notes ports that fail, and opens again what is there again.
+    pub(super) fn look_after_ports(&self, survey: &Survey) {
+        let ports = survey.switches.iter().flat_map(|(switch, ports)| {
+            ports.iter().filter_map(move |(port, passed)| Some((switch, port, passed.fault.clone()?)))
+        });
+        let definitions: Vec<(SwitchName, AddPort)> = {
+            let switches = self.0.switches();
+            let all = switches.iter().flat_map(|(name, stored)| {
+                stored.definition.ports.iter().map(move |port| (name.clone(), port.clone()))
+            });
+            all.filter(|(_, port)| comes_back(&port.driver)).collect()
+        };
+        let find = |switch: &SwitchName, port: &PortName| {
+            definitions.iter().find(|(name, definition)| name == switch && definition.name == *port)
+        };
+        for (switch, port, why) in ports.filter(|(switch, port, _)| find(switch, port).is_some()) {
+            self.fail(switch, port, why);
+        }
+        let broken: Vec<(SwitchName, PortName)> = self.0.faults().keys().cloned().collect();
+        for place in broken {
+            let Some((switch, port)) = find(&place.0, &place.1) else {
+                self.0.faults().remove(&place);
+                continue;
+            };
+            let Ok(Some(opened)) = open(port) else { continue };
+            let (switch, port) = (switch.clone(), port.name.clone());
+            let subject = format!("switch/{switch}/{port}");
+            let message = format!("port {port} of switch {switch} works again");
+            if self.0.fabric.ask(move |network| network.reopen(&switch, &port, opened)).is_ok() {
+                self.0.faults().remove(&place);
+                self.0.journal.note(EventKind::PortRecovered, subject, message);
+            }
+        }
+    }
+
+    /// Removes a switch and its ports. Boxes that were attached go on, attached to nothing.
+    pub fn remove_switch(&self, name: &SwitchName) -> Result<(), Failure> {
+        let _change = self.0.change();
+        let others: Vec<StoredSwitch> = {
+            let switches = self.0.switches();
+            if !switches.contains_key(name) {
+                return Err(Failure::NoSwitch(name.clone()));
+            }
+            let joined =
+                |port: &AddPort| matches!(&port.driver, PortDriver::Pipe { switch, .. } if switch == name);
+            let mut others = Vec::new();
+            for stored in switches.values().filter(|stored| stored.definition.name != *name) {
+                let mut changed = stored.clone();
+                changed.definition.ports.retain(|port| !joined(port));
+                if changed.definition.ports.len() < stored.definition.ports.len() {
+                    others.push(changed);
+                }
+            }
+            others
+        };
+        let at_switch = Attachment::Switch(name.clone());
+        let mut boxes = Vec::new();
+        for member in self.0.all() {
+            let mut definition = member.inner().definition.clone();
+            let ports = definition.ports.iter_mut().filter(|port| port.attach == at_switch);
+            if ports.map(|port| port.attach = Attachment::Nothing).count() > 0 {
+                boxes.push((member, definition));
+            }
+        }
+        let definitions: Vec<_> = boxes.iter().map(|(_, definition)| definition.clone()).collect();
+        self.0.store().remove_switch(name, &others, &definitions)?;
+        self.take_switch_away(name);
+        for (member, definition) in boxes {
+            member.inner().definition = definition;
+        }
+        {
+            let mut switches = self.0.switches();
+            switches.remove(name);
+            switches.extend(others.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
+        }
+        let message = format!("switch {name} is gone");
+        self.0.journal.note(EventKind::SwitchRemoved, format!("switch/{name}"), message);
+        Ok(())
+    }
+
+    /// Adds a port to a switch.
+    pub fn add_port(&self, switch: &SwitchName, request: &AddPort) -> Result<SwitchPort, Failure> {
+        {
+            let _change = self.0.change();
+            let mut stored = self.stored_switch(switch)?;
+            self.join(switch, request)?;
+            stored.definition.ports.push(request.clone());
+            if let Err(error) = self.0.store().put_switch(&stored) {
+                let (switch, port) = (switch.clone(), request.name.clone());
+                let _ = self.0.fabric.ask(move |network| network.remove_port(&switch, &port));
+                return Err(error.into());
+            }
+            self.0.switches().insert(switch.clone(), stored);
+        }
+        let message = format!("port {} was added to switch {switch}", request.name);
+        self.0.journal.note(EventKind::PortAdded, format!("switch/{switch}/{}", request.name), message);
+        let ports = self.show_switch(switch)?.port_list;
+        let missing = || Failure::NoPort(switch.clone(), request.name.clone());
+        ports.into_iter().find(|port| port.name == request.name).ok_or_else(missing)
+    }
+
+    /// Removes a port from a switch: its own, the end of a pipe, or a box's, which then is at nothing.
+    pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
+        {
+            let _change = self.0.change();
+            self.stored_switch(switch)?;
+            let asked = switch.clone();
+            let described = self.0.fabric.ask(move |network| network.described(&asked))??;
+            let missing = || Failure::NoPort(switch.clone(), port.clone());
+            let (_, driver, ..) =
+                described.into_iter().find(|(name, ..)| name == port).ok_or_else(missing)?;
+            self.forget_port(switch, port, &driver)?;
+            let (asked, gone) = (switch.clone(), port.clone());
+            self.0.fabric.ask(move |network| network.remove_port(&asked, &gone))??;
+            self.0.faults().remove(&(switch.clone(), port.clone()));
+        }
+        let message = format!("port {port} of switch {switch} is gone");
+        self.0.journal.note(EventKind::PortRemoved, format!("switch/{switch}/{port}"), message);
+        Ok(())
+    }
+
+    /// Takes a port out of whatever definition it stands in.
+    fn forget_port(&self, switch: &SwitchName, port: &PortName, driver: &PortDriver) -> Result<(), Failure> {
+        let mut places = vec![(switch.clone(), port.clone())];
+        if let PortDriver::Pipe { switch: other, port: far } = driver {
+            places.push((other.clone(), far.clone()));
+        }
+        for (switch, port) in places {
+            let mut stored = self.stored_switch(&switch)?;
+            let before = stored.definition.ports.len();
+            stored.definition.ports.retain(|definition| definition.name != port);
+            stored.addresses.retain(|(_, at)| *at != port);
+            if stored.definition.ports.len() < before {
+                self.0.store().put_switch(&stored)?;
+                self.0.switches().insert(switch, stored);
+                return Ok(());
+            }
+        }
+        if let PortDriver::Box { name, port: number } = driver {
+            let member = self.0.member(name)?;
+            let mut definition = member.inner().definition.clone();
+            if let Some(port) = definition.ports.get_mut(usize::from(*number)) {
+                port.attach = Attachment::Nothing;
+            }
+            self.0.store().define_box(&definition)?;
+            member.inner().definition = definition;
+        }
+        Ok(())
+    }
+
+    /// Takes ports of switches that were a box's, which is gone, out of the switches' definitions.
+    pub(super) fn drop_box_ports(&self, name: &BoxName) {
+        let _change = self.0.change();
+        let is_its = |port: &AddPort| matches!(&port.driver, PortDriver::Box { name: of, .. } if of == name);
+        let changed: Vec<StoredSwitch> = {
+            let mut switches = self.0.switches();
+            let with = switches.values_mut().filter(|stored| stored.definition.ports.iter().any(is_its));
+            with.map(|stored| {
+                stored.definition.ports.retain(|port| !is_its(port));
+                stored.clone()
+            })
+            .collect()
+        };
+        for stored in changed {
+            // A port of a box that is not there is left out when it is restored.
+            let _ = self.0.store().put_switch(&stored);
+        }
+    }
+
+    pub(super) fn stored_switch(&self, name: &SwitchName) -> Result<StoredSwitch, Failure> {
+        self.0.switches().get(name).cloned().ok_or_else(|| Failure::NoSwitch(name.clone()))
+    }
+
+    /// The addresses that a switch knows.
+    pub fn addresses(&self, switch: &SwitchName) -> Result<Vec<AddressEntry>, Failure> {
+        let switch = switch.clone();
+        self.0.fabric.ask(move |network| network.addresses(&switch))?
+    }
+
+    /// Says at which port of a static switch an address is.
+    pub fn set_address(&self, switch: &SwitchName, mac: Mac, port: &PortName) -> Result<(), Failure> {
+        let _change = self.0.change();
+        let mut stored = self.stored_switch(switch)?;
+        let before = stored.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port.clone());
+        let set = |port: PortName| {
+            let switch = switch.clone();
+            self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port))?
+        };
+        set(port.clone())?;
+        stored.addresses.retain(|(there, _)| *there != mac);
+        stored.addresses.push((mac, port.clone()));
+        if let Err(error) = self.0.store().put_switch(&stored) {
+            let _ = match before {
+                Some(port) => set(port),
+                None => self.unset(switch, mac),
+            };
+            return Err(error.into());
+        }
+        self.0.switches().insert(switch.clone(), stored);
+        Ok(())
+    }
+
+    fn unset(&self, switch: &SwitchName, mac: Mac) -> Result<(), Failure> {
+        let switch = switch.clone();
+        self.0.fabric.ask(move |network| network.remove_address(&switch, mac))?
+    }
+
+    /// Makes a static switch forget an address.
+    pub fn remove_address(&self, switch: &SwitchName, mac: Mac) -> Result<(), Failure> {
+        let _change = self.0.change();
+        let mut stored = self.stored_switch(switch)?;
+        if !self.addresses(switch)?.iter().any(|entry| entry.mac == mac) {
+            return Err(Failure::NoAddress(switch.clone(), mac));
+        }
+        stored.addresses.retain(|(there, _)| *there != mac);
+        for port in &mut stored.definition.ports {
+            port.addresses.retain(|there| *there != mac);
+        }
+        self.0.store().put_switch(&stored)?;
+        self.0.switches().insert(switch.clone(), stored);
+        self.unset(switch, mac)
+    }
+
+    /// Lists the switches, by name.
+    pub fn switches(&self) -> Result<Vec<SwitchStatus>, Failure> {
+        let survey = self.0.fabric.ask(|network| network.survey())?;
+        let stored: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
+        Ok(stored.iter().map(|stored| self.switch_status(stored, &survey)).collect())
+    }
+
+    fn switch_status(&self, stored: &StoredSwitch, survey: &Survey) -> SwitchStatus {
+        let name = &stored.definition.name;
+        let passed = survey.switch(name);
+        let ports = survey.switches.get(name).map_or(0, BTreeMap::len);
+        SwitchStatus {
+            name: name.clone(),
+            mode: stored.definition.mode,
+            age_seconds: stored.definition.age_seconds,
+            addresses_per_port: stored.definition.addresses_per_port,
+            stack: stored.stack.clone(),
+            created: stored.created,
+            ports: u32::try_from(ports).unwrap_or(u32::MAX),
+            addresses: survey.addresses.get(name).copied().unwrap_or(0),
+            traffic: passed.traffic(),
+            rates: self.0.meter().switches.get(name).copied().unwrap_or_default(),
+            drops: drops(&passed),
+        }
+    }
+
+    /// Tells all about a switch.
+    pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, Failure> {
+        let stored = self.stored_switch(name)?;
+        let asked = name.clone();
+        let (survey, described) =
+            self.0.fabric.ask(move |network| (network.survey(), network.described(&asked)))?;
+        let none = Passed::default();
+        let ports = survey.switches.get(name);
+        let port = |(port, driver, limits, default): (PortName, PortDriver, _, bool)| {
+            let passed = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
+            let place = (name.clone(), port.clone());
+            SwitchPort {
+                fault: self.0.faults().get(&place).cloned().or_else(|| passed.fault.clone()),
+                traffic: passed.traffic(),
+                rates: self.0.meter().ports.get(&place).copied().unwrap_or_default(),
+                drops: drops(passed),
+                name: port,
+                driver,
+                limits,
+                default,
+            }
+        };
+        let port_list = described?.into_iter().map(port).collect();
+        Ok(SwitchDetail { status: self.switch_status(&stored, &survey), port_list })
+    }
+}
+
+/// Lost packets by reason, as the API has them.
+pub(super) fn drops(passed: &Passed) -> BTreeMap<String, u64> {
+    passed.drops().map(|(reason, count)| (reason.to_string(), count)).collect()
+}

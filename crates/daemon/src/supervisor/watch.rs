@@ -1,0 +1,214 @@
+//! The thread that hears when boxes end, makes them anew in time, and keeps what they say.
+
+use super::core::Supervisor;
+use crate::boxes::{Instance, Look, Member, Phase};
+use crate::escape;
+use crate::limits::EVENTS_AT_ONCE;
+use api::{LogLine, Time};
+use boundary::Event;
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use sandbox::Bell;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// The token of the bell that machines ring.
+const BELL: u64 = 0;
+
+/// Between looks at what boxes say: the shortest while they say much, the longest while they say nothing.
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(64);
+
+/// Between looks at what everything has used.
+const METER: Duration = Duration::from_secs(1);
+
+/// What the thread waits for.
+#[derive(Debug)]
+pub(super) struct Watch {
+    epoll: OwnedFd,
+    bell: Arc<Bell>,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    processes: BTreeMap<u64, Entry>,
+    /// Boxes in machines: all are looked at when the bell rings.
+    machines: Vec<Watched>,
+    /// Boxes that may have ended, and could not be looked at yet.
+    again: Vec<Watched>,
+    last: u64,
+}
+
+/// A box that is watched, as long as it lives.
+type Watched = (Weak<Member>, Weak<Instance>);
+
+/// A box that has ended.
+type Ended = (Arc<Member>, Arc<Instance>);
+
+#[derive(Debug)]
+struct Entry {
+    member: Weak<Member>,
+    instance: Weak<Instance>,
+    /// Readable when the process has ended.
+    _descriptor: OwnedFd,
+}
+
+impl Watch {
+    pub(super) fn new(bell: Arc<Bell>) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, bell, entries: Mutex::default() })
+    }
+
+    /// Has the thread look at everything now.
+    pub(super) fn wake(&self) {
+        self.bell.ring();
+    }
+
+    /// Watches a box that was started.
+    pub(super) fn add(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> io::Result<()> {
+        let (weak_member, weak_instance) = (Arc::downgrade(member), Arc::downgrade(instance));
+        let mut entries = self.entries();
+        let Some(descriptor) = instance.end_descriptor() else {
+            entries.machines.retain(|(_, instance)| instance.strong_count() > 0);
+            entries.machines.push((weak_member, weak_instance));
+            return Ok(());
+        };
+        entries.last += 1;
+        let token = entries.last;
+        epoll::add(
+            &self.epoll,
+            &descriptor,
+            epoll::EventData::new_u64(token),
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )?;
+        let entry = Entry { member: weak_member, instance: weak_instance, _descriptor: descriptor };
+        entries.processes.insert(token, entry);
+        Ok(())
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the thread look at a box that may have ended already.
+    pub(super) fn look_again(&self, member: &Arc<Member>, instance: &Arc<Instance>) {
+        self.entries().again.push((Arc::downgrade(member), Arc::downgrade(instance)));
+        self.wake();
+    }
+
+    /// Sleeps until something happens or so much time has passed; the boxes that have ended.
+    fn wait(&self, time: Duration) -> Vec<Ended> {
+        let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
+        let time = if self.entries().again.is_empty() { time } else { time.min(SHORTEST) };
+        let time = Timespec::try_from(time).ok();
+        // A signal ends the wait early: then nothing has happened.
+        let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref());
+        let mut entries = self.entries();
+        let mut suspects = std::mem::take(&mut entries.again);
+        let mut found = Vec::new();
+        for event in events {
+            let token = event.data;
+            match token.u64() {
+                BELL if self.bell.rang() => suspects.extend(entries.machines.iter().cloned()),
+                BELL => {}
+                token => {
+                    let entry = entries.processes.remove(&token);
+                    found.extend(
+                        entry.and_then(|entry| Some((entry.member.upgrade()?, entry.instance.upgrade()?))),
+                    );
+                }
+            }
+        }
+        for suspect in suspects {
+            let Some(instance) = suspect.1.upgrade() else { continue };
+            match instance.look() {
+                Look::Runs => {}
+                Look::Busy => entries.again.push(suspect),
+                Look::Ended => found.extend(suspect.0.upgrade().map(|member| (member, instance))),
+            }
+        }
+        found
+    }
+}
+
+impl Supervisor {
+    /// Starts the thread. It ends with the last supervisor.
+    pub(super) fn watch(&self) -> io::Result<()> {
+        let core = Arc::downgrade(&self.0);
+        let run = move || {
+            let (mut pause, mut metered) = (SHORTEST, Instant::now());
+            while let Some(core) = core.upgrade() {
+                let supervisor = Self(core);
+                pause = supervisor.round(pause, &mut metered);
+            }
+        };
+        std::thread::Builder::new().name("watch".into()).spawn(run).map(drop)
+    }
+
+    /// Waits once and deals with what happened; how long to wait next time.
+    fn round(&self, pause: Duration, metered: &mut Instant) -> Duration {
+        let until = self.next_restart().map(|at| at.saturating_duration_since(Instant::now()));
+        for (member, instance) in self.0.watch.wait(until.map_or(pause, |until| until.min(pause))) {
+            self.ended(&member, &instance);
+        }
+        self.restart_due();
+        let heard = self.0.all().iter().filter(|member| self.listen(member)).count();
+        if metered.elapsed() >= METER {
+            *metered = Instant::now();
+            self.measure();
+            self.0.reserve_events();
+        }
+        if heard > 0 { SHORTEST } else { (pause * 2).min(LONGEST) }
+    }
+
+    fn next_restart(&self) -> Option<Instant> {
+        let waiting = |member: &Arc<Member>| match member.inner().phase {
+            Phase::Waiting(at) => Some(at),
+            _ => None,
+        };
+        self.0.all().iter().filter_map(waiting).min()
+    }
+
+    fn restart_due(&self) {
+        let now = Instant::now();
+        for member in self.0.all() {
+            let due = matches!(member.inner().phase, Phase::Waiting(at) if at <= now);
+            if due && !self.0.is_ending() {
+                self.begin_restart(&member);
+            }
+        }
+    }
+
+    /// Keeps what a box says; whether it said anything.
+    pub(super) fn listen(&self, member: &Member) -> bool {
+        member.instance().is_some_and(|instance| self.keep(member, &instance))
+    }
+
+    /// Keeps what a box says, as far as nobody else talks to it; whether it said anything.
+    pub(super) fn keep(&self, member: &Member, instance: &Instance) -> bool {
+        let messages = instance.events(EVENTS_AT_ONCE);
+        for message in &messages {
+            match Event::decode(message) {
+                Ok(Event::Console { name, line }) => {
+                    let configuration = if name.is_empty() { "main".into() } else { escape::line(name) };
+                    let text = escape::line(line);
+                    let line =
+                        LogLine { time: Time::now(), configuration: Some(configuration), text, lost: 0 };
+                    member.log.push(|_| line);
+                }
+                Ok(Event::Output { file, position: 0, .. }) => {
+                    // Its name is shown, and never opened: a box writes no file of the host.
+                    member.note(format!("the box writes a file {}, which is not kept", escape::line(file)));
+                }
+                // The rest of such a file, or an event that means nothing.
+                Ok(Event::Output { .. }) | Err(_) => {}
+            }
+        }
+        !messages.is_empty()
+    }
+}

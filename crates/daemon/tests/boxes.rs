@@ -1,0 +1,307 @@
+//! Boxes under the supervisor: from their creation to their end, and what follows.
+
+mod support;
+
+use api::{BoxState, ConfigurationName, CreateBox, ErrorCode, Install, Restart, Sandbox};
+use daemon::{Failure, Settings, Supervisor};
+use std::time::{Duration, Instant};
+use support::{Folder, PATIENCE, handler, in_each, name, process, settings, state, supervisor, until};
+
+fn code<T: std::fmt::Debug>(result: Result<T, Failure>) -> ErrorCode {
+    result.unwrap_err().code()
+}
+
+fn install(command: &str) -> Install {
+    Install { configuration: command.into(), source: None, files: Vec::new() }
+}
+
+#[test]
+fn a_box_lives() {
+    in_each(|supervisor, sandbox| {
+        let detail = supervisor.create_box(CreateBox { sandbox, ..process("fw", "mirror", &["-"]) }).unwrap();
+        assert_eq!((detail.status.state, detail.status.sandbox), (BoxState::Running, sandbox));
+        assert!(detail.status.boot_ms.is_some_and(|time| time > 0.0));
+        assert_eq!(detail.ports.len(), 1);
+        assert_eq!(detail.ports[0].mac.0[0], 2);
+        supervisor.write(&handler("fw/value"), b"seven").unwrap();
+        assert_eq!(supervisor.read(&handler("fw/value"), b"").unwrap().value.0, b"seven");
+        assert_eq!(code(supervisor.read(&handler("fw/none"), b"")), ErrorCode::Refused);
+        let fw = name("fw");
+        assert_eq!(code(supervisor.resume_box(&fw)), ErrorCode::Busy);
+        supervisor.suspend_box(&fw).unwrap();
+        assert_eq!(state(supervisor, "fw"), BoxState::Suspended);
+        assert_eq!(code(supervisor.read(&handler("fw/value"), b"")), ErrorCode::Busy);
+        supervisor.resume_box(&fw).unwrap();
+        assert_eq!(supervisor.read(&handler("fw/value"), b"").unwrap().value.0, b"seven");
+        supervisor.stop_box(&fw).unwrap();
+        assert_eq!(state(supervisor, "fw"), BoxState::Stopped);
+        assert_eq!(code(supervisor.stop_box(&fw)), ErrorCode::Busy);
+        supervisor.start_box(&fw).unwrap();
+        assert_eq!(code(supervisor.start_box(&fw)), ErrorCode::Busy);
+        // Its state is fresh.
+        assert_eq!(supervisor.read(&handler("fw/value"), b"").unwrap().value.0, b"");
+        supervisor.restart_box(&fw).unwrap();
+        until("its lines arrive", || {
+            let log = supervisor.log_list(&fw, &api::LogQuery::default()).unwrap();
+            log.iter().filter(|line| line.text == "runs `mirror`").count() == 3
+        });
+        assert_eq!(supervisor.boxes().unwrap().len(), 1);
+        supervisor.remove_box(&fw).unwrap();
+        assert_eq!(code(supervisor.show_box(&fw)), ErrorCode::NotFound);
+        assert!(supervisor.boxes().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn what_is_refused_leaves_no_trace() {
+    let supervisor = supervisor();
+    let refused = supervisor.create_box(process("fw", "dance\x1b[2J", &[])).unwrap_err();
+    let Failure::Refused(details) = &refused else { panic!("{refused:?}") };
+    assert!(details[0].message.contains("dance") && !details[0].message.contains('\x1b'), "{details:?}");
+    assert_eq!(code(supervisor.create_box(process("fw", "drop", &["lan"]))), ErrorCode::NotFound);
+    assert_eq!(code(supervisor.create_box(process("fw", "drop", &["-"; 17]))), ErrorCode::Invalid);
+    let small = CreateBox { memory: api::Size(1), ..process("fw", "drop", &[]) };
+    assert_eq!(code(supervisor.create_box(small)), ErrorCode::Invalid);
+    let thread = CreateBox { sandbox: Sandbox::None, ..process("fw", "drop", &[]) };
+    assert_eq!(code(supervisor.create_box(thread)), ErrorCode::Refused);
+    let large = process("fw", &"x".repeat(100 << 20), &[]);
+    assert_eq!(code(supervisor.create_box(large)), ErrorCode::TooLarge);
+    assert!(supervisor.boxes().unwrap().is_empty());
+    supervisor.create_box(process("fw", "drop", &["-"])).unwrap();
+    // A storm of creates of a name that is taken.
+    let start = Instant::now();
+    for _ in 0..10_000 {
+        assert_eq!(code(supervisor.create_box(process("fw", "drop", &[]))), ErrorCode::Exists);
+    }
+    assert!(start.elapsed() < PATIENCE);
+    assert_eq!(supervisor.boxes().unwrap().len(), 1);
+}
+
+#[test]
+fn configurations_are_swapped_or_stay() {
+    in_each(|supervisor, sandbox| {
+        supervisor.create_box(CreateBox { sandbox, ..process("fw", "drop", &[]) }).unwrap();
+        let (fw, main) = (name("fw"), ConfigurationName::main());
+        assert_eq!(code(supervisor.install(&fw, &main, &install("dance"))), ErrorCode::Refused);
+        assert_eq!(supervisor.show_configuration(&fw, &main).unwrap().configuration, "drop");
+        let status = supervisor.install(&fw, &main, &install("mirror")).unwrap();
+        assert_eq!(status.swaps, 1);
+        let second: ConfigurationName = "second".parse().unwrap();
+        assert_eq!(supervisor.install(&fw, &second, &install("drop")).unwrap().swaps, 0);
+        let detail = supervisor.show_box(&fw).unwrap();
+        let names: Vec<String> = detail.installed.iter().map(|one| one.name.to_string()).collect();
+        assert_eq!(names, ["main", "second"]);
+        assert_eq!(code(supervisor.remove_configuration(&fw, &main)), ErrorCode::Invalid);
+        supervisor.remove_configuration(&fw, &second).unwrap();
+        assert_eq!(code(supervisor.remove_configuration(&fw, &second)), ErrorCode::NotFound);
+        // In a box that is stopped a configuration is stored for its next start.
+        supervisor.stop_box(&fw).unwrap();
+        supervisor.install(&fw, &main, &install("drop")).unwrap();
+        supervisor.start_box(&fw).unwrap();
+        assert_eq!(supervisor.show_configuration(&fw, &main).unwrap().configuration, "drop");
+    });
+}
+
+/// A box whose process is killed from outside, and one that is killed on request, are back at once.
+#[test]
+fn a_killed_box_is_back() {
+    in_each(|supervisor, sandbox| {
+        let fw = name("fw");
+        supervisor.create_box(CreateBox { sandbox, ..process("fw", "mirror", &["-"]) }).unwrap();
+        for round in 1..=2 {
+            let start = Instant::now();
+            match supervisor.show_box(&fw).unwrap().status.pid {
+                Some(pid) if round == 1 => {
+                    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+                    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+                }
+                _ => drop(supervisor.kill_box(&fw).unwrap()),
+            }
+            until("the box is back", || {
+                let status = supervisor.show_box(&fw).unwrap().status;
+                status.restarts == round && status.state == BoxState::Running
+            });
+            eprintln!("{sandbox:?}: back after {:?}", start.elapsed());
+            supervisor.write(&handler("fw/value"), b"works").unwrap();
+            let crash = supervisor.crash(&fw).unwrap();
+            assert!(crash.cause.contains("killed"), "{crash:?}");
+        }
+    });
+}
+
+#[test]
+fn a_crash_is_reported_and_followed_by_the_policy() {
+    in_each(|supervisor, sandbox| {
+        let (fw, main) = (name("fw"), ConfigurationName::main());
+        let never = CreateBox { sandbox, restart: Restart::Never, ..process("fw", "drop", &[]) };
+        supervisor.create_box(never).unwrap();
+        assert_eq!(code(supervisor.crash(&fw)), ErrorCode::NotFound);
+        // The reply may come before the end, or not.
+        drop(supervisor.install(&fw, &main, &install("fault null")));
+        until("the crash is seen", || state(supervisor, "fw") == BoxState::Crashed);
+        let crash = supervisor.crash(&fw).unwrap();
+        assert!(crash.cause.starts_with("page fault"), "{crash:?}");
+        assert_eq!((crash.address, crash.element.as_deref()), (Some(8), Some("probe")));
+        assert_eq!(crash.registers[0].name, "rip");
+        assert_eq!(code(supervisor.read(&handler("fw/value"), b"")), ErrorCode::Busy);
+        supervisor.remove_box(&fw).unwrap();
+        // With another policy it is tried again and again, with pauses.
+        supervisor.create_box(CreateBox { sandbox, ..process("again", "drop", &[]) }).unwrap();
+        drop(supervisor.install(&name("again"), &main, &install("panic")));
+        until("it waits", || state(supervisor, "again") == BoxState::Waiting);
+        supervisor.stop_box(&name("again")).unwrap();
+        assert_eq!(state(supervisor, "again"), BoxState::Stopped);
+    });
+}
+
+#[test]
+fn a_box_in_a_loop_is_told_of_and_killed() {
+    in_each(|supervisor, sandbox| {
+        let never = CreateBox { sandbox, restart: Restart::Never, ..process("fw", "drop", &[]) };
+        supervisor.create_box(never).unwrap();
+        let (fw, main) = (name("fw"), ConfigurationName::main());
+        let result = std::thread::scope(|scope| {
+            // The reply to the installation never comes, or came just before the loop.
+            let installing = scope.spawn(|| supervisor.install(&fw, &main, &install("loop")));
+            until("it uses time", || {
+                supervisor.show_box(&fw).unwrap().status.usage.own_ns > 0 || sandbox == Sandbox::Process
+            });
+            let start = Instant::now();
+            while supervisor.show_configuration(&fw, &main).unwrap().configuration != "loop"
+                && start.elapsed() < Duration::from_millis(300)
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            supervisor.kill_box(&fw).unwrap();
+            installing.join().unwrap()
+        });
+        drop(result);
+        until("it is ended", || state(supervisor, "fw") == BoxState::Crashed);
+    });
+}
+
+/// Stops come at any moment of starts; whatever wins, the box is whole.
+#[test]
+fn a_stop_while_booting() {
+    in_each(|supervisor, sandbox| {
+        let fw = name("fw");
+        supervisor
+            .create_box(CreateBox { sandbox, start: false, ..process("fw", "mirror", &["-"]) })
+            .unwrap();
+        assert_eq!(state(supervisor, "fw"), BoxState::Created);
+        for round in 0..40 {
+            std::thread::scope(|scope| {
+                let starting = scope.spawn(|| supervisor.start_box(&fw));
+                std::thread::sleep(Duration::from_micros(round * 50));
+                drop(supervisor.stop_box(&fw));
+                drop(starting.join().unwrap());
+            });
+            let now = state(supervisor, "fw");
+            assert!(matches!(now, BoxState::Running | BoxState::Stopped | BoxState::Created), "{now:?}");
+            drop(supervisor.stop_box(&fw));
+            assert_ne!(state(supervisor, "fw"), BoxState::Running);
+        }
+        supervisor.start_box(&fw).unwrap();
+        supervisor.write(&handler("fw/value"), b"whole").unwrap();
+    });
+}
+
+/// Boxes that write random bytes over all that they share harm nobody else.
+#[test]
+fn boxes_that_scribble_harm_nobody() {
+    in_each(|supervisor, sandbox| {
+        supervisor.create_switch(api::CreateSwitch::new(support::switch("lan"))).unwrap();
+        let main = ConfigurationName::main();
+        supervisor.create_box(CreateBox { sandbox, ..process("good", "mirror", &["lan"]) }).unwrap();
+        for seed in 0..6 {
+            let bad = format!("bad{seed}");
+            supervisor
+                .create_box(CreateBox { sandbox, restart: Restart::Never, ..process(&bad, "drop", &["lan"]) })
+                .unwrap();
+            std::thread::scope(|scope| {
+                // It may not live to answer.
+                let configuration = install(&format!("scribble {seed}"));
+                let at = name(&bad);
+                scope.spawn({
+                    let main = main.clone();
+                    let configuration = configuration.clone();
+                    move || drop(supervisor.install(&at, &main, &configuration))
+                });
+                for round in 0..200u32 {
+                    supervisor.write(&handler("good/value"), &round.to_le_bytes()).unwrap();
+                    assert_eq!(
+                        supervisor.read(&handler("good/value"), b"").unwrap().value.0,
+                        round.to_le_bytes()
+                    );
+                }
+                let _ = supervisor.kill_box(&name(&bad));
+            });
+        }
+        assert_eq!(state(supervisor, "good"), BoxState::Running);
+        let events = supervisor.boxes().unwrap();
+        assert_eq!(events.len(), 7);
+        for seed in 0..6 {
+            supervisor.remove_box(&name(&format!("bad{seed}"))).unwrap();
+        }
+    });
+}
+
+#[test]
+fn everything_is_back_after_a_restart() {
+    let folder = Folder::new("restore");
+    let settings = Settings { store: Some(folder.file("store")), ..settings() };
+    let mac = {
+        let supervisor = Supervisor::start(&settings).unwrap();
+        let mut lan = api::CreateSwitch::new(support::switch("lan"));
+        lan.mode = api::SwitchMode::Static;
+        supervisor.create_switch(lan).unwrap();
+        let detail = supervisor.create_box(process("fw", "mirror", &["lan", "pipe:a"])).unwrap();
+        supervisor.create_box(process("nat", "drop", &["pipe:a"])).unwrap();
+        supervisor.create_box(CreateBox { start: false, ..process("idle", "drop", &[]) }).unwrap();
+        let main = ConfigurationName::main();
+        supervisor.install(&name("nat"), &main, &install("mirror")).unwrap();
+        supervisor
+            .set_address(&support::switch("lan"), api::Mac([2, 9, 9, 9, 9, 9]), &"fw.0".parse().unwrap())
+            .unwrap();
+        // A second daemon does not get the store.
+        assert!(Supervisor::start(&settings).unwrap_err().to_string().contains("another daemon"));
+        supervisor.end();
+        detail.ports[0].mac
+    };
+    let supervisor = loop {
+        // The last thread of the first one may be on its way out.
+        match Supervisor::start(&settings) {
+            Ok(supervisor) => break supervisor,
+            Err(error) => assert!(error.to_string().contains("another daemon"), "{error}"),
+        }
+    };
+    let detail = supervisor.show_box(&name("fw")).unwrap();
+    assert_eq!((detail.status.state, detail.ports[0].mac), (BoxState::Running, mac));
+    assert_eq!(detail.ports[1].attach.to_string(), "pipe:a");
+    assert_eq!(state(&supervisor, "idle"), BoxState::Stopped);
+    let main = ConfigurationName::main();
+    assert_eq!(supervisor.show_configuration(&name("nat"), &main).unwrap().configuration, "mirror");
+    let addresses = supervisor.addresses(&support::switch("lan")).unwrap();
+    let macs: Vec<_> = addresses.iter().map(|entry| entry.mac).collect();
+    assert!(macs.contains(&mac) && macs.contains(&api::Mac([2, 9, 9, 9, 9, 9])), "{addresses:?}");
+    supervisor.write(&handler("fw/value"), b"works").unwrap();
+}
+
+#[test]
+fn a_full_store_changes_nothing() {
+    let supervisor = Supervisor::start(&Settings { store_pages: Some(80), ..settings() }).unwrap();
+    supervisor.create_box(process("fw", "mirror", &["-"])).unwrap();
+    supervisor.write(&handler("fw/value"), b"kept").unwrap();
+    // A configuration of which most is white space, which the probe does not mind.
+    let large = format!("drop{}", " ".repeat(1 << 20));
+    assert_eq!(code(supervisor.create_box(process("large", &large, &["-"]))), ErrorCode::Store);
+    let (fw, main) = (name("fw"), ConfigurationName::main());
+    let failed = supervisor.install(&fw, &main, &install(&large)).unwrap_err();
+    assert_eq!(failed.code(), ErrorCode::Store);
+    assert!(failed.to_string().contains("free some space"), "{failed}");
+    assert_eq!(supervisor.boxes().unwrap().len(), 1);
+    assert_eq!(supervisor.show_configuration(&fw, &main).unwrap().configuration, "mirror");
+    assert_eq!(supervisor.read(&handler("fw/value"), b"").unwrap().value.0, b"kept");
+    assert_eq!(supervisor.show_box(&fw).unwrap().installed[0].swaps, 0);
+    supervisor.remove_box(&fw).unwrap();
+}

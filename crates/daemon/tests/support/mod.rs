@@ -1,0 +1,89 @@
+//! What the tests of the daemon share.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use api::{BoxName, BoxState, CreateBox, HandlerPath, PortRequest, Sandbox, SwitchName};
+use daemon::{Settings, Supervisor};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Long enough for a loaded machine; only a failure takes as long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Settings with the image that obeys single words as configurations.
+pub(crate) fn settings() -> Settings {
+    Settings { workers: 2, ..Settings::new(image::PROBE, "probe") }
+}
+
+pub(crate) fn supervisor() -> Supervisor {
+    Supervisor::start(&settings()).unwrap()
+}
+
+pub(crate) fn name(text: &str) -> BoxName {
+    text.parse().unwrap()
+}
+
+pub(crate) fn switch(text: &str) -> SwitchName {
+    text.parse().unwrap()
+}
+
+pub(crate) fn handler(text: &str) -> HandlerPath {
+    text.parse().unwrap()
+}
+
+/// A box in a process, with ports that are attached as told.
+pub(crate) fn process(name: &str, command: &str, ports: &[&str]) -> CreateBox {
+    let port = |attach: &&str| PortRequest { attach: attach.parse().unwrap(), ..PortRequest::default() };
+    CreateBox {
+        sandbox: Sandbox::Process,
+        ports: ports.iter().map(port).collect(),
+        memory: api::Size(1 << 20),
+        ..CreateBox::new(name.parse().unwrap(), command)
+    }
+}
+
+/// Runs `check` with boxes in processes, and in virtual machines where there are any.
+pub(crate) fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
+    let supervisor = supervisor();
+    check(&supervisor, Sandbox::Process);
+    if supervisor.host().unwrap().kvm.usable {
+        let supervisor = self::supervisor();
+        check(&supervisor, Sandbox::Vm);
+    } else {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+}
+
+pub(crate) fn state(supervisor: &Supervisor, box_name: &str) -> BoxState {
+    supervisor.show_box(&name(box_name)).unwrap().status.state
+}
+
+/// Waits until `done` says so.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A folder of this test's own.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("clickbox-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,290 @@
+//! Switches, pipes, captures and stacks.
+
+mod support;
+
+use api::{
+    AddPort, AddressKind, CaptureQuery, ChangeAction, ConfigurationName, CreateBox, CreateSwitch, ErrorCode,
+    EventKind, EventQuery, Limits, PortDriver, PortName, Stack, SwitchMode,
+};
+use daemon::Supervisor;
+use std::time::Instant;
+use support::{Folder, PATIENCE, name, process, supervisor, switch, until};
+
+fn port(name: &str, driver: PortDriver) -> AddPort {
+    AddPort {
+        name: name.parse().unwrap(),
+        driver,
+        addresses: Vec::new(),
+        default: false,
+        limits: Limits::default(),
+    }
+}
+
+fn port_name(name: &str) -> PortName {
+    name.parse().unwrap()
+}
+
+fn received(supervisor: &Supervisor, box_name: &str, number: usize) -> u64 {
+    supervisor.show_box(&name(box_name)).unwrap().ports[number].traffic.received_packets
+}
+
+/// What a box sends, and where it goes: a switch, a pipe, nothing.
+#[test]
+fn frames_go_where_ports_are_attached() {
+    support::in_each(|supervisor, sandbox| {
+        let make = |name: &str, command: &str, ports: &[&str]| {
+            supervisor.create_box(CreateBox { sandbox, ..process(name, command, ports) }).unwrap()
+        };
+        // The probe's frames are from and for the address zero.
+        let lan = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch("lan")) };
+        supervisor.create_switch(lan).unwrap();
+        make("sink", "drop", &["lan"]);
+        let zero = api::Mac([0; 6]);
+        supervisor.set_address(&switch("lan"), zero, &port_name("sink.0")).unwrap();
+        make("source", "send 60", &["lan"]);
+        make("middle", "forward", &["pipe:in", "pipe:out"]);
+        make("from", "send 60", &["pipe:in"]);
+        make("to", "drop", &["pipe:out"]);
+        make("alone", "send 60", &["-"]);
+        until("frames arrive", || {
+            received(supervisor, "sink", 0) > 1000 && received(supervisor, "to", 0) > 1000
+        });
+        until("frames are dropped", || {
+            let drops = supervisor.show_box(&name("alone")).unwrap().status.drops;
+            drops.get("no_route").is_some_and(|count| *count > 1000)
+        });
+        let refused = supervisor.create_box(process("third", "drop", &["pipe:in"])).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::Refused);
+        assert!(refused.to_string().contains("two ends"), "{refused}");
+        let detail = supervisor.show_switch(&switch("lan")).unwrap();
+        let names: Vec<String> = detail.port_list.iter().map(|port| port.name.to_string()).collect();
+        assert_eq!(names, ["sink.0", "source.0"]);
+        assert!(detail.status.traffic.received_packets > 1000);
+        until("rates are known", || {
+            let status = supervisor.show_box(&name("source")).unwrap().status;
+            status.rates.sent_packets > 0.0 && status.usage.switch_ns > 0 && status.usage.own_ns > 0
+        });
+        // The switch goes, the boxes stay.
+        supervisor.remove_switch(&switch("lan")).unwrap();
+        let detail = supervisor.show_box(&name("source")).unwrap();
+        assert_eq!(detail.ports[0].attach.to_string(), "-");
+        until("what it sends is dropped", || {
+            let drops = supervisor.show_box(&name("source")).unwrap().status.drops;
+            drops.get("no_route").is_some_and(|count| *count > 0)
+        });
+        // A port that is at nothing comes to another switch.
+        supervisor.create_switch(CreateSwitch::new(switch("wan"))).unwrap();
+        supervisor.add_port(&switch("wan"), &port("far", PortDriver::Null {})).unwrap();
+        let driver = PortDriver::Box { name: name("source"), port: 0 };
+        let added = supervisor.add_port(&switch("wan"), &port("near", driver)).unwrap();
+        assert_eq!(added.fault, None);
+        until("frames come in there", || {
+            supervisor.show_switch(&switch("wan")).unwrap().status.traffic.received_packets > 1000
+        });
+        supervisor.remove_box(&name("source")).unwrap();
+        assert_eq!(supervisor.show_switch(&switch("wan")).unwrap().port_list.len(), 1);
+    });
+}
+
+/// A pipe's box that is killed is back at its end of the pipe; what is lost is counted or waits.
+#[test]
+fn a_pipe_outlives_its_boxes() {
+    let supervisor = supervisor();
+    supervisor.create_box(process("from", "send 60", &["pipe:a"])).unwrap();
+    supervisor.create_box(process("to", "drop", &["pipe:a"])).unwrap();
+    for _ in 0..3 {
+        let before = received(&supervisor, "to", 0);
+        until("frames pass", || received(&supervisor, "to", 0) > before + 1000);
+        supervisor.kill_box(&name("to")).unwrap();
+        until("the box is back", || support::state(&supervisor, "to") == api::BoxState::Running);
+        supervisor.remove_box(&name("from")).unwrap();
+        supervisor.create_box(process("from", "send 60", &["pipe:a"])).unwrap();
+    }
+}
+
+#[test]
+fn switches_know_addresses() {
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    let definition = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(lan.clone()) };
+    supervisor.create_switch(definition.clone()).unwrap();
+    assert_eq!(supervisor.create_switch(definition).unwrap_err().code(), ErrorCode::Exists);
+    supervisor.add_port(&lan, &port("far", PortDriver::Null {})).unwrap();
+    let again = supervisor.add_port(&lan, &port("far", PortDriver::Null {})).unwrap_err();
+    assert_eq!(again.code(), ErrorCode::Exists);
+    let mac = api::Mac([2, 0, 0, 0, 0, 7]);
+    supervisor.set_address(&lan, mac, &port_name("far")).unwrap();
+    let none = supervisor.set_address(&lan, mac, &port_name("none")).unwrap_err();
+    assert_eq!(none.code(), ErrorCode::NotFound);
+    let detail = supervisor.create_box(process("fw", "drop", &["lan"])).unwrap();
+    let known = supervisor.addresses(&lan).unwrap();
+    let rows: Vec<_> = known.iter().map(|entry| (entry.mac, entry.port.as_str(), entry.kind)).collect();
+    assert_eq!(rows.len(), 2);
+    assert!(rows.contains(&(mac, "far", AddressKind::Static)));
+    assert!(rows.contains(&(detail.ports[0].mac, "fw.0", AddressKind::Static)));
+    supervisor.remove_address(&lan, mac).unwrap();
+    assert_eq!(supervisor.remove_address(&lan, mac).unwrap_err().code(), ErrorCode::NotFound);
+    supervisor.remove_port(&lan, &port_name("far")).unwrap();
+    let gone = supervisor.remove_port(&lan, &port_name("far")).unwrap_err();
+    assert_eq!(gone.code(), ErrorCode::NotFound);
+    supervisor.create_switch(CreateSwitch::new(switch("learning"))).unwrap();
+    let refused = supervisor.remove_address(&switch("learning"), mac).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::NotFound);
+    // Pipes between switches come and go with both ends.
+    let driver = PortDriver::Pipe { switch: switch("learning"), port: port_name("up") };
+    supervisor.add_port(&lan, &port("down", driver)).unwrap();
+    assert_eq!(supervisor.show_switch(&switch("learning")).unwrap().port_list.len(), 1);
+    supervisor.remove_port(&switch("learning"), &port_name("up")).unwrap();
+    assert_eq!(supervisor.show_switch(&lan).unwrap().port_list.len(), 1);
+    let nobody = port("tap", PortDriver::AfPacket { device: Some("none-such".parse().unwrap()) });
+    assert_eq!(supervisor.add_port(&lan, &nobody).unwrap_err().code(), ErrorCode::Refused);
+}
+
+/// A capture file is played into a switch, and what comes out at the other end is captured.
+#[test]
+fn captures_are_played_written_and_taken() {
+    let folder = Folder::new("captures");
+    let input = folder.file("in.pcap");
+    let frames: Vec<Vec<u8>> = (0..50u8)
+        .map(|number| [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0][..], &[number; 46]].concat())
+        .collect();
+    let mut file = api_header();
+    for frame in &frames {
+        for word in [0u32, 0, frame.len() as u32, frame.len() as u32] {
+            file.extend_from_slice(&word.to_le_bytes());
+        }
+        file.extend_from_slice(frame);
+    }
+    std::fs::write(&input, &file).unwrap();
+    let supervisor = supervisor();
+    let lan = switch("lan");
+    supervisor.create_switch(CreateSwitch::new(lan.clone())).unwrap();
+    supervisor.create_box(process("fw", "mirror", &["lan"])).unwrap();
+    let output = folder.file("out.pcap").display().to_string();
+    let write = PortDriver::Pcap { read: None, write: Some(output.clone()), repeat: 1, rate: None };
+    supervisor.add_port(&lan, &port("out", write)).unwrap();
+    let taken = supervisor
+        .capture_bytes(&CaptureQuery { port: "fw:0".parse().unwrap(), snap: Some(32), count: Some(50) })
+        .unwrap();
+    let missing = CaptureQuery { port: "fw:7".parse().unwrap(), snap: None, count: None };
+    assert_eq!(supervisor.capture_bytes(&missing).err().unwrap().code(), ErrorCode::NotFound);
+    let read =
+        PortDriver::Pcap { read: Some(input.display().to_string()), write: None, repeat: 1, rate: None };
+    supervisor.add_port(&lan, &port("in", read)).unwrap();
+    // Every frame is captured once on its way into the box, and back.
+    let bytes: Vec<u8> = taken.flatten().collect();
+    assert_eq!(bytes.len(), 24 + 50 * (16 + 32));
+    until("the capture is written", || {
+        std::fs::metadata(&output).is_ok_and(|file| file.len() >= 24 + 50 * (16 + 60))
+    });
+    let relative = PortDriver::Pcap { read: Some("in.pcap".into()), write: None, repeat: 1, rate: None };
+    let refused = supervisor.add_port(&lan, &port("relative", relative)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Invalid);
+    // A capture of an end of a pipe holds nothing up.
+    supervisor.create_box(process("from", "send 60", &["pipe:a"])).unwrap();
+    supervisor.create_box(process("to", "drop", &["pipe:a"])).unwrap();
+    let query = CaptureQuery { port: "to:0".parse().unwrap(), snap: None, count: Some(100) };
+    let bytes: usize = supervisor.capture_bytes(&query).unwrap().map(|piece| piece.len()).sum();
+    assert_eq!(bytes, 24 + 100 * (16 + 60));
+    let before = received(&supervisor, "to", 0);
+    until("frames pass on", || received(&supervisor, "to", 0) > before + 1000);
+}
+
+fn api_header() -> Vec<u8> {
+    let words = [0xa1b2_c3d4u32, 2 | 4 << 16, 0, 0, 65_535, 1];
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn actions(changes: &api::Changes) -> Vec<String> {
+    let one = |change: &api::Change| format!("{:?} {} {}", change.action, change.subject, change.detail);
+    changes.changes.iter().map(|change| one(change).trim().to_string()).collect()
+}
+
+#[test]
+fn a_stack_is_applied_whole_or_not_at_all() {
+    let supervisor = supervisor();
+    let edge = "edge".parse().unwrap();
+    let mut lan = CreateSwitch::new(switch("lan"));
+    lan.ports.push(port("up", PortDriver::Null {}));
+    let mut stack = Stack {
+        switches: vec![lan],
+        boxes: vec![process("fw", "mirror", &["lan"]), process("nat", "drop", &["lan", "pipe:a"])],
+    };
+    assert_eq!(
+        actions(&supervisor.diff_stack(&edge, &stack).unwrap()),
+        ["Create switch/lan", "Create box/fw", "Create box/nat"]
+    );
+    assert!(supervisor.boxes().unwrap().is_empty());
+    supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
+    let status = &supervisor.stacks().unwrap()[0];
+    assert_eq!((status.boxes.len(), status.switches.len()), (2, 1));
+
+    // A configuration that is refused: nothing changes.
+    let mut bad = stack.clone();
+    bad.boxes[0].configuration = "dance".into();
+    bad.boxes[1].memory = api::Size(2 << 20);
+    assert_eq!(supervisor.apply_stack(&edge, bad).unwrap_err().code(), ErrorCode::Refused);
+    assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
+
+    // A change that fails when some of it is done already is taken back.
+    let mut late = stack.clone();
+    late.boxes[0].configuration = "drop".into();
+    late.switches[0].ports.push(port("extra", PortDriver::Null {}));
+    late.boxes.push(process("third", "drop", &["nowhere"]));
+    assert_eq!(supervisor.apply_stack(&edge, late).unwrap_err().code(), ErrorCode::NotFound);
+    assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
+    let events = supervisor.event_list(&EventQuery::default());
+    assert!(events.iter().any(|event| event.kind == EventKind::StackRolledBack));
+    let numbers: Vec<u64> = events.iter().map(|event| event.sequence).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1));
+
+    stack.boxes[0].configuration = "drop".into();
+    stack.boxes[0].cpu_weight = 300.try_into().unwrap();
+    stack.boxes[1].memory = api::Size(2 << 20);
+    stack.switches[0].ports[0] = port("down", PortDriver::Null {});
+    let changes = supervisor.apply_stack(&edge, stack.clone()).unwrap();
+    assert_eq!(
+        actions(&changes),
+        [
+            "Remove switch/lan/up",
+            "Create switch/lan/down",
+            "Reload box/fw weight 100 -> 300; configuration",
+            "Replace box/nat memory 1M -> 2M"
+        ]
+    );
+    let main = ConfigurationName::main();
+    assert_eq!(supervisor.show_configuration(&name("fw"), &main).unwrap().configuration, "drop");
+    assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
+
+    // What others own is not touched.
+    supervisor.create_box(process("other", "drop", &[])).unwrap();
+    let theirs = Stack { switches: Vec::new(), boxes: vec![process("other", "drop", &[])] };
+    assert_eq!(supervisor.apply_stack(&edge, theirs).unwrap_err().code(), ErrorCode::Exists);
+    stack.boxes.pop();
+    let changes = supervisor.apply_stack(&edge, stack).unwrap();
+    assert_eq!(changes.changes[0].action, ChangeAction::Remove);
+    supervisor.remove_stack(&edge).unwrap();
+    assert_eq!(supervisor.remove_stack(&edge).unwrap_err().code(), ErrorCode::NotFound);
+    let left: Vec<_> = supervisor.boxes().unwrap().into_iter().map(|status| status.name).collect();
+    assert_eq!(left, [name("other")]);
+    assert!(supervisor.switches().unwrap().is_empty());
+}
+
+/// Many boxes at one switch: all are there, all are gone.
+#[test]
+fn many_boxes_come_and_go() {
+    let supervisor = supervisor();
+    supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
+    let start = Instant::now();
+    for number in 0..200 {
+        supervisor.create_box(process(&format!("box{number}"), "mirror", &["lan"])).unwrap();
+    }
+    eprintln!("200 boxes after {:?}", start.elapsed());
+    assert_eq!(supervisor.boxes().unwrap().len(), 200);
+    for number in 0..200 {
+        supervisor.remove_box(&name(&format!("box{number}"))).unwrap();
+    }
+    assert!(supervisor.show_switch(&switch("lan")).unwrap().port_list.is_empty());
+    assert!(start.elapsed() < PATIENCE);
+}
