@@ -88,6 +88,7 @@ fn an_operation_without_a_body_sends_none() {
     assert_eq!((error.code(), error.to_string()), (Some(ErrorCode::Busy), "It runs.".into()));
     let (head, body) = server.join().expect("a request");
     assert!(head.starts_with("POST /v1/boxes/fw/start HTTP/1.1\r\n") && body.is_empty(), "{head}{body}");
+    assert!(head.to_ascii_lowercase().contains("content-length: 0\r\n"), "{head}");
 }
 
 #[test]
@@ -196,4 +197,22 @@ fn a_large_configuration_arrives_whole() {
     let error = client.send(&operation::CREATE_BOX, &[], &request).expect_err("an error");
     assert_eq!(error.code(), Some(ErrorCode::TooLarge));
     assert!(server.join().expect("a request").1.len() > 3 << 20);
+}
+
+#[test]
+fn a_refusal_before_the_end_of_a_body_is_read() {
+    let folder = Folder::new("early");
+    let path = folder.0.join("socket");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let server = thread::spawn(move || {
+        let mut connection = listener.accept().expect("a connection").0;
+        connection.read_exact(&mut [0; 10]).expect("the begin of a request");
+        let reply = reply(413, r#"{"error":{"code":"too_large","message":"No."}}"#);
+        connection.write_all(reply.as_bytes()).expect("a reply");
+    });
+    let client = Client::new(Address::Unix(path), &Credentials::default()).expect("a client");
+    let request = CreateBox::new("fw".parse().expect("a name"), "x".repeat(3 << 20));
+    let error = client.send(&operation::CREATE_BOX, &[], &request).expect_err("an error");
+    assert_eq!(error.code(), Some(ErrorCode::TooLarge), "{error:?}");
+    server.join().expect("a request");
 }

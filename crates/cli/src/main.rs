@@ -11,16 +11,20 @@ mod configuration;
 mod environment;
 mod generate;
 mod graph;
+mod help;
+mod host;
 mod live;
+mod online;
 mod output;
 mod report;
 mod screen;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 
-/// Network functions in Click, as fast as the machine allows.
+/// Network functions in Click, as fast as the machine allows, each in a box of its own.
 #[derive(Parser)]
 #[command(name = "clickbox", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -43,6 +47,8 @@ enum Command {
     Bench(command::bench::Arguments),
     Generate(command::generate::Arguments),
     Completion(command::completion::Arguments),
+    #[command(flatten)]
+    Online(command::online::Command),
 }
 
 fn main() -> ExitCode {
@@ -52,7 +58,10 @@ fn main() -> ExitCode {
     if is_click {
         return command::click::main();
     }
-    match Arguments::parse().command {
+    CompleteEnv::with_factory(Arguments::command).var(command::completion::VARIABLE).complete();
+    let matches = help::grouped(Arguments::command()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match arguments.command {
         Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Check(arguments) => command::check::run(&arguments),
         Command::Run(arguments) => command::run::run(&arguments),
@@ -63,6 +72,7 @@ fn main() -> ExitCode {
         Command::Click(arguments) => command::click::run(arguments),
         Command::Bench(arguments) => command::bench::run(&arguments),
         Command::Generate(arguments) => command::generate::run(arguments),
-        Command::Completion(arguments) => command::completion::run::<Arguments>(&arguments),
+        Command::Online(command) => command::online::run(&command),
+        Command::Completion(arguments) => command::completion::run(&arguments),
     }
 }

@@ -37,9 +37,22 @@ impl Drop for Shared {
 
 /// Prints text.
 pub(crate) fn text(text: &str) {
+    bytes(text.as_bytes());
+}
+
+/// Prints bytes as they are.
+pub(crate) fn bytes(bytes: &[u8]) {
     let mut out = buffer();
-    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+    if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
+    }
+}
+
+/// Prints a value as one line of JSON, for programs that read as it comes.
+pub(crate) fn json_line(value: &impl Serialize) {
+    match serde_json::to_string(value) {
+        Ok(out) => text(&(out + "\n")),
+        Err(error) => eprintln!("clickbox: {error}"),
     }
 }
 

@@ -5,6 +5,12 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 /// The size of a terminal that does not say.
 const USUAL: (usize, usize) = (80, 24);
@@ -24,6 +30,14 @@ pub(crate) fn size() -> (usize, usize) {
     match rustix::termios::tcgetwinsize(std::io::stderr()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
         _ => USUAL,
+    }
+}
+
+/// Columns of the terminal that a stream goes to.
+pub(crate) fn columns(stream: &impl std::os::fd::AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(stream) {
+        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
+        _ => USUAL.0,
     }
 }
 
@@ -63,4 +77,66 @@ fn up() -> String {
 fn put(text: &str) {
     // A terminal that has gone is nobody's loss.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// The keys of the terminal, without echo and one by one, until this is dropped.
+pub(crate) struct Keys {
+    usual: Option<Termios>,
+    is_ended: Arc<AtomicBool>,
+}
+
+/// The end of the input, or a signal that ends the program.
+const END: u8 = 4;
+
+impl Keys {
+    /// Takes them, where standard input is a terminal.
+    pub(crate) fn new() -> Keys {
+        let is_ended = Arc::new(AtomicBool::new(false));
+        // Without the signal's flag the program just ends, and leaves the terminal without echo.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGTERM, is_ended.clone());
+        let usual = tcgetattr(std::io::stdin()).ok();
+        if let Some(usual) = &usual {
+            let mut single = usual.clone();
+            // Ctrl-C comes as a key, so that the terminal is given back.
+            single.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &single);
+        }
+        Keys { usual, is_ended }
+    }
+
+    /// Whether a key ends what is shown: q, Escape, Ctrl-C, Ctrl-D.
+    pub(crate) fn ends(key: u8) -> bool {
+        matches!(key, b'q' | 27 | 3 | END)
+    }
+
+    /// The next key, if one is pressed in that time.
+    pub(crate) fn wait(&self, time: Duration) -> Option<u8> {
+        let Ok(limit) = Timespec::try_from(time) else { return None };
+        if self.usual.is_none() {
+            std::thread::sleep(time);
+            return self.is_ended.load(Ordering::Relaxed).then_some(END);
+        }
+        let stdin = std::io::stdin();
+        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+        let ready = poll(&mut polled, Some(&limit));
+        if self.is_ended.load(Ordering::Relaxed) {
+            return Some(END);
+        }
+        let mut key = [0];
+        match ready {
+            Ok(1..) => match rustix::io::read(&stdin, &mut key) {
+                Ok(1..) => Some(key[0]),
+                _ => Some(END),
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if let Some(usual) = &self.usual {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, usual);
+        }
+    }
 }

@@ -42,7 +42,7 @@ fn commands_do_what_they_say() {
     check(&["element", "Counter"], "", 0, &["Counter", "count"]);
     check(&["graph", "-"], GOOD, 0, &["<svg", "InfiniteSource", "class=\"line pull\"", "</svg>"]);
     check(&["graph", "--format", "dot", "-"], GOOD, 0, &["digraph", "style=dashed"]);
-    check(&["completion", "bash"], "", 0, &["complete -F", "demo"]);
+    check(&["completion", "bash"], "", 0, &["complete", "CLICKBOX_COMPLETE"]);
     check(&["--help"], "", 0, &["demo", "run", "check", "graph"]);
 }
 

@@ -15,7 +15,7 @@ use super::error::ClientError;
 use super::reply::{Receive, Send, whole};
 use super::socket::{NoResolver, UnixConnector};
 use crate::error::ErrorReply;
-use crate::operation::{Nothing, Operation};
+use crate::operation::{Method, Nothing, Operation};
 
 /// How long it may take until a daemon at another host is connected.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -126,6 +126,8 @@ impl Client {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let body = I::encode(body).map_err(invalid)?;
+        // A method that may have a body says that it has none by an empty one.
+        let body = body.or_else(|| matches!(operation.method, Method::Post | Method::Put).then(Vec::new));
         let response = match body {
             Some(body) => {
                 request.body(body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))

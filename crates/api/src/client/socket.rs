@@ -62,7 +62,13 @@ impl Transport for UnixTransport {
     fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
         self.stream.set_write_timeout(timeout.not_zero().map(|time| *time))?;
         let output = self.buffers.output().get(..amount).unwrap_or_default();
-        self.stream.write_all(output).map_err(|error| failed(error, &timeout))
+        match self.stream.write_all(output) {
+            // A daemon that refuses a body before its end answers and hangs up: what it said is still there to be read.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Ok(())
+            }
+            other => other.map_err(|error| failed(error, &timeout)),
+        }
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {

@@ -1,13 +1,18 @@
-//! `clickbox completion`: what a shell needs to complete commands and options.
+//! `clickbox completion`: what a shell needs to complete commands, options, and names that the daemon knows.
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use clap::{Args, ValueEnum};
+use clap_complete::env::Shells;
 
 use crate::output;
 
+/// The variable of the environment by which a shell asks this program for completions.
+pub(crate) const VARIABLE: &str = "CLICKBOX_COMPLETE";
+
 /// Print the completion script of a shell.
+///
+/// The script asks this program, so that names of boxes, switches and handlers are completed as they are at the time.
 #[derive(Args)]
 #[command(
     after_help = "Example: clickbox completion bash > ~/.local/share/bash-completion/completions/clickbox"
@@ -18,10 +23,35 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-/// Runs it for the program whose arguments are `P`.
-pub(crate) fn run<P: CommandFactory>(arguments: &Arguments) -> ExitCode {
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut P::command(), "clickbox", &mut script);
-    output::text(&String::from_utf8_lossy(&script));
-    ExitCode::SUCCESS
+    let shells = Shells::builtins();
+    let name = arguments.shell.to_possible_value();
+    let shell = name.and_then(|name| shells.completer(name.get_name()));
+    let written = shell
+        .map(|shell| shell.write_registration(VARIABLE, "clickbox", "clickbox", "clickbox", &mut script));
+    match written {
+        Some(Ok(())) => {
+            output::bytes(&script);
+            ExitCode::SUCCESS
+        }
+        Some(Err(error)) => {
+            eprintln!("clickbox: {error}");
+            ExitCode::from(1)
+        }
+        None => {
+            eprintln!("clickbox: there is no script for this shell");
+            ExitCode::from(1)
+        }
+    }
 }

@@ -10,4 +10,5 @@ pub(crate) mod flatten;
 pub(crate) mod fmt;
 pub(crate) mod generate;
 pub(crate) mod graph;
+pub(crate) mod online;
 pub(crate) mod run;

@@ -1,0 +1,70 @@
+//! Which of the commands it is.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::{
+    capture, create, doctor, events, handlers, install, lifecycle, list, logs, show, stack, switch, top,
+};
+
+/// The commands that talk to a daemon, in the order of the help.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Create(create::Arguments),
+    Ps(list::Arguments),
+    Top(top::Arguments),
+    Show(show::Arguments),
+    Logs(logs::Arguments),
+    Read(handlers::Read),
+    Write(handlers::Write),
+    Handlers(handlers::List),
+    Install(install::Install),
+    Reload(install::Reload),
+    Uninstall(install::Uninstall),
+    #[command(flatten)]
+    Lifecycle(lifecycle::Command),
+    Capture(capture::Arguments),
+    Events(events::Arguments),
+    Switch(switch::Switch),
+    Port(switch::Port),
+    Address(switch::Address),
+    Up(stack::Up),
+    Diff(stack::Diff),
+    Down(stack::Down),
+    Stacks(stack::List),
+    Doctor(doctor::Arguments),
+}
+
+/// Runs it.
+pub(crate) fn run(command: &Command) -> ExitCode {
+    let mut texts = Vec::new();
+    let result = match command {
+        Command::Create(arguments) => create::run(arguments, &mut texts),
+        Command::Ps(arguments) => list::run(arguments),
+        Command::Top(arguments) => top::run(arguments),
+        Command::Show(arguments) => show::run(arguments),
+        Command::Logs(arguments) => logs::run(arguments),
+        Command::Read(arguments) => handlers::read(arguments),
+        Command::Write(arguments) => handlers::write(arguments),
+        Command::Handlers(arguments) => handlers::list(arguments),
+        Command::Install(arguments) => install::install(arguments, &mut texts),
+        Command::Reload(arguments) => install::reload(arguments, &mut texts),
+        Command::Uninstall(arguments) => install::uninstall(arguments),
+        Command::Lifecycle(command) => lifecycle::run(command),
+        Command::Capture(arguments) => capture::run(arguments),
+        Command::Events(arguments) => events::run(arguments),
+        Command::Switch(arguments) => switch::switch(arguments),
+        Command::Port(arguments) => switch::port(arguments),
+        Command::Address(arguments) => switch::address(arguments),
+        Command::Up(arguments) => stack::up(arguments, &mut texts),
+        Command::Diff(arguments) => stack::diff(arguments, &mut texts),
+        Command::Down(arguments) => stack::down(arguments),
+        Command::Stacks(arguments) => stack::list(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.report(&texts),
+    }
+}

@@ -1,0 +1,187 @@
+//! `clickbox create`: makes a box.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use api::{
+    Attachment, BoxDetail, BoxName, Cores, CreateBox, Mac, Owner, PortRequest, Restart, Ring, Sandbox, Size,
+    Weight, operation,
+};
+use clap::{Args, ValueEnum};
+
+use crate::configuration::Text;
+use crate::online::{self, Connection, Failure, Parcel};
+use crate::output;
+
+/// What a box can run in.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Kind {
+    /// A virtual machine where that is possible, else a process.
+    #[default]
+    Auto,
+    /// A virtual machine.
+    Vm,
+    /// A process without privileges.
+    Process,
+    /// A thread of the daemon, without isolation: for development.
+    None,
+}
+
+/// When a box is made anew.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Policy {
+    /// Never.
+    Never,
+    /// After a crash.
+    #[default]
+    OnFailure,
+    /// After a crash, and when its configuration has stopped by itself.
+    Always,
+}
+
+/// Make a box that runs a configuration, and start it.
+///
+/// The configuration is checked first; if it is refused there is no box. Files that it reads (FromDump and the like, and
+/// libraries that it requires) go with it. The N-th --attach is its N-th port: FromDevice(N) and ToDevice(N).
+#[derive(Args)]
+#[command(
+    after_help = "Example: clickbox create fw firewall.click --attach lan --attach wan --memory 16M --restart always"
+)]
+pub(crate) struct Arguments {
+    /// The name of the box.
+    name: BoxName,
+    /// The file of the configuration; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    configuration: String,
+    /// A port, and what it is attached to: a switch, pipe:NAME, or - for nothing. An Ethernet address may follow:
+    /// lan,mac=02:00:00:00:00:01.
+    #[arg(long, value_name = "SWITCH|pipe:NAME|-", value_parser = port, allow_hyphen_values = true)]
+    attach: Vec<PortRequest>,
+    /// Slots of each ring of its ports: a power of two from 64 to 2048.
+    #[arg(long, value_name = "SLOTS", default_value_t)]
+    ring: Ring,
+    /// Private memory, such as 8M.
+    #[arg(long, value_name = "SIZE", default_value = "8M")]
+    memory: Size,
+    /// Its share of processors beside other boxes.
+    #[arg(long, value_name = "N", default_value_t)]
+    cpu_weight: Weight,
+    /// Most processor time that it gets, such as 0.5 or 50%.
+    #[arg(long, value_name = "PROCESSORS")]
+    cpu_limit: Option<Cores>,
+    /// Give it a processor of its own that polls: for low latency.
+    #[arg(long)]
+    dedicated: bool,
+    /// What it runs in.
+    #[arg(long, value_enum, default_value_t)]
+    sandbox: Kind,
+    /// When it is made anew.
+    #[arg(long, value_enum, default_value_t)]
+    restart: Policy,
+    /// Who it belongs to: pipes join boxes of one owner only.
+    #[arg(long, default_value_t)]
+    owner: Owner,
+    /// Something to find it by.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Another file for the configuration, under the name that the configuration has for it.
+    #[arg(long = "file", value_name = "[NAME=]PATH")]
+    files: Vec<String>,
+    /// Define it, and don't start it.
+    #[arg(long)]
+    no_start: bool,
+    /// Print JSON: the box.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// `SWITCH|pipe:NAME|-[,mac=ADDRESS]`.
+fn port(text: &str) -> Result<PortRequest, String> {
+    let mut parts = text.split(',');
+    let attach: Attachment =
+        parts.next().unwrap_or_default().parse().map_err(|error: api::PlaceError| error.to_string())?;
+    let mut port = PortRequest { attach, ..PortRequest::default() };
+    for part in parts {
+        let mac = part
+            .strip_prefix("mac=")
+            .ok_or_else(|| format!("{part:?} is unknown: only mac=ADDRESS may follow"))?;
+        port.mac = Some(mac.parse::<Mac>().map_err(|error| error.to_string())?);
+    }
+    Ok(port)
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is wanted")?;
+    Ok((key.to_string(), value.to_string()))
+}
+
+/// Runs it; the configuration's text is left for diagnostics.
+pub(super) fn run(arguments: &Arguments, texts: &mut Vec<Text>) -> Result<ExitCode, Failure> {
+    let files: Vec<(String, PathBuf)> = arguments.files.iter().map(|text| online::file(text)).collect();
+    let parcel = Parcel::read(&arguments.configuration, Path::new(""), &files)?;
+    let request = CreateBox {
+        sandbox: match arguments.sandbox {
+            Kind::Auto => Sandbox::Auto,
+            Kind::Vm => Sandbox::Vm,
+            Kind::Process => Sandbox::Process,
+            Kind::None => Sandbox::None,
+        },
+        memory: arguments.memory,
+        ring: arguments.ring,
+        ports: arguments.attach.clone(),
+        cpu_weight: arguments.cpu_weight,
+        cpu_limit: arguments.cpu_limit,
+        dedicated: arguments.dedicated,
+        restart: match arguments.restart {
+            Policy::Never => Restart::Never,
+            Policy::OnFailure => Restart::OnFailure,
+            Policy::Always => Restart::Always,
+        },
+        owner: arguments.owner.clone(),
+        labels: arguments.labels.iter().cloned().collect(),
+        start: !arguments.no_start,
+        ..parcel.create(arguments.name.clone())
+    };
+    texts.push(parcel.text);
+    let detail = arguments.daemon.client()?.send(&operation::CREATE_BOX, &[], &request)?;
+    let warnings: Vec<_> =
+        detail.installed.iter().flat_map(|installed| &installed.diagnostics).cloned().collect();
+    online::diagnostics(&warnings, texts);
+    if arguments.json {
+        output::json(&detail);
+    } else {
+        output::text(&sentence(&detail));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What has come of it.
+fn sentence(detail: &BoxDetail) -> String {
+    let status = &detail.status;
+    let place = online::sandbox(status.sandbox);
+    match (status.started, status.boot_ms) {
+        (Some(_), Some(time)) => {
+            format!("{} runs in a {place}, {time:.1} ms after the request\n", status.name)
+        }
+        (Some(_), None) => format!("{} runs in a {place}\n", status.name),
+        (None, _) => format!("{} is defined: start it with `clickbox start {0}`\n", status.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_may_have_an_address() {
+        assert_eq!(port("lan").map(|port| port.attach.to_string()), Ok("lan".into()));
+        assert_eq!(port("-").map(|port| port.attach), Ok(Attachment::Nothing));
+        let full = port("pipe:a,mac=02:00:00:00:00:01").expect("a port");
+        assert_eq!((full.attach.to_string(), full.mac), ("pipe:a".into(), Some(Mac([2, 0, 0, 0, 0, 1]))));
+        for bad in ["", "LAN", "lan,", "lan,mtu=9000", "lan,mac=1"] {
+            assert!(port(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `clickbox doctor`: what this machine offers to boxes.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use api::client::ClientError;
+use api::{HostStatus, operation};
+use clap::Args;
+use serde::Serialize;
+
+use crate::host::{self, Finding, Grade};
+use crate::online::{self, Connection, Failure};
+use crate::output;
+
+/// Tell what this machine offers to boxes, what is missing, and how to get it.
+///
+/// Needs no daemon; where one runs, it is asked, too. Exits with 1 if boxes can't run here at all.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox doctor")]
+pub(crate) struct Arguments {
+    /// Print JSON: {"boxes": can they run, "findings": [...], "daemon": what it says of itself, or null}.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Serialize)]
+struct Report {
+    boxes: bool,
+    findings: Vec<Finding>,
+    daemon: Option<HostStatus>,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let client = arguments.daemon.client()?;
+    let mut findings = host::findings();
+    let boxes = host::can_run(&findings);
+    let daemon = match client.ask(&operation::HOST, &[]) {
+        Ok(status) => {
+            let place = status.sandboxes.first().map_or("nothing", |sandbox| online::sandbox(*sandbox));
+            let found = format!("{} at {}, runs boxes as {place}", status.version, client.address());
+            findings.push(match status.remarks.as_slice() {
+                [] => Finding::good("daemon", found),
+                remarks => Finding::limited("daemon", found, remarks.join("; ")),
+            });
+            Some(status)
+        }
+        Err(error @ ClientError::NoDaemon { .. }) => {
+            findings.push(Finding::limited("daemon", "none", error.to_string()));
+            None
+        }
+        Err(error) => {
+            findings.push(Finding::missing("daemon", "it does not answer as it should", error.to_string()));
+            None
+        }
+    };
+    if arguments.json {
+        output::json(&Report { boxes, findings, daemon });
+    } else {
+        output::text(&text(&findings, boxes, std::io::stdout().is_terminal()));
+    }
+    Ok(ExitCode::from(u8::from(!boxes)))
+}
+
+fn text(findings: &[Finding], boxes: bool, has_colors: bool) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let (mark, color) = match finding.grade {
+            Grade::Good => ("ok", "\x1b[32m"),
+            Grade::Limited => ("--", "\x1b[33m"),
+            Grade::Missing => ("no", "\x1b[31m"),
+        };
+        let (color, plain) = if has_colors { (color, "\x1b[0m") } else { ("", "") };
+        let _ = writeln!(text, "{color}{mark}{plain}  {:<16}{}", finding.name, online::line(&finding.found));
+        if !finding.advice.is_empty() {
+            let _ = writeln!(text, "    {:<16}  {}", "", online::line(&finding.advice));
+        }
+    }
+    text += match boxes {
+        true => "\nBoxes can run here.\n",
+        false => "\nBoxes can't run here: they need KVM or seccomp.\n",
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_lines_with_advice_below() {
+        let findings = [
+            Finding::good("kvm", "/dev/kvm opens"),
+            Finding::limited("daemon", "none", "start\x1b one"),
+            Finding::missing("tap devices", "no", "get them"),
+        ];
+        let text = text(&findings, true, false);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines.first(), Some(&vec!["ok", "kvm", "/dev/kvm", "opens"]));
+        assert_eq!(lines.get(2), Some(&vec!["start\\u{1b}", "one"]));
+        assert_eq!(lines.len(), 7);
+    }
+}

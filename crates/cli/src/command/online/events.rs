@@ -1,0 +1,41 @@
+//! `clickbox events`: what happened.
+
+use std::process::ExitCode;
+
+use api::{EventQuery, operation};
+use clap::Args;
+
+use crate::online::{self, Connection, Failure};
+use crate::output;
+
+/// Print what happened to boxes, switches and stacks.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox events --follow --json | jq 'select(.kind == \"box_crashed\")'")]
+pub(crate) struct Arguments {
+    /// Wait for events to come, and print them.
+    #[arg(long, short)]
+    follow: bool,
+    /// Print only those after the event of this number.
+    #[arg(long, value_name = "NUMBER")]
+    since: Option<u64>,
+    /// Print JSON: an object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let query = EventQuery { follow: arguments.follow, since: arguments.since };
+    for event in arguments.daemon.client()?.call(&operation::EVENTS, &[], &query, &())? {
+        let event = event?;
+        if arguments.json {
+            output::json_line(&event);
+        } else {
+            let text = online::line(&format!("{}  {}", event.subject, event.message));
+            output::text(&format!("{:>6} {}  {text}\n", event.sequence, event.time));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

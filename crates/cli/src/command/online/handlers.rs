@@ -1,0 +1,131 @@
+//! `clickbox read`, `write`, `handlers`: the handlers of boxes.
+
+use std::io::{IsTerminal, Read as _};
+use std::process::ExitCode;
+
+use api::{BoxName, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, Value, operation};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::online::{self, Column, Connection, Failure, Table};
+use crate::output;
+
+/// Read a handler.
+///
+/// The value is printed as it is; on a terminal, control characters in it are written out.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox read fw/c.count")]
+pub(crate) struct Read {
+    /// BOX/ELEMENT.HANDLER, or BOX/CONFIGURATION:ELEMENT.HANDLER.
+    #[arg(value_name = "HANDLER", add = ArgValueCompleter::new(online::handlers))]
+    path: HandlerPath,
+    /// What the handler is asked, for handlers that take something; `-` is standard input.
+    argument: Option<String>,
+    /// Print JSON: {"value": ...}, in base64 if it is not UTF-8.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// Write a handler.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox write fw/filter.rules 'deny tcp port 25, allow all'")]
+pub(crate) struct Write {
+    /// BOX/ELEMENT.HANDLER, or BOX/CONFIGURATION:ELEMENT.HANDLER.
+    #[arg(value_name = "HANDLER", add = ArgValueCompleter::new(online::handlers))]
+    path: HandlerPath,
+    /// The value; `-` is standard input, nothing an empty value.
+    #[arg(default_value = "", hide_default_value = true, allow_hyphen_values = true)]
+    value: String,
+    /// Print JSON: an empty object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// List the handlers of a box.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox handlers fw filter")]
+pub(crate) struct List {
+    /// The box.
+    #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
+    name: BoxName,
+    /// Only those of this element.
+    element: Option<String>,
+    /// Print JSON: a list of handlers.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// A value of the command line, or standard input.
+fn value(text: &str) -> Result<Value, Failure> {
+    if text != "-" {
+        return Ok(text.into());
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map(|_| Value(bytes)).map_err(|error| Failure::Usage(format!("standard input: {error}")))
+}
+
+/// Runs `read`.
+pub(super) fn read(arguments: &Read) -> Result<ExitCode, Failure> {
+    let client = arguments.daemon.client()?;
+    let path = [arguments.path.name.as_str(), &arguments.path.rest()];
+    let reply: HandlerValue = match &arguments.argument {
+        None => client.ask(&operation::READ, &path)?,
+        Some(argument) => {
+            client.send(&operation::ASK, &path, &HandlerArgument { argument: value(argument)? })?
+        }
+    };
+    if arguments.json {
+        output::json(&reply);
+    } else if std::io::stdout().is_terminal() {
+        let text = online::lines(&reply.value.text());
+        output::text(&text);
+        if !text.ends_with('\n') {
+            output::text("\n");
+        }
+    } else {
+        output::bytes(&reply.value.0);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `write`.
+pub(super) fn write(arguments: &Write) -> Result<ExitCode, Failure> {
+    let path = [arguments.path.name.as_str(), &arguments.path.rest()];
+    let write = HandlerWrite { value: value(&arguments.value)? };
+    arguments.daemon.client()?.send(&operation::WRITE, &path, &write)?;
+    online::done(arguments.json);
+    Ok(ExitCode::SUCCESS)
+}
+
+const COLUMNS: &[Column] = &[Column::long("HANDLER", 20), Column::text("ACCESS")];
+
+/// Runs `handlers`.
+pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
+    let mut handlers =
+        arguments.daemon.client()?.ask(&operation::LIST_HANDLERS, &[arguments.name.as_str()])?;
+    if let Some(element) = &arguments.element {
+        handlers.retain(|handler| handler.element == *element);
+    }
+    if arguments.json {
+        output::json(&handlers);
+    } else {
+        let access = |handler: &HandlerInfo| match (handler.read, handler.write) {
+            (true, true) => "read, write",
+            (true, false) => "read",
+            (false, true) => "write",
+            (false, false) => "",
+        };
+        let row = |handler: &HandlerInfo| {
+            vec![online::line(&format!("{}/{}", arguments.name, handler.path())), access(handler).to_string()]
+        };
+        online::print(&Table { columns: COLUMNS, rows: handlers.iter().map(row).collect() }, "there is none");
+    }
+    Ok(ExitCode::SUCCESS)
+}

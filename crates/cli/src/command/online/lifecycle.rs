@@ -1,0 +1,101 @@
+//! `clickbox start`, `stop`, `suspend`, `resume`, `kill`, `restart`, `rm`: what is done to boxes.
+
+use std::process::ExitCode;
+
+use api::operation::{Json, Nothing, Operation};
+use api::{BoxName, BoxStatus, operation};
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::online::{self, Connection, Failure};
+use crate::output;
+
+/// What is done.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start boxes that don't run.
+    #[command(after_help = "Example: clickbox start fw")]
+    Start(Boxes),
+    /// Stop boxes in order; they stay stopped until they are started.
+    #[command(after_help = "Example: clickbox stop fw")]
+    Stop(Boxes),
+    /// Make boxes stand still: their state stays, and packets for them are dropped when their rings are full.
+    #[command(after_help = "Example: clickbox suspend fw")]
+    Suspend(Boxes),
+    /// Let boxes go on that stand still.
+    #[command(after_help = "Example: clickbox resume fw")]
+    Resume(Boxes),
+    /// End boxes at once, as if they had crashed: their restart policy decides what follows.
+    #[command(after_help = "Example: clickbox kill fw")]
+    Kill(Boxes),
+    /// End boxes and start them again, with a fresh state.
+    #[command(after_help = "Example: clickbox restart fw")]
+    Restart(Boxes),
+    /// End boxes and remove them.
+    #[command(visible_alias = "remove", after_help = "Example: clickbox rm fw nat")]
+    Rm(Boxes),
+}
+
+/// Boxes.
+#[derive(Args)]
+pub(crate) struct Boxes {
+    /// The boxes.
+    #[arg(value_name = "BOX", required = true, add = ArgValueCompleter::new(online::boxes))]
+    names: Vec<BoxName>,
+    /// Print JSON: a list of the boxes.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// Runs it. Goes on after a box with which it fails, and fails at the end.
+pub(super) fn run(command: &Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Start(boxes) => change(boxes, &operation::START_BOX),
+        Command::Stop(boxes) => change(boxes, &operation::STOP_BOX),
+        Command::Suspend(boxes) => change(boxes, &operation::SUSPEND_BOX),
+        Command::Resume(boxes) => change(boxes, &operation::RESUME_BOX),
+        Command::Kill(boxes) => change(boxes, &operation::KILL_BOX),
+        Command::Restart(boxes) => change(boxes, &operation::RESTART_BOX),
+        Command::Rm(boxes) => {
+            let client = boxes.daemon.client()?;
+            each(boxes, |name| Ok(client.ask(&operation::REMOVE_BOX, &[name.as_str()])?)).map(|_| {
+                online::done(boxes.json);
+                ExitCode::SUCCESS
+            })
+        }
+    }
+}
+
+fn change(
+    boxes: &Boxes,
+    operation: &Operation<Nothing, Nothing, Json<BoxStatus>>,
+) -> Result<ExitCode, Failure> {
+    let client = boxes.daemon.client()?;
+    let changed = each(boxes, |name| Ok(client.ask(operation, &[name.as_str()])?))?;
+    if boxes.json {
+        output::json(&changed);
+    } else {
+        let line = |status: &BoxStatus| format!("{} is {}\n", status.name, online::state(status.state));
+        output::text(&changed.iter().map(line).collect::<String>());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Does something to each box, whatever happens with the others; the last failure is the command's.
+fn each<T>(boxes: &Boxes, act: impl Fn(&BoxName) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
+    let mut done = Vec::new();
+    let mut failed = None;
+    for name in &boxes.names {
+        match act(name) {
+            Ok(value) => done.push(value),
+            Err(failure) => {
+                if let Some(earlier) = failed.replace(failure) {
+                    earlier.report(&[]);
+                }
+            }
+        }
+    }
+    failed.map_or(Ok(done), Err)
+}

@@ -1,0 +1,79 @@
+//! `clickbox ps`: the boxes.
+
+use std::process::ExitCode;
+
+use api::{BoxState, BoxStatus, Owner, operation};
+use clap::Args;
+
+use crate::online::{self, Column, Connection, Failure, Table};
+use crate::output;
+
+/// List the boxes.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox ps --label site=north")]
+pub(crate) struct Arguments {
+    /// Print names only.
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+    /// Only boxes of this owner.
+    #[arg(long)]
+    owner: Option<Owner>,
+    /// Only boxes with this label.
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// Print JSON: a list of boxes.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+const COLUMNS: &[Column] = &[
+    Column::long("NAME", 10),
+    Column::text("STATE"),
+    Column::text("SANDBOX"),
+    Column::number("UPTIME"),
+    Column::number("RESTARTS"),
+    Column::number("CPU"),
+    Column::number("IN/S"),
+    Column::number("OUT/S"),
+    Column::number("DROP/S"),
+];
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut boxes = arguments.daemon.client()?.ask(&operation::LIST_BOXES, &[])?;
+    boxes.retain(|status| {
+        let has =
+            |label: &String| status.labels.iter().any(|(key, value)| *label == format!("{key}={value}"));
+        arguments.owner.as_ref().is_none_or(|owner| *owner == status.owner)
+            && arguments.labels.iter().all(has)
+    });
+    if arguments.json {
+        output::json(&boxes);
+    } else if arguments.quiet {
+        output::text(&boxes.iter().map(|status| format!("{}\n", status.name)).collect::<String>());
+    } else {
+        let table = Table { columns: COLUMNS, rows: boxes.iter().map(row).collect() };
+        online::print(&table, "there are no boxes: make one with `clickbox create NAME FILE`");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(status: &BoxStatus) -> Vec<String> {
+    let uptime = match status.state {
+        BoxState::Running | BoxState::Suspended => online::uptime(status.uptime_ms),
+        _ => "-".into(),
+    };
+    vec![
+        status.name.to_string(),
+        online::state(status.state).into(),
+        online::sandbox(status.sandbox).into(),
+        uptime,
+        status.restarts.to_string(),
+        online::share(status.rates.cores),
+        online::rate(status.rates.received_packets),
+        online::rate(status.rates.sent_packets),
+        online::rate(status.rates.dropped_packets),
+    ]
+}

@@ -1,0 +1,18 @@
+//! The commands that talk to a daemon.
+
+mod capture;
+mod choice;
+mod create;
+mod doctor;
+mod events;
+mod handlers;
+mod install;
+mod lifecycle;
+mod list;
+mod logs;
+mod show;
+mod stack;
+mod switch;
+mod top;
+
+pub(crate) use choice::{Command, run};

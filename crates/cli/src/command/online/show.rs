@@ -1,0 +1,141 @@
+//! `clickbox show`: all about a box.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use api::{BoxDetail, BoxName, CrashReport, Traffic, operation};
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::live::grouped;
+use crate::online::{self, Connection, Failure};
+use crate::output;
+
+/// Show all about a box: its ports, configurations, usage, drops, and its last crash.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox show fw")]
+pub(crate) struct Arguments {
+    /// The box.
+    #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
+    name: BoxName,
+    /// Print the text of a configuration instead.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "main", conflicts_with = "json")]
+    configuration: Option<api::ConfigurationName>,
+    /// Print JSON: the box.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let client = arguments.daemon.client()?;
+    let name = arguments.name.as_str();
+    if let Some(configuration) = &arguments.configuration {
+        let text = client.ask(&operation::SHOW_CONFIGURATION, &[name, configuration.as_str()])?;
+        output::text(&text.configuration);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let detail = client.ask(&operation::SHOW_BOX, &[name])?;
+    if arguments.json {
+        output::json(&detail);
+    } else {
+        output::text(&text(&detail));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(detail: &BoxDetail) -> String {
+    let status = &detail.status;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<16}{value}");
+    };
+    let place = online::sandbox(status.sandbox);
+    let pid = status.pid.map_or(String::new(), |pid| format!(", process {pid}"));
+    line("name", status.name.to_string());
+    line("state", format!("{}, in a {place}{pid}", online::state(status.state)));
+    line("owner", status.owner.to_string());
+    for (key, value) in &status.labels {
+        line("label", online::line(&format!("{key}={value}")));
+    }
+    if let Some(stack) = &status.stack {
+        line("stack", stack.to_string());
+    }
+    line("made", format!("{} ({} ago)", status.created, online::ago(status.created)));
+    if let Some(started) = status.started {
+        let boot = status.boot_ms.map_or(String::new(), |time| format!(", in {time:.2} ms"));
+        line("started", format!("{started}{boot}; {} restarts", status.restarts));
+    }
+    let limit = status.cpu_limit.map_or("no limit".into(), |limit| format!("at most {limit} processors"));
+    let dedicated = if status.dedicated { ", a processor of its own" } else { "" };
+    line("processors", format!("weight {}, {limit}{dedicated}", status.cpu_weight));
+    line(
+        "memory",
+        format!("{} of {} touched, heap {}", status.usage.memory, status.memory, status.usage.heap),
+    );
+    let milliseconds = |time: u64| time as f64 / 1e6;
+    line(
+        "time used",
+        format!(
+            "{:.1} ms its own, {:.1} ms of switches; kicked out {} times",
+            milliseconds(status.usage.own_ns),
+            milliseconds(status.usage.switch_ns),
+            grouped(status.usage.overstays)
+        ),
+    );
+    line("traffic", passed(&status.traffic));
+    for port in &detail.ports {
+        line(
+            &format!("port {}", port.number),
+            format!("{} {}: {}", port.attach, port.mac, passed(&port.traffic)),
+        );
+    }
+    for installed in &detail.installed {
+        line(
+            "configuration",
+            format!("{}, since {}, {} swaps", installed.name, installed.installed, installed.swaps),
+        );
+    }
+    for (reason, packets) in &status.drops {
+        line("dropped", format!("{} {}", grouped(*packets), online::line(reason)));
+    }
+    if let Some(crash) = &detail.crash {
+        text += &crash_text(crash);
+    }
+    text
+}
+
+fn passed(traffic: &Traffic) -> String {
+    format!(
+        "in {} packets, {} bytes; out {} packets, {} bytes",
+        grouped(traffic.received_packets),
+        grouped(traffic.received_bytes),
+        grouped(traffic.sent_packets),
+        grouped(traffic.sent_bytes)
+    )
+}
+
+fn crash_text(crash: &CrashReport) -> String {
+    let mut text = format!("last crash      {} {}\n", crash.time, online::line(&crash.cause));
+    let mut line = |name: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            let _ = writeln!(text, "  {name:<14}{}", online::line(&value));
+        }
+    };
+    line("configuration", crash.configuration.clone());
+    line("element", crash.element.clone());
+    line("message", Some(crash.message.clone()));
+    line("address", crash.address.map(|address| format!("{address:#x}")));
+    for registers in crash.registers.chunks(4) {
+        let register = |register: &api::Register| format!("{:>6} {:<18}", register.name, register.value);
+        line("registers", Some(registers.iter().map(register).collect()));
+    }
+    let bytes = crash.packet.as_ref().map(|packet| packet.0.as_slice()).unwrap_or_default();
+    for (place, bytes) in bytes.chunks(16).enumerate() {
+        let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        line("packet", Some(format!("{:04x}  {}", 16 * place, digits.join(" "))));
+    }
+    text
+}

@@ -1,0 +1,277 @@
+//! `clickbox top`: a live table of the boxes.
+
+use std::cmp::Reverse;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use api::{BoxState, BoxStatus, HostStatus, Time, operation};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::live::{grouped, shorten};
+use crate::online::{self, Column, Connection, Failure, Table};
+use crate::{output, screen};
+
+/// Show a live table of the boxes: what they use, and what passes them.
+///
+/// Keys: q ends it; c, m, i, o, d, n sort by processor time, memory, packets in, packets out, drops, name. Where there is
+/// no terminal it prints the table once.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox top --sort drops")]
+pub(crate) struct Arguments {
+    /// Seconds between two looks.
+    #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    interval: f64,
+    /// Look so often, and end.
+    #[arg(long, short, value_name = "N")]
+    count: Option<u64>,
+    /// What comes first.
+    #[arg(long, value_enum, default_value_t)]
+    sort: Order,
+    /// Print JSON: an object a line for each look.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// The order of the boxes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// The most processor time first.
+    #[default]
+    Cpu,
+    /// The most memory first.
+    Memory,
+    /// The most packets in first.
+    In,
+    /// The most packets out first.
+    Out,
+    /// The most dropped packets first.
+    Drops,
+    /// By name.
+    Name,
+}
+
+impl Order {
+    /// The order that a key stands for.
+    fn of_key(key: u8) -> Option<Order> {
+        Some(match key {
+            b'c' => Order::Cpu,
+            b'm' => Order::Memory,
+            b'i' => Order::In,
+            b'o' => Order::Out,
+            b'd' => Order::Drops,
+            b'n' => Order::Name,
+            _ => return None,
+        })
+    }
+
+    fn sort(self, boxes: &mut [BoxStatus]) {
+        // The daemon sorts by name, and equals stay as they are.
+        let by = |figure: fn(&BoxStatus) -> f64| {
+            move |status: &BoxStatus| Reverse((figure(status).max(0.0) * 1e3).round() as u64)
+        };
+        match self {
+            Order::Cpu => boxes.sort_by_key(by(|status| status.rates.cores)),
+            Order::Memory => boxes.sort_by_key(|status| Reverse(status.usage.memory)),
+            Order::In => boxes.sort_by_key(by(|status| status.rates.received_packets)),
+            Order::Out => boxes.sort_by_key(by(|status| status.rates.sent_packets)),
+            Order::Drops => boxes.sort_by_key(by(|status| status.rates.dropped_packets)),
+            Order::Name => boxes.sort_by(|one, other| one.name.cmp(&other.name)),
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.05..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.05 to 3600 is wanted".into()),
+    }
+}
+
+/// What one look found.
+#[derive(Serialize)]
+struct Look {
+    time: Time,
+    host: HostStatus,
+    boxes: Vec<BoxStatus>,
+}
+
+/// Runs it.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let client = arguments.daemon.client()?;
+    let is_live = !arguments.json && screen::is_there();
+    let mut order = arguments.sort;
+    let keys = is_live.then(screen::Keys::new);
+    let once = (!is_live && !arguments.json).then_some(1);
+    let mut left = arguments.count.or(once).unwrap_or(u64::MAX);
+    let interval = Duration::from_secs_f64(arguments.interval);
+    loop {
+        let host = client.ask(&operation::HOST, &[])?;
+        let mut boxes = client.ask(&operation::LIST_BOXES, &[])?;
+        left = left.saturating_sub(1);
+        if arguments.json {
+            output::json_line(&Look { time: Time::now(), host, boxes });
+        } else {
+            loop {
+                order.sort(&mut boxes);
+                if !is_live {
+                    output::text(&(lines(&host, &boxes, order, usize::MAX, usize::MAX).join("\n") + "\n"));
+                    break;
+                }
+                let (width, height) = screen::size();
+                screen::draw(&lines(&host, &boxes, order, width.saturating_sub(1), height.saturating_sub(1)));
+                match keys.as_ref().filter(|_| left > 0).and_then(|keys| keys.wait(interval)) {
+                    None => break,
+                    Some(key) => match Order::of_key(key) {
+                        Some(other) => order = other,
+                        None if screen::Keys::ends(key) => return Ok(ExitCode::SUCCESS),
+                        None => {}
+                    },
+                }
+            }
+        }
+        if left == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !is_live {
+            std::thread::sleep(interval);
+        }
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    Column::long("NAME", 8),
+    Column::text("STATE"),
+    Column::text("RUNS IN"),
+    Column::number("CPU"),
+    Column::number("MEM"),
+    Column::number("IN/S"),
+    Column::number("OUT/S"),
+    Column::number("IN b/S"),
+    Column::number("OUT b/S"),
+    Column::number("DROP/S"),
+];
+
+/// The table, no wider and no longer than that.
+fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, height: usize) -> Vec<String> {
+    let sum = |figure: fn(&BoxStatus) -> f64| boxes.iter().map(figure).sum::<f64>();
+    let running = boxes.iter().filter(|status| status.state == BoxState::Running).count();
+    let head = format!(
+        "{} boxes, {running} running; {} of {} processors; in {}/s, out {}/s, dropped {}/s",
+        grouped(boxes.len() as u64),
+        online::share(sum(|status| status.rates.cores)),
+        host.cores,
+        online::rate(sum(|status| status.rates.received_packets)),
+        online::rate(sum(|status| status.rates.sent_packets)),
+        online::rate(sum(|status| status.rates.dropped_packets)),
+    );
+    let by = order.to_possible_value();
+    let foot = format!(
+        "by {}; sort: c cpu, m memory, i in, o out, d drops, n name; q ends",
+        by.as_ref().map_or("", |value| value.get_name())
+    );
+    // Head, titles and foot.
+    let room = height.saturating_sub(3).max(1);
+    let (shown, hidden) = match boxes.len() > room {
+        true => boxes.split_at(room - 1),
+        false => (boxes, Default::default()),
+    };
+    let table = Table { columns: COLUMNS, rows: shown.iter().map(row).collect() };
+    let mut lines = vec![head];
+    lines.extend(table.lines(width));
+    if !hidden.is_empty() {
+        lines.push(format!("and {} more", grouped(hidden.len() as u64)));
+    }
+    if height < usize::MAX {
+        lines.push(foot);
+    }
+    lines.iter().map(|line| shorten(line, width)).collect()
+}
+
+fn row(status: &BoxStatus) -> Vec<String> {
+    vec![
+        status.name.to_string(),
+        online::state(status.state).into(),
+        online::sandbox(status.sandbox).into(),
+        online::share(status.rates.cores),
+        online::rate(status.usage.memory.0 as f64),
+        online::rate(status.rates.received_packets),
+        online::rate(status.rates.sent_packets),
+        online::rate(status.rates.received_bits),
+        online::rate(status.rates.sent_bits),
+        online::rate(status.rates.dropped_packets),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A box as busy as boxes get.
+    fn busy(name: &str, cores: f64) -> BoxStatus {
+        serde_json::from_value(serde_json::json!({
+            "name": name, "owner": "default", "state": "suspended", "sandbox": "process",
+            "created": "2026-01-31T12:00:00.000Z", "uptime_ms": 0, "restarts": 0, "configurations": ["main"],
+            "memory": "8M", "ring": 256, "cpu_weight": 100, "dedicated": false, "restart": "never",
+            "usage": { "own_ns": 0, "switch_ns": 0, "memory": 999_400 },
+            "traffic": { "received_packets": 0, "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0 },
+            "rates": {
+                "received_packets": 14_880_000.0, "received_bits": 10e9, "sent_packets": 999_400.0,
+                "sent_bits": 99.9e9, "dropped_packets": 88_800.0, "cores": cores
+            }
+        }))
+        .expect("a box")
+    }
+
+    fn host() -> HostStatus {
+        serde_json::from_value(serde_json::json!({
+            "version": "1", "image": "x", "started": "2026-01-31T12:00:00.000Z", "pid": 1, "sandboxes": ["process"],
+            "kvm": { "usable": false }, "cgroup": "none", "cores": 128, "workers": 128, "memory": 1,
+            "memory_available": 1,
+            "counts": { "boxes": 0, "running": 0, "switches": 0, "ports": 0, "stacks": 0 }
+        }))
+        .expect("a host")
+    }
+
+    #[test]
+    fn it_fits_into_80_columns() {
+        let mut boxes: Vec<BoxStatus> = (0..1000)
+            .map(|number| busy(&format!("carrier-grade-nat-{number:04}"), f64::from(number) / 100.0))
+            .collect();
+        Order::Cpu.sort(&mut boxes);
+        for (width, height) in [(79, 23), (79, 4), (60, 1), (200, 2000)] {
+            let lines = lines(&host(), &boxes, Order::Cpu, width, height);
+            assert!(lines.len() <= height.max(4), "{height}: {}", lines.len());
+            for line in &lines {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+        let lines = lines(&host(), &boxes, Order::Cpu, 79, 23);
+        assert_eq!(
+            lines.first().map(String::as_str),
+            Some("1,000 boxes, 0 running; 499500% of 128 processors; in 14.9G/s, out 999M/s, dro…")
+        );
+        let titles = "NAME         STATE      RUNS IN    CPU   MEM   IN/S  OUT/S  IN b/S  OUT b/S  DROP/S";
+        let titles: Vec<&str> = titles.split_whitespace().collect();
+        assert_eq!(lines.get(1).map(|line| line.split_whitespace().collect()), Some(titles));
+        assert!(
+            lines.get(2).is_some_and(|line| line.starts_with("carrier…") && line.ends_with("88.8k")),
+            "{lines:#?}"
+        );
+        assert_eq!(lines.get(21).map(String::as_str), Some("and 981 more"));
+    }
+
+    #[test]
+    fn keys_sort() {
+        let mut boxes = vec![busy("b", 0.5), busy("a", 0.2), busy("c", 0.9)];
+        let names =
+            |boxes: &[BoxStatus]| boxes.iter().map(|status| status.name.to_string()).collect::<String>();
+        for (key, expected) in [(b'c', "cba"), (b'n', "abc"), (b'd', "abc")] {
+            Order::of_key(key).expect("an order").sort(&mut boxes);
+            assert_eq!(names(&boxes), expected);
+        }
+        assert_eq!(Order::of_key(b'x'), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! The first page of the help: the commands by what they are about.
+
+use clap::Command;
+
+use crate::online::CODES;
+
+/// What the commands are about.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Configurations, without a daemon",
+        &["run", "check", "fmt", "flatten", "graph", "element", "click", "generate", "bench"],
+    ),
+    (
+        "Boxes",
+        &[
+            "create",
+            "ps",
+            "top",
+            "show",
+            "logs",
+            "read",
+            "write",
+            "handlers",
+            "install",
+            "reload",
+            "uninstall",
+            "start",
+            "stop",
+            "suspend",
+            "resume",
+            "kill",
+            "restart",
+            "rm",
+        ],
+    ),
+    ("What joins boxes", &["switch", "port", "address", "capture"]),
+    ("Everything together", &["up", "diff", "down", "stacks", "events"]),
+    ("This machine and this program", &["demo", "doctor", "completion"]),
+];
+
+/// Columns of a command's name.
+const NAMES: usize = 12;
+
+/// The program with its commands in groups.
+pub(crate) fn grouped(program: Command) -> Command {
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        text += &format!("{title}:\n");
+        for name in *names {
+            let about = program.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {name:<NAMES$}{}\n", about.trim_end_matches('.'));
+        }
+        text.push('\n');
+    }
+    text += &format!("`clickbox COMMAND --help` says more, with an example.\n\n{CODES}");
+    program.help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{after-help}").after_help(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let program = crate::Arguments::command();
+        let commands: BTreeSet<&str> = program.get_subcommands().map(Command::get_name).collect();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        assert_eq!(
+            grouped.len(),
+            grouped.iter().collect::<BTreeSet<_>>().len(),
+            "a command is in two groups"
+        );
+        assert_eq!(commands, grouped.into_iter().collect());
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        fn check(command: &Command, path: &str) {
+            for command in command.get_subcommands() {
+                let path = format!("{path} {}", command.get_name());
+                if command.has_subcommands() {
+                    check(command, &path);
+                } else if path != " click" {
+                    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+                    assert!(help.contains(&format!("clickbox{path}")), "{path}: {help:?}");
+                }
+                assert!(command.get_about().is_some(), "{path} says nothing about itself");
+            }
+        }
+        let program = crate::Arguments::command();
+        check(&program, "");
+    }
+}

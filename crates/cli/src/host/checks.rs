@@ -1,0 +1,347 @@
+//! The checks, one function each. They look, and change nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{Resource, getrlimit};
+
+use super::capability::Capability;
+use super::finding::Finding;
+use crate::live::grouped;
+
+/// Where the kernel's files are.
+struct System {
+    root: PathBuf,
+}
+
+/// Everything that was found.
+pub(crate) fn findings() -> Vec<Finding> {
+    let system = System { root: "/".into() };
+    vec![
+        system.kernel(),
+        system.processors(),
+        system.memory(),
+        kvm(Path::new("/dev/kvm")),
+        system.namespaces(),
+        system.seccomp(),
+        system.cgroups(),
+        tap(&system.status()),
+        packet_sockets(),
+        system.huge_pages(),
+        open_files(),
+        locked_memory(&system.status()),
+    ]
+}
+
+/// Whether boxes can run at all by these findings: in virtual machines, or in processes.
+pub(crate) fn can_run(findings: &[Finding]) -> bool {
+    let is_there = |name: &str| {
+        findings.iter().any(|finding| finding.name == name && finding.grade != super::finding::Grade::Missing)
+    };
+    is_there("kvm") || is_there("seccomp")
+}
+
+impl System {
+    fn read(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.root.join(path)).ok().map(|text| text.trim().to_string())
+    }
+
+    fn status(&self) -> String {
+        self.read("proc/self/status").unwrap_or_default()
+    }
+
+    /// A number of `/proc/meminfo`.
+    fn meminfo(&self, name: &str) -> Option<u64> {
+        let text = self.read("proc/meminfo")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+
+    fn kernel(&self) -> Finding {
+        let release = self.read("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into());
+        let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        match (numbers.next(), numbers.next()) {
+            // 5.13 is the first with all that the process sandbox asks for.
+            (Some(major), Some(minor)) if (major, minor) < (5, 13) => Finding::limited(
+                "kernel",
+                format!("Linux {release}"),
+                "5.13 or later is recommended; with an older one try what works",
+            ),
+            _ => Finding::good("kernel", format!("Linux {release}")),
+        }
+    }
+
+    fn processors(&self) -> Finding {
+        let cores = available_parallelism().map_or(1, usize::from);
+        let text = self.read("proc/cpuinfo").unwrap_or_default();
+        let has = |flag: &str| {
+            text.lines().any(|line| line.starts_with("flags") && line.split(' ').any(|known| known == flag))
+        };
+        let found = format!("{cores} processors{}", if has("avx2") { ", AVX2" } else { "" });
+        if !has("avx2") {
+            return Finding::limited(
+                "processors",
+                found,
+                "no AVX2: copies and checksums are slower than they could be",
+            );
+        }
+        if !has("constant_tsc") {
+            let advice = "the time stamp counter is not said to be constant: clocks of boxes may drift";
+            return Finding::limited("processors", found, advice);
+        }
+        if cores == 1 {
+            return Finding::limited(
+                "processors",
+                found,
+                "boxes and switch share it; a second one doubles the rate",
+            );
+        }
+        Finding::good("processors", found)
+    }
+
+    fn memory(&self) -> Finding {
+        let (all, free) = (self.meminfo("MemTotal").unwrap_or(0), self.meminfo("MemAvailable").unwrap_or(0));
+        let found = format!("{} MB, {} MB of it available", grouped(all >> 10), grouped(free >> 10));
+        // About what a box takes with one port of 256 slots, its kernel memory included.
+        let boxes = (free << 10) / (3 << 20);
+        match boxes {
+            0..200 => {
+                Finding::limited("memory", found, format!("enough for about {boxes} boxes with a port each"))
+            }
+            _ => Finding::good("memory", found),
+        }
+    }
+
+    fn namespaces(&self) -> Finding {
+        const NAME: &str = "user namespaces";
+        let number = |path: &str| self.read(path).and_then(|text| text.parse::<u64>().ok());
+        if !self.root.join("proc/self/ns/user").exists()
+            || number("proc/sys/user/max_user_namespaces") == Some(0)
+        {
+            return Finding::limited(
+                NAME,
+                "switched off",
+                "boxes in processes have fewer walls around them; to get them: sysctl user.max_user_namespaces=10000",
+            );
+        }
+        if number("proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
+            return Finding::limited(NAME, "for root only", "sysctl kernel.unprivileged_userns_clone=1");
+        }
+        if number("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
+            return Finding::limited(
+                NAME,
+                "restricted by AppArmor",
+                "run the daemon as root, or: sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+            );
+        }
+        Finding::good(NAME, "allowed")
+    }
+
+    fn seccomp(&self) -> Finding {
+        let actions = self.read("proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
+        match actions.split_whitespace().any(|action| action == "kill_process") {
+            true => Finding::good("seccomp", "filters are there"),
+            false => Finding::missing(
+                "seccomp",
+                "the kernel has no filters of system calls",
+                "boxes can run in virtual machines only; a kernel with CONFIG_SECCOMP_FILTER has them",
+            ),
+        }
+    }
+
+    fn cgroups(&self) -> Finding {
+        const NAME: &str = "cgroups";
+        let advice = "boxes are limited by weights of workers only; to limit memory and processor time, run the daemon as a \
+                      systemd service with Delegate=yes, or as root";
+        let controllers = self.read("sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+        let has = |name: &str| controllers.split(' ').any(|known| known == name);
+        let is_writable = |path: &str| {
+            let path = self.root.join(path);
+            rustix::fs::access(&path, rustix::fs::Access::WRITE_OK).is_ok()
+        };
+        if has("cpu") && has("memory") {
+            return match is_writable("sys/fs/cgroup/cgroup.procs") {
+                true => Finding::good(NAME, "version 2, with cpu and memory"),
+                false => Finding::limited(NAME, "version 2, not writable here", advice),
+            };
+        }
+        if self.root.join("sys/fs/cgroup/cpu").is_dir() && self.root.join("sys/fs/cgroup/memory").is_dir() {
+            return match is_writable("sys/fs/cgroup/cpu") && is_writable("sys/fs/cgroup/memory") {
+                true => Finding::good(NAME, "version 1, with cpu and memory"),
+                false => Finding::limited(NAME, "version 1, not writable here", advice),
+            };
+        }
+        Finding::limited(NAME, "none with cpu and memory", advice)
+    }
+
+    fn huge_pages(&self) -> Finding {
+        const NAME: &str = "huge pages";
+        let free = self.meminfo("HugePages_Free").unwrap_or(0);
+        let transparent = self.read("sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+        if free > 0 {
+            return Finding::good(
+                NAME,
+                format!("{} free, {} kB each", grouped(free), self.meminfo("Hugepagesize").unwrap_or(0)),
+            );
+        }
+        match transparent.contains("[always]") || transparent.contains("[madvise]") {
+            true => Finding::good(NAME, "transparent ones; none reserved, and none needed"),
+            false => Finding::limited(
+                NAME,
+                "none",
+                "boxes start a little slower: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+            ),
+        }
+    }
+}
+
+fn kvm(device: &Path) -> Finding {
+    const NAME: &str = "kvm";
+    match OpenOptions::new().read(true).write(true).open(device) {
+        Ok(_) => Finding::good(NAME, format!("{} opens", device.display())),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Finding::limited(
+            NAME,
+            format!("{} belongs to others", device.display()),
+            "boxes run in processes; for virtual machines: sudo usermod -aG kvm $USER, and log in again",
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => Finding::missing(
+            NAME,
+            format!("there is no {}", device.display()),
+            "boxes run in processes; for virtual machines: switch VMX or SVM on in the firmware, or nested \
+             virtualization in the host, and load kvm_intel or kvm_amd",
+        ),
+        Err(error) => {
+            Finding::missing(NAME, format!("{}: {error}", device.display()), "boxes run in processes")
+        }
+    }
+}
+
+fn tap(status: &str) -> Finding {
+    const NAME: &str = "tap devices";
+    let device = "/dev/net/tun";
+    if File::options().read(true).write(true).open(device).is_err() {
+        return Finding::missing(
+            NAME,
+            format!("{device} can't be opened"),
+            "modprobe tun, and chmod 0666 /dev/net/tun",
+        );
+    }
+    match Capability::NetAdmin.is_in(status) {
+        true => Finding::good(NAME, "they can be made"),
+        false => Finding::limited(
+            NAME,
+            "only those that are made for this user",
+            "to make them: run the daemon as root or with CAP_NET_ADMIN, or: sudo ip tuntap add tap0 mode tap user $USER",
+        ),
+    }
+}
+
+fn packet_sockets() -> Finding {
+    const NAME: &str = "packet sockets";
+    match socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None) {
+        Ok(_) => Finding::good(NAME, "network interfaces can be ports of a switch"),
+        Err(error) => Finding::missing(
+            NAME,
+            format!("not allowed: {error}"),
+            "run the daemon as root, or: sudo setcap cap_net_raw,cap_net_admin+ep $(command -v clickbox)",
+        ),
+    }
+}
+
+fn open_files() -> Finding {
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.map_or("any number".into(), grouped);
+    let found = format!("{}, at most {most}", limit.current.map_or("any number".into(), grouped));
+    // The daemon raises its limit to the hard one.
+    match limit.maximum {
+        Some(most) if most < 4096 => Finding::limited(
+            "open files",
+            found,
+            "a box takes a few: set LimitNOFILE=65536, or ulimit -Hn 65536",
+        ),
+        _ => Finding::good("open files", found),
+    }
+}
+
+fn locked_memory(status: &str) -> Finding {
+    let limit = getrlimit(Resource::Memlock);
+    match limit.current {
+        Some(bytes) if !Capability::IpcLock.is_in(status) && bytes < 8 << 20 => Finding::limited(
+            "locked memory",
+            format!("{} kB", grouped(bytes >> 10)),
+            "rings of fast drivers may not fit: set LimitMEMLOCK=infinity, or ulimit -l unlimited",
+        ),
+        Some(bytes) => Finding::good("locked memory", format!("{} kB", grouped(bytes >> 10))),
+        None => Finding::good("locked memory", "without limit"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Grade;
+    use super::*;
+
+    /// A system whose files are these.
+    fn with(files: &[(&str, &str)], check: impl Fn(&System) -> Finding) -> Finding {
+        let name = format!("clickbox-host-{}-{:?}", std::process::id(), std::thread::current().id());
+        let system = System { root: std::env::temp_dir().join(name) };
+        for (path, text) in files {
+            let path = system.root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        let finding = check(&system);
+        let _ = fs::remove_dir_all(&system.root);
+        finding
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_a_way_to_get_it() {
+        let user = ("proc/self/ns/user", "");
+        type Case<'a> = (&'a [(&'a str, &'a str)], fn(&System) -> Finding, Grade);
+        let cases: [Case; 10] = [
+            (&[("proc/sys/kernel/osrelease", "6.18.0-cloud")], System::kernel, Grade::Good),
+            (&[("proc/sys/kernel/osrelease", "5.4.0")], System::kernel, Grade::Limited),
+            (&[user, ("proc/sys/user/max_user_namespaces", "0")], System::namespaces, Grade::Limited),
+            (&[user, ("proc/sys/user/max_user_namespaces", "9")], System::namespaces, Grade::Good),
+            (
+                &[("proc/sys/kernel/seccomp/actions_avail", "kill_process allow")],
+                System::seccomp,
+                Grade::Good,
+            ),
+            (&[], System::seccomp, Grade::Missing),
+            (&[("sys/fs/cgroup/cgroup.controllers", "pids")], System::cgroups, Grade::Limited),
+            (
+                &[("sys/kernel/mm/transparent_hugepage/enabled", "always [never]")],
+                System::huge_pages,
+                Grade::Limited,
+            ),
+            (
+                &[("proc/meminfo", "HugePages_Free:  8\nHugepagesize: 2048 kB")],
+                System::huge_pages,
+                Grade::Good,
+            ),
+            (
+                &[("proc/meminfo", "MemTotal: 200000 kB\nMemAvailable: 100000 kB")],
+                System::memory,
+                Grade::Limited,
+            ),
+        ];
+        for (files, check, grade) in cases {
+            let finding = with(files, check);
+            assert_eq!(finding.grade, grade, "{finding:?}");
+            assert_eq!(finding.advice.is_empty(), grade == Grade::Good, "{finding:?}");
+        }
+        assert_eq!(kvm(Path::new("/nowhere/kvm")).grade, Grade::Missing);
+    }
+
+    #[test]
+    fn a_machine_without_either_runs_no_box() {
+        let none = [Finding::missing("kvm", "", ""), Finding::missing("seccomp", "", "")];
+        assert!(!can_run(&none));
+        assert!(can_run(&[Finding::missing("kvm", "", ""), Finding::good("seccomp", "")]));
+    }
+}

@@ -1,0 +1,79 @@
+//! Diagnostics of a daemon, shown as those of `clickbox check` are.
+
+use std::io::IsTerminal;
+
+use api::{Diagnostic, Severity};
+use click_lang::Location;
+
+use super::escape;
+use crate::configuration::Text;
+use crate::report;
+
+/// Prints diagnostics to standard error, with the lines of those texts that are known.
+pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[Text]) {
+    let color = std::io::stderr().is_terminal();
+    let nothing = Text { name: String::new(), text: String::new() };
+    for diagnostic in diagnostics {
+        let file = diagnostic.file.as_deref().unwrap_or_default();
+        let text = texts.iter().find(|text| text.name == file).unwrap_or(&nothing);
+        eprintln!("{}\n", report::render(&local(diagnostic, text), text, color));
+    }
+}
+
+/// The same diagnostic in the language's own type.
+fn local(diagnostic: &Diagnostic, text: &Text) -> click_lang::Diagnostic {
+    let severity = match diagnostic.severity {
+        Severity::Error => click_lang::Severity::Error,
+        Severity::Warning => click_lang::Severity::Warning,
+        Severity::Note => click_lang::Severity::Note,
+    };
+    let place = |file: &str, line: Option<u32>, column: Option<u32>| Location {
+        file: file.into(),
+        line: line.unwrap_or(0),
+        column: column.unwrap_or(1),
+        span: span(&text.text, line.unwrap_or(0), column.unwrap_or(1)),
+    };
+    let location = diagnostic.file.as_deref().map(|file| place(file, diagnostic.line, diagnostic.column));
+    let related = diagnostic.related.iter();
+    click_lang::Diagnostic {
+        severity,
+        message: escape::lines(&diagnostic.message),
+        location,
+        related: related
+            .map(|other| (place(&other.file, Some(other.line), None), escape::line(&other.message)))
+            .collect(),
+        hint: diagnostic.hint.as_deref().map(escape::line),
+    }
+}
+
+/// The word at a line and a column, both from 1, in bytes of the text.
+fn span(text: &str, line: u32, column: u32) -> std::ops::Range<usize> {
+    let above = text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(str::len).sum::<usize>();
+    let rest = text.get(above..).unwrap_or_default();
+    let before: usize = rest.chars().take(column.saturating_sub(1) as usize).map(char::len_utf8).sum();
+    let start = (above + before).min(text.len());
+    let is_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '@' | '/');
+    let word: usize = text
+        .get(start..)
+        .unwrap_or_default()
+        .chars()
+        .take_while(|letter| is_word(*letter))
+        .map(char::len_utf8)
+        .sum();
+    start..start + word.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_becomes_a_word() {
+        let text = "a :: Idle;\nb :: Cuonter -> Discard;\n";
+        assert_eq!(text.get(span(text, 2, 6)), Some("Cuonter"));
+        assert_eq!(text.get(span(text, 1, 1)), Some("a"));
+        for (line, column) in [(0, 0), (9, 9), (2, 999), (u32::MAX, u32::MAX)] {
+            assert!(span(text, line, column).start <= text.len());
+        }
+    }
+}

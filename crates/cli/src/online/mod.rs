@@ -1,0 +1,23 @@
+//! What the commands share that talk to a daemon.
+
+mod complete;
+mod connection;
+mod diagnostics;
+mod escape;
+mod failure;
+mod figures;
+mod parcel;
+mod port_options;
+mod stack_file;
+mod table;
+
+pub(crate) use complete::{boxes, handlers, ports, stacks, switches};
+pub(crate) use connection::Connection;
+pub(crate) use diagnostics::print as diagnostics;
+pub(crate) use escape::{line, lines};
+pub(crate) use failure::{CODES, Failure};
+pub(crate) use figures::{ago, rate, sandbox, share, state, uptime};
+pub(crate) use parcel::{Parcel, file, named};
+pub(crate) use port_options::PortOptions;
+pub(crate) use stack_file::StackFile;
+pub(crate) use table::{Column, Table, done, print};

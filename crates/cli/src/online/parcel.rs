@@ -1,0 +1,132 @@
+//! What is sent with a configuration: its text, and the files that it names.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use api::{ConfigurationName, CreateBox, File, Install, Value};
+use click_lang::{Compiled, Library, config};
+
+use super::failure::Failure;
+use crate::configuration::{REGISTRY, Source, Text};
+
+/// A configuration on its way to a box.
+pub(crate) struct Parcel {
+    /// Its text, under the name that diagnostics have.
+    pub(crate) text: Text,
+    /// The files, by the names that the configuration has for them.
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Parcel {
+    /// Reads a configuration, and the files that it reads itself: dumps, and the libraries that it requires. Names of files
+    /// are meant from `folder` on. What isn't there is left out: the box will say that it misses it.
+    pub(crate) fn read(path: &str, folder: &Path, also: &[(String, PathBuf)]) -> Result<Parcel, Failure> {
+        let place =
+            if path == "-" { path.to_string() } else { folder.join(path).to_string_lossy().into_owned() };
+        let text = Source::File(place).read().map_err(|error| Failure::file(Path::new(path), error))?;
+        let text = Text { name: if path == "-" { text.name } else { path.to_string() }, ..text };
+        let mut parcel = Parcel { text, files: BTreeMap::new() };
+        parcel.add_named(folder);
+        for (name, path) in also {
+            let contents = std::fs::read(folder.join(path)).map_err(|error| Failure::file(path, error))?;
+            parcel.files.insert(name.clone(), contents);
+        }
+        Ok(parcel)
+    }
+
+    fn add_named(&mut self, folder: &Path) {
+        let libraries = RefCell::new(BTreeMap::new());
+        let graph = compile(&self.text, folder, &libraries).graph;
+        self.files = libraries.into_inner();
+        for element in graph.elements.iter().filter(|element| element.class.starts_with("From")) {
+            for argument in config::arguments(&element.config) {
+                let name = config::unquote(argument.strip_prefix("FILENAME ").unwrap_or(&argument).trim());
+                let Ok(name) = String::from_utf8(name) else { continue };
+                let path = folder.join(&name);
+                if path.is_file()
+                    && let Ok(contents) = std::fs::read(path)
+                {
+                    self.files.insert(name, contents);
+                }
+            }
+        }
+    }
+
+    /// What makes a box of it.
+    pub(crate) fn create(&self, name: api::BoxName) -> CreateBox {
+        let source = Some(self.text.name.clone());
+        CreateBox { source, files: self.files(), ..CreateBox::new(name, self.text.text.clone()) }
+    }
+
+    /// What installs it in a box.
+    pub(crate) fn install(&self) -> Install {
+        Install {
+            configuration: self.text.text.clone(),
+            source: Some(self.text.name.clone()),
+            files: self.files(),
+        }
+    }
+
+    fn files(&self) -> Vec<File> {
+        let file = |(name, contents): (&String, &Vec<u8>)| File {
+            name: name.clone(),
+            contents: Value(contents.clone()),
+        };
+        self.files.iter().map(file).collect()
+    }
+}
+
+/// Compiles a configuration for the files in it; libraries that it requires are kept.
+fn compile(text: &Text, folder: &Path, libraries: &RefCell<BTreeMap<String, Vec<u8>>>) -> Compiled {
+    let is_class = |name: &str| REGISTRY.has(name);
+    // A box finds a library by the name by which it is required, wherever the one that requires it lies.
+    let reader = |name: &str, from: &str| {
+        let path = Path::new(from).join(name);
+        let text = std::fs::read_to_string(folder.join(&path)).ok()?;
+        libraries.borrow_mut().insert(name.to_string(), text.clone().into_bytes());
+        Some(Library { path: path.to_string_lossy().into_owned(), text })
+    };
+    let mut options = click_lang::Options::new(&text.name, &is_class);
+    options.reader = Some(&reader);
+    click_lang::compile(&text.text, &options)
+}
+
+/// The name of a configuration and its file out of `NAME=FILE`.
+pub(crate) fn named(text: &str) -> Result<(ConfigurationName, String), String> {
+    let (name, file) = text.split_once('=').ok_or("NAME=FILE is wanted")?;
+    Ok((name.parse().map_err(|error: api::NameError| error.to_string())?, file.to_string()))
+}
+
+/// The name of a file for a configuration and its path out of `NAME=PATH`, or a path that is its name, too.
+pub(crate) fn file(text: &str) -> (String, PathBuf) {
+    match text.split_once('=') {
+        Some((name, path)) => (name.to_string(), path.into()),
+        None => (text.to_string(), text.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_a_configuration_names_go_with_it() {
+        let folder = std::env::temp_dir().join(format!("clickbox-parcel-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a file");
+        write("in.dump", "dump");
+        write("b.click", "elementclass B { input -> output }");
+        write("extra", "more");
+        write(
+            "a.click",
+            "require(library b.click) FromDump(\"in.dump\", STOP true) -> B -> ToDump(out.dump); \
+             FromDump(FILENAME nowhere.dump) -> Discard;",
+        );
+        let parcel = Parcel::read("a.click", &folder, &[("x".into(), "extra".into())]).expect("a parcel");
+        let names: Vec<_> = parcel.files.keys().map(String::as_str).collect();
+        assert_eq!((parcel.text.name.as_str(), names), ("a.click", vec!["b.click", "in.dump", "x"]));
+        assert!(Parcel::read("nowhere.click", &folder, &[]).is_err_and(|failure| failure.code() == 2));
+        std::fs::remove_dir_all(&folder).expect("the folder goes");
+    }
+}

@@ -1,0 +1,287 @@
+//! The file of a stack: TOML, with paths from its own folder on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use api::{
+    Attachment, BoxName, Cores, CreateSwitch, Owner, PipeName, PortName, PortRequest, Restart, Ring, Sandbox,
+    Size, Stack, StackName, SwitchMode, SwitchName, Weight,
+};
+use serde::Deserialize;
+
+use super::failure::Failure;
+use super::parcel::{self, Parcel};
+use super::port_options::PortOptions;
+use crate::configuration::Text;
+
+/// What stands in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entries {
+    name: Option<StackName>,
+    #[serde(default)]
+    owner: Owner,
+    #[serde(default)]
+    switches: BTreeMap<SwitchName, SwitchEntry>,
+    #[serde(default)]
+    boxes: BTreeMap<BoxName, BoxEntry>,
+    /// Boxes in a row, joined by pipes; a switch may stand at either end, or between two boxes.
+    #[serde(default)]
+    chains: Vec<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchEntry {
+    #[serde(default)]
+    mode: SwitchMode,
+    age_seconds: Option<u32>,
+    addresses_per_port: Option<u32>,
+    #[serde(default)]
+    ports: BTreeMap<PortName, PortOptions>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoxEntry {
+    configuration: String,
+    /// `PATH` or `NAME=PATH`.
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    attach: Vec<PortEntry>,
+    #[serde(default)]
+    sandbox: Sandbox,
+    memory: Option<Size>,
+    #[serde(default)]
+    ring: Ring,
+    #[serde(default)]
+    cpu_weight: Weight,
+    cpu_limit: Option<Cores>,
+    #[serde(default)]
+    dedicated: bool,
+    #[serde(default)]
+    restart: Restart,
+    owner: Option<Owner>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+/// A port of a box: what it is attached to, or a table with its address, too.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a switch, pipe:NAME or - is wanted, or a table with attach and mac")]
+enum PortEntry {
+    Plain(Attachment),
+    Full(PortRequest),
+}
+
+/// A stack, read with all the files that it names.
+pub(crate) struct StackFile {
+    /// Its name.
+    pub(crate) name: StackName,
+    /// What it is.
+    pub(crate) stack: Stack,
+    /// The texts of its configurations, for diagnostics.
+    pub(crate) texts: Vec<Text>,
+}
+
+impl StackFile {
+    /// Reads a file and those that it names.
+    pub(crate) fn read(path: &Path) -> Result<StackFile, Failure> {
+        let entries = Entries::read(path)?;
+        let name = entries.name(path)?;
+        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        entries
+            .stack(name, &folder)
+            .map_err(|failure| Failure::Usage(format!("{}: {failure}", path.display())))
+    }
+
+    /// The name of the stack in a file.
+    pub(crate) fn name(path: &Path) -> Result<StackName, Failure> {
+        Entries::read(path)?.name(path)
+    }
+}
+
+impl Entries {
+    fn read(path: &Path) -> Result<Entries, Failure> {
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
+        toml::from_str(&text)
+            .map_err(|error| Failure::Usage(format!("{}: {}", path.display(), error.to_string().trim_end())))
+    }
+
+    /// The name that it says, else the file's, without its ending.
+    fn name(&self, path: &Path) -> Result<StackName, Failure> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().parse();
+        name.map_err(|error| {
+            Failure::Usage(format!("{}: {error}; or say name = \"...\" in it", path.display()))
+        })
+    }
+
+    fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, Failure> {
+        let mut stack = Stack::default();
+        for (switch, entry) in self.switches {
+            let usual = CreateSwitch::new(switch);
+            let ports: Result<_, _> =
+                entry.ports.into_iter().map(|(name, port)| port.add(name, folder)).collect();
+            stack.switches.push(CreateSwitch {
+                mode: entry.mode,
+                age_seconds: entry.age_seconds.unwrap_or(usual.age_seconds),
+                addresses_per_port: entry.addresses_per_port.unwrap_or(usual.addresses_per_port),
+                ports: ports?,
+                ..usual
+            });
+        }
+        let mut texts = Vec::new();
+        for (name, entry) in self.boxes {
+            let files: Vec<(String, PathBuf)> = entry.files.iter().map(|text| parcel::file(text)).collect();
+            let parcel = Parcel::read(&entry.configuration, folder, &files)?;
+            let usual = parcel.create(name);
+            let port = |port| match port {
+                PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
+                PortEntry::Full(port) => port,
+            };
+            stack.boxes.push(api::CreateBox {
+                sandbox: entry.sandbox,
+                memory: entry.memory.unwrap_or(usual.memory),
+                ring: entry.ring,
+                ports: entry.attach.into_iter().map(port).collect(),
+                cpu_weight: entry.cpu_weight,
+                cpu_limit: entry.cpu_limit,
+                dedicated: entry.dedicated,
+                restart: entry.restart,
+                owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
+                labels: entry.labels,
+                ..usual
+            });
+            texts.push(parcel.text);
+        }
+        for (number, chain) in self.chains.iter().enumerate() {
+            join(&mut stack, &name, number, chain)?;
+        }
+        Ok(StackFile { name, stack, texts })
+    }
+}
+
+/// What stands in a chain.
+enum Link {
+    /// A box, by its place in the stack.
+    Box(usize),
+    /// A switch.
+    Switch(SwitchName),
+}
+
+/// Attaches the boxes of a chain to each other: behind the ports that they have, each gets one to what is before it and one to
+/// what is behind it.
+fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) -> Result<(), Failure> {
+    let wrong = |text: String| Failure::Usage(format!("chain {}: {text}", number + 1));
+    let find = |link: &String| {
+        let place = stack.boxes.iter().position(|request| request.name.as_str() == link);
+        let switch = stack.switches.iter().find(|request| request.name.as_str() == link);
+        match (place, switch) {
+            (Some(_), Some(_)) => Err(wrong(format!("there is both a box and a switch named {link}"))),
+            (Some(place), None) => Ok(Link::Box(place)),
+            (None, Some(switch)) => Ok(Link::Switch(switch.name.clone())),
+            // A switch of another stack, or one made by hand.
+            (None, None) => {
+                link.parse().map(Link::Switch).map_err(|error: api::NameError| wrong(error.to_string()))
+            }
+        }
+    };
+    let links: Vec<Link> = chain.iter().map(find).collect::<Result<_, _>>()?;
+    let mut attach = |place: usize, attach: Attachment| {
+        if let Some(request) = stack.boxes.get_mut(place) {
+            request.ports.push(PortRequest { attach, ..PortRequest::default() });
+        }
+    };
+    for (step, pair) in links.windows(2).enumerate() {
+        match pair {
+            [Link::Box(left), Link::Box(right)] => {
+                let pipe: PipeName = format!("{name}.{number}.{step}").parse().map_err(|_| {
+                    wrong("the name of the stack is too long for pipes: take a shorter one".into())
+                })?;
+                attach(*left, Attachment::Pipe(pipe.clone()));
+                attach(*right, Attachment::Pipe(pipe));
+            }
+            [Link::Box(place), Link::Switch(switch)] | [Link::Switch(switch), Link::Box(place)] => {
+                attach(*place, Attachment::Switch(switch.clone()));
+            }
+            _ => {
+                return Err(wrong(
+                    "two switches stand side by side: join them by a port with the driver pipe".into(),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(text: &str) -> Result<StackFile, String> {
+        let folder = std::env::temp_dir().join(format!(
+            "clickbox-stack-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("a.click"), "Idle -> Discard;").expect("a file");
+        std::fs::write(folder.join("edge.toml"), text).expect("a file");
+        let result = StackFile::read(&folder.join("edge.toml"));
+        std::fs::remove_dir_all(&folder).expect("the folder goes");
+        result.map_err(|failure| failure.to_string())
+    }
+
+    fn attachments(file: &StackFile, name: &str) -> Vec<String> {
+        let request = file.stack.boxes.iter().find(|request| request.name.as_str() == name).expect("the box");
+        request.ports.iter().map(|port| port.attach.to_string()).collect()
+    }
+
+    #[test]
+    fn a_chain_is_pipes_between_boxes() {
+        let file = stack(
+            r#"
+            chains = [["lan", "fw", "nat", "wan"], ["nat", "fw"]]
+            switches.lan.ports.tap0.driver = "tap"
+            switches.wan = { mode = "static", ports.up = { driver = "af_packet", device = "eth1", default = true } }
+            [boxes.fw]
+            configuration = "a.click"
+            attach = ["-", { attach = "lan", mac = "02:00:00:00:00:01" }]
+            memory = "16M"
+            restart = "always"
+            [boxes.nat]
+            configuration = "a.click"
+            "#,
+        )
+        .expect("a stack");
+        assert_eq!((file.name.as_str(), file.stack.switches.len(), file.texts.len()), ("edge", 2, 2));
+        assert_eq!(attachments(&file, "fw"), ["-", "lan", "lan", "pipe:edge.0.1", "pipe:edge.1.0"]);
+        assert_eq!(attachments(&file, "nat"), ["pipe:edge.0.1", "wan", "pipe:edge.1.0"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, why) in [
+            ("boxes = 1", "invalid type"),
+            ("bixes = {}", "bixes"),
+            ("[boxes.fw]\nconfiguration = \"nowhere.click\"", "nowhere.click"),
+            ("[boxes.fw]\nconfiguration = \"a.click\"\nattach = [\"a b\"]", "is wanted"),
+            ("[boxes.\"a b\"]\nconfiguration = \"a.click\"", "is no name"),
+            ("chains = [[\"a\", \"b\"]]", "two switches"),
+            ("[switches.x.ports.p]\ndriver = \"null\"\ndevice = \"eth0\"", "has no \"device\""),
+            ("[switches.x.ports.p]\ndriver = \"pcap\"", "--read"),
+            ("[switches.x.ports.p]\ndriver = \"pipe\"\nto = \"fw:1\"", "SWITCH/PORT"),
+        ] {
+            match stack(text) {
+                Ok(_) => panic!("{text} is taken"),
+                Err(message) => {
+                    assert!(message.contains(why) && message.contains("edge.toml"), "{text}: {message}")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Tables.
+
+use std::io::IsTerminal;
+
+use crate::live::shorten;
+use crate::{output, screen};
+
+const BOLD: &str = "\x1b[1m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Spaces between columns.
+const GAP: &str = "  ";
+
+/// A column of a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Column {
+    title: &'static str,
+    is_number: bool,
+    /// Characters that it has at least when the table is too wide; none: it is not cut.
+    least: Option<usize>,
+}
+
+impl Column {
+    /// Of texts that stay as long as they are.
+    pub(crate) const fn text(title: &'static str) -> Column {
+        Column { title, is_number: false, least: None }
+    }
+
+    /// Of texts that may be cut to so many characters.
+    pub(crate) const fn long(title: &'static str, least: usize) -> Column {
+        Column { title, is_number: false, least: Some(least) }
+    }
+
+    /// Of numbers.
+    pub(crate) const fn number(title: &'static str) -> Column {
+        Column { title, is_number: true, least: None }
+    }
+}
+
+/// A table: its columns and rows. Rows have a text for each column, without control characters.
+pub(crate) struct Table<'a> {
+    /// The columns.
+    pub(crate) columns: &'a [Column],
+    /// The rows.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table<'_> {
+    /// Its lines, the titles first; no wider than that, if columns can be cut.
+    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+        let widths = self.widths(width);
+        let titles: Vec<String> = self.columns.iter().map(|column| column.title.to_string()).collect();
+        std::iter::once(&titles).chain(&self.rows).map(|row| self.line(row, &widths)).collect()
+    }
+
+    fn widths(&self, most: usize) -> Vec<usize> {
+        let longest = |(place, column): (usize, &Column)| {
+            let texts = self.rows.iter().filter_map(|row| row.get(place)).map(|text| text.chars().count());
+            texts.chain([column.title.len()]).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = self.columns.iter().enumerate().map(longest).collect();
+        let gaps = GAP.len() * self.columns.len().saturating_sub(1);
+        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
+        for (width, column) in widths.iter_mut().zip(self.columns).rev() {
+            let spare = column.least.map_or(0, |least| width.saturating_sub(least.max(column.title.len())));
+            *width -= spare.min(excess);
+            excess -= spare.min(excess);
+        }
+        widths
+    }
+
+    fn line(&self, row: &[String], widths: &[usize]) -> String {
+        let cell = |((text, column), width): ((&String, &Column), &usize)| match column.is_number {
+            true => format!("{text:>width$}"),
+            false => format!("{:<width$}", shorten(text, *width)),
+        };
+        let cells: Vec<String> = row.iter().zip(self.columns).zip(widths).map(cell).collect();
+        cells.join(GAP).trim_end().to_string()
+    }
+}
+
+/// Prints a table to standard output, as wide as the terminal if it is one; if there are no rows, the sentence instead.
+pub(crate) fn print(table: &Table, nothing: &str) {
+    if table.rows.is_empty() {
+        eprintln!("{nothing}");
+        return;
+    }
+    let is_terminal = std::io::stdout().is_terminal();
+    let mut lines = table.lines(if is_terminal { screen::columns(&std::io::stdout()) } else { usize::MAX });
+    if let Some(titles) = lines.first_mut().filter(|_| is_terminal) {
+        *titles = format!("{BOLD}{titles}{PLAIN}");
+    }
+    output::text(&(lines.join("\n") + "\n"));
+}
+
+/// Ends a command that has nothing to tell but that it is done.
+pub(crate) fn done(is_json: bool) {
+    if is_json {
+        output::text("{}\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_cut_where_it_may_be() {
+        let columns = [Column::long("NAME", 6), Column::number("COUNT"), Column::text("STATE")];
+        let rows = vec![
+            vec!["firewall-of-customer".into(), "7".into(), "running".into()],
+            vec!["b".into(), "1234567".into(), "stopped".into()],
+        ];
+        let table = Table { columns: &columns, rows };
+        assert_eq!(
+            table.lines(80),
+            [
+                "NAME                    COUNT  STATE",
+                "firewall-of-customer        7  running",
+                "b                     1234567  stopped"
+            ]
+        );
+        assert_eq!(
+            table.lines(28),
+            ["NAME          COUNT  STATE", "firewall-…        7  running", "b           1234567  stopped"]
+        );
+        assert!(table.lines(0).iter().all(|line| line.chars().count() <= 24));
+    }
+}

@@ -1,0 +1,388 @@
+//! The commands that talk to a daemon, against a server of this test that gives fixed answers: what they ask, what they
+//! print, how they exit.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What is asked, the status and the body of the answer.
+type Route<'a> = (&'a str, u16, &'a str);
+
+/// A server that answers by its routes, and remembers what it was asked.
+struct Server {
+    folder: PathBuf,
+    asked: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl Server {
+    fn new(name: &str, routes: &[Route]) -> Server {
+        let own = |(asked, status, text): &Route| (asked.to_string(), *status, text.to_string());
+        let routes: Vec<(String, u16, String)> = routes.iter().map(own).collect();
+        let folder = std::env::temp_dir().join(format!("clickbox-online-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let listener = UnixListener::bind(folder.join("socket")).expect("a socket");
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked.clone();
+        // The thread ends with the test's process.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                answer(stream, &routes, &seen);
+            }
+        });
+        Server { folder, asked }
+    }
+
+    /// Runs the program with arguments and standard input.
+    fn run(&self, arguments: &[&str], input: &str) -> Output {
+        run(&self.folder.join("socket"), arguments, input)
+    }
+
+    /// Checks the exit code, and that each text is in what is printed; what the daemon was asked.
+    fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> Vec<(String, String)> {
+        let output = self.run(arguments, "");
+        let all = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {all}");
+        for text in texts {
+            assert!(all.contains(text), "{arguments:?}: no {text:?} in: {all}");
+        }
+        assert!(!all.contains('\x1b'), "{arguments:?}: {all}");
+        std::mem::take(&mut *self.asked.lock().expect("what was asked"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn run(socket: &std::path::Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+        .args(arguments)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .env("CLICKBOX_SOCKET", socket)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    child.wait_with_output().expect("the program ends")
+}
+
+fn answer(mut stream: UnixStream, routes: &[(String, u16, String)], seen: &Mutex<Vec<(String, String)>>) {
+    let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).expect("a request") == 0 {
+            return;
+        }
+    }
+    let length = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).expect("a body");
+    let first = head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1").to_string();
+    let unknown = r#"{"error":{"code":"not_found","message":"There is no such thing."}}"#;
+    let route = routes.iter().find(|(asked, ..)| *asked == first);
+    let (status, text) = route.map_or((404, unknown), |(_, status, text)| (*status, text));
+    seen.lock().expect("what was asked").push((first.clone(), String::from_utf8_lossy(&body).into_owned()));
+    let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", text.len());
+    let _ = stream.write_all((head + text).as_bytes());
+}
+
+const BOX: &str = r#"{
+    "name": "fw", "owner": "default", "labels": {"site": "north"}, "state": "running", "sandbox": "vm", "pid": 7,
+    "created": "2026-01-31T12:00:00.000Z", "started": "2026-01-31T12:00:00.000Z", "uptime_ms": 61000, "boot_ms": 0.9,
+    "restarts": 1, "configurations": ["main"], "memory": 8388608, "ring": 256, "cpu_weight": 100, "dedicated": false,
+    "restart": "on-failure", "usage": {"own_ns": 1000000, "switch_ns": 0, "memory": 300000},
+    "traffic": {"received_packets": 1234567, "received_bytes": 1, "sent_packets": 1, "sent_bytes": 1},
+    "rates": {"received_packets": 1500, "received_bits": 1e6, "sent_packets": 1, "sent_bits": 1, "dropped_packets": 0,
+              "cores": 0.25},
+    "drops": {"no_route\u001b[2J": 3}, "ports": [], "installed": [],
+    "crash": {"time": "2026-01-31T12:00:00.000Z", "cause": "page fault", "element": "nat", "packet": "ab"}
+}"#;
+
+#[test]
+fn boxes_are_listed_and_shown() {
+    let server =
+        Server::new("list", &[("GET /v1/boxes", 200, &format!("[{BOX}]")), ("GET /v1/boxes/fw", 200, BOX)]);
+    server.check(&["ps"], 0, &["NAME", "fw", "running", "vm", "1m01s", "25%", "1.50k"]);
+    server.check(&["ps", "--quiet", "--label", "site=north"], 0, &["fw\n"]);
+    server.check(&["ps", "--label", "site=south"], 0, &["clickbox create"]);
+    let list: serde_json::Value =
+        serde_json::from_slice(&server.run(&["ps", "--json"], "").stdout).expect("JSON");
+    assert_eq!(list[0]["name"], "fw");
+    server.check(
+        &["show", "fw"],
+        0,
+        &["1,234,567", "3 no_route\\u{1b}[2J", "page fault", "nat", "0000  61 62"],
+    );
+    server.check(&["show", "nat"], 4, &["There is no such thing."]);
+}
+
+#[test]
+fn a_box_is_created_with_what_it_needs() {
+    let server = Server::new("create", &[("POST /v1/boxes", 200, BOX)]);
+    let asked = server.check(
+        &[
+            "create",
+            "fw",
+            "examples/firewall.click",
+            "--attach",
+            "lan",
+            "--attach",
+            "-",
+            "--ring",
+            "1024",
+            "--memory",
+            "16M",
+            "--cpu-weight",
+            "200",
+            "--restart",
+            "on-failure",
+            "--label",
+            "site=north",
+            "--file",
+            "x=testdata/mix.pcap",
+        ],
+        0,
+        &["fw runs in a vm"],
+    );
+    let request: api::CreateBox =
+        serde_json::from_str(&asked.first().expect("a request").1).expect("a request");
+    let attached: Vec<String> = request.ports.iter().map(|port| port.attach.to_string()).collect();
+    assert_eq!(attached, ["lan", "-"]);
+    assert_eq!(
+        (u32::from(request.ring), request.memory.0, u32::from(request.cpu_weight)),
+        (1024, 16 << 20, 200)
+    );
+    assert_eq!(request.source.as_deref(), Some("examples/firewall.click"));
+    assert!(request.files.iter().any(|file| file.name == "x" && file.contents.0.len() > 1000));
+    server.check(&["create", "fw", "nowhere.click"], 2, &["nowhere.click"]);
+    server.check(&["create", "../fw", "examples/firewall.click"], 2, &["is no name"]);
+    server.check(&["create", "fw", "examples/firewall.click", "--ring", "100"], 2, &["64, 128, 256"]);
+}
+
+#[test]
+fn a_refused_configuration_is_shown_with_its_line() {
+    let refusal = r#"{"error": {"code": "refused", "message": "The configuration of fw was refused.", "details": [
+        {"severity": "error", "file": "<stdin>", "line": 2, "column": 6, "message": "unknown element class `Cuonter`"}]}}"#;
+    let server = Server::new("refused", &[("PUT /v1/boxes/fw/configurations/main", 422, refusal)]);
+    let output = server.run(&["reload", "fw", "-"], "a :: Idle;\nb :: Cuonter;\n");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{text}");
+    for expected in
+        ["b :: Cuonter;", "^^^^^^^", "unknown element class", "The configuration of fw was refused."]
+    {
+        assert!(text.contains(expected), "no {expected:?} in: {text}");
+    }
+}
+
+#[test]
+fn handlers_are_read_and_written() {
+    let server = Server::new(
+        "handlers",
+        &[
+            ("GET /v1/boxes/fw/handlers/c.count", 200, r#"{"value": "10\u001b[2J"}"#),
+            ("POST /v1/boxes/fw/handlers/in%2Ft.lookup", 200, r#"{"value": {"base64": "/wA="}}"#),
+            ("PUT /v1/boxes/fw/handlers/second%3Ac.reset", 204, ""),
+            (
+                "GET /v1/boxes/fw/handlers",
+                200,
+                r#"[{"configuration": "second", "element": "c", "handler": "count", "read": true, "write": false}]"#,
+            ),
+        ],
+    );
+    // What no terminal reads is not changed.
+    assert_eq!(server.run(&["read", "fw/c.count"], "").stdout, b"10\x1b[2J");
+    assert_eq!(server.run(&["read", "fw/in/t.lookup", "1.2.3.4"], "").stdout, b"\xff\0");
+    server.asked.lock().expect("what was asked").clear();
+    let asked = server.check(&["write", "fw/second:c.reset", "-1"], 0, &[]);
+    assert_eq!(asked.first().map(|(_, body)| body.as_str()), Some(r#"{"value":"-1"}"#));
+    server.check(&["handlers", "fw"], 0, &["fw/second:c.count", "read"]);
+    server.check(&["read", "fw"], 2, &["fw/counter.count"]);
+    server.check(&["read", "fw/c.nothing"], 4, &["no such thing"]);
+}
+
+#[test]
+fn what_is_done_to_boxes_is_done_to_each() {
+    let busy = r#"{"error": {"code": "busy", "message": "b is stopped: start it first."}}"#;
+    let server = Server::new(
+        "lifecycle",
+        &[
+            ("POST /v1/boxes/a/kill", 200, BOX),
+            ("POST /v1/boxes/b/kill", 409, busy),
+            ("DELETE /v1/boxes/a", 204, ""),
+        ],
+    );
+    let asked =
+        server.check(&["kill", "a", "b", "c"], 4, &["b is stopped: start it first.", "no such thing"]);
+    assert_eq!(asked.len(), 3);
+    server.check(&["kill", "b"], 6, &["start it first"]);
+    server.check(&["kill", "a"], 0, &["fw is running"]);
+    server.check(&["rm", "a"], 0, &[]);
+    server.check(&["rm"], 2, &["BOX"]);
+}
+
+#[test]
+fn streams_are_lines() {
+    let server = Server::new(
+        "streams",
+        &[
+            (
+                "GET /v1/boxes/fw/logs?follow=false&lines=2",
+                200,
+                "{\"time\":\"2026-01-31T12:00:00.000Z\",\"configuration\":\"main\",\"text\":\"hello\\u001b\",\"lost\":4}\n",
+            ),
+            (
+                "GET /v1/events?follow=false&since=6",
+                200,
+                "{\"sequence\":7,\"time\":\"2026-01-31T12:00:00.000Z\",\"kind\":\"box_created\",\"subject\":\"box/fw\",\
+                 \"message\":\"made\"}\n",
+            ),
+        ],
+    );
+    server.check(&["logs", "-n", "2", "fw"], 0, &["(4 lines were lost)\nhello\\u{1b}\n"]);
+    server.check(&["events", "--since", "6"], 0, &["7 2026-01-31T12:00:00.000Z  box/fw  made"]);
+    let output = server.run(&["events", "--since", "6", "--json"], "");
+    let event: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(event["kind"], "box_created");
+}
+
+#[test]
+fn captures_are_bytes() {
+    let server = Server::new("capture", &[("GET /v1/capture?port=fw%3A1&snap=64", 200, "pcap")]);
+    assert_eq!(server.run(&["capture", "fw", "--port", "1", "-s", "64", "-w", "-"], "").stdout, b"pcap");
+    let file = server.folder.join("out.pcap");
+    let path = file.to_str().expect("a plain path");
+    server.check(&["capture", "fw:1", "-s", "64", "-w", path], 0, &[]);
+    assert_eq!(std::fs::read(&file).expect("the capture"), b"pcap");
+    server.check(&["capture", "a/b/c"], 2, &["a/b/c"]);
+}
+
+#[test]
+fn switches_have_ports() {
+    let port = r#"{"name": "tap0", "driver": {"kind": "tap"}, "limits": {}, "rates": RATES, "traffic": TRAFFIC,
+        "fault": "the device is gone", "drops": {"full": 2}}"#;
+    let switch = r#"{"name": "lan", "mode": "learning", "age_seconds": 300, "addresses_per_port": 1024, "ports": 1,
+        "created": "2026-01-31T12:00:00.000Z", "addresses": 2, "rates": RATES, "traffic": TRAFFIC, "port_list": [PORT]}"#;
+    let rates = r#"{"received_packets": 0, "received_bits": 0, "sent_packets": 0, "sent_bits": 0, "dropped_packets": 0,
+        "cores": 0}"#;
+    let traffic = r#"{"received_packets": 0, "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0}"#;
+    let fill = |text: &str| text.replace("PORT", port).replace("RATES", rates).replace("TRAFFIC", traffic);
+    let (port, switch) = (fill(port), fill(switch));
+    let server = Server::new(
+        "switches",
+        &[
+            ("POST /v1/switches", 200, &switch),
+            ("GET /v1/switches/lan", 200, &switch),
+            ("GET /v1/switches", 200, &format!("[{switch}]")),
+            ("POST /v1/switches/lan/ports", 200, &port),
+            ("DELETE /v1/switches/lan/ports/tap0", 204, ""),
+            ("PUT /v1/switches/lan/addresses/02%3A00%3A00%3A00%3A00%3A01", 204, ""),
+            (
+                "GET /v1/switches/lan/addresses",
+                200,
+                r#"[{"mac": "02:00:00:00:00:01", "port": "tap0", "kind": "learned", "age_seconds": 3}]"#,
+            ),
+        ],
+    );
+    server.check(&["switch", "create", "lan", "--mode", "learning"], 0, &[]);
+    server.check(&["switch", "ls"], 0, &["lan", "learning"]);
+    server.check(&["switch", "show", "lan"], 0, &["tap0", "tap (the device is gone)", "full 2"]);
+    let asked = server.check(&["port", "add", "lan", "in", "--driver", "pcap", "--read", "x.pcap"], 0, &[]);
+    let request: api::AddPort =
+        serde_json::from_str(&asked.first().expect("a request").1).expect("a request");
+    assert!(
+        matches!(request.driver, api::PortDriver::Pcap { read: Some(path), .. } if path.starts_with('/'))
+    );
+    server.check(&["port", "add", "lan", "x", "--driver", "null", "--rate", "5"], 2, &["has no \"rate\""]);
+    server.check(&["port", "rm", "lan", "tap0"], 0, &[]);
+    server.check(&["address", "add", "lan", "2:0:0:0:0:1", "tap0"], 0, &[]);
+    server.check(&["address", "ls", "lan"], 0, &["02:00:00:00:00:01", "learned", "3s"]);
+}
+
+#[test]
+fn stacks_are_applied() {
+    let changes = r#"{"changes": [{"action": "create", "subject": "box/fw"},
+        {"action": "change", "subject": "box/nat", "detail": "weight 100 -> 200"}]}"#;
+    let server = Server::new(
+        "stacks",
+        &[
+            ("PUT /v1/stacks/edge", 200, changes),
+            ("POST /v1/stacks/edge/diff", 200, changes),
+            ("DELETE /v1/stacks/edge", 200, r#"{"changes": []}"#),
+            (
+                "GET /v1/stacks",
+                200,
+                r#"[{"name": "edge", "applied": "2026-01-31T12:00:00.000Z", "boxes": ["fw"], "switches": []}]"#,
+            ),
+        ],
+    );
+    let file = server.folder.join("edge.toml");
+    std::fs::write(&file, "[boxes.fw]\nconfiguration = \"fw.click\"\n").expect("a file");
+    std::fs::write(server.folder.join("fw.click"), "Idle -> Discard;").expect("a file");
+    let path = file.to_str().expect("a plain path");
+    server.check(&["up", path], 0, &["+ create  box/fw\n", "~ change  box/nat: weight 100 -> 200"]);
+    server.check(&["diff", path], 0, &["create"]);
+    server.check(&["diff", "--exit-code", path], 1, &["create"]);
+    server.check(&["down", path], 0, &["there was nothing"]);
+    server.check(&["down", "edge"], 0, &["there was nothing"]);
+    server.check(&["stacks"], 0, &["edge"]);
+    server.check(&["up", "nowhere.toml"], 2, &["nowhere.toml"]);
+}
+
+#[test]
+fn without_a_daemon_the_way_to_one_is_said() {
+    let socket = std::env::temp_dir().join("clickbox-nobody-is-here");
+    for arguments in [&["ps"][..], &["top"], &["read", "fw/c.count"], &["events"], &["rm", "fw"], &["stacks"]]
+    {
+        let output = run(&socket, arguments, "");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {text}");
+        assert!(text.contains("start one with `clickbox daemon &`"), "{text}");
+    }
+    let output = run(&socket, &["doctor"], "");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("kvm") && text.contains("clickbox daemon &"), "{text}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&run(&socket, &["doctor", "--json"], "").stdout).expect("JSON");
+    assert!(
+        report["findings"].as_array().is_some_and(|findings| findings.len() > 10)
+            && report["daemon"].is_null()
+    );
+}
+
+#[test]
+fn names_are_completed() {
+    let server = Server::new(
+        "complete",
+        &[
+            ("GET /v1/boxes", 200, &format!("[{BOX}]")),
+            (
+                "GET /v1/boxes/fw/handlers",
+                200,
+                r#"[{"configuration": "main", "element": "c", "handler": "count", "read": true, "write": false}]"#,
+            ),
+        ],
+    );
+    let complete = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+            .env("CLICKBOX_SOCKET", server.folder.join("socket"))
+            .env("CLICKBOX_COMPLETE", "fish")
+            .args(["--", "clickbox"])
+            .args(words)
+            .output()
+            .expect("the program ends");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(complete(&["kill", "f"]).lines().any(|line| line == "fw"));
+    assert!(complete(&["read", ""]).lines().any(|line| line == "fw/"));
+    assert!(complete(&["read", "fw/c"]).lines().any(|line| line == "fw/c.count"));
+    assert!(complete(&["sus"]).lines().any(|line| line.starts_with("suspend")));
+}
