@@ -1,5 +1,6 @@
 //! What an element can do while it is called.
 
+use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,6 +9,7 @@ use core::any::Any;
 use packet::{Batch, Packet, Pool, Timestamp};
 
 use crate::arguments::{Args, Arguments, FromArgument, Setup};
+use crate::contract::Element;
 use crate::environment::{Descriptor, Environment};
 use crate::error::HandlerError;
 use crate::handler::HandlerInfo;
@@ -64,6 +66,10 @@ pub trait Runtime {
     /// Writes a new value of an argument into the text of the element's configuration, and changes nothing else. One that
     /// is known by its place alone has no keyword.
     fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str);
+    /// The text of the element's configuration.
+    fn configuration(&self, element: usize) -> String;
+    /// Says that the element has a new configuration, and changes nothing else.
+    fn note_configuration(&self, element: usize, config: &str);
     fn element_name(&self, element: usize) -> String;
     fn class_name(&self, element: usize) -> String;
     fn element_count(&self) -> usize;
@@ -394,6 +400,24 @@ impl Context<'_> {
     /// Says that an argument has a new value, so that `config` shows it: in its place, or behind its keyword.
     pub fn note_argument(&self, position: Option<usize>, keyword: &str, value: &str) {
         self.runtime.note_argument(self.element, position, keyword, value);
+    }
+
+    /// The text of the element's configuration.
+    pub fn configuration(&self) -> String {
+        self.runtime.configuration(self.element)
+    }
+
+    /// Makes an element anew from a new configuration, as writing its `config` does; on failure nothing has changed.
+    pub fn reconfigure<E: Element>(&self, element: &mut E, config: &str) -> Result<(), HandlerError> {
+        let name = self.name();
+        let mut setup = Setup::new(&name, (self.inputs(), self.outputs()), self.names(), self.environment());
+        let args = E::Args::parse(Arguments::new(config), &mut setup)?;
+        element.reconfigure(args, &mut setup)?;
+        for warning in &setup.warnings {
+            self.say(&format!("  warning: {warning}"));
+        }
+        self.runtime.note_configuration(self.element, config);
+        Ok(())
     }
 
     /// What the element called `name`, seen from here, exports as a `T`.

@@ -199,6 +199,16 @@ impl Runtime for Core {
         *node.config.borrow_mut() = arguments.join(", ");
     }
 
+    fn configuration(&self, element: usize) -> String {
+        self.nodes.get(element).map_or_else(String::new, |node| node.config.borrow().clone())
+    }
+
+    fn note_configuration(&self, element: usize, config: &str) {
+        if let Some(node) = self.nodes.get(element) {
+            *node.config.borrow_mut() = config.to_string();
+        }
+    }
+
     fn element_name(&self, element: usize) -> String {
         self.nodes.get(element).map_or_else(String::new, |node| node.name.clone())
     }

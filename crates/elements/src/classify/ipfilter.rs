@@ -16,7 +16,8 @@ use super::split::{ElementNames, report, split, warn_of_shadowed_rules};
 /// The expression is that of `IPClassifier`; `all`, `any`, `-` or nothing match every packet. Drops count as
 /// `denied`. The packets must have their network header set, as `CheckIPHeader` and `MarkIPHeader` do.
 ///
-/// The rules are compiled: a packet costs about the same with ten of them and with ten thousand.
+/// The rules are compiled: a packet costs about the same with ten of them and with ten thousand. Write `rules` to
+/// change them under traffic.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true)
 ///     -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
@@ -50,10 +51,17 @@ pub struct IPFilter {
 
 impl Element for IPFilter {
     type Args = IPFilterArgs;
-    const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("program", "The rules as a sequence of tests of four bytes each.", |filter| {
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("program", "The rules as a sequence of tests of four bytes each.", |filter| {
             listing(filter.program.rules(), Layout::Ip)
-        })];
+        }),
+        Handler::read_with("rules", "The rules, as `config` gives them.", |_, cx, _| Ok(cx.configuration())),
+        Handler::write(
+            "rules",
+            "Sets the rules; if one is wrong, all stay as they are.",
+            |filter, cx, value| cx.reconfigure(filter, value),
+        ),
+    ];
     const LIVE: bool = true;
 
     fn new(args: IPFilterArgs, setup: &mut Setup) -> Result<IPFilter, SetupError> {
