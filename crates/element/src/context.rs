@@ -53,6 +53,8 @@ pub trait Runtime {
     /// How often in a row the task would run if it went on: 1 unless it is alone.
     fn turns(&self, element: usize) -> usize;
     fn set_timer(&self, element: usize, timer: usize, at: Timestamp);
+    /// The same for a span that begins now.
+    fn start_timer(&self, element: usize, timer: usize, at: Timestamp);
     fn clear_timer(&self, element: usize, timer: usize);
     fn timer(&self, element: usize, timer: usize) -> Option<Timestamp>;
     fn set_signal(&self, element: usize, direction: Direction, active: bool);
@@ -338,14 +340,15 @@ impl Context<'_> {
         self.runtime.turns(self.element)
     }
 
-    /// Sets timer number `timer` to a point of steady time; an earlier setting is replaced.
+    /// Sets timer number `timer` to a point of steady time; an earlier setting is replaced. At one time timers come in the
+    /// order in which their spans began, and one that is set anew after it came goes on from its beginning.
     pub fn set_timer(&self, timer: usize, at: Timestamp) {
         self.runtime.set_timer(self.element, timer, at);
     }
 
-    /// Sets timer number `timer` to a span from now.
+    /// Sets timer number `timer` to the end of a span that begins now.
     pub fn set_timer_after(&self, timer: usize, span: Timestamp) {
-        self.runtime.set_timer(self.element, timer, self.steady() + span);
+        self.runtime.start_timer(self.element, timer, self.steady() + span);
     }
 
     /// Takes timer number `timer` back.

@@ -120,6 +120,10 @@ impl Runtime for Core {
         self.timers.borrow_mut().set(element, timer, at);
     }
 
+    fn start_timer(&self, element: usize, timer: usize, at: Timestamp) {
+        self.timers.borrow_mut().start(element, timer, at);
+    }
+
     fn clear_timer(&self, element: usize, timer: usize) {
         self.timers.borrow_mut().clear(element, timer);
     }

@@ -1,4 +1,4 @@
-//! Timers, in the order of their times.
+//! Timers, in the order of their times; at one time in the order in which their spans began.
 
 use alloc::collections::BTreeMap;
 
@@ -10,13 +10,29 @@ pub(crate) struct Timers {
     due: BTreeMap<(Timestamp, u64), (usize, usize)>,
     set: BTreeMap<(usize, usize), (Timestamp, u64)>,
     sequence: u64,
+    /// By what each timer that has come was due last.
+    came: BTreeMap<(usize, usize), (Timestamp, u64)>,
 }
 
 impl Timers {
+    /// Sets a timer to a time. One that has come and is set to a later time goes on from where it began: in Click it is
+    /// then a whole number of spans behind its beginning, ahead of timers that began a moment later.
     pub(crate) fn set(&mut self, element: usize, timer: usize, at: Timestamp) {
-        self.clear(element, timer);
-        let key = (at, self.sequence);
+        match self.came.get(&(element, timer)).filter(|(due, _)| at > *due) {
+            Some(&(_, rank)) => self.insert(element, timer, (at, rank)),
+            None => self.start(element, timer, at),
+        }
+    }
+
+    /// Sets a timer to the end of a span that begins now.
+    pub(crate) fn start(&mut self, element: usize, timer: usize, at: Timestamp) {
+        let rank = self.sequence;
         self.sequence += 1;
+        self.insert(element, timer, (at, rank));
+    }
+
+    fn insert(&mut self, element: usize, timer: usize, key: (Timestamp, u64)) {
+        self.clear(element, timer);
         self.due.insert(key, (element, timer));
         self.set.insert((element, timer), key);
     }
@@ -49,6 +65,34 @@ impl Timers {
         }
         self.due.remove(&key);
         self.set.remove(&timer);
+        self.came.insert(timer, key);
         Some(timer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn at_one_time_spans_that_began_first_come_first() {
+        let at = Timestamp::from_millis;
+        let mut timers = Timers::default();
+        timers.start(0, 0, at(10));
+        timers.start(1, 0, at(20));
+        assert_eq!(timers.take(at(10)), Some((0, 0)));
+        timers.set(0, 0, at(20));
+        timers.set(2, 0, at(20));
+        assert_eq!(timers.due_count(at(20)), 3);
+        let order: Vec<_> = core::iter::from_fn(|| timers.take(at(20))).map(|(element, _)| element).collect();
+        assert_eq!(order, [0, 1, 2]);
+        // One that sets itself to a time that has come waits for the others.
+        timers.start(3, 0, at(20));
+        assert_eq!(timers.take(at(20)), Some((3, 0)));
+        timers.start(4, 0, at(20));
+        timers.set(3, 0, at(20));
+        assert_eq!((timers.take(at(20)), timers.take(at(20))), (Some((4, 0)), Some((3, 0))));
     }
 }

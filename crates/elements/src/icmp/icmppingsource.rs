@@ -70,6 +70,8 @@ pub struct ICMPPingSource {
     args: ICMPPingSourceArgs,
     count: i32,
     pushes: bool,
+    /// When the timer is due, or was.
+    due: Timestamp,
     statistics: Option<PingStatistics>,
 }
 
@@ -88,10 +90,15 @@ impl ICMPPingSource {
         Timestamp::from_millis(self.args.interval.millis())
     }
 
-    fn start_unless_running(&self, cx: &Context) {
+    fn start_unless_running(&mut self, cx: &Context) {
         if self.pushes && self.args.active && cx.timer(TIMER).is_none() {
-            cx.set_timer_after(TIMER, self.interval());
+            self.start(cx, self.interval());
         }
+    }
+
+    fn start(&mut self, cx: &Context, span: Timestamp) {
+        self.due = cx.steady() + span;
+        cx.set_timer_after(TIMER, span);
     }
 
     /// A request in a new packet.
@@ -184,7 +191,7 @@ impl Element for ICMPPingSource {
             if !element.args.active {
                 cx.clear_timer(TIMER);
             } else if element.pushes && cx.timer(TIMER).is_none() {
-                cx.set_timer(TIMER, cx.steady());
+                element.start(cx, Timestamp::ZERO);
             }
             Ok(())
         }),
@@ -245,7 +252,7 @@ impl Element for ICMPPingSource {
         if args.interval.millis() == 0 {
             setup.warn("INTERVAL so small that it is zero");
         }
-        Ok(ICMPPingSource { args, count: 0, pushes: true, statistics: None })
+        Ok(ICMPPingSource { args, count: 0, pushes: true, due: Timestamp::ZERO, statistics: None })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -294,7 +301,8 @@ impl Element for ICMPPingSource {
         }
         if let Some(request) = self.request(cx) {
             cx.send(0, request);
-            cx.set_timer_after(TIMER, self.interval());
+            self.due += self.interval();
+            cx.set_timer(TIMER, self.due);
         }
     }
 

@@ -70,7 +70,7 @@ impl TimedSource {
     fn resume(&mut self, cx: &Context) {
         if self.active && cx.timer(0).is_none() {
             self.next = cx.steady();
-            cx.set_timer(0, self.next);
+            cx.set_timer_after(0, Timestamp::ZERO);
         }
     }
 }
@@ -135,7 +135,7 @@ impl Element for TimedSource {
         self.make_template(cx).map_err(SetupError::new)?;
         if self.active {
             self.next = cx.steady() + self.interval;
-            cx.set_timer(0, self.next);
+            cx.set_timer_after(0, self.interval);
         }
         Ok(())
     }
