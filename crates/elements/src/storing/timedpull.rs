@@ -55,7 +55,9 @@ impl<T: Timed> Element for TimedPull<T> {
         while moved < self.burst {
             let most = (self.burst - moved).min(cx.batch_limit());
             let mut batch = cx.batch();
-            let count = cx.pull(0, most, &mut batch);
+            // One by one: the first pull that brings nothing, as where a packet is dropped on the way, ends the burst.
+            while batch.len() < most && cx.pull(0, 1, &mut batch) > 0 {}
+            let count = batch.len();
             cx.emit(0, batch);
             moved += count;
             if count < most {
