@@ -100,6 +100,21 @@ fn time_need_not_be_waited_for() {
 }
 
 #[test]
+fn the_driver_ends_as_clicks_does() {
+    let counters = "InfiniteSource(LIMIT 1, STOP true) -> a :: AggregatePacketCounter \
+                    -> b :: AggregatePacketCounter -> CheckIPHeader -> Discard;";
+    let of = |name| format!("{name} :: AggregatePacketCounter: warning: saw no packets");
+    // What is made last is cleaned up first, and a handler that wants a parameter answers nothing.
+    let output = clickbox(&["click", "-h", "a.received", "-h", "a.undelivered", "-e", counters], "");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.find(&of("b")) < text.find(&of("a")) && text.contains(&of("b")), "{text}");
+    assert!(text.contains("no 'a.undelivered' handler"), "{text}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "a.received:\n\n");
+    let check_header = "c :: CheckIPHeader; Idle -> c -> Discard; DriverManager(stop)";
+    check(&["click", "-h", "c.drop_details", "-e", check_header], "", 1, &["no 'c.drop_details' handler"]);
+}
+
+#[test]
 fn formatting_changes_the_layout_only() {
     let output = clickbox(&["fmt", "-"], "a::Idle->b::Discard;// end");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a :: Idle -> b :: Discard; // end\n");

@@ -146,7 +146,7 @@ impl Core {
         })
     }
 
-    fn in_order(&self) -> Vec<usize> {
+    pub(crate) fn in_order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by_key(|index| self.nodes.get(*index).map(|node| node.class.info.phase));
         order

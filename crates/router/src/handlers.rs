@@ -193,7 +193,8 @@ impl Core {
             "tickets" if node.class.info.task => self.tickets(index).to_string(),
             "home_thread" if node.class.info.task => "0".to_string(),
             _ => {
-                let written = self.list_handlers(Some(index)).iter().any(|info| info.name == handler);
+                let handlers = self.list_handlers(Some(index));
+                let written = handlers.iter().any(|info| info.name == handler && !is_read(info));
                 return Err(if written { wrong(handler, true) } else { unknown() });
             }
         })

@@ -345,7 +345,8 @@ impl Drop for Router {
 }
 
 fn clean_up(core: &Core) {
-    for index in 0..core.nodes.len() {
+    // The last that was made is the first that goes.
+    for index in core.in_order().into_iter().rev() {
         core.call(index, |object, cx| object.cleanup(cx));
     }
 }

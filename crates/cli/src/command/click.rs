@@ -231,7 +231,12 @@ impl Driver {
         if handlers.iter().any(|info| info.name == name && info.hidden) {
             return Err(HandlerError::NoHandler(path.into()));
         }
-        self.router.read(path, "")
+        match self.router.read(path, "") {
+            // One that can't answer, as where it wants a parameter, answers nothing.
+            Err(HandlerError::Rejected(_)) => Ok(String::new()),
+            Err(HandlerError::Doubtful { value, .. }) => Ok(value),
+            answer => answer,
+        }
     }
 
     /// The paths that `path` stands for, and whether each is printed with its name: an element's name, a pattern or a class.

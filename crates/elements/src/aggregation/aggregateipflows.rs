@@ -320,7 +320,10 @@ impl AggregateIPFlows {
     fn judge(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         if packet.timestamp().is_zero() {
             if !self.warned {
-                cx.say(&format!("{}: warning: packet received without timestamp", cx.name()));
+                cx.say(&format!(
+                    "{} :: AggregateIPFlows: warning: packet received without timestamp",
+                    cx.name()
+                ));
                 self.warned = true;
             }
             packet.set_timestamp(cx.now());

@@ -45,15 +45,19 @@ pub struct AggregatePacketCounter {
     /// By aggregate and packet number, the packets of each input.
     counts: BTreeMap<(u32, u32), Vec<u32>>,
     inputs: usize,
+    /// Whether packets came, and whether one of them belonged to an aggregate.
+    seen: (bool, bool),
 }
 
 impl AggregatePacketCounter {
     fn add(&mut self, packets: &[Packet], port: usize) {
+        self.seen.0 |= !packets.is_empty();
         for packet in packets {
             let aggregate = packet.aggregate();
             if aggregate == 0 {
                 continue;
             }
+            self.seen.1 = true;
             let number = self.place.map_or(0, |place| packet.annotation_u32(place));
             if self.counts.len() >= MOST_NUMBERS && !self.counts.contains_key(&(aggregate, number)) {
                 continue;
@@ -109,7 +113,12 @@ impl Element for AggregatePacketCounter {
                 Err(_) => return Err(SetupError::new("bad ANNO")),
             },
         };
-        Ok(AggregatePacketCounter { place, counts: BTreeMap::new(), inputs: setup.inputs() })
+        Ok(AggregatePacketCounter {
+            place,
+            counts: BTreeMap::new(),
+            inputs: setup.inputs(),
+            seen: Default::default(),
+        })
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
@@ -123,9 +132,19 @@ impl Element for AggregatePacketCounter {
         self.add(into.as_slice().get(before..).unwrap_or(&[]), port);
     }
 
+    fn cleanup(&mut self, cx: &mut Context) {
+        if self.seen == (true, false) {
+            let name = cx.name();
+            cx.say(&format!(
+                "{name} :: AggregatePacketCounter: warning: saw no packets with aggregate annotations"
+            ));
+        }
+    }
+
     fn inherit(&mut self, old: &mut AggregatePacketCounter, _: &mut Context) {
         if self.inputs == old.inputs {
             self.counts = core::mem::take(&mut old.counts);
+            self.seen = core::mem::take(&mut old.seen);
         }
     }
 

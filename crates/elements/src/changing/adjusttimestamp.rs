@@ -1,5 +1,6 @@
 //! `AdjustTimestamp`: moves the time of packets.
 
+use element::figures;
 use element::prelude::*;
 
 /// Adds TIME, which may be negative, to the timestamp of each packet.
@@ -11,7 +12,7 @@ use element::prelude::*;
 ///     -> f :: TimeFilter(1.4, 1.6) -> c :: Counter -> Discard;
 /// ```
 /// ```expect
-/// a.time = -0.500000
+/// a.time = -0.500000s
 /// c.count = 2
 /// ```
 #[derive(Args)]
@@ -41,7 +42,7 @@ pub struct AdjustTimestamp {
 impl Filter for AdjustTimestamp {
     type Args = AdjustTimestampArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("time", "The span that is added.", |adjust| format!("{:.6}", adjust.args.time)),
+        Handler::read("time", "The span that is added.", |adjust| figures::interval(adjust.args.time)),
         Handler::write("time", "Sets the span that is added.", |adjust, cx, value| {
             adjust.args.time = cx.argument(value)?;
             Ok(())

@@ -136,6 +136,9 @@ impl TimeFilter {
     }
 }
 
+/// The end where none is given: the last second of a signed 32-bit clock, as in Click.
+const END_OF_TIME: Timestamp = Timestamp::from_parts(i32::MAX as i64, 0);
+
 fn span(cx: &Context, value: &str) -> Result<Timestamp, HandlerError> {
     cx.argument(value).map_err(|_| HandlerError::new("expected time"))
 }
@@ -210,7 +213,7 @@ impl Filter for TimeFilter {
         setup.strict = args.end_call.is_some();
         Ok(TimeFilter {
             first: first.unwrap_or((Timestamp::ZERO, Base::Packet)),
-            last: last.unwrap_or((Timestamp::MAX, Base::Epoch)),
+            last: last.unwrap_or((END_OF_TIME, Base::Epoch)),
             started: false,
             call: args.end_call,
             stop: args.stop,

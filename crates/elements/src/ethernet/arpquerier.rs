@@ -47,7 +47,6 @@ use super::vlan::{annotation, set_annotation};
     ports = "2/1-2",
     processing = "h/h",
     flow = "xy/x",
-    phase = "late",
     see = "ARPTable, ARPResponder, ARPFaker, AddressInfo"
 )]
 pub struct ARPQuerierArgs {

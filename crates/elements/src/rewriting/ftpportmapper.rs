@@ -36,7 +36,6 @@ use crate::flow::Ip4Flow;
     group = "rewriting",
     ports = "1/1",
     processing = "a/a",
-    phase = "late",
     see = "IPRewriter, TCPRewriter, IPRewriterPatterns"
 )]
 pub(crate) struct FTPPortMapperArgs {

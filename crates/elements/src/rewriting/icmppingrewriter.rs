@@ -38,7 +38,6 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    phase = "late",
     see = "IPRewriter, ICMPRewriter, ICMPPingResponder"
 )]
 pub(crate) struct ICMPPingRewriterArgs {

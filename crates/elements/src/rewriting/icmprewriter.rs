@@ -41,7 +41,6 @@ use crate::flow::Ip4Flow;
     group = "rewriting",
     ports = "1/1-",
     processing = "h/h",
-    phase = "late",
     see = "IPRewriter, IPAddrRewriter, TCPRewriter, ICMPPingRewriter"
 )]
 pub(crate) struct ICMPRewriterArgs {

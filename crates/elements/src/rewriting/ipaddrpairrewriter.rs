@@ -37,7 +37,6 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    phase = "late",
     see = "IPRewriter, IPAddrRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress"
 )]
 pub(crate) struct IPAddrPairRewriterArgs {

@@ -37,7 +37,6 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    phase = "late",
     see = "IPRewriter, TCPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns"
 )]
 pub(crate) struct UDPRewriterArgs {

@@ -37,7 +37,6 @@ const ONE_HALF: u32 = 0x8000;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
-    phase = "late",
     see = "RED, PI, CoDel"
 )]
 pub struct AdaptiveRedArgs {

@@ -21,14 +21,7 @@ use super::watched::Watched;
 /// c.count = 10
 /// ```
 #[derive(Args)]
-#[element(
-    name = "CoDel",
-    group = "shaping",
-    ports = "1/1",
-    processing = "l/l",
-    phase = "late",
-    see = "RED, SetTimestamp"
-)]
+#[element(name = "CoDel", group = "shaping", ports = "1/1", processing = "l/l", see = "RED, SetTimestamp")]
 pub struct CoDelArgs {
     /// How long packets may wait.
     #[arg(position, default = "5ms")]

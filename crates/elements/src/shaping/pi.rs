@@ -28,14 +28,7 @@ const MOST_TARGET: u32 = 0xffff;
 /// q.length = 20
 /// ```
 #[derive(Args)]
-#[element(
-    name = "PI",
-    group = "shaping",
-    ports = "1/1-2",
-    processing = "a/ah",
-    phase = "late",
-    see = "RED, CoDel"
-)]
+#[element(name = "PI", group = "shaping", ports = "1/1-2", processing = "a/ah", see = "RED, CoDel")]
 pub struct PiArgs {
     /// Seconds between two looks at the queues.
     #[arg(position)]

@@ -27,7 +27,6 @@ use super::watched::Watched;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
-    phase = "late",
     see = "AdaptiveRED, PI, CoDel, Queue"
 )]
 pub struct RedArgs {

@@ -21,7 +21,7 @@ use packet::annotation::FWD_RATE;
     name = "Block",
     group = "switching",
     ports = "1/2",
-    processing = "h/h",
+    processing = "a/a",
     commutes,
     see = "Meter, Shaper"
 )]

@@ -158,7 +158,9 @@ impl Element for FromDump {
         }),
         Handler::read("filename", "The file.", |dump| dump.args.filename.clone()),
         Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.input.size()),
-        Handler::read("filepos", "Bytes of the file read so far.", |dump| dump.input.position().to_string()),
+        Handler::read("filepos", "Bytes of the unpacked file whose records were read.", |dump| {
+            dump.decoder.position().to_string()
+        }),
     ];
 
     fn new(args: FromDumpArgs, setup: &mut Setup) -> Result<FromDump, SetupError> {

@@ -121,7 +121,9 @@ impl Element for FromIPSummaryDump {
             Ok(())
         }),
         Handler::read("filename", "The file.", |dump| dump.input.name.clone()),
-        Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.input.size()),
+        Handler::read("filesize", "Bytes of the file; `-` if that is not known, or all was read.", |dump| {
+            if dump.exhausted { "-".into() } else { dump.input.size() }
+        }),
         Handler::read("filepos", "Bytes of the file read so far.", |dump| dump.input.position().to_string()),
     ];
 
