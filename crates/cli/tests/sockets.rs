@@ -2,7 +2,8 @@
 //! in a folder of the test's own, or on the loopback interface.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::net::UdpSocket;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -149,4 +150,123 @@ fn the_log_is_passed_on_across_a_swap() {
     let [first, second] = listeners;
     drop(first);
     heard(&mut [second], "three");
+}
+
+/// A port of the loopback interface that nobody uses.
+fn free_port(tcp: bool) -> u16 {
+    let local = match tcp {
+        true => std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()),
+        false => UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()),
+    };
+    local.expect("a free port").port()
+}
+
+/// Sends a datagram until it comes back.
+fn echoed(socket: &UdpSocket, port: u16, text: &[u8]) -> bool {
+    let mut buffer = [0; 64];
+    eventually("an echo", || {
+        socket.send_to(text, ("127.0.0.1", port)).expect("a datagram");
+        let length = socket.recv(&mut buffer).ok()?;
+        Some(&buffer[..length] == text)
+    })
+}
+
+fn udp(address: &str) -> UdpSocket {
+    let socket = UdpSocket::bind(address).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_millis(50))).expect("a time limit");
+    socket
+}
+
+#[test]
+fn a_datagram_server_answers_who_is_let_in() {
+    let port = free_port(false);
+    let _running = Running::new(&format!(
+        "t :: RadixIPLookup(127.0.0.1 0, 127.0.0.0/8 0); Idle -> t -> Discard;
+         all :: StaticIPLookup(0.0.0.0/0 0); Idle -> all -> Discard; one :: LinearIPLookup(127.0.0.1 0); Idle -> one -> Discard;
+         s :: Socket(UDP, 127.0.0.1, {port}, ALLOW one, DENY all, SNDBUF 65536, RCVBUF 65536) -> s"
+    ));
+    let (welcome, stranger) = (udp("127.0.0.1:0"), udp("127.0.0.2:0"));
+    assert!(echoed(&welcome, port, b"hello"));
+    stranger.send_to(b"me too", ("127.0.0.1", port)).expect("a datagram");
+    // What was sent before is looked at before what is sent now.
+    assert!(echoed(&welcome, port, b"again"));
+    assert!(stranger.recv(&mut [0; 64]).is_err());
+}
+
+#[test]
+fn a_client_without_an_address_sends_where_packets_say() {
+    let first = udp("127.0.0.3:0");
+    let port = first.local_addr().expect("an address").port();
+    let second = udp(&format!("127.0.0.4:{port}"));
+    let own = free_port(false);
+    let _running = Running::new(&format!(
+        "s :: TimedSource(0.01, x) -> r :: RoundRobinSwitch;
+         out :: Socket(UDP, 0.0.0.0, {port}, 127.0.0.1, {own});
+         r[0] -> SetIPAddress(127.0.0.3) -> out; r[1] -> SetIPAddress(127.0.0.4) -> out"
+    ));
+    for receiver in [first, second] {
+        receiver.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        let (length, from) = receiver.recv_from(&mut [0; 64]).expect("a datagram");
+        assert_eq!((length, from.to_string()), (1, format!("127.0.0.1:{own}")));
+    }
+}
+
+#[test]
+fn unix_datagrams_are_answered() {
+    let folder = Folder::new("datagrams");
+    let (path, own) = (folder.file("server"), folder.file("client"));
+    let running = Running::new(&format!("s :: Socket(UNIX_DGRAM, {path}) -> s"));
+    let client = UnixDatagram::bind(&own).expect("a socket");
+    client.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    eventually("a server", || client.send_to(b"hello", &path).ok());
+    let mut buffer = [0; 64];
+    let length = client.recv(&mut buffer).expect("an answer");
+    assert_eq!(&buffer[..length], b"hello");
+    drop(running);
+    // A client that has a name of its own.
+    let server = UnixDatagram::bind(folder.file("other")).expect("a socket");
+    server.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    let _running = Running::new(&format!(
+        "InfiniteSource(x, LIMIT 1) -> Socket(UNIX_DGRAM, {}, {})",
+        folder.file("other"),
+        folder.file("named")
+    ));
+    let (_, from) = server.recv_from(&mut buffer).expect("a datagram");
+    assert_eq!(from.as_pathname().and_then(Path::to_str), Some(folder.file("named").as_str()));
+}
+
+#[test]
+fn connections_come_from_where_they_should() {
+    let port = free_port(true);
+    let folder = Folder::new("connections");
+    let path = folder.file("log");
+    let _server = Running::new(&format!(
+        "t :: DirectIPLookup(127.0.0.2 0); Idle -> t -> Discard; ChatterSocket(UNIX, {path}, GREETING false);
+         Socket(TCP, 127.0.0.1, {port}, DENY t, NODELAY false, VERBOSE true) -> Print -> Discard"
+    ));
+    let mut log = connect(&path);
+    let client = |address: &str| {
+        let config = format!("TimedSource(0.01, x) -> Socket(TCP, 127.0.0.1, {port}, {address}, 0)");
+        Running::new(&config)
+    };
+    let _denied = client("127.0.0.2");
+    let first = line(&mut log);
+    assert!(first.contains(":: Socket: denied connection") && first.contains(" from 127.0.0.2:"), "{first}");
+    let _admitted = client("127.0.0.3");
+    let second = line(&mut log);
+    assert!(
+        second.contains(":: Socket: opened connection") && second.contains(" from 127.0.0.3:"),
+        "{second}"
+    );
+    assert!(line(&mut log).ends_with(" | 78\n"));
+    // A stream over a Unix socket, whose client has a name too.
+    let listener = UnixListener::bind(folder.file("server")).expect("a socket");
+    let _client = Running::new(&format!(
+        "InfiniteSource(x, LIMIT 1) -> Socket(UNIX, {}, {})",
+        folder.file("server"),
+        folder.file("named")
+    ));
+    let (mut stream, from) = listener.accept().expect("a connection");
+    stream.read_exact(&mut [0; 1]).expect("a byte");
+    assert_eq!(from.as_pathname().and_then(Path::to_str), Some(folder.file("named").as_str()));
 }

@@ -101,6 +101,77 @@ pub trait Listener {
     fn local(&self) -> String;
 }
 
+/// A socket for datagrams: nothing here waits.
+pub trait Datagrams {
+    /// Receives one into the start of `into`; how long it was, which may be more than there was room for.
+    fn receive(&mut self, into: &mut [u8]) -> Result<Io, IoError>;
+    /// The address and port of who sent the last one, where senders have such.
+    fn sender(&self) -> Option<(Ipv4Addr, u16)>;
+    /// Has all that is sent from now on go to who sent the last one.
+    fn answer(&mut self);
+    /// Sends one; to another address and the same port if one is given.
+    fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError>;
+    /// What to watch.
+    fn descriptor(&self) -> Descriptor;
+}
+
+/// Where a socket is, or leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SocketPlace {
+    /// An address and port of TCP.
+    Tcp(Ipv4Addr, u16),
+    /// An address and port of UDP.
+    Udp(Ipv4Addr, u16),
+    /// A Unix socket for connections, by its path.
+    Unix(String),
+    /// A Unix socket for datagrams, by its path.
+    UnixDatagrams(String),
+}
+
+/// Which socket an element wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketRequest {
+    /// Where it leads to, or for a server where it is.
+    pub place: SocketPlace,
+    /// Where a client's own end is to be, of the same kind.
+    pub local: Option<SocketPlace>,
+    /// Whether it leads there rather than is there.
+    pub client: bool,
+    /// Bytes that may wait to be sent, if not the usual number.
+    pub send_buffer: Option<u32>,
+    /// Bytes that may wait to be received, if not the usual number.
+    pub receive_buffer: Option<u32>,
+    /// Whether small pieces are sent at once.
+    pub no_delay: bool,
+}
+
+/// A socket that was wanted.
+pub enum Socket {
+    /// A server that takes connections.
+    Listener(Box<dyn Listener>),
+    /// A connection.
+    Stream(Box<dyn Stream>),
+    /// Datagrams, of either side.
+    Datagrams(Box<dyn Datagrams>),
+}
+
+/// Why there is no socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketError {
+    /// The step that failed: `bind`, `connect`.
+    pub step: &'static str,
+    /// Why.
+    pub error: IoError,
+}
+
+impl fmt::Display for SocketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.step, self.error)
+    }
+}
+
+impl core::error::Error for SocketError {}
+
 /// Which device an element wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceRequest {
@@ -212,14 +283,17 @@ pub trait Environment {
     fn device(&self, _request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
         Err(IoError::Unsupported("devices"))
     }
-    /// Listens: `tcp:ADDRESS:PORT`, `unix:PATH`, `udp:…`.
+    /// Listens: `tcp:ADDRESS:PORT`, `unix:PATH`.
     fn listen(&self, _address: &str) -> Result<Box<dyn Listener>, IoError> {
         Err(IoError::Unsupported("sockets"))
     }
-    /// Connects, or makes a datagram socket: addresses as for `listen`; `fd:NUMBER` is a connection that the process was
-    /// started with, `udp-server:ADDRESS:PORT` takes datagrams from everybody and answers who wrote last.
+    /// A connection that the process was started with, by its descriptor: `fd:NUMBER`.
     fn connect(&self, _address: &str) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("sockets"))
+    }
+    /// Makes a socket.
+    fn socket(&self, _request: &SocketRequest) -> Result<Socket, SocketError> {
+        Err(SocketError { step: "socket", error: IoError::Unsupported("sockets") })
     }
     /// An interface's addresses, for `name:ip` and `name:eth`.
     fn interface(&self, _name: &str) -> Option<Interface> {

@@ -37,8 +37,8 @@ pub use context::{Context, HandlerTarget, Runtime};
 pub use contract::{Element, Object};
 pub use element_derive::Args;
 pub use environment::{
-    Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener, Reader,
-    Stream, Terminal, Writer,
+    Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
+    Reader, Socket, SocketError, SocketPlace, SocketRequest, Stream, Terminal, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use filter::{Filter, Verdict};

@@ -1,9 +1,11 @@
 //! The outside world of the plain process: clock, files, sockets, devices of this host.
 
+mod datagrams;
 mod descriptors;
 mod devices;
 mod files;
 mod host;
+mod open_socket;
 mod process;
 mod replay;
 mod sockets;

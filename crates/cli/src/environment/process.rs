@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use element::{
-    Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Listener, Reader, Stream, Terminal,
-    Writer,
+    Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Listener, Reader, Socket,
+    SocketError, SocketRequest, Stream, Terminal, Writer,
 };
 use packet::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
@@ -16,7 +16,7 @@ use signal_hook::SigId;
 
 use super::descriptors::Descriptors;
 use super::replay::{Replay, Supplied};
-use super::{devices, files, host, sockets};
+use super::{devices, files, host, open_socket, sockets};
 use crate::{configuration, screen};
 
 /// This host, as an unprivileged process sees it.
@@ -119,6 +119,10 @@ impl Environment for Process {
 
     fn connect(&self, address: &str) -> Result<Box<dyn Stream>, IoError> {
         sockets::connect(address, &self.descriptors)
+    }
+
+    fn socket(&self, request: &SocketRequest) -> Result<Socket, SocketError> {
+        open_socket::open(request, &self.descriptors)
     }
 
     fn interface(&self, name: &str) -> Option<Interface> {

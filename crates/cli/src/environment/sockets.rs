@@ -1,14 +1,13 @@
-//! TCP, UDP and Unix sockets that never wait.
+//! TCP and Unix sockets that never wait, and signals as streams.
 //!
-//! Addresses: `tcp:HOST:PORT`, `udp:HOST:PORT`, `unix:PATH`, `unixdgram:PATH`, `fd:NUMBER`,
-//! `udp-server:HOST:PORT`.
+//! Addresses: `tcp:HOST:PORT`, `unix:PATH`, `fd:NUMBER`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::TcpListener;
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,22 +18,34 @@ use signal_hook::SigId;
 use super::descriptors::Descriptors;
 use super::files::problem;
 
-/// A connection of either kind.
-struct Connection<S> {
-    socket: Rc<S>,
-    descriptor: Descriptor,
-    peer: Option<String>,
-}
+/// The name of a Unix socket, which goes with it.
+pub(super) struct Name(pub(super) String);
 
-impl<S: AsFd + 'static> Connection<S> {
-    fn new(socket: S, descriptors: &Descriptors) -> Connection<S> {
-        let socket = Rc::new(socket);
-        let descriptor = descriptors.register(&socket);
-        Connection { socket, descriptor, peer: None }
+impl Drop for Name {
+    fn drop(&mut self) {
+        // It may have been replaced or removed meanwhile; then there is nothing to do.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
-fn outcome(result: io::Result<usize>, reading: bool) -> Result<Io, IoError> {
+/// A connection of either kind.
+pub(super) struct Connection<S> {
+    socket: Rc<S>,
+    descriptor: Descriptor,
+    pub(super) peer: Option<String>,
+    pub(super) name: Option<Name>,
+}
+
+impl<S: AsFd + 'static> Connection<S> {
+    pub(super) fn new(socket: S, descriptors: &Descriptors) -> Connection<S> {
+        let socket = Rc::new(socket);
+        let descriptor = descriptors.register(&socket);
+        Connection { socket, descriptor, peer: None, name: None }
+    }
+}
+
+/// What a transfer that does not wait has come to.
+pub(super) fn outcome(result: io::Result<usize>, reading: bool) -> Result<Io, IoError> {
     match result {
         Ok(0) if reading => Ok(Io::Closed),
         Ok(count) => Ok(Io::Done(count)),
@@ -69,42 +80,23 @@ where
     }
 }
 
-/// Datagrams: each read and each write is one.
-struct Datagrams<S>(Connection<S>);
-
-macro_rules! datagrams {
-    ($($socket:ty)*) => {$(
-        impl Stream for Datagrams<$socket> {
-            fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
-                outcome(self.0.socket.recv(into), false)
-            }
-
-            fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
-                outcome(self.0.socket.send(bytes), false)
-            }
-
-            fn descriptor(&self) -> Descriptor {
-                self.0.descriptor
-            }
-        }
-    )*};
-}
-
-datagrams!(UdpSocket UnixDatagram);
-
 /// A listening socket of either kind.
-struct Listening<S> {
+pub(super) struct Listening<S> {
     socket: Rc<S>,
     descriptor: Descriptor,
     descriptors: Descriptors,
     local: String,
+    pub(super) name: Option<Name>,
+    /// Whether its connections send small pieces at once.
+    pub(super) no_delay: bool,
 }
 
 impl<S: AsFd + 'static> Listening<S> {
-    fn new(socket: S, descriptors: &Descriptors, local: String) -> Listening<S> {
+    pub(super) fn new(socket: S, descriptors: &Descriptors, local: String) -> Listening<S> {
         let socket = Rc::new(socket);
         let descriptor = descriptors.register(&socket);
-        Listening { socket, descriptor, descriptors: descriptors.clone(), local }
+        let descriptors = descriptors.clone();
+        Listening { socket, descriptor, descriptors, local, name: None, no_delay: true }
     }
 
     fn accepted<T>(&self, result: io::Result<T>) -> Result<Option<T>, IoError> {
@@ -121,7 +113,7 @@ impl Listener for Listening<TcpListener> {
         let Some((stream, peer)) = self.accepted(self.socket.accept())? else { return Ok(None) };
         stream
             .set_nonblocking(true)
-            .and_then(|()| stream.set_nodelay(true))
+            .and_then(|()| stream.set_nodelay(self.no_delay))
             .map_err(|error| problem(&error))?;
         let mut connection = Connection::new(stream, &self.descriptors);
         connection.peer = Some(peer.to_string());
@@ -137,29 +129,19 @@ impl Listener for Listening<TcpListener> {
     }
 }
 
-/// A Unix socket, whose name goes with it.
-struct Named(Listening<UnixListener>);
-
-impl Listener for Named {
+impl Listener for Listening<UnixListener> {
     fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError> {
-        let Some((stream, _)) = self.0.accepted(self.0.socket.accept())? else { return Ok(None) };
+        let Some((stream, _)) = self.accepted(self.socket.accept())? else { return Ok(None) };
         stream.set_nonblocking(true).map_err(|error| problem(&error))?;
-        Ok(Some(Box::new(Connection::new(stream, &self.0.descriptors))))
+        Ok(Some(Box::new(Connection::new(stream, &self.descriptors))))
     }
 
     fn descriptor(&self) -> Descriptor {
-        self.0.descriptor
+        self.descriptor
     }
 
     fn local(&self) -> String {
-        self.0.local.clone()
-    }
-}
-
-impl Drop for Named {
-    fn drop(&mut self) {
-        // It may have been replaced or removed meanwhile; then there is nothing to do.
-        let _ = std::fs::remove_file(&self.0.local);
+        self.local.clone()
     }
 }
 
@@ -177,45 +159,18 @@ pub(super) fn listen(address: &str, descriptors: &Descriptors) -> Result<Box<dyn
         "unix" => {
             let socket = UnixListener::bind(place).map_err(failed)?;
             socket.set_nonblocking(true).map_err(failed)?;
-            Ok(Box::new(Named(Listening::new(socket, descriptors, place.to_string()))))
+            let mut listening = Listening::new(socket, descriptors, place.to_string());
+            listening.name = Some(Name(place.to_string()));
+            Ok(Box::new(listening))
         }
         _ => Err(IoError::Unsupported("this kind of socket")),
     }
 }
 
-/// Connects to an address.
+/// A connection that is there already, by its address.
 pub(super) fn connect(address: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>, IoError> {
-    let (kind, place) = address.split_once(':').unwrap_or((address, ""));
-    let failed = |error: io::Error| problem(&error);
-    match kind {
-        "tcp" => {
-            let socket = TcpStream::connect(place).map_err(failed)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            Ok(Box::new(Connection::new(socket, descriptors)))
-        }
-        "unix" => {
-            let socket = UnixStream::connect(place).map_err(failed)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            Ok(Box::new(Connection::new(socket, descriptors)))
-        }
-        "udp" => {
-            let socket = UdpSocket::bind(("0.0.0.0", 0)).map_err(failed)?;
-            socket.connect(place).map_err(failed)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            Ok(Box::new(Datagrams(Connection::new(socket, descriptors))))
-        }
-        "unixdgram" => {
-            let socket = UnixDatagram::unbound().map_err(failed)?;
-            socket.connect(place).map_err(failed)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            Ok(Box::new(Datagrams(Connection::new(socket, descriptors))))
-        }
-        "udp-server" => {
-            let socket = UdpSocket::bind(place).map_err(failed)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            Ok(Box::new(Answering { connection: Connection::new(socket, descriptors), last: None }))
-        }
-        "fd" => inherited(place, descriptors),
+    match address.split_once(':') {
+        Some(("fd", number)) => inherited(number, descriptors),
         _ => Err(IoError::Unsupported("this kind of socket")),
     }
 }
@@ -255,34 +210,6 @@ fn inherited(number: &str, descriptors: &Descriptors) -> Result<Box<dyn Stream>,
     let socket = UnixStream::from(copy);
     socket.set_nonblocking(true).map_err(|error| problem(&error))?;
     Ok(Box::new(Inherited(Connection::new(socket, descriptors))))
-}
-
-/// Datagrams from everybody; answers go to who wrote last.
-struct Answering {
-    connection: Connection<UdpSocket>,
-    last: Option<SocketAddr>,
-}
-
-impl Stream for Answering {
-    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
-        let result = self.connection.socket.recv_from(into).map(|(count, from)| {
-            self.last = Some(from);
-            count
-        });
-        outcome(result, false)
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError> {
-        match self.last {
-            Some(to) => outcome(self.connection.socket.send_to(bytes, to), false),
-            // Nobody to write to yet: as lost as any datagram may be.
-            None => Ok(Io::Done(bytes.len())),
-        }
-    }
-
-    fn descriptor(&self) -> Descriptor {
-        self.connection.descriptor
-    }
 }
 
 /// Which signals are caught for somebody.

@@ -2,6 +2,7 @@
 
 use element::Class;
 
+mod admission;
 mod fromdevice;
 mod kerneltap;
 mod kerneltun;

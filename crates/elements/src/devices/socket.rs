@@ -2,18 +2,27 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{FromArgument, Raw, TcpPort, UdpPort};
+use element::arguments::{ElementName, FromArgument, Raw, TcpPort, UdpPort};
 use element::prelude::*;
-use element::{Descriptor, Io, Listener, Signal, Stream};
+use element::{
+    Datagrams, Descriptor, Io, IoError, Listener, Message, Signal, SocketPlace, SocketRequest, Stream,
+};
+
+use super::admission::Admission;
 
 /// Packets pushed in that may wait for room; Click would stand still instead.
 const MOST_WAITING: usize = 1024;
+/// The longest name of a Unix socket that Linux takes, in bytes.
+const LONGEST_NAME: usize = 107;
 
 /// Sends the packets that go in over a socket, and emits what comes from the socket.
 ///
 /// TYPE is TCP or UDP, with ADDR and PORT, or UNIX or UNIX_DGRAM, with FILENAME. A client connects to that place; a
-/// server waits there, for one connection at a time, and a UDP server answers whoever wrote last. Without an output the
-/// element is a client, else a server, unless CLIENT says otherwise.
+/// server waits there, for one connection at a time, and a server for datagrams answers whoever wrote last. The element
+/// is a client if it has no output or a place of its own is given behind the other's, else a server, unless CLIENT says
+/// otherwise. A UDP client with the address 0.0.0.0 sends each packet to its destination address annotation.
+///
+/// A server takes packets from hosts that have a route in the table ALLOW, and from the others that have none in DENY.
 /// ```click
 /// // InfiniteSource(LIMIT 9) -> Queue -> Socket(UDP, 10.0.0.1, 5000);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -22,8 +31,9 @@ const MOST_WAITING: usize = 1024;
 /// c.count = 1
 /// ```
 /// ## Differences
-/// Local addresses, ALLOW, DENY, SNDBUF, RCVBUF, Unix datagram servers and a UDP client's ADDR 0.0.0.0 are refused.
-/// NODELAY is always true. Of packets that are pushed 1024 wait for room, and more are dropped.
+/// Of packets that are pushed 1024 wait for room, and more are dropped; Click stands still. A local place makes it a
+/// client, as Click's documentation says and its code does not. A datagram that can't be sent is lost alone. PROPER
+/// changes nothing. The file of a Unix socket goes with it.
 #[derive(Args)]
 #[element(
     name = "Socket",
@@ -32,48 +42,93 @@ const MOST_WAITING: usize = 1024;
     processing = "a/h",
     flow = "x/y",
     task,
+    phase = "late",
     see = "RawSocket, ControlSocket"
 )]
 pub struct SocketArgs {
     /// TCP, UDP, UNIX or UNIX_DGRAM.
     #[arg(position)]
     r#type: String,
-    /// The address, or the name of a Unix socket.
+    /// The address, or what FILENAME says.
     #[arg(position)]
-    addr: Raw,
-    /// The TCP or UDP port.
+    addr: Option<Raw>,
+    /// The TCP or UDP port, or what LOCAL_FILENAME says.
     #[arg(position)]
     port: Option<Raw>,
+    /// A client's own address.
+    #[arg(position)]
+    local_addr: Option<Ipv4Addr>,
+    /// A client's own port.
+    #[arg(position)]
+    local_port: Option<Raw>,
+    /// The name of the Unix socket.
+    filename: Option<String>,
+    /// The name of a client's own Unix socket.
+    local_filename: Option<String>,
     /// Whether it connects rather than waits.
     client: Option<bool>,
     /// Bytes of a packet to receive.
     #[arg(default = "2048")]
     snaplen: u16,
-    /// Bytes in front of packets.
+    /// Bytes in front of packets, at most 8190.
     #[arg(default = "28")]
     headroom: u16,
     /// Whether packets have the time of their arrival.
     #[arg(default = "true")]
     timestamp: bool,
-    /// Whether small pieces are sent at once.
+    /// Whether small pieces are sent at once, over TCP.
     #[arg(default = "true")]
     nodelay: bool,
-    /// Logs connections that open and close.
+    /// Bytes that may wait to be sent; the system's choice if absent.
+    sndbuf: Option<u32>,
+    /// Bytes that may wait to be received; the system's choice if absent.
+    rcvbuf: Option<u32>,
+    /// A route table of hosts that are let in.
+    allow: Option<ElementName>,
+    /// A route table of hosts that are not let in, unless ALLOW has them.
+    deny: Option<ElementName>,
+    /// Logs connections that open and close, and what is not let in.
     #[arg(default = "false")]
     verbose: bool,
+    /// Of PlanetLab.
+    #[arg(default = "false")]
+    proper: bool,
 }
 
 /// The element.
 pub struct Socket {
     args: SocketArgs,
-    address: String,
-    client: bool,
-    datagrams: bool,
+    request: SocketRequest,
+    /// Whether each packet goes to its own destination.
+    spreads: bool,
+    admission: Admission,
     listener: Option<Box<dyn Listener>>,
-    stream: Option<Box<dyn Stream>>,
+    carrier: Option<Carrier>,
     waiting: Batch,
     signal: Signal,
     buffer: Vec<u8>,
+}
+
+/// What packets go over.
+enum Carrier {
+    Stream(Box<dyn Stream>),
+    Datagrams(Box<dyn Datagrams>),
+}
+
+impl Carrier {
+    fn descriptor(&self) -> Descriptor {
+        match self {
+            Carrier::Stream(stream) => stream.descriptor(),
+            Carrier::Datagrams(datagrams) => datagrams.descriptor(),
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+        match self {
+            Carrier::Stream(stream) => stream.read(into),
+            Carrier::Datagrams(datagrams) => datagrams.receive(into),
+        }
+    }
 }
 
 impl Element for Socket {
@@ -81,63 +136,52 @@ impl Element for Socket {
 
     fn new(args: SocketArgs, setup: &mut Setup) -> Result<Socket, SetupError> {
         let kind = args.r#type.to_ascii_uppercase();
-        let client = args.client.unwrap_or(setup.outputs() == 0);
-        let wrong = |keyword: &'static str| move |problem| SetupError::argument(keyword, problem);
-        let place = match (kind.as_str(), &args.port) {
-            ("TCP" | "UDP", Some(port)) => {
-                let address = Ipv4Addr::from_argument(&args.addr.0, setup).map_err(wrong("ADDR"))?;
-                let port = match kind.as_str() {
-                    "TCP" => TcpPort::from_argument(&port.0, setup).map_err(wrong("PORT"))?.0,
-                    _ => UdpPort::from_argument(&port.0, setup).map_err(wrong("PORT"))?.0,
-                };
-                if client && address.is_unspecified() {
-                    return Err(SetupError::argument("ADDR", "a client needs an address to send to"));
-                }
-                format!("{address}:{port}")
-            }
-            ("TCP" | "UDP", None) => {
-                return Err(SetupError { messages: vec![element::Message::Missing { keyword: "PORT" }] });
-            }
-            ("UNIX" | "UNIX_DGRAM", None) => element::text::unquote(&args.addr.0),
-            ("UNIX" | "UNIX_DGRAM", Some(_)) => {
-                return Err(SetupError::argument("LOCAL_FILENAME", "not supported"));
-            }
+        let (place, local) = match kind.as_str() {
+            "TCP" | "UDP" => internet_places(kind == "TCP", &args, setup)?,
+            "UNIX" | "UNIX_DGRAM" => unix_places(kind == "UNIX", &args)?,
             _ => return Err(SetupError::new(format_args!("unknown socket type ‘{kind}’"))),
         };
-        let scheme = match (kind.as_str(), client) {
-            ("TCP", _) => "tcp",
-            ("UDP", true) => "udp",
-            ("UDP", false) => "udp-server",
-            ("UNIX", _) => "unix",
-            (_, true) => "unixdgram",
-            (_, false) => return Err(SetupError::new("UNIX_DGRAM servers are not supported")),
-        };
-        if args.snaplen == 0 || args.headroom > 8190 || !args.nodelay {
-            return Err(SetupError::new("SNAPLEN, HEADROOM or NODELAY out of range"));
+        let _ = args.proper;
+        if args.snaplen == 0 || args.headroom > 8190 {
+            return Err(SetupError::new("SNAPLEN or HEADROOM out of range"));
         }
-        Ok(Socket {
-            address: format!("{scheme}:{place}"),
+        let client = args.client.unwrap_or(setup.outputs() == 0 || local.is_some());
+        let spreads = client && matches!(place, SocketPlace::Udp(Ipv4Addr::UNSPECIFIED, _));
+        let request = SocketRequest {
+            place,
+            local,
             client,
-            datagrams: kind == "UDP" || kind == "UNIX_DGRAM",
+            send_buffer: args.sndbuf,
+            receive_buffer: args.rcvbuf,
+            no_delay: args.nodelay,
+        };
+        Ok(Socket {
+            request,
+            spreads,
+            admission: Admission::default(),
             buffer: vec![0; args.snaplen.into()],
             args,
             listener: None,
-            stream: None,
+            carrier: None,
             waiting: Batch::default(),
             signal: Signal::BUSY,
         })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if self.client || self.datagrams {
-            let call = if self.client { "connect" } else { "bind" };
-            let stream = cx.environment().connect(&self.address);
-            self.open(cx, stream.map_err(|error| SetupError::new(format_args!("{call}: {error}")))?);
-        } else {
-            let listener = cx.environment().listen(&self.address);
-            let listener = listener.map_err(|error| SetupError::new(format_args!("bind: {error}")))?;
-            cx.watch(listener.descriptor(), true, false);
-            self.listener = Some(listener);
+        self.admission = Admission::new(cx, self.args.allow.as_ref(), self.args.deny.as_ref())?;
+        let socket = cx.environment().socket(&self.request).map_err(SetupError::new)?;
+        match socket {
+            element::Socket::Listener(listener) => {
+                cx.watch(listener.descriptor(), true, false);
+                self.log(cx, &format!("listening for connections on {}", self.place()));
+                self.listener = Some(listener);
+            }
+            element::Socket::Stream(stream) => {
+                self.log(cx, &format!("opened connection {} to {}", stream.descriptor().0, self.place()));
+                self.open(cx, Carrier::Stream(stream));
+            }
+            element::Socket::Datagrams(datagrams) => self.open(cx, Carrier::Datagrams(datagrams)),
         }
         if cx.inputs() > 0 && !cx.is_push_input(0) {
             self.signal = cx.upstream_signal(0);
@@ -148,7 +192,7 @@ impl Element for Socket {
 
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         for packet in batch.drain() {
-            if self.stream.is_none() {
+            if self.carrier.is_none() {
                 cx.drop(packet, "not_connected");
             } else if self.waiting.len() >= MOST_WAITING {
                 cx.drop(packet, "full");
@@ -161,7 +205,7 @@ impl Element for Socket {
     }
 
     fn task(&mut self, cx: &mut Context) -> bool {
-        if self.stream.is_none() || !self.waiting.is_empty() {
+        if self.carrier.is_none() || !self.waiting.is_empty() {
             return false;
         }
         let count = cx.pull(0, cx.batch_limit(), &mut self.waiting);
@@ -174,14 +218,7 @@ impl Element for Socket {
 
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         if self.listener.as_ref().is_some_and(|listener| listener.descriptor() == descriptor) {
-            // One connection at a time: the next one waits in the system's queue.
-            if self.stream.is_none()
-                && let Some(Ok(Some(stream))) = self.listener.as_mut().map(|listener| listener.accept())
-            {
-                cx.watch(descriptor, false, false);
-                self.open(cx, stream);
-            }
-            return;
+            return self.accept(cx);
         }
         if cx.outputs() > 0 {
             self.receive(cx);
@@ -194,74 +231,134 @@ impl Element for Socket {
 
     fn cleanup(&mut self, _: &mut Context) {
         self.listener = None;
-        self.stream = None;
+        self.carrier = None;
         self.waiting.clear();
     }
 }
 
 impl Socket {
-    fn open(&mut self, cx: &Context, stream: Box<dyn Stream>) {
-        self.log(cx, "opened", stream.descriptor());
-        cx.watch(stream.descriptor(), cx.outputs() > 0, false);
-        self.stream = Some(stream);
+    /// Takes a connection: one at a time, the next one waits in the system's queue.
+    fn accept(&mut self, cx: &Context) {
+        let Some(listener) = self.listener.as_mut().filter(|_| self.carrier.is_none()) else { return };
+        let stream = match listener.accept() {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return,
+            Err(error) => return self.log(cx, &format!("accept: {error}")),
+        };
+        let peer = stream.peer().unwrap_or_default();
+        let host = peer.split(':').next().and_then(|host| host.parse().ok());
+        let admitted = host.is_none_or(|host| self.admission.admits(cx, host));
+        let (what, number) = (if admitted { "opened" } else { "denied" }, stream.descriptor().0);
+        let from = if peer.is_empty() { String::new() } else { format!(" from {peer}") };
+        self.log(cx, &format!("{what} connection {number}{from}"));
+        if admitted {
+            if let Some(listener) = &self.listener {
+                cx.watch(listener.descriptor(), false, false);
+            }
+            self.open(cx, Carrier::Stream(stream));
+        }
+    }
+
+    fn open(&mut self, cx: &Context, carrier: Carrier) {
+        cx.watch(carrier.descriptor(), cx.outputs() > 0, false);
+        self.carrier = Some(carrier);
         if cx.inputs() > 0 && !cx.is_push_input(0) {
             cx.schedule();
         }
     }
 
     fn close(&mut self, cx: &Context) {
-        if let Some(stream) = self.stream.take() {
-            cx.watch(stream.descriptor(), false, false);
-            self.log(cx, "closed", stream.descriptor());
+        if let Some(carrier) = self.carrier.take() {
+            cx.watch(carrier.descriptor(), false, false);
+            self.log(cx, &format!("closed connection {}", carrier.descriptor().0));
         }
         if let Some(listener) = &self.listener {
             cx.watch(listener.descriptor(), true, false);
         }
     }
 
-    fn log(&self, cx: &Context, what: &str, descriptor: Descriptor) {
+    fn log(&self, cx: &Context, text: &str) {
         if self.args.verbose {
-            cx.say(&format!("{} :: Socket: {what} connection {}", cx.name(), descriptor.0));
+            cx.say(&format!("{} :: Socket: {text}", cx.name()));
+        }
+    }
+
+    /// Where it is or leads to, for people.
+    fn place(&self) -> String {
+        match &self.request.place {
+            SocketPlace::Tcp(address, port) | SocketPlace::Udp(address, port) => format!("{address}:{port}"),
+            SocketPlace::Unix(name) | SocketPlace::UnixDatagrams(name) => name.clone(),
         }
     }
 
     fn receive(&mut self, cx: &mut Context) {
         for _ in 0..cx.batch_limit() {
-            let Some(stream) = &mut self.stream else { return };
-            match stream.read(&mut self.buffer) {
-                Ok(Io::Done(count)) => {
-                    let Some(mut packet) = cx.packet(self.buffer.get(..count).unwrap_or_default()) else {
-                        continue;
-                    };
-                    if self.args.timestamp {
-                        packet.set_timestamp(cx.now());
-                    }
-                    cx.send(0, packet);
-                }
+            let Some(carrier) = &mut self.carrier else { return };
+            let length = match carrier.read(&mut self.buffer) {
+                Ok(Io::Done(length)) => length,
                 Ok(Io::Wait) => return,
-                // Nobody listens where a datagram went: the next one may find somebody.
-                Ok(Io::Closed) | Err(_) if self.datagrams => return,
-                Ok(Io::Closed) | Err(_) => return self.close(cx),
+                Ok(Io::Closed) | Err(_) => match carrier {
+                    // Nobody listens where a datagram went: the next one may find somebody.
+                    Carrier::Datagrams(_) => return,
+                    Carrier::Stream(_) => return self.close(cx),
+                },
+            };
+            if let Carrier::Datagrams(datagrams) = carrier
+                && !self.request.client
+            {
+                let sender = datagrams.sender();
+                if let Some((host, port)) = sender.filter(|(host, _)| !self.admission.admits(cx, *host)) {
+                    self.log(cx, &format!("dropped datagram from {host}:{port}"));
+                    continue;
+                }
+                datagrams.answer();
             }
+            self.emit(cx, length);
         }
+    }
+
+    /// Emits what was read: so many bytes, as far as there was room for them.
+    fn emit(&self, cx: &mut Context, length: usize) {
+        let bytes = self.buffer.get(..length).unwrap_or(&self.buffer);
+        let Some(mut packet) = cx.pool().allocate_with(self.args.headroom.into(), bytes.len()) else {
+            return cx.count_exhausted();
+        };
+        packet.data_mut().copy_from_slice(bytes);
+        packet.set_extra_length(u32::try_from(length - bytes.len()).unwrap_or(u32::MAX));
+        if self.args.timestamp {
+            packet.set_timestamp(cx.now());
+        }
+        cx.send(0, packet);
     }
 
     /// Sends what waits; what finds no room waits on.
     fn flush(&mut self, cx: &mut Context) {
-        let Some(stream) = &mut self.stream else {
-            self.waiting.clear();
-            return;
+        let Some(carrier) = &mut self.carrier else {
+            let lost = core::mem::take(&mut self.waiting);
+            return cx.drop_batch(lost, "not_connected");
         };
-        let (mut sent, mut closed) = (0, false);
+        let (mut sent, mut lost, mut closed) = (0, 0, false);
         for packet in self.waiting.iter_mut() {
-            match stream.write(packet.data()) {
-                Ok(Io::Done(count)) if count >= packet.len() || self.datagrams => sent += 1,
+            let result = match carrier {
+                Carrier::Stream(stream) => stream.write(packet.data()),
+                Carrier::Datagrams(datagrams) => {
+                    let to = self.spreads.then(|| packet.destination_ip());
+                    datagrams.send(packet.data(), to).map(|io| match io {
+                        Io::Done(_) => Io::Done(packet.len()),
+                        other => other,
+                    })
+                }
+            };
+            match result {
+                Ok(Io::Done(count)) if count >= packet.len() => sent += 1,
                 Ok(Io::Done(count)) => {
                     packet.strip(count);
                     break;
                 }
                 Ok(Io::Wait) => break,
-                Ok(Io::Closed) | Err(_) if self.datagrams => sent += 1,
+                Ok(Io::Closed) | Err(_) if matches!(carrier, Carrier::Datagrams(_)) => {
+                    (sent, lost) = (sent + 1, lost + 1)
+                }
                 Ok(Io::Closed) | Err(_) => {
                     closed = true;
                     break;
@@ -269,11 +366,58 @@ impl Socket {
             }
         }
         drop(self.waiting.drain_front(sent));
+        if lost > 0 {
+            cx.runtime().count_drops(cx.element(), "not_sent", lost);
+        }
         if closed {
             let lost = core::mem::take(&mut self.waiting);
             cx.drop_batch(lost, "not_connected");
             return self.close(cx);
         }
-        cx.watch(stream.descriptor(), cx.outputs() > 0, !self.waiting.is_empty());
+        cx.watch(carrier.descriptor(), cx.outputs() > 0, !self.waiting.is_empty());
     }
+}
+
+/// Where it is or leads to, and a client's own place.
+type Places = (SocketPlace, Option<SocketPlace>);
+
+fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Result<Places, SetupError> {
+    let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
+    let wrong = |keyword: &'static str| move |problem| SetupError::argument(keyword, problem);
+    let port = |keyword, text: &str| match tcp {
+        true => TcpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
+        false => UdpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
+    };
+    let place = |address, port| match tcp {
+        true => SocketPlace::Tcp(address, port),
+        false => SocketPlace::Udp(address, port),
+    };
+    let address = args.addr.as_ref().ok_or_else(|| missing("ADDR"))?;
+    let address = Ipv4Addr::from_argument(&address.0, setup).map_err(wrong("ADDR"))?;
+    let number = port("PORT", &args.port.as_ref().ok_or_else(|| missing("PORT"))?.0)?;
+    let local = match (args.local_addr, &args.local_port) {
+        (None, None) => None,
+        (address, text) => {
+            let number = text.as_ref().map_or(Ok(0), |text| port("LOCAL_PORT", &text.0))?;
+            Some(place(address.unwrap_or(Ipv4Addr::UNSPECIFIED), number))
+        }
+    };
+    Ok((place(address, number), local))
+}
+
+fn unix_places(stream: bool, args: &SocketArgs) -> Result<Places, SetupError> {
+    let text = |given: &Option<String>, raw: &Option<Raw>| {
+        given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
+    };
+    let place = |name: String, which: &str| match name.len() {
+        length if length > LONGEST_NAME => {
+            Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
+        }
+        _ if stream => Ok(SocketPlace::Unix(name)),
+        _ => Ok(SocketPlace::UnixDatagrams(name)),
+    };
+    let missing = || SetupError { messages: vec![Message::Missing { keyword: "FILENAME" }] };
+    let name = text(&args.filename, &args.addr).ok_or_else(missing)?;
+    let local = text(&args.local_filename, &args.port).map(|name| place(name, "local")).transpose()?;
+    Ok((place(name, "remote")?, local))
 }

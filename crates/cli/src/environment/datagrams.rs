@@ -1,0 +1,69 @@
+//! Datagrams over UDP and Unix sockets.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use element::{Datagrams, Descriptor, Io, IoError};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, recvfrom, sendto};
+
+use super::descriptors::Descriptors;
+use super::sockets::{Name, outcome};
+
+/// A socket that is bound or knows where to send to.
+pub(super) struct Exchange {
+    socket: Rc<OwnedFd>,
+    descriptor: Descriptor,
+    /// Where all goes.
+    remote: Option<SocketAddrAny>,
+    /// Who sent the last one.
+    last: Option<SocketAddrAny>,
+    _name: Option<Name>,
+}
+
+impl Exchange {
+    pub(super) fn new(
+        socket: OwnedFd,
+        remote: Option<SocketAddrAny>,
+        name: Option<Name>,
+        descriptors: &Descriptors,
+    ) -> Exchange {
+        let socket = Rc::new(socket);
+        let descriptor = descriptors.register(&socket);
+        Exchange { socket, descriptor, remote, last: None, _name: name }
+    }
+}
+
+impl Datagrams for Exchange {
+    fn receive(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
+        let result = recvfrom(&self.socket, into, RecvFlags::TRUNC | RecvFlags::DONTWAIT);
+        let result = result.map(|(_, length, from)| {
+            self.last = from;
+            length
+        });
+        outcome(result.map_err(Into::into), false)
+    }
+
+    fn sender(&self) -> Option<(Ipv4Addr, u16)> {
+        let address = SocketAddrV4::try_from(self.last.clone()?).ok()?;
+        Some((*address.ip(), address.port()))
+    }
+
+    fn answer(&mut self) {
+        // Who has no name can't be answered: then it stays with the one before.
+        self.remote = self.last.take().or(self.remote.take());
+    }
+
+    fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError> {
+        // Nobody to send to yet: as lost as any datagram may be.
+        let Some(remote) = &self.remote else { return Ok(Io::Done(bytes.len())) };
+        let port = SocketAddrV4::try_from(remote.clone()).map_or(0, |address| address.port());
+        let other = to.map(|address| SocketAddrAny::from(SocketAddrV4::new(address, port)));
+        let result = sendto(&self.socket, bytes, SendFlags::DONTWAIT, other.as_ref().unwrap_or(remote));
+        outcome(result.map_err(Into::into), false)
+    }
+
+    fn descriptor(&self) -> Descriptor {
+        self.descriptor
+    }
+}

@@ -1,0 +1,103 @@
+//! Sockets as an element asks for them: where they are, where they lead, and how they are set.
+
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use element::{Socket, SocketError, SocketPlace, SocketRequest};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname,
+    listen, socket_with, sockopt,
+};
+
+use super::datagrams::Exchange;
+use super::descriptors::Descriptors;
+use super::files::problem;
+use super::sockets::{Connection, Listening, Name};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// Makes a socket.
+pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result<Socket, SocketError> {
+    let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
+    let (family, kind) = match request.place {
+        SocketPlace::Tcp(..) => (AddressFamily::INET, SocketType::STREAM),
+        SocketPlace::Udp(..) => (AddressFamily::INET, SocketType::DGRAM),
+        SocketPlace::Unix(_) => (AddressFamily::UNIX, SocketType::STREAM),
+        SocketPlace::UnixDatagrams(_) => (AddressFamily::UNIX, SocketType::DGRAM),
+    };
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"))?;
+    set(&socket, request).map_err(failed("setsockopt"))?;
+    let own = if request.client { request.local.as_ref() } else { Some(&request.place) };
+    let mut name = None;
+    if let Some(own) = own {
+        bind(&socket, &address(own).map_err(failed("bind"))?).map_err(failed("bind"))?;
+        if let SocketPlace::Unix(path) | SocketPlace::UnixDatagrams(path) = own {
+            name = Some(Name(path.clone()));
+        }
+    }
+    let place = address(&request.place).map_err(failed("connect"))?;
+    match (kind, request.client) {
+        (SocketType::STREAM, true) => connect(&socket, &place).map_err(failed("connect"))?,
+        (SocketType::STREAM, false) => listen(&socket, BACKLOG).map_err(failed("listen"))?,
+        _ => {}
+    }
+    rustix::io::ioctl_fionbio(&socket, true).map_err(failed("socket"))?;
+    Ok(match (&request.place, request.client) {
+        (SocketPlace::Tcp(address, port), true) => {
+            let mut connection = Connection::new(TcpStream::from(socket), descriptors);
+            connection.peer = Some(format!("{address}:{port}"));
+            Socket::Stream(Box::new(connection))
+        }
+        (SocketPlace::Tcp(..), false) => {
+            let local = getsockname(&socket).ok().and_then(|own| SocketAddrV4::try_from(own).ok());
+            let local = local.map_or_else(String::new, |own| own.port().to_string());
+            let mut listening = Listening::new(TcpListener::from(socket), descriptors, local);
+            listening.no_delay = request.no_delay;
+            Socket::Listener(Box::new(listening))
+        }
+        (SocketPlace::Unix(_), true) => {
+            let mut connection = Connection::new(UnixStream::from(socket), descriptors);
+            connection.name = name;
+            Socket::Stream(Box::new(connection))
+        }
+        (SocketPlace::Unix(path), false) => {
+            let mut listening = Listening::new(UnixListener::from(socket), descriptors, path.clone());
+            listening.name = name;
+            Socket::Listener(Box::new(listening))
+        }
+        (SocketPlace::Udp(..) | SocketPlace::UnixDatagrams(_), client) => {
+            let remote = client.then_some(place);
+            Socket::Datagrams(Box::new(Exchange::new(socket, remote, name, descriptors)))
+        }
+    })
+}
+
+/// Sets what has to be set before it is bound.
+fn set(socket: &OwnedFd, request: &SocketRequest) -> Result<(), Errno> {
+    if let SocketPlace::Tcp(..) = request.place {
+        sockopt::set_tcp_nodelay(socket, request.no_delay)?;
+        // A server that starts again need not wait until its old connections are forgotten.
+        sockopt::set_socket_reuseaddr(socket, !request.client)?;
+    }
+    if let Some(size) = request.send_buffer {
+        sockopt::set_socket_send_buffer_size(socket, size as usize)?;
+    }
+    if let Some(size) = request.receive_buffer {
+        sockopt::set_socket_recv_buffer_size(socket, size as usize)?;
+    }
+    Ok(())
+}
+
+fn address(place: &SocketPlace) -> Result<SocketAddrAny, Errno> {
+    Ok(match place {
+        SocketPlace::Tcp(address, port) | SocketPlace::Udp(address, port) => {
+            SocketAddrV4::new(*address, *port).into()
+        }
+        SocketPlace::Unix(path) | SocketPlace::UnixDatagrams(path) => {
+            SocketAddrUnix::new(path.as_str())?.into()
+        }
+    })
+}
