@@ -14,8 +14,11 @@ use std::time::Instant;
 /// Slots of the box's port: as few as can be, as their number is no part of the question.
 const SLOTS: u32 = 64;
 
+/// Points of the curve of starts.
+const STRETCHES: usize = 40;
+
 /// How boxes started, one after the other, all of them kept. Milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Boot {
     /// Boxes.
     pub boxes: usize,
@@ -28,6 +31,8 @@ pub struct Boot {
     /// Private memory of a box without its rings, in kilobytes: the mean.
     #[serde(serialize_with = "rounded")]
     pub private_kb: f64,
+    /// How long a start took when so many boxes were there already: medians of stretches.
+    pub curve_ms: Vec<(f64, f64)>,
     /// Taking a box away.
     #[serde(serialize_with = "rounded")]
     pub remove_ms: f64,
@@ -56,7 +61,7 @@ type Start = [f64; 4];
 /// Starts `count` boxes one after the other.
 pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> {
     let (mut whole, mut installs, mut steps) = (Vec::new(), Vec::new(), [const { Vec::new() }; 4]);
-    let (mut private, mut removals) = (Vec::new(), Vec::new());
+    let (mut private, mut removals, mut curves) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..effort.runs.max(1) {
         let (mut boxes, mut starts) = (Vec::new(), Vec::new());
         for _ in 0..count {
@@ -66,6 +71,7 @@ pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> 
         }
         let sums: Vec<f64> = starts.iter().map(|start| start.iter().sum()).collect();
         whole.push(Times::of(&sums));
+        curves.push(sums);
         installs.push(Times::of(&starts.iter().map(|start| start[2]).collect::<Vec<_>>()));
         for (step, medians) in steps.iter_mut().enumerate() {
             medians.push(median(starts.iter().filter_map(|start| start.get(step).copied()).collect()));
@@ -83,8 +89,20 @@ pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> 
         steps_ms: BootSteps { create, start, install, first_packet },
         install_ms: Times::median(&installs),
         private_kb: median(private),
+        curve_ms: curve(count, &curves),
         remove_ms: median(removals),
     })
+}
+
+/// The medians, over all runs, of stretches of starts: at most so many.
+fn curve(count: usize, runs: &[Vec<f64>]) -> Vec<(f64, f64)> {
+    let stretch = count.div_ceil(STRETCHES).max(1);
+    let middle = |from: usize| {
+        let starts = runs.iter().flat_map(|run| run.iter().skip(from).take(stretch));
+        let time = (median(starts.copied().collect()) * 1e3).round() / 1e3;
+        ((from + stretch / 2) as f64, time)
+    };
+    (0..count).step_by(stretch).map(middle).collect()
 }
 
 fn start(stand: &Stand) -> Result<(Sandbox, Start), Error> {

@@ -2,15 +2,21 @@
 
 use crate::error::Error;
 use crate::statistics::microseconds;
+use serde::{Serialize, Serializer};
 use std::time::{Duration, Instant};
 
 /// How often and how long something is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Effort {
     /// Runs; their median is the figure.
     pub runs: u32,
     /// How long a run takes, where it doesn't end by itself.
+    #[serde(rename = "time_ms", serialize_with = "in_milliseconds")]
     pub time: Duration,
+}
+
+fn in_milliseconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u128(time.as_millis())
 }
 
 /// Fewest questions in a run: fewer have no percentiles to speak of.

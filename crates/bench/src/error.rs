@@ -1,6 +1,6 @@
 //! Why something could not be measured.
 
-use boundary::{PortFault, RingError};
+use boundary::{LayoutError, PortFault, RingError};
 use sandbox::{ControlError, CreateError, HostError, SystemError};
 use std::fmt;
 use switch::{SwitchError, TableError};
@@ -22,6 +22,8 @@ pub enum Error {
     System(SystemError),
     /// A box has no such port, or it is taken.
     NoPort(usize),
+    /// Ports can't be laid out.
+    Layout(LayoutError),
     /// The switch has no room.
     Switch(SwitchError),
     /// The switch's table has no room.
@@ -48,6 +50,7 @@ impl fmt::Display for Error {
             Self::Port(error) => write!(f, "a box broke its port: {error}"),
             Self::System(error) => error.fmt(f),
             Self::NoPort(port) => write!(f, "the box has no port {port} to take"),
+            Self::Layout(error) => error.fmt(f),
             Self::Switch(error) => error.fmt(f),
             Self::Table(error) => error.fmt(f),
             Self::Ring(error) => error.fmt(f),
@@ -68,5 +71,5 @@ macro_rules! from {
     };
 }
 
-from!(HostError => Host, CreateError => Create, ControlError => Control, PortFault => Port,
+from!(LayoutError => Layout, HostError => Host, CreateError => Create, ControlError => Control, PortFault => Port,
     SystemError => System, RingError => Ring, SwitchError => Switch, TableError => Table);

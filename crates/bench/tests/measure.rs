@@ -1,6 +1,6 @@
 //! Each measurement, as short as it can be, in each kind of sandbox: that it ends, and that its figures can be.
 
-use bench::{Effort, Error, Kind, Load, Mode, Stand, Times, Waiting};
+use bench::{Effort, Error, Kind, Load, Mode, Scope, Stand, Times, Waiting};
 use std::time::Duration;
 
 const SHORT: Effort = Effort { runs: 1, time: Duration::from_millis(20) };
@@ -83,4 +83,41 @@ fn settings_that_cannot_be_are_refused() {
         assert!(matches!(bench::io(stand, Mode::Send, 64, 100, SHORT), Err(Error::Ring(_))));
         assert!(matches!(bench::io(stand, Mode::Send, 4000, 64, SHORT), Err(Error::Control(_))));
     });
+}
+
+/// A report of almost nothing: every chapter of the page is there, and the page needs nothing from elsewhere.
+#[test]
+fn a_report_becomes_a_page() {
+    let scope = Scope {
+        boxes: 2,
+        sizes: vec![64, 1500],
+        rings: vec![64, 1024],
+        others: vec![0, 1],
+        lengths: vec![2, 3],
+        senders: vec![1, 2],
+        values: vec![1, 100],
+    };
+    let mut told = Vec::new();
+    let report = bench::report(Kind::Process, &scope, SHORT, |what| told.push(what.to_string())).unwrap();
+    assert_eq!(told.len(), 6);
+    let page = bench::page(&report);
+    for text in [
+        "Start",
+        "Many boxes on one core",
+        "Chains",
+        "Answers",
+        "Handlers",
+        "Memory of a port",
+        "sandboxed processes",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert_eq!(page.matches("<svg").count(), 8);
+    assert_eq!(
+        (page.matches("<svg").count(), page.matches("<figure").count()),
+        (page.matches("</svg>").count(), 8)
+    );
+    for foreign in ["http", "src=", "href=", "@import", "NaN", "inf"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
 }

@@ -58,8 +58,16 @@ pub(crate) fn json_line(value: &impl Serialize) {
 
 /// Prints a value as JSON, for people too.
 pub(crate) fn json(value: &impl Serialize) {
+    text(&to_json(value));
+}
+
+/// A value as JSON, for people too. Nothing but the reason, where it has none.
+pub(crate) fn to_json(value: &impl Serialize) -> String {
     match serde_json::to_string_pretty(value) {
-        Ok(out) => text(&(out + "\n")),
-        Err(error) => eprintln!("clickbox: {error}"),
+        Ok(out) => out + "\n",
+        Err(error) => {
+            eprintln!("clickbox: {error}");
+            String::new()
+        }
     }
 }

@@ -1,11 +1,12 @@
-//! `clickbox bench boot|io|latency|chain|density|state`: measures boxes.
+//! `clickbox bench boot|memory|io|latency|chain|density|state|all`: measures boxes.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::{
-    Boot, Chain, Density, Effort, Error, Io, Kind, Latency, LatencyRow, Load, Mode, Stand, State, Times,
-    Waiting,
+    Boot, Chain, Density, Effort, Error, Io, Kind, Latency, LatencyRow, Load, Memory, Mode, Scope, Stand,
+    State, Times, Waiting,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -29,6 +30,8 @@ pub(super) enum What {
     Chain(ChainArguments),
     Density(DensityArguments),
     State(StateArguments),
+    Memory(MemoryArguments),
+    All(AllArguments),
 }
 
 /// What all of them have.
@@ -152,8 +155,56 @@ pub(super) struct StateArguments {
     common: Common,
 }
 
+/// Show what the memory of a box is made of.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench memory --json")]
+pub(super) struct MemoryArguments {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measure everything, and write it as a page beside the papers' figures.
+///
+/// The folder gets `index.html`, which needs nothing from the network, and `report.json`.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox bench all --out report/")]
+pub(super) struct AllArguments {
+    /// The folder, made where there is none.
+    #[arg(long, default_value = "report")]
+    out: PathBuf,
+    /// Boxes that are started, one after the other.
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    count: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Why a benchmark has no result.
+pub(super) enum Failure {
+    /// Something could not be measured.
+    Measure(Error),
+    /// The result could not be written.
+    Write(PathBuf, std::io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Measure(error)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Measure(error) => error.fmt(f),
+            Failure::Write(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
 impl What {
-    pub(super) fn measure(&self) -> Result<(), Error> {
+    pub(super) fn measure(&self) -> Result<(), Failure> {
         match self {
             What::Boot(arguments) => {
                 let common = &arguments.common;
@@ -171,6 +222,8 @@ impl What {
                 let common = &arguments.common;
                 common.print(&bench::state(&common.stand()?, &VALUES, common.effort())?);
             }
+            What::Memory(arguments) => print(&bench::memory()?, arguments.json),
+            What::All(arguments) => arguments.measure()?,
         }
         Ok(())
     }
@@ -178,15 +231,20 @@ impl What {
 
 impl Common {
     fn stand(&self) -> Result<Stand, Error> {
+        self.on(Stand::new)
+    }
+
+    /// Does something with the kind of sandbox that is wished for, or else the first that works.
+    fn on<T>(&self, act: impl Fn(Kind) -> Result<T, Error>) -> Result<T, Error> {
         match self.sandbox {
-            Some(Sandbox::Vm) => Stand::new(Kind::Vm),
-            Some(Sandbox::Process) => Stand::new(Kind::Process),
-            None => match Stand::new(Kind::Vm) {
+            Some(Sandbox::Vm) => act(Kind::Vm),
+            Some(Sandbox::Process) => act(Kind::Process),
+            None => match act(Kind::Vm) {
                 Err(Error::NoKvm) => {
                     eprintln!("clickbox: no usable /dev/kvm here: the boxes are processes");
-                    Stand::new(Kind::Process)
+                    act(Kind::Process)
                 }
-                stand => stand,
+                result => result,
             },
         }
     }
@@ -196,11 +254,40 @@ impl Common {
     }
 
     fn print(&self, figures: &(impl Serialize + Table)) {
-        if self.json {
-            output::json(figures);
+        print(figures, self.json);
+    }
+}
+
+fn print(figures: &(impl Serialize + Table), json: bool) {
+    if json {
+        output::json(figures);
+    } else {
+        output::text(&figures.table());
+    }
+}
+
+impl AllArguments {
+    fn measure(&self) -> Result<(), Failure> {
+        let common = &self.common;
+        let write = |name: &str, text: &str| {
+            let path = self.out.join(name);
+            std::fs::write(&path, text).map_err(|error| Failure::Write(path, error))
+        };
+        // A folder that can't be written to is to be known before minutes of measuring.
+        std::fs::create_dir_all(&self.out).map_err(|error| Failure::Write(self.out.clone(), error))?;
+        write("index.html", "")?;
+        let scope = Scope { boxes: self.count as usize, ..Scope::default() };
+        let report = common.on(|kind| {
+            bench::report(kind, &scope, common.effort(), |what| eprintln!("measuring {what} ..."))
+        })?;
+        write("index.html", &bench::page(&report))?;
+        write("report.json", &output::to_json(&report))?;
+        if common.json {
+            output::json(&report);
         } else {
-            output::text(&figures.table());
+            output::text(&format!("{}\n", self.out.join("index.html").display()));
         }
+        Ok(())
     }
 }
 
@@ -375,6 +462,18 @@ impl Table for Density {
             self.gbps,
             self.spread * 100.0
         )
+    }
+}
+
+impl Table for Memory {
+    fn head() -> String {
+        format!("{:<16} {:>8}", "slots of a port", "KB")
+    }
+
+    fn lines(&self) -> String {
+        let rings: String =
+            self.rings.iter().map(|row| format!("{:<16} {:>8}\n", row.ring, row.kb)).collect();
+        rings + &format!("{:<16} {:>8}\n", "mailbox", self.control_kb)
     }
 }
 

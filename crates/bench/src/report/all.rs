@@ -1,0 +1,120 @@
+//! All measurements, one after the other.
+
+use super::machine::Machine;
+use crate::effort::Effort;
+use crate::error::Error;
+use crate::stand::{Kind, Stand};
+use crate::{Boot, Chain, Density, Io, LatencyRow, Load, Memory, Mode, State, Waiting};
+use serde::Serialize;
+
+/// Everything that was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// On what.
+    pub machine: Machine,
+    /// What carried the boxes.
+    pub sandbox: Kind,
+    /// How much was measured for each figure.
+    pub effort: Effort,
+    /// How boxes start.
+    pub boot: Boot,
+    /// What their memory is made of.
+    pub memory: Memory,
+    /// How one box moves packets: over sizes of frames, and over sizes of rings.
+    pub io: Vec<Io>,
+    /// How long a box takes to answer.
+    pub latency: Vec<LatencyRow>,
+    /// How fast chains are, by switches and by pipes.
+    pub chain: Vec<Chain>,
+    /// How fast many boxes send.
+    pub density: Vec<Density>,
+    /// How long handlers take.
+    pub state: State,
+}
+
+/// How much of everything is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scope {
+    /// Boxes that are started.
+    pub boxes: usize,
+    /// Sizes of frames.
+    pub sizes: Vec<u16>,
+    /// Slots of rings.
+    pub rings: Vec<u32>,
+    /// Boxes beside the one that answers.
+    pub others: Vec<usize>,
+    /// Boxes of a chain.
+    pub lengths: Vec<usize>,
+    /// Boxes that send at once.
+    pub senders: Vec<usize>,
+    /// Bytes of handlers' values.
+    pub values: Vec<usize>,
+}
+
+impl Default for Scope {
+    /// What the papers measured.
+    fn default() -> Self {
+        Self {
+            boxes: 400,
+            sizes: vec![64, 128, 256, 512, 1024, 1500],
+            rings: vec![64, 128, 256, 512, 1024, 2048],
+            others: vec![0, 1, 3, 5, 7, 9, 11],
+            lengths: (2..=9).collect(),
+            senders: vec![1, 10, 25, 50, 75, 100],
+            values: vec![1, 16, 64, 256, 1024, 4096, 16_384, 65_536],
+        }
+    }
+}
+
+/// Slots of rings where they are not what is measured.
+const RING: u32 = 1024;
+
+/// Slots of the rings of a chain: all buffers of nine boxes should fit into a processor's cache.
+const CHAIN_RING: u32 = 256;
+
+/// Bytes of the frames of a chain, as in the paper.
+const CHAIN_SIZE: u16 = 1472;
+
+/// Measures everything on boxes of a kind. `tell` is told what is measured next.
+pub fn report(
+    kind: Kind,
+    scope: &Scope,
+    effort: Effort,
+    mut tell: impl FnMut(&str),
+) -> Result<Report, Error> {
+    let machine = Machine::this();
+    let stand = Stand::new(kind)?;
+    tell("starts");
+    let boot = crate::boot(&stand, scope.boxes, effort)?;
+    tell("packets through one box");
+    let mut io = Vec::new();
+    for mode in [Mode::Send, Mode::Receive, Mode::Forward] {
+        for &size in &scope.sizes {
+            io.push(crate::io(&stand, mode, size, RING, effort)?);
+        }
+        for &ring in scope.rings.iter().filter(|ring| **ring != RING) {
+            io.push(crate::io(&stand, mode, 64, ring, effort)?);
+        }
+    }
+    tell("answers");
+    let mut latency = vec![crate::latency(&stand, Waiting::Polling, 0, Load::Idle, effort)?];
+    for load in [Load::Idle, Load::Cpu] {
+        for &others in &scope.others {
+            latency.push(crate::latency(&stand, Waiting::Idle, others, load, effort)?);
+        }
+    }
+    tell("chains");
+    let mut chain = Vec::new();
+    for pipes in [false, true] {
+        for &length in &scope.lengths {
+            chain.push(crate::chain(&stand, length, pipes, CHAIN_SIZE, CHAIN_RING, effort)?);
+        }
+    }
+    tell("many boxes");
+    let density = scope.senders.iter().map(|boxes| crate::density(&stand, *boxes, 64, effort));
+    let density = density.collect::<Result<_, _>>()?;
+    tell("handlers");
+    let state = crate::state(&stand, &scope.values, effort)?;
+    let memory = crate::memory()?;
+    Ok(Report { machine, sandbox: kind, effort, boot, memory, io, latency, chain, density, state })
+}

@@ -1,0 +1,11 @@
+//! Everything measured in one go, as a page beside the papers' figures.
+
+mod all;
+mod machine;
+mod page;
+mod papers;
+mod plot;
+
+pub use all::{Report, Scope, report};
+pub use machine::Machine;
+pub use page::page;

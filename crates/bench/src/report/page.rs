@@ -1,0 +1,376 @@
+//! The report as one page of HTML, which needs nothing from anywhere else.
+
+use super::all::Report;
+use super::papers;
+use super::plot::{Axis, Plot, Scale, Series, figure};
+use crate::stand::Kind;
+use crate::{Io, LatencyRow, Load, Mode, Waiting};
+use std::fmt::Write;
+
+/// The page's style: one for light and one for dark screens.
+const STYLE: &str = include_str!("style.css");
+
+/// A figure beside the paper's.
+struct Line {
+    what: &'static str,
+    ours: f64,
+    paper: f64,
+    unit: &'static str,
+    /// Whether a smaller figure is the better one.
+    small: bool,
+}
+
+/// A plot with what is to be said of it.
+struct Chapter {
+    title: &'static str,
+    text: String,
+    command: &'static str,
+    plot: Plot,
+}
+
+/// The whole page.
+pub fn page(report: &Report) -> String {
+    let mut out = String::from("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+    let _ = write!(out, "<title>Clickbox, measured</title><style>{STYLE}</style></head><body><main>");
+    let _ = write!(out, "<h1>Clickbox, measured</h1>{}", introduction(report));
+    out.push_str(&summary(report));
+    out.push_str("<div class=\"chapters\">");
+    for chapter in chapters(report) {
+        let Chapter { title, text, command, plot } = chapter;
+        let _ = write!(
+            out,
+            "<section><h2>{title}</h2><p>{text}</p><figure>{}</figure><p class=\"command\"><code>clickbox bench {command}</code></p></section>",
+            plot.svg()
+        );
+    }
+    out.push_str("</div>");
+    out.push_str(&remarks(report));
+    out + "</main></body></html>\n"
+}
+
+fn introduction(report: &Report) -> String {
+    let machine = &report.machine;
+    let sandbox = match report.sandbox {
+        Kind::Vm => "virtual machines (KVM)",
+        Kind::Process => "sandboxed processes",
+    };
+    let facts = [
+        ("Boxes", sandbox.to_string()),
+        ("Processor", format!("{}, {} cores", escape(&machine.processor), machine.cores)),
+        ("Memory", format!("{} MB", figure(machine.memory_mb as f64))),
+        ("Kernel", escape(&machine.kernel)),
+        ("Load before", figure(machine.load)),
+        ("Measured", date(machine.time)),
+        ("Each figure", format!("the median of {} runs", report.effort.runs)),
+    ];
+    let mut out = String::from("<dl class=\"facts\">");
+    for (name, value) in facts {
+        let _ = write!(out, "<div><dt>{name}</dt><dd>{value}</dd></div>");
+    }
+    out + "</dl>"
+}
+
+/// What the paper gives a figure for, in a table.
+fn summary(report: &Report) -> String {
+    let io = |mode| {
+        find(&report.io, |io: &&Io| io.mode == mode && io.size == 64 && io.ring == 1024).map(|io| io.mpps)
+    };
+    let chain =
+        |length| find(&report.chain, |chain| chain.length == length && !chain.pipes).map(|chain| chain.gbps);
+    let density = find(&report.density, |density| density.boxes == 100).map(|density| density.mpps);
+    let ping = |others, load| {
+        let row =
+            |row: &&LatencyRow| row.waiting == Waiting::Idle && row.others == others && row.load == load;
+        find(&report.latency, row).map(|row| row.p50_us)
+    };
+    let boot = report.boot.boot_ms;
+    let last = (report.boot.boxes >= 400).then_some(boot.last);
+    let all = [
+        ("Start of a box, to its first packet", Some(boot.p50), papers::BOOT_MS, "ms", true),
+        ("The same, for the last of 400", last, papers::BOOT_400TH_MS, "ms", true),
+        (
+            "Private memory of a box, without rings",
+            Some(report.boot.private_kb),
+            papers::IMAGE_KB,
+            "KB",
+            true,
+        ),
+        ("One box sends, 64 B", io(Mode::Send), papers::SEND_MPPS, "Mp/s", false),
+        ("One box receives, 64 B", io(Mode::Receive), papers::RECEIVE_MPPS, "Mp/s", false),
+        ("100 boxes on one core send, 64 B", density, papers::DENSITY_MPPS, "Mp/s", false),
+        ("Chain of 2 boxes, 1472 B", chain(2), papers::CHAIN_GBPS[0].1, "Gb/s", false),
+        ("Chain of 9 boxes, 1472 B", chain(9), papers::CHAIN_GBPS[1].1, "Gb/s", false),
+        ("Ping through an idle box", ping(0, Load::Idle), papers::PING_US, "us", true),
+        ("Ping beside 11 idle boxes", ping(11, Load::Idle), papers::PING_US, "us", true),
+        (
+            "Ping beside 11 boxes in endless loops",
+            ping(11, Load::Cpu),
+            papers::PING_BESIDE_HOGS_US,
+            "us",
+            true,
+        ),
+        ("Writing a handler", Some(report.state.write_us.p50), papers::WRITE_US, "us", true),
+        ("Reading a handler", Some(report.state.read_us.p50), papers::READ_US, "us", true),
+    ];
+    let lines = all
+        .into_iter()
+        .filter_map(|(what, ours, paper, unit, small)| Some(Line { what, ours: ours?, paper, unit, small }));
+    let mut out = String::from(
+        "<table><thead><tr><th></th><th>here</th><th>paper</th><th></th><th>ratio</th></tr></thead><tbody>",
+    );
+    for line in lines {
+        let ratio = if line.small { line.paper / line.ours } else { line.ours / line.paper };
+        let (class, verdict) = match ratio {
+            1.05.. => ("good", format!("{} times better", figure(ratio))),
+            0.95.. => ("even", "the same".into()),
+            _ => ("bad", format!("{} times worse", figure(1.0 / ratio))),
+        };
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td class=\"number ours\">{}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number {class}\">{verdict}</td></tr>",
+            line.what,
+            figure(line.ours),
+            figure(line.paper),
+            line.unit.replace("us", "µs")
+        );
+    }
+    out + "</tbody></table>"
+}
+
+fn chapters(report: &Report) -> Vec<Chapter> {
+    let linear = |label| Axis { label, scale: Scale::Linear };
+    let logarithmic = |label| Axis { label, scale: Scale::Logarithmic };
+    let sizes: Vec<f64> = unique(report.io.iter().filter(|io| io.ring == 1024).map(|io| f64::from(io.size)));
+    let rings: Vec<f64> = unique(report.io.iter().filter(|io| io.size == 64).map(|io| f64::from(io.ring)));
+    let io = |mode, over_sizes: bool| {
+        let rows = report
+            .io
+            .iter()
+            .filter(move |io| io.mode == mode && if over_sizes { io.ring == 1024 } else { io.size == 64 });
+        let at = move |io: &Io| (f64::from(if over_sizes { u32::from(io.size) } else { io.ring }), io.mpps);
+        let mut points: Vec<(f64, f64)> = rows.map(at).collect();
+        points.sort_by(|left, right| left.0.total_cmp(&right.0));
+        points
+    };
+    let modes = |over_sizes| {
+        [("send", Mode::Send), ("receive", Mode::Receive), ("forward", Mode::Forward)]
+            .map(|(name, mode)| Series::ours(name, io(mode, over_sizes)))
+    };
+    let boxes = report.boot.boxes as f64;
+    let others: Vec<f64> = unique(report.latency.iter().map(|row| row.others as f64));
+    let latency = |load| {
+        let rows = report.latency.iter().filter(move |row| row.waiting == Waiting::Idle && row.load == load);
+        rows.map(|row| (row.others as f64, row.p50_us)).collect::<Vec<_>>()
+    };
+    let polling = find(&report.latency, |row| row.waiting == Waiting::Polling).map_or(0.0, |row| row.p50_us);
+    let chain = |pipes| {
+        let rows = report.chain.iter().filter(move |chain| chain.pipes == pipes);
+        rows.map(|chain| (chain.length as f64, chain.gbps)).collect::<Vec<_>>()
+    };
+    let state = |write: bool| {
+        let time = move |row: &crate::StateRow| if write { row.write_us.p50 } else { row.read_us.p50 };
+        report.state.rows.iter().map(|row| (row.size as f64, time(row))).collect::<Vec<_>>()
+    };
+    let values: Vec<f64> = state(true).iter().map(|point| point.0).collect();
+    let flat = |name: &str, value: f64, over: &[f64]| {
+        Series::foreign(name, over.iter().map(|x| (*x, value)).collect())
+    };
+    let steps = report.boot.steps_ms;
+    let spread = report.density.last().map_or(0.0, |density| density.spread * 100.0);
+    vec![
+        Chapter {
+            title: "Start",
+            text: format!(
+                "Boxes started one after the other and all kept, from the wish for one to its first packet answered. \
+                 Creating takes {} ms, starting {} ms, installing a configuration {} ms, the first packet {} ms (medians).",
+                figure(steps.create), figure(steps.start), figure(steps.install), figure(steps.first_packet)
+            ),
+            command: "boot --count 400",
+            plot: Plot {
+                x: linear("boxes there already"),
+                y: logarithmic("milliseconds"),
+                ticks: vec![0.0, boxes / 4.0, boxes / 2.0, boxes * 0.75, boxes],
+                series: vec![
+                    Series::ours("Clickbox", report.boot.curve_ms.clone()),
+                    Series::apart("ClickOS, first and 400th", vec![(0.0, papers::BOOT_MS), (boxes.min(400.0), papers::BOOT_400TH_MS)]),
+                ],
+            },
+        },
+        Chapter {
+            title: "One box, frames of all sizes",
+            text: "Rings of 1,024 slots. The host copies every frame into the box's memory or out of it; when the box \
+                   forwards, both.".into(),
+            command: "io --mode forward --all",
+            plot: Plot {
+                x: logarithmic("bytes of a frame"),
+                y: linear("million packets a second"),
+                ticks: sizes.clone(),
+                series: modes(true).into_iter().chain([
+                    Series::foreign("10 gigabit Ethernet", sizes.iter().map(|size| (*size, papers::line_rate(*size))).collect()),
+                ]).collect(),
+            },
+        },
+        Chapter {
+            title: "One box, rings of all sizes",
+            text: "Frames of 64 bytes.".into(),
+            command: "io --mode forward --all",
+            plot: Plot {
+                x: logarithmic("slots of a ring"),
+                y: linear("million packets a second"),
+                ticks: rings.clone(),
+                series: modes(false).into_iter().chain([flat("10 gigabit Ethernet", papers::line_rate(64.0), &rings)]).collect(),
+            },
+        },
+        Chapter {
+            title: "Many boxes on one core",
+            text: format!(
+                "All send frames of 64 bytes through one switch, which copies them on another core. The rates of the most \
+                 boxes differ by {} % (standard deviation over mean).",
+                figure(spread)
+            ),
+            command: "density --boxes 100",
+            plot: Plot {
+                x: linear("boxes"),
+                y: linear("million packets a second, in sum"),
+                ticks: report.density.iter().map(|density| density.boxes as f64).collect(),
+                series: vec![
+                    Series::ours("Clickbox", report.density.iter().map(|density| (density.boxes as f64, density.mpps)).collect()),
+                    Series::apart("ClickOS, 100 boxes", vec![(100.0, papers::DENSITY_MPPS)]),
+                ],
+            },
+        },
+        Chapter {
+            title: "Chains",
+            text: "All boxes on one core, frames of 1,472 bytes: the first box sends, the last takes, the others forward. \
+                   Between each two is a switch, or a pipe.".into(),
+            command: "chain --ring 256",
+            plot: Plot {
+                x: linear("boxes in the chain"),
+                y: linear("gigabits a second"),
+                ticks: report.chain.iter().filter(|chain| !chain.pipes).map(|chain| chain.length as f64).collect(),
+                series: vec![
+                    Series::ours("switches", chain(false)),
+                    Series::ours("pipes", chain(true)),
+                    Series::apart("ClickOS, 2 and 9 boxes", papers::CHAIN_GBPS.to_vec()),
+                ],
+            },
+        },
+        Chapter {
+            title: "Answers",
+            text: format!(
+                "A packet through a box that was asleep, beside others on its core. A box that polls answers in {} µs.",
+                figure(polling)
+            ),
+            command: "latency",
+            plot: Plot {
+                x: linear("other boxes on the core"),
+                y: logarithmic("microseconds, median"),
+                ticks: others.clone(),
+                series: vec![
+                    Series::ours("others idle", latency(Load::Idle)),
+                    Series::ours("others in endless loops", latency(Load::Cpu)),
+                    flat("ClickOS, others idle", papers::PING_US, &[0.0, 11.0]),
+                    Series::apart("ClickOS, others busy (up to)", vec![(11.0, papers::PING_BESIDE_HOGS_US)]),
+                ],
+            },
+        },
+        Chapter {
+            title: "Handlers",
+            text: "A value is written to a box that was asleep, and read back.".into(),
+            command: "state",
+            plot: Plot {
+                x: logarithmic("bytes of the value"),
+                y: logarithmic("microseconds, median"),
+                ticks: values.clone(),
+                series: vec![
+                    Series::ours("write", state(true)),
+                    Series::ours("read", state(false)),
+                    flat("ClickOS, write", papers::WRITE_US, &values),
+                    flat("ClickOS, read", papers::READ_US, &values),
+                ],
+            },
+        },
+        Chapter {
+            title: "Memory of a port",
+            text: format!(
+                "Both rings of a port with their buffers. A box has {} KB of its own besides, and {} KB for its mailbox; the \
+                 image is there once for all boxes.",
+                figure(report.boot.private_kb), report.memory.control_kb
+            ),
+            command: "memory",
+            plot: Plot {
+                x: logarithmic("slots of a ring"),
+                y: linear("kilobytes"),
+                ticks: papers::RINGS_KB.iter().map(|point| point.0).collect(),
+                series: vec![
+                    Series::ours("Clickbox", report.memory.rings.iter().map(|row| (f64::from(row.ring), row.kb as f64)).collect()),
+                    Series::foreign("ClickOS, Table 3", papers::RINGS_KB.to_vec()),
+                ],
+            },
+        },
+    ]
+}
+
+fn remarks(report: &Report) -> String {
+    let machine = &report.machine;
+    let busy = if machine.load > machine.cores as f64 {
+        "<p><strong>Other programs wanted all of this machine when the measurement began: rates are too low, times \
+         too long.</strong></p>"
+    } else {
+        ""
+    };
+    format!(
+        "<footer>{busy}<p>The paper's figures are those of the text of “ClickOS and the Art of Network Function \
+         Virtualization” (NSDI 2014), measured on other hardware, over network cards of 10 gigabits; here frames \
+         stay in memory. Compare orders of magnitude.</p><p>The boxes run the probe, a program that \
+         sends, takes, mirrors and forwards: what is measured is sandbox, rings and switch, without an engine.</p></footer>"
+    )
+}
+
+fn find<T>(rows: &[T], wanted: impl Fn(&&T) -> bool) -> Option<&T> {
+    rows.iter().find(wanted)
+}
+
+/// Numbers in order, each once.
+fn unique(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    numbers
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A day of the calendar, out of seconds since 1970: years are counted from March, so that the leap day is a year's
+/// last.
+fn date(seconds: u64) -> String {
+    let days = seconds / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let cases = [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_583_020_799, "2020-02-29"),
+            (4_102_444_800, "2100-01-01"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(date(seconds), expected);
+        }
+    }
+}
