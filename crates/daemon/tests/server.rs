@@ -1,0 +1,330 @@
+//! The daemon as a process of its own, over its sockets.
+
+mod support;
+
+use api::client::{Address, Client, ClientError, Credentials};
+use api::operation as op;
+use api::{
+    BoxState, CaptureQuery, CreateBox, ErrorCode, Event, EventKind, EventQuery, LogQuery, PortRequest,
+};
+use daemon::{Settings, Tcp};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, PATIENCE, process, until};
+
+/// The variable of the environment by which this program is told to be a daemon.
+const BE_A_DAEMON: &str = "CLICKBOX_TEST_DAEMON";
+
+/// Not a test of its own: the daemon that the others start.
+#[test]
+fn the_daemon_itself() {
+    let Some(folder) = std::env::var_os(BE_A_DAEMON).map(PathBuf::from) else { return };
+    if folder.join("few-descriptors").exists() {
+        let limit = rustix::process::Rlimit { current: Some(300), maximum: Some(300) };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+    }
+    let settings = Settings { store: Some(folder.join("store")), ..support::settings() };
+    let file = |name: &str| folder.join(name);
+    let tcp = file("certificate").exists().then(|| Tcp {
+        address: "127.0.0.1:0".parse().unwrap(),
+        certificate: file("certificate"),
+        key: file("key"),
+        token: file("token"),
+    });
+    let result = daemon::run(&settings, &file("socket"), tcp.as_ref(), |address| {
+        let port = address.tcp.map_or(0, |address| address.port());
+        std::fs::write(folder.join("ready.new"), port.to_string()).unwrap();
+        std::fs::rename(folder.join("ready.new"), folder.join("ready")).unwrap();
+    });
+    if let Err(error) = result {
+        eprintln!("{error}");
+        std::process::exit(7);
+    }
+}
+
+/// A daemon with a folder of its own.
+struct Daemon {
+    child: Child,
+    folder: PathBuf,
+    port: u16,
+}
+
+fn spawn(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_daemon_itself", "--nocapture", "--test-threads=1"])
+        .env(BE_A_DAEMON, folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+impl Daemon {
+    fn start(folder: &Path) -> Self {
+        let ready = folder.join("ready");
+        let _ = std::fs::remove_file(&ready);
+        let mut child = spawn(folder);
+        until("the daemon is ready", || {
+            assert_eq!(child.try_wait().unwrap(), None, "the daemon ended");
+            ready.exists()
+        });
+        let port = std::fs::read_to_string(&ready).unwrap().parse().unwrap();
+        Self { child, folder: folder.to_path_buf(), port }
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Address::Unix(self.folder.join("socket")), &Credentials::default()).unwrap()
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// What it answers to bytes that are sent as they are.
+    fn answer(&self, request: &[u8]) -> String {
+        self.exchange(request, false)
+    }
+
+    fn exchange(&self, request: &[u8], ends: bool) -> String {
+        let mut stream = UnixStream::connect(self.folder.join("socket")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        // It may close before everything is sent.
+        let _ = stream.write_all(request);
+        if ends {
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+        }
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn code<T: std::fmt::Debug>(result: Result<T, ClientError>) -> ErrorCode {
+    match result.unwrap_err() {
+        ClientError::Api(error) => error.code,
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_box_is_made_and_asked_over_the_socket() {
+    let folder = Folder::new("server");
+    let mut daemon = Daemon::start(&folder.0);
+    let client = daemon.client();
+    let mode = std::fs::metadata(folder.file("socket")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let detail = client.send(&op::CREATE_BOX, &[], &process("fw", "mirror", &["-"])).unwrap();
+    assert_eq!(detail.status.state, BoxState::Running);
+    let write = api::HandlerWrite { value: "a/b\n\u{1b}".into() };
+    client.send(&op::WRITE, &["fw", "value"], &write).unwrap();
+    assert_eq!(client.ask(&op::READ, &["fw", "value"]).unwrap().value, write.value);
+    assert_eq!(code(client.ask(&op::READ, &["fw", "none"])), ErrorCode::Refused);
+    assert_eq!(code(client.ask(&op::SHOW_BOX, &["none"])), ErrorCode::NotFound);
+    assert_eq!(code(client.send(&op::CREATE_BOX, &[], &process("fw", "drop", &[]))), ErrorCode::Exists);
+    let refused = client.send(&op::CREATE_BOX, &[], &process("bad", "dance", &[]));
+    let Err(ClientError::Api(error)) = refused else { panic!("{refused:?}") };
+    assert_eq!((error.code, error.details.len()), (ErrorCode::Refused, 1));
+    let host = client.ask(&op::HOST, &[]).unwrap();
+    assert_eq!((host.counts.boxes, host.image.as_str()), (1, "probe"));
+    assert_eq!(client.ask(&op::LIST_BOXES, &[]).unwrap().len(), 1);
+    // A second daemon at the same socket ends with a sentence.
+    let second = spawn(&folder.0).wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains("another daemon serves"), "{said}");
+    assert_eq!(second.status.code(), Some(7));
+    let metrics = daemon.answer(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(
+        metrics.contains("clickbox_box_state{box=\"fw\",owner=\"default\",state=\"running\"} 1"),
+        "{metrics}"
+    );
+    client.ask(&op::REMOVE_BOX, &["fw"]).unwrap();
+    // It ends in order when it is told to, also while somebody listens.
+    let query = EventQuery { follow: true, since: None };
+    let listening = client.call(&op::EVENTS, &[], &query, &()).unwrap();
+    daemon.signal(rustix::process::Signal::TERM);
+    let start = Instant::now();
+    assert!(daemon.child.wait().unwrap().success());
+    assert!(start.elapsed() < PATIENCE);
+    drop(listening);
+    assert!(!folder.file("socket").exists());
+}
+
+#[test]
+fn logs_events_and_captures_are_followed() {
+    let folder = Folder::new("follow");
+    let daemon = Daemon::start(&folder.0);
+    let client = daemon.client();
+    let events = client.call(&op::EVENTS, &[], &EventQuery { follow: true, since: None }, &()).unwrap();
+    client.send(&op::CREATE_BOX, &[], &process("fw", "mirror", &["-"])).unwrap();
+    let events: Vec<Event> = events.take(2).map(Result::unwrap).collect();
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::BoxStarted, EventKind::BoxCreated]);
+    assert_eq!(events[0].subject, "box/fw");
+    let query = LogQuery { follow: true, lines: None };
+    let mut lines = client.call(&op::LOGS, &["fw"], &query, &()).unwrap().map(|line| line.unwrap().text);
+    assert!(lines.any(|line| line == "runs `mirror`"));
+    client.send(&op::CREATE_BOX, &[], &process("source", "send 60", &["pipe:a"])).unwrap();
+    client.send(&op::CREATE_BOX, &[], &process("sink", "drop", &["pipe:a"])).unwrap();
+    let query = CaptureQuery { port: "sink:0".parse().unwrap(), snap: None, count: Some(10) };
+    let mut bytes = Vec::new();
+    client.call(&op::CAPTURE, &[], &query, &()).unwrap().read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes.len(), 24 + 10 * (16 + 60));
+}
+
+#[test]
+fn nonsense_is_answered_and_survived() {
+    let folder = Folder::new("nonsense");
+    let daemon = Daemon::start(&folder.0);
+    let request = |method: &str, path: &str, body: &str| {
+        let length = body.len();
+        let text = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        daemon.answer(text.as_bytes())
+    };
+    for (method, path, body, status, code) in [
+        ("POST", "/v1/boxes", "{", "400", "invalid"),
+        ("POST", "/v1/boxes", "[]", "400", "invalid"),
+        ("POST", "/v1/boxes", "{\"name\":\"../x\",\"configuration\":\"\"}", "400", "invalid"),
+        ("POST", "/v1/boxes", "{\"name\":\"x\",\"configuration\":\"drop\",\"more\":1}", "400", "invalid"),
+        ("POST", "/v1/boxes", "{\"name\":\"x\",\"configuration\":\"drop\",\"ring\":3}", "400", "invalid"),
+        ("GET", "/v1/boxes/..%2F..%2Fetc", "", "400", "invalid"),
+        ("GET", "/v1/boxes/x/handlers/%00", "", "400", "invalid"),
+        ("GET", "/v1/boxes/x/logs?lines=many", "", "400", "invalid"),
+        ("GET", "/v1/events?since=-1", "", "400", "invalid"),
+        ("GET", "/v1/capture?port=nowhere", "", "400", "invalid"),
+        ("GET", "/v1/none", "", "404", "not_found"),
+        ("PATCH", "/v1/boxes", "", "404", "not_found"),
+        ("PUT", "/v1/switches/lan/addresses/zz", "{}", "400", "invalid"),
+    ] {
+        let answer = request(method, path, body);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {answer}");
+        assert!(answer.contains(&format!("\"code\":\"{code}\"")), "{method} {path}: {answer}");
+    }
+    for bytes in [&b"\0\0\0\0"[..], b"GET", b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n"] {
+        daemon.exchange(bytes, true);
+    }
+    // Longer than any request may be: refused before it is sent.
+    let large = daemon.answer(b"POST /v1/boxes HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n");
+    assert!(large.starts_with("HTTP/1.1 413"), "{large}");
+    let client = daemon.client();
+    let configuration = "x".repeat(100 << 20);
+    let result = client.send(&op::CREATE_BOX, &[], &process("large", &configuration, &[]));
+    assert_eq!(code(result), ErrorCode::TooLarge);
+    assert!(client.ask(&op::LIST_BOXES, &[]).unwrap().is_empty());
+}
+
+/// The daemon is killed: boxes end with it, and are back with the next one.
+#[test]
+fn a_killed_daemon_leaves_nothing_and_loses_no_definition() {
+    let folder = Folder::new("killed");
+    let mut daemon = Daemon::start(&folder.0);
+    let client = daemon.client();
+    let mut pids = Vec::new();
+    for number in 0..5 {
+        let request = process(&format!("box{number}"), "mirror", &["-"]);
+        let detail = client.send(&op::CREATE_BOX, &[], &request).unwrap();
+        pids.push(detail.status.pid.unwrap());
+    }
+    let since = client.call(&op::EVENTS, &[], &EventQuery::default(), &()).unwrap();
+    let last = since.map(|event| event.unwrap().sequence).last().unwrap();
+    daemon.signal(rustix::process::Signal::KILL);
+    daemon.child.wait().unwrap();
+    until("the boxes end", || {
+        let runs = |pid: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !status.is_empty() && !status.contains(") Z")
+        };
+        !pids.iter().any(runs)
+    });
+    let daemon = Daemon::start(&folder.0);
+    let client = daemon.client();
+    let boxes = client.ask(&op::LIST_BOXES, &[]).unwrap();
+    assert_eq!(boxes.len(), 5);
+    assert!(boxes.iter().all(|status| status.state == BoxState::Running), "{boxes:?}");
+    let events = client.call(&op::EVENTS, &[], &EventQuery::default(), &()).unwrap();
+    let first = events.map(|event| event.unwrap().sequence).next().unwrap();
+    assert!(first > last, "{first} after {last}");
+}
+
+/// Descriptors run out: operations fail with a sentence, and work again when there are some.
+#[test]
+fn descriptors_run_out() {
+    let folder = Folder::new("descriptors");
+    std::fs::write(folder.file("few-descriptors"), b"").unwrap();
+    let daemon = Daemon::start(&folder.0);
+    let client = daemon.client();
+    let mut made = Vec::new();
+    let failure = loop {
+        let name = format!("box{}", made.len());
+        match client.send(&op::CREATE_BOX, &[], &process(&name, "mirror", &["-"])) {
+            Ok(_) => made.push(name),
+            Err(ClientError::Api(error)) => break error,
+            Err(error) => panic!("{error}"),
+        }
+        assert!(made.len() < 300, "a box takes no descriptors?");
+    };
+    assert!(made.len() > 10, "only {}: {failure}", made.len());
+    assert_eq!(failure.code, ErrorCode::Limit, "{failure}");
+    eprintln!("after {} boxes: {failure}", made.len());
+    assert_eq!(client.ask(&op::LIST_BOXES, &[]).unwrap().len(), made.len());
+    for name in made.drain(..made.len() / 2) {
+        client.ask(&op::REMOVE_BOX, &[&name]).unwrap();
+    }
+    client.send(&op::CREATE_BOX, &[], &process("again", "mirror", &["-"])).unwrap();
+}
+
+#[test]
+fn tcp_needs_tls_and_the_token() {
+    let folder = Folder::new("tls");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
+    std::fs::write(folder.file("certificate"), made.cert.pem()).unwrap();
+    std::fs::write(folder.file("key"), made.signing_key.serialize_pem()).unwrap();
+    std::fs::write(folder.file("token"), b"a token of many bytes\n").unwrap();
+    let daemon = Daemon::start(&folder.0);
+    let address: Address = format!("https://localhost:{}", daemon.port).parse().unwrap();
+    let with = |token: Option<&str>| {
+        let credentials =
+            Credentials { token: token.map(str::to_string), certificates: Some(folder.file("certificate")) };
+        Client::new(address.clone(), &credentials).unwrap()
+    };
+    assert_eq!(with(Some("a token of many bytes")).ask(&op::HOST, &[]).unwrap().image, "probe");
+    for wrong in [None, Some("another token entirely"), Some("")] {
+        assert_eq!(code(with(wrong).ask(&op::HOST, &[])), ErrorCode::Forbidden);
+    }
+    // Without TLS there is no answer.
+    let mut plain = std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    plain.write_all(b"GET /v1/host HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"));
+}
+
+/// Callers who say nothing, and many of them, keep nobody else out for long.
+#[test]
+fn silent_callers_keep_nobody_out() {
+    let folder = Folder::new("silent");
+    let daemon = Daemon::start(&folder.0);
+    let silent: Vec<UnixStream> =
+        (0..100).map(|_| UnixStream::connect(folder.file("socket")).unwrap()).collect();
+    let start = Instant::now();
+    daemon.client().ask(&op::HOST, &[]).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    drop(silent);
+    let port = PortRequest::default();
+    let detail = CreateBox { ports: vec![port], ..process("fw", "drop", &[]) };
+    daemon.client().send(&op::CREATE_BOX, &[], &detail).unwrap();
+}
