@@ -45,6 +45,12 @@ impl Sum {
         self.add(sum)
     }
 
+    /// Adds whole 32-bit words: fewer steps than `bytes` where their number is known to the compiler.
+    #[inline]
+    pub fn longs(self, words: &[[u8; 4]]) -> Sum {
+        words.iter().fold(self, |sum, word| sum.add(u64::from(u32::from_ne_bytes(*word))))
+    }
+
     /// Adds a 16-bit field.
     #[inline]
     pub fn word(self, word: u16) -> Sum {
@@ -70,10 +76,8 @@ impl Sum {
     /// The sum folded to 16 bits, not complemented: 0xffff over data whose checksum is right.
     #[inline]
     pub fn fold(self) -> u16 {
-        let sum = (self.0 & 0xffff_ffff) + (self.0 >> 32);
-        let sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
-        let sum = (sum & 0xffff) + (sum >> 16);
-        u16::from_be((sum + (sum >> 16)) as u16)
+        let (sum, carry) = (self.0 as u32).overflowing_add((self.0 >> 32) as u32);
+        u16::from_be(fold32(sum + u32::from(carry)))
     }
 
     /// The checksum: the complement of the sum. 0 over data that holds its right checksum.
@@ -205,10 +209,10 @@ const fn crc_tables() -> [[u32; 256]; 8] {
     tables
 }
 
+/// Both halves added, with end-around carry: the upper half of a sum with itself turned by half its width.
 #[inline]
 fn fold32(sum: u32) -> u16 {
-    let sum = (sum & 0xffff) + (sum >> 16);
-    (sum + (sum >> 16)) as u16
+    (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }
 
 #[cfg(test)]
@@ -232,6 +236,7 @@ mod tests {
         for length in (0..200).chain(1400..1520).chain([2000]) {
             assert_eq!(internet(&bytes[..length]), plain(&bytes[..length]), "{length}");
         }
+        assert_eq!(Sum::ZERO.longs(bytes.as_chunks().0).finish(), plain(&bytes));
         assert_eq!(internet(&[]), 0xffff);
         assert_eq!(internet(&[0xff; 1000]), 0);
         assert_eq!(Sum(u64::MAX).finish(), 0);

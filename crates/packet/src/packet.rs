@@ -110,7 +110,11 @@ impl Packet {
     /// The data.
     #[inline]
     pub fn data(&self) -> &[u8] {
-        self.bytes(self.slot().start)
+        let slot = self.slot();
+        // SAFETY: `start <= end <= capacity` of the buffer at `base`; else as for `bytes`.
+        unsafe {
+            core::slice::from_raw_parts(slot.base.add(slot.start as usize), (slot.end - slot.start) as usize)
+        }
     }
 
     /// The initialised bytes from offset `from` of the buffer to the end of the data.
@@ -274,7 +278,9 @@ impl Packet {
     /// Keeps the first `length` bytes.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
-        self.truncate_by(self.len().saturating_sub(length));
+        let length = length.min(self.len());
+        let slot = self.slot_mut();
+        slot.end = slot.start + length as u32;
     }
 
     /// Puts `count` bytes in front: those stripped before, or stale ones. Refuses (`None`) beyond the largest packet.
@@ -287,8 +293,11 @@ impl Packet {
         } else {
             self.make_unique();
         }
-        self.slot_mut().start -= count as u32;
-        self.data_mut().get_mut(..count)
+        let slot = self.slot_mut();
+        slot.start -= count as u32;
+        // SAFETY: the bytes lie between the new start and the old one, which is not beyond `end`; `reserve` or
+        // `make_unique` left this handle the only user of the buffer; else as for `bytes`.
+        Some(unsafe { core::slice::from_raw_parts_mut(slot.base.add(slot.start as usize), count) })
     }
 
     /// Shows `count` bytes of the headroom again, without writing; refuses (`false`) if there are fewer.

@@ -203,14 +203,11 @@ impl Shared {
         let whole = first + lines <= CAPACITY.min(template.capacity as usize);
         let mut made = 0;
         // SAFETY: slots on the free list have no user, hold `CAPACITY` bytes behind their header, and are not
-        // `template`, which has one. `template` is read before its owner's count of users is raised, and not after.
+        // `template`, which has one; there are `made` packets behind those in `into`, which has room for `count`.
+        // `template` is read before its owner's count of users is raised, and not after.
         unsafe {
-            let prototype = Slot {
-                users: 1,
-                from_heap: false,
-                own_capacity: CAPACITY as u32,
-                ..core::ptr::read(template)
-            };
+            let (from, owner) = (template.base.add(first), template.owner);
+            let places = into.as_mut_ptr().add(into.len());
             while made < count {
                 let slot = match (*self.free.get()).pop() {
                     Some(slot) => slot.as_ptr(),
@@ -219,28 +216,35 @@ impl Shared {
                         None => break,
                     },
                 };
-                slot.write(core::ptr::read(&prototype));
+                // All of the header at once; then what is the slot's own.
+                core::ptr::copy_nonoverlapping(template, slot, 1);
+                (*slot).users = 1;
+                (*slot).from_heap = false;
+                (*slot).own_capacity = CAPACITY as u32;
                 if !share {
                     let base = slot.cast::<u8>().add(HEADER);
                     (*slot).base = base;
                     (*slot).owner = slot;
                     (*slot).capacity = CAPACITY as u32;
-                    let (from, to) = (prototype.base.add(first), base.add(first));
+                    let to = base.add(first);
                     if whole {
-                        for line in (0..lines).step_by(64) {
+                        let mut line = 0;
+                        while line < lines {
                             to.add(line)
                                 .cast::<[u64; 8]>()
                                 .write_unaligned(from.add(line).cast::<[u64; 8]>().read_unaligned());
+                            line += 64;
                         }
                     } else {
                         core::ptr::copy_nonoverlapping(from, to, length);
                     }
                 }
-                into.push(Packet::from_slot(NonNull::new_unchecked(slot)));
+                places.add(made).write(Packet::from_slot(NonNull::new_unchecked(slot)));
                 made += 1;
             }
+            into.set_len(into.len() + made);
             if share {
-                (*prototype.owner).users += made as u32;
+                (*owner).users += made as u32;
             }
         }
         self.live.set(self.live.get() + made);
