@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use elements::classify::{BuiltInNames, Headers, Layout, Program, filter_rules};
+use elements::classify::{BuiltInNames, Headers, Lanes, Layout, Program, filter_rules};
 
 /// Rules as firewalls have them: hosts, networks, ports and protocols, and at the end everything else.
 fn firewall(count: usize, state: &mut u64) -> Vec<String> {
@@ -54,20 +54,20 @@ fn main() {
         let compile = start.elapsed().as_secs_f64() * 1e3;
         let mut state = 1;
         let packets: Vec<_> = (0..4096).map(|_| udp(&mut state)).collect();
-        let time = |pick: fn(usize) -> usize| {
-            let run = || {
+        let mut lanes = Lanes::default();
+        let mut time = |packets: &[[u8; 46]]| {
+            let mut run = || {
                 let start = Instant::now();
-                for round in 0..100 {
-                    for index in 0..packets.len() {
-                        let headers = Headers::new(black_box(&packets[pick(index + round)]), 20);
-                        black_box(program.classify(&headers));
+                for _ in 0..100 {
+                    for batch in black_box(packets).chunks(32) {
+                        black_box(program.decide(&mut lanes, batch, |packet| Headers::new(packet, 20)));
                     }
                 }
                 start.elapsed().as_secs_f64() * 1e9 / (100 * packets.len()) as f64
             };
             (0..15).map(|_| run()).fold(f64::INFINITY, f64::min)
         };
-        let (same, random) = (time(|_| 0), time(|index| index % 4096));
+        let (same, random) = (time(&[packets[0]; 4096]), time(&packets));
         let summary = program.summary();
         println!(
             "{count:>7} {same:>12.1} {random:>12.1} {compile:>11.2} {:>9}  {:?}, {} fields, {} classes, {} terms",

@@ -1,8 +1,8 @@
 //! Compiled rule sets against the plain walk through their expressions, on random rules and hostile packets.
 
 use elements::classify::{
-    BuiltInNames, Headers, Layout, Program, Rule, Strategy, classifier_rules, filter_rules, first_match,
-    listing, pattern_rules,
+    BuiltInNames, DROP, Decision, Headers, Lanes, Layout, Program, Rule, Strategy, classifier_rules,
+    filter_rules, first_match, listing, pattern_rules,
 };
 
 /// Xorshift: small, seeded, the same everywhere.
@@ -131,18 +131,38 @@ fn parse(texts: &[String]) -> Vec<Rule> {
     rules
 }
 
+/// Compares what the program decides with the outputs of the first rules that the packets meet: one by one, and in
+/// batches of several sizes.
+#[track_caller]
+fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::Debug) {
+    let output = |rule: usize| program.rules()[rule].output;
+    let expected: Vec<u32> = packets
+        .iter()
+        .map(|headers| first_match(program.rules(), headers).and_then(output).unwrap_or(DROP))
+        .collect();
+    let mut lanes = Lanes::default();
+    for size in [1, 7, 256] {
+        for (packets, expected) in packets.chunks(size).zip(expected.chunks(size)) {
+            let found = match program.decide(&mut lanes, packets, |headers| *headers) {
+                Decision::All(output) => vec![output; packets.len()],
+                Decision::Each(outputs) => outputs.to_vec(),
+            };
+            assert_eq!(found, expected, "{packets:02x?} {note:#?}");
+        }
+    }
+}
+
 /// Compiles the rules and compares every packet's verdict with the reference.
 fn check(texts: &[String], random: &mut Random, packets: usize) {
     let rules = parse(texts);
     let program = Program::new(rules.clone(), Layout::Ip);
     let mut reached = vec![false; rules.len()];
-    for _ in 0..packets {
-        let (bytes, header) = random.packet();
-        let headers = Headers::new(&bytes, header);
-        let expected = first_match(&rules, &headers);
-        assert_eq!(program.first_match(&headers), expected, "{bytes:02x?} {header} {texts:#?}");
-        let output = expected.and_then(|rule| rules[rule].output);
-        assert_eq!(program.classify(&headers), output, "{bytes:02x?} {header} {texts:#?}");
+    let packets: Vec<_> = (0..packets).map(|_| random.packet()).collect();
+    let packets: Vec<_> = packets.iter().map(|(bytes, header)| Headers::new(bytes, *header)).collect();
+    check_decisions(&program, &packets, &texts);
+    for headers in &packets {
+        let expected = first_match(&rules, headers);
+        assert_eq!(program.first_match(headers), expected, "{headers:02x?} {texts:#?}");
         if let Some(rule) = expected {
             reached[rule] = true;
         }
@@ -218,12 +238,12 @@ fn every_length_of_every_prefix_is_handled() {
         let program = Program::new(rules.clone(), Layout::Ip);
         for _ in 0..200 {
             let (bytes, header) = random.packet();
-            for length in 0..=bytes.len() {
-                let headers = Headers::new(&bytes[..length], header);
+            let packets: Vec<_> =
+                (0..=bytes.len()).map(|length| Headers::new(&bytes[..length], header)).collect();
+            check_decisions(&program, &packets, &texts[first]);
+            for headers in packets {
                 let expected = first_match(&rules, &headers);
-                assert_eq!(program.first_match(&headers), expected, "{length} {bytes:02x?}");
-                let output = expected.and_then(|rule| rules[rule].output);
-                assert_eq!(program.classify(&headers), output, "{length} {bytes:02x?}");
+                assert_eq!(program.first_match(&headers), expected, "{headers:02x?}");
             }
         }
     }
@@ -316,15 +336,18 @@ fn patterns_of_bytes_agree_at_every_length() {
         let (rules, problems) = pattern_rules(&texts);
         assert!(problems.is_empty(), "{problems:?} in {texts:?}");
         let program = Program::new(rules.clone(), Layout::Bytes);
-        for _ in 0..60 {
-            let length = random.below(30) as usize;
-            let zeros = if round % 2 == 0 { 0x0101_0101 } else { 0xff };
-            let bytes: Vec<u8> = (0..length).map(|_| (random.next() & zeros) as u8).collect();
-            let headers = Headers::data(&bytes);
+        let packets: Vec<Vec<u8>> = (0..60)
+            .map(|_| {
+                let length = random.below(30) as usize;
+                let zeros = if round % 2 == 0 { 0x0101_0101 } else { 0xff };
+                (0..length).map(|_| (random.next() & zeros) as u8).collect()
+            })
+            .collect();
+        let packets: Vec<_> = packets.iter().map(|bytes| Headers::data(bytes)).collect();
+        check_decisions(&program, &packets, &texts);
+        for headers in packets {
             let expected = first_match(&rules, &headers);
-            assert_eq!(program.first_match(&headers), expected, "{bytes:02x?} {texts:?}");
-            let output = expected.and_then(|rule| rules[rule].output);
-            assert_eq!(program.classify(&headers), output, "{bytes:02x?} {texts:?}");
+            assert_eq!(program.first_match(&headers), expected, "{headers:02x?} {texts:?}");
         }
     }
 }

@@ -5,6 +5,7 @@ use element::prelude::*;
 use element::{Message, text};
 
 use super::headers::Headers;
+use super::lanes::Lanes;
 use super::listing::listing;
 use super::pattern::pattern_rules;
 use super::program::{Layout, Program};
@@ -46,6 +47,7 @@ pub struct ClassifierArgs {
 /// The element.
 pub struct Classifier {
     program: Program,
+    lanes: Lanes,
 }
 
 impl Element for Classifier {
@@ -69,10 +71,10 @@ impl Element for Classifier {
         let program = Program::new(rules, Layout::Bytes);
         warn_of_shadowed_rules(&program, &texts, setup);
         warn_of_unused_outputs(&program, setup);
-        Ok(Classifier { program })
+        Ok(Classifier { program, lanes: Lanes::default() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "no_match", |packet| self.program.classify(&Headers::data(packet.data())));
+        split(cx, batch, "no_match", (&self.program, &mut self.lanes), |packet| Headers::data(packet.data()));
     }
 }

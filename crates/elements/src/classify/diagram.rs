@@ -4,15 +4,17 @@
 //! on by its value; equal nodes are shared. A node becomes a run of comparisons, so laid out that a packet for which
 //! none of them holds passes straight through: the processor predicts each on its own, and waits for no lookup.
 //!
-//! The steps read whole words only. A packet that ends before one is left to the general way.
+//! The steps read whole words only. A packet that ends before one is left to the general way. Batches follow the
+//! steps in `lanes`.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::expression::Rule;
-use super::headers::{Base, Headers};
+use super::headers::Base;
 use super::index::Index;
+use super::lanes::DROP;
 use super::map::common_bits;
 use super::slots::Slots;
 
@@ -25,23 +27,28 @@ const IN_A_ROW: usize = 6;
 
 /// Where a comparison that holds leads: to another step, or with `END` to an output.
 type Target = u32;
-const END: Target = 1 << 31;
-const DROP: Target = u32::MAX;
+pub(super) const END: Target = 1 << 31;
 
 /// A comparison: the bits of a word under a mask lie in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Comparison {
+pub(super) struct Comparison {
     base: Base,
     offset: u16,
-    mask: u32,
-    low: u32,
+    pub(super) mask: u32,
+    pub(super) low: u32,
     /// Width of the range: how far above `low`, without end at the largest number, the bits may be.
-    span: u32,
+    pub(super) span: u32,
 }
 
 impl Comparison {
     /// The comparison that always holds.
     const ALWAYS: Self = Self { base: Base::Network, offset: 0, mask: 0, low: 0, span: 0 };
+
+    /// Whether it holds whatever the word.
+    #[inline]
+    pub(super) fn is_always(&self) -> bool {
+        self.mask == 0
+    }
 
     /// The comparison that holds when both equalities do; none unless they look at one word.
     fn and(&self, other: &Self) -> Option<Self> {
@@ -53,16 +60,18 @@ impl Comparison {
 
 /// A comparison and where it leads when it holds; else the next step follows.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    comparison: Comparison,
-    target: Target,
+pub(super) struct Step {
+    pub(super) comparison: Comparison,
+    /// Place of the word that is compared, among those of the diagram.
+    pub(super) column: u16,
+    pub(super) target: Target,
 }
 
 /// A compiled diagram.
 pub(crate) struct Diagram {
-    steps: Vec<Step>,
-    /// No step looks at the link or transport header.
-    plain: bool,
+    pub(super) steps: Vec<Step>,
+    /// The words that are compared, each once; at most as many as a program has fields.
+    pub(super) words: Vec<(Base, u16)>,
 }
 
 impl Diagram {
@@ -90,41 +99,7 @@ impl Diagram {
         };
         let first = builder.link(u64::MAX >> (64 - slots.len()), 0, output(fallback))?;
         builder.join();
-        let steps = builder.lay_out(first)?;
-        let plain = steps.iter().all(|step| step.comparison.base == Base::Network);
-        Some(Self { steps, plain })
-    }
-
-    /// The output for the packet, or an inner none to drop it; none when the packet ends before a word that decides.
-    // Always in its caller: slices of the headers that went through memory would be waited for.
-    #[inline(always)]
-    pub(crate) fn classify(&self, headers: &Headers<'_>) -> Option<Option<u32>> {
-        let target = if self.plain {
-            let bytes = headers.network;
-            self.walk(|_| bytes)?
-        } else {
-            let bytes = [headers.link, headers.network, headers.transport];
-            self.walk(|base| bytes[base as usize])?
-        };
-        Some((target != DROP).then_some(target & !END))
-    }
-
-    /// Follows the steps through a packet whose bytes from a header on are those that `bytes` gives.
-    #[inline(always)]
-    fn walk<'a>(&self, bytes: impl Fn(Base) -> &'a [u8]) -> Option<Target> {
-        let mut steps = self.steps.iter();
-        loop {
-            let Step { comparison, target } = steps.next()?;
-            let offset = usize::from(comparison.offset);
-            let word = bytes(comparison.base).get(offset..offset + 4)?.first_chunk()?;
-            let bits = u32::from_be_bytes(*word) & comparison.mask;
-            if bits.wrapping_sub(comparison.low) <= comparison.span {
-                if *target >= END {
-                    return Some(*target);
-                }
-                steps = self.steps.get(*target as usize..)?.iter();
-            }
-        }
+        builder.lay_out(first)
     }
 
     /// Bytes of memory held.
@@ -270,12 +245,15 @@ impl Builder<'_> {
     }
 
     /// The nodes from `first` on as steps; none when a way through them is too long.
-    fn lay_out(&self, first: Link) -> Option<Vec<Step>> {
+    fn lay_out(&self, first: Link) -> Option<Diagram> {
         if self.longest(first) > MAX_PATH {
             return None;
         }
         let mut places: Vec<Option<usize>> = vec![None; self.nodes.len()];
         let mut steps: Vec<(Comparison, Link)> = Vec::new();
+        if !matches!(first, Link::Node(_)) {
+            steps.push((Comparison::ALWAYS, first));
+        }
         let mut waiting = vec![first];
         while let Some(mut link) = waiting.pop() {
             // Each node stands before the one it leads to otherwise, unless that has its place already.
@@ -293,15 +271,22 @@ impl Builder<'_> {
                 }
             }
         }
+        let compared = steps.iter().filter(|(comparison, _)| !comparison.is_always());
+        let mut words: Vec<_> =
+            compared.map(|(comparison, _)| (comparison.base, comparison.offset)).collect();
+        words.sort_unstable();
+        words.dedup();
         let resolve = |(comparison, link): (Comparison, Link)| {
             let target = match link {
                 Link::Output(output) => END | output,
                 Link::Drop => DROP,
                 Link::Node(number) => u32::try_from((*places.get(number)?)?).ok()?,
             };
-            Some(Step { comparison, target })
+            let column = words.binary_search(&(comparison.base, comparison.offset)).unwrap_or(0);
+            Some(Step { comparison, column: u16::try_from(column).ok()?, target })
         };
-        steps.into_iter().map(resolve).collect()
+        let steps: Option<_> = steps.into_iter().map(resolve).collect();
+        Some(Diagram { steps: steps?, words })
     }
 
     /// Most comparisons on a way from `first` on.

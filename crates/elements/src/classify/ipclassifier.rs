@@ -6,6 +6,7 @@ use element::{HandlerInfo, HandlerKind, text};
 
 use super::filter::classifier_rules;
 use super::ipfilter::ip_headers;
+use super::lanes::Lanes;
 use super::listing::listing;
 use super::program::{Layout, Program};
 use super::split::{ElementNames, report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
@@ -65,6 +66,7 @@ pub struct IPClassifierArgs {
 pub struct IPClassifier {
     patterns: Vec<Raw>,
     program: Program,
+    lanes: Lanes,
 }
 
 impl IPClassifier {
@@ -78,7 +80,7 @@ impl IPClassifier {
         report(&problems, setup)?;
         let program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
-        Ok(IPClassifier { patterns, program })
+        Ok(IPClassifier { patterns, program, lanes: Lanes::default() })
     }
 }
 
@@ -98,7 +100,7 @@ impl Element for IPClassifier {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "no_match", |packet| self.program.classify(&ip_headers(packet)));
+        split(cx, batch, "no_match", (&self.program, &mut self.lanes), ip_headers);
     }
 
     fn more_handlers(&self) -> Vec<HandlerInfo> {

@@ -6,6 +6,7 @@ use element::text;
 
 use super::filter::filter_rules;
 use super::headers::Headers;
+use super::lanes::Lanes;
 use super::listing::listing;
 use super::program::{Layout, Program};
 use super::split::{ElementNames, report, split, warn_of_shadowed_rules};
@@ -47,6 +48,7 @@ pub struct IPFilterArgs {
 /// The element.
 pub struct IPFilter {
     program: Program,
+    lanes: Lanes,
 }
 
 impl Element for IPFilter {
@@ -70,11 +72,11 @@ impl Element for IPFilter {
         report(&problems, setup)?;
         let program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
-        Ok(IPFilter { program })
+        Ok(IPFilter { program, lanes: Lanes::default() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "denied", |packet| self.program.classify(&ip_headers(packet)));
+        split(cx, batch, "denied", (&self.program, &mut self.lanes), ip_headers);
     }
 }
 

@@ -12,10 +12,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use packet::BATCH;
+
 use super::diagram::Diagram;
 use super::expression::{Expression, Rule, first_match};
 use super::headers::Headers;
 use super::index::Index;
+use super::lanes::{DROP, Decision, Lanes};
 use super::slots::{NONE, Slots};
 use super::spans::{Field, Spans};
 use super::terms::{Breaker, Term};
@@ -146,20 +149,28 @@ impl Program {
         &self.rules
     }
 
-    /// The output for the packet, or none to drop it.
-    #[must_use]
-    #[inline]
-    pub fn classify(&self, headers: &Headers<'_>) -> Option<u32> {
-        match self.diagram.as_ref().and_then(|diagram| diagram.classify(headers)) {
-            Some(output) => output,
-            None => self.look_up(*headers),
+    /// Decides `packets`, at most a batch, whose headers are what `headers` finds.
+    #[inline(always)]
+    pub fn decide<'a, T>(
+        &self,
+        lanes: &'a mut Lanes,
+        packets: &[T],
+        headers: impl Fn(&T) -> Headers<'_>,
+    ) -> Decision<'a> {
+        if let Some(diagram) = &self.diagram {
+            return lanes.decide(diagram, packets, headers, |headers| self.look_up(headers));
         }
+        for (output, packet) in lanes.outputs.iter_mut().zip(packets) {
+            *output = self.look_up(headers(packet));
+        }
+        Decision::Each(&lanes.outputs[..packets.len().min(BATCH)])
     }
 
-    /// As `classify`, by looking up the fields. The headers are copied for it, so that elsewhere they need no memory.
+    /// The output for one packet, by looking up its fields.
     #[inline(never)]
-    fn look_up(&self, headers: Headers<'_>) -> Option<u32> {
-        self.rules.get(self.first_match(&headers)?)?.output
+    fn look_up(&self, headers: Headers<'_>) -> u32 {
+        let rule = self.first_match(&headers).and_then(|rule| self.rules.get(rule));
+        rule.and_then(|rule| rule.output).unwrap_or(DROP)
     }
 
     /// Index of the first rule whose condition the packet meets.

@@ -5,44 +5,52 @@ use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
 use element::{Context, FromArgument, Message, Setup, SetupError};
-use packet::{BATCH, Batch, Ip4Prefix, MacAddr, Packet};
+use packet::{Batch, Ip4Prefix, MacAddr, Packet};
 
 use super::filter::Problem;
+use super::headers::Headers;
+use super::lanes::{Decision, Lanes};
 use super::names::{NameKind, Names};
 use super::program::{Program, Unreachable};
 
-/// The output number that means a drop.
-const DROP: u32 = u32::MAX;
-
-/// Sends each packet of `batch` to the output that `output` finds, in order; packets without one, or whose output
-/// does not exist, are dropped as `reason`.
-#[inline]
+/// Sends each packet of `batch` to the output that `program` finds, in order; packets without one, or whose output
+/// does not exist, are dropped as `reason`. `headers` finds the headers of a packet.
+#[inline(always)]
 pub(super) fn split(
     cx: &mut Context,
     mut batch: Batch,
     reason: &'static str,
-    mut output: impl FnMut(&Packet) -> Option<u32>,
+    (program, lanes): (&Program, &mut Lanes),
+    headers: impl Fn(&Packet) -> Headers<'_>,
 ) {
-    let mut outputs = [DROP; BATCH];
     let most = cx.outputs() as u32;
-    for (slot, packet) in outputs.iter_mut().zip(batch.iter()) {
-        *slot = output(packet).filter(|output| *output < most).unwrap_or(DROP);
-    }
+    let outputs = match program.decide(lanes, batch.as_slice(), headers) {
+        Decision::All(output) => return emit(cx, batch, reason, output),
+        Decision::Each(outputs) => outputs,
+    };
     // All to one output, as in most traffic: the batch stays whole.
-    let first = outputs[0];
-    if outputs.iter().take(batch.len()).all(|output| *output == first) {
-        return match first {
-            DROP => cx.drop_batch(batch, reason),
-            port => cx.emit(port as usize, batch),
-        };
+    if let [first, rest @ ..] = outputs
+        && rest.iter().all(|output| output == first)
+    {
+        return emit(cx, batch, reason, *first);
     }
     for (packet, output) in batch.drain().zip(outputs) {
-        match output {
-            DROP => cx.drop(packet, reason),
-            port => cx.send(port as usize, packet),
+        if *output < most {
+            cx.send(*output as usize, packet);
+        } else {
+            cx.drop(packet, reason);
         }
     }
     cx.recycle(batch);
+}
+
+/// Sends the whole batch to an output, or drops it if there is none of that number.
+fn emit(cx: &mut Context, batch: Batch, reason: &'static str, output: u32) {
+    if (output as usize) < cx.outputs() {
+        cx.emit(output as usize, batch);
+    } else {
+        cx.drop_batch(batch, reason);
+    }
 }
 
 /// Names as an element sees them from its place in the configuration.
