@@ -4,7 +4,7 @@ use element::arguments::HandlerCall;
 use element::prelude::*;
 use packet::annotation;
 
-use crate::flow::{Seed, Table};
+use crate::flow::{ABSENT, Seed, Table};
 
 /// Counts packets, or with BYTES true bytes, by their aggregate annotation.
 ///
@@ -120,6 +120,10 @@ impl Call {
 /// The element.
 pub struct AggregateCounter {
     counts: Table<u32, u32>,
+    /// Aggregates of the packets at hand.
+    keys: Vec<u32>,
+    /// Where their counts were when the batch came, or `ABSENT`.
+    handles: Vec<u32>,
     seen: u32,
     total: u64,
     frozen: bool,
@@ -153,21 +157,25 @@ fn significant(share: f64) -> String {
     }
 }
 
-impl AggregateCounter {
+impl AggregateCounterArgs {
+    /// How much a packet counts for.
+    #[inline]
     fn amount(&self, packet: &Packet) -> u32 {
-        if !self.args.bytes {
+        if !self.bytes {
             let place = usize::from(annotation::EXTRA_PACKETS.offset);
-            let more = if self.args.multipacket { packet.annotation_u32(place) } else { 0 };
+            let more = if self.multipacket { packet.annotation_u32(place) } else { 0 };
             return more.wrapping_add(1);
         }
-        let more = if self.args.extra_length { packet.extra_length() } else { 0 };
+        let more = if self.extra_length { packet.extra_length() } else { 0 };
         let before = match packet.network_offset() {
-            Some(offset) if self.args.ip_bytes => offset as i32,
+            Some(offset) if self.ip_bytes => offset as i32,
             _ => 0,
         };
         (packet.len() as u32).wrapping_add(more).wrapping_sub(before as u32)
     }
+}
 
+impl AggregateCounter {
     fn act(&mut self, act: &Act, cx: &Context) {
         match act {
             Act::Freeze => self.frozen = true,
@@ -179,9 +187,42 @@ impl AggregateCounter {
         }
     }
 
-    /// Counts a packet; whether it did.
-    #[inline]
-    fn add(&mut self, cx: &Context, packet: &Packet, frozen: bool) -> bool {
+    /// Finds the counts of all packets side by side, so that their cache misses overlap. `handles` says where they are.
+    fn find(&mut self, packets: &[Packet]) {
+        self.keys.clear();
+        self.keys.extend(packets.iter().map(Packet::aggregate));
+        self.handles.resize(packets.len(), ABSENT);
+        self.counts.find_batch(&self.keys, &mut self.handles);
+    }
+
+    /// Counts packets.
+    fn add_all(&mut self, cx: &Context, packets: &[Packet], frozen: bool) {
+        self.find(packets);
+        for (place, packet) in packets.iter().enumerate() {
+            self.add(cx, packet, frozen, place);
+        }
+    }
+
+    /// Counts a packet, the one at `place` of those whose counts were found; whether it did.
+    #[inline(always)]
+    fn add(&mut self, cx: &Context, packet: &Packet, frozen: bool, place: usize) -> bool {
+        let seen = self.handles.get(place).copied().unwrap_or(ABSENT);
+        if self.active
+            && self.count_call.is_none()
+            && let Some(count) = self.counts.value_mut(seen).filter(|count| **count != 0)
+        {
+            let amount = self.args.amount(packet);
+            *count = count.wrapping_add(amount);
+            self.total += u64::from(amount);
+            return true;
+        }
+        // It may be the first of its aggregate, or the one before it was.
+        self.add_any(cx, packet, frozen)
+    }
+
+    /// As `add`, whatever there is to do.
+    #[inline(never)]
+    fn add_any(&mut self, cx: &Context, packet: &Packet, frozen: bool) -> bool {
         let key = packet.aggregate();
         loop {
             if !self.active {
@@ -192,7 +233,7 @@ impl AggregateCounter {
             if old == 0 && (frozen || self.frozen) {
                 return false;
             }
-            let amount = self.amount(packet);
+            let amount = self.args.amount(packet);
             if amount > 0 && old == 0 {
                 if let Some(call) = self.aggregate_call.take_if(|call| u64::from(self.seen) >= call.at) {
                     self.act(&call.act, cx);
@@ -379,6 +420,8 @@ impl Element for AggregateCounter {
         setup.strict |= aggregate_call.is_some() || count_call.is_some();
         Ok(AggregateCounter {
             counts: Table::new(Seed::new(0, 0)),
+            keys: Vec::new(),
+            handles: Vec::new(),
             seen: 0,
             total: 0,
             frozen: false,
@@ -402,13 +445,12 @@ impl Element for AggregateCounter {
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
         if cx.outputs() < 2 {
-            for packet in batch.iter() {
-                self.add(cx, packet, port == 1);
-            }
+            self.add_all(cx, batch.as_slice(), port == 1);
             return cx.emit(0, batch);
         }
-        for packet in batch.drain() {
-            let output = usize::from(!self.add(cx, &packet, port == 1));
+        self.find(batch.as_slice());
+        for (place, packet) in batch.drain().enumerate() {
+            let output = usize::from(!self.add(cx, &packet, port == 1, place));
             cx.send(output, packet);
         }
         cx.recycle(batch);
@@ -418,9 +460,7 @@ impl Element for AggregateCounter {
         let before = into.len();
         let input = if cx.inputs() == 1 { 0 } else { port };
         cx.pull(input, most, into);
-        for packet in into.as_slice().get(before..).unwrap_or(&[]) {
-            self.add(cx, packet, port == 1);
-        }
+        self.add_all(cx, into.as_slice().get(before..).unwrap_or(&[]), port == 1);
     }
 
     fn inherit(&mut self, old: &mut AggregateCounter, _: &mut Context) {

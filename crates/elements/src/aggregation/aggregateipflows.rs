@@ -11,7 +11,7 @@ use packet::view::tcp::flag;
 use packet::{Icmp4View, Ip4View, protocol};
 
 use super::flowrecords::{Ends, FlowRecords};
-use crate::flow::{Seed, Table};
+use crate::flow::{ABSENT, Seed, Table};
 
 /// Numbers TCP and UDP flows: the aggregate annotation of a packet becomes its flow's number, the paint its direction.
 ///
@@ -111,9 +111,23 @@ struct Waiting {
 /// The hosts of a packet, the lower address first, and the protocol.
 type Hosts = (u32, u32, u8);
 
+/// The flows of the packets of a batch, looked up before they are judged one by one.
+#[derive(Default)]
+struct Preview {
+    /// The key of a packet that is whole, of TCP or UDP; else 0.
+    keys: Vec<u128>,
+    /// Whether it goes from the higher address, or port, to the lower.
+    reverse: Vec<bool>,
+    /// Where its flow was when the batch came, or `ABSENT`.
+    handles: Vec<u32>,
+    /// The packet whose turn it is.
+    next: usize,
+}
+
 /// The element.
 pub struct AggregateIPFlows {
     flows: Table<u128, Flow>,
+    preview: Preview,
     waiting: BTreeMap<Hosts, VecDeque<Waiting>>,
     /// Packets that wait.
     count: usize,
@@ -143,6 +157,59 @@ fn ends(key: u128, flow: &Flow) -> Ends {
     let low = (Ipv4Addr::from_bits((key >> 64) as u32), (key >> 16) as u16);
     let high = (Ipv4Addr::from_bits((key >> 32) as u32), key as u16);
     if flow.reverse { [high, low] } else { [low, high] }
+}
+
+impl AggregateIPFlowsArgs {
+    /// Seconds that a flow of a protocol lives without packets.
+    #[inline]
+    fn timeout(&self, number: u8, flow: &Flow) -> i64 {
+        match (number, flow.ended) {
+            (protocol::UDP, _) => self.udp_timeout.seconds(),
+            (_, OVER) => self.tcp_done_timeout.into(),
+            _ => self.tcp_timeout.into(),
+        }
+    }
+}
+
+impl Flow {
+    /// Sees the flags of a segment that goes in the direction of `paint`.
+    #[inline]
+    fn see(&mut self, flags: u8, paint: u8) {
+        if flags & flag::RST != 0 {
+            self.ended = OVER;
+        } else if flags & flag::FIN != 0 {
+            self.ended |= 1 << paint;
+        } else if flags & flag::SYN != 0 {
+            self.ended = 0;
+        }
+    }
+}
+
+/// The key of the flow of a packet from one host to another, and whether the packet goes from the higher address to the
+/// lower, or with equal ones from the higher port.
+#[inline]
+fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128, bool) {
+    let [a, b, c, d] = ports;
+    let from = u64::from(source) << 16 | u64::from(u16::from_be_bytes([a, b]));
+    let to = u64::from(destination) << 16 | u64::from(u16::from_be_bytes([c, d]));
+    let (low, high) = (from.min(to), from.max(to));
+    let addresses = u128::from(low >> 16) << 64 | u128::from(high >> 16) << 32;
+    let ports = u128::from(low & 0xffff) << 16 | u128::from(high & 0xffff);
+    (u128::from(number) << 96 | addresses | ports, from > to)
+}
+
+/// The key of a whole packet of TCP or UDP, as `key_of`.
+#[inline]
+fn preview(packet: &Packet) -> Option<(u128, bool)> {
+    let bytes = packet.network();
+    let header = Ip4View::new(bytes)?;
+    let number = header.protocol();
+    let ports = *bytes.get(header.header_length()..)?.first_chunk()?;
+    let (source, destination) = (header.source().to_bits(), header.destination().to_bits());
+    let is_plain = matches!(number, protocol::TCP | protocol::UDP)
+        && !header.is_fragment()
+        && (source | destination) != 0;
+    is_plain.then(|| key_of(number, [source, destination], ports))
 }
 
 /// The bytes of the packet that an ICMP error carries, from its IP header on.
@@ -175,26 +242,12 @@ impl AggregateIPFlows {
         let mut key = None;
         if header.is_first_fragment() {
             let ports: &[u8; 4] = bytes.get(header.header_length()..)?.first_chunk()?;
-            let [a, b, c, d] = *ports;
-            let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-            if source == destination {
-                reverse = from > to;
-            }
-            let (low, high) = if reverse { (to, from) } else { (from, to) };
-            let addresses = u128::from(hosts.0) << 64 | u128::from(hosts.1) << 32;
-            let ports = u128::from(low) << 16 | u128::from(high);
-            key = Some(u128::from(number) << 96 | addresses | ports);
+            let (found, turned) = key_of(number, [source, destination], *ports);
+            key = Some(found);
+            reverse = turned;
         }
         let (is_fragment, identification) = (header.is_fragment(), header.identification());
         Some(Known { hosts, key, reverse, is_error, is_fragment, identification })
-    }
-
-    fn timeout(&self, number: u8, flow: &Flow) -> i64 {
-        match (number, flow.ended) {
-            (protocol::UDP, _) => self.args.udp_timeout.seconds(),
-            (_, OVER) => self.args.tcp_done_timeout.into(),
-            _ => self.args.tcp_timeout.into(),
-        }
     }
 
     /// Finds or begins a flow, and marks the packet with it.
@@ -207,7 +260,8 @@ impl AggregateIPFlows {
             Some(flow) => {
                 let is_tcp = Ip4View::new(packet.network()).is_some_and(|ip| ip.protocol() == protocol::TCP);
                 let opens = is_tcp && packet.transport().get(13).is_some_and(|flags| flags & flag::SYN != 0);
-                let is_dead = now - flow.last > self.timeout(number, &flow) || (flow.ended == OVER && opens);
+                let is_dead =
+                    now - flow.last > self.args.timeout(number, &flow) || (flow.ended == OVER && opens);
                 if is_dead { fresh } else { flow }
             }
             None => fresh,
@@ -240,14 +294,46 @@ impl AggregateIPFlows {
         {
             return;
         }
-        let Some(flags) = packet.transport().get(13) else { return };
-        if flags & flag::RST != 0 {
-            flow.ended = OVER;
-        } else if flags & flag::FIN != 0 {
-            flow.ended |= 1 << paint;
-        } else if flags & flag::SYN != 0 {
-            flow.ended = 0;
+        if let Some(flags) = packet.transport().get(13) {
+            flow.see(*flags, paint);
         }
+    }
+
+    /// Marks the next packet of a batch, if it is a whole one of a flow that goes on and nothing has to wait: what nearly
+    /// all packets are. Whether it did; if not, `judge` does all that there is to do.
+    #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        let place = self.preview.next;
+        self.preview.next += 1;
+        let (Some(&seen), Some(&key), Some(&reverse)) =
+            (self.preview.handles.get(place), self.preview.keys.get(place), self.preview.reverse.get(place))
+        else {
+            return false;
+        };
+        // A packet before it may have ended the flow, and another have taken its place.
+        let Some((_, flow)) = self.flows.entry_mut(seen).filter(|(found, _)| *found == key) else {
+            return false;
+        };
+        let number = (key >> 96) as u8;
+        let now = packet.timestamp().seconds();
+        if now - flow.last > self.args.timeout(number, flow)
+            || flow.ended == OVER
+            || !self.waiting.is_empty()
+            || self.records.is_open()
+        {
+            return false;
+        }
+        let paint = u8::from(reverse != flow.reverse);
+        packet.set_aggregate(flow.number);
+        packet.set_paint(paint);
+        flow.last = now;
+        self.active = now;
+        if number == protocol::TCP
+            && let Some(flags) = packet.transport().get(13)
+        {
+            flow.see(*flags, paint);
+        }
+        true
     }
 
     /// Sends on the packets of two hosts that need not wait any longer, at a time.
@@ -302,7 +388,7 @@ impl AggregateIPFlows {
         for (handle, key, flow) in self.flows.iter() {
             let number = (key >> 96) as u8;
             let hosts = ((key >> 64) as u32, (key >> 32) as u32, number);
-            if flow.last < now - self.timeout(number, flow) && !self.waiting.contains_key(&hosts) {
+            if flow.last < now - self.args.timeout(number, flow) && !self.waiting.contains_key(&hosts) {
                 dead.push((flow.number, handle));
             }
         }
@@ -316,18 +402,19 @@ impl AggregateIPFlows {
         }
     }
 
-    /// Judges a packet: itself if it goes on at once, or the reason for which it does not.
-    fn judge(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
-        if packet.timestamp().is_zero() {
-            if !self.warned {
-                cx.say(&format!(
-                    "{} :: AggregateIPFlows: warning: packet received without timestamp",
-                    cx.name()
-                ));
-                self.warned = true;
-            }
-            packet.set_timestamp(cx.now());
+    /// Gives a packet that has no time the present one.
+    #[inline(never)]
+    fn stamp(&mut self, cx: &Context, packet: &mut Packet) {
+        if !self.warned {
+            cx.say(&format!("{} :: AggregateIPFlows: warning: packet received without timestamp", cx.name()));
+            self.warned = true;
         }
+        packet.set_timestamp(cx.now());
+    }
+
+    /// Judges a packet: itself if it goes on at once, or the reason for which it does not.
+    #[inline(never)]
+    fn judge(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(known) = self.look(&packet) else { return Verdict::Divert(packet, "no_flow") };
         match known.key {
             Some(key) => self.mark(cx, &mut packet, &known, key),
@@ -371,6 +458,7 @@ impl Filter for AggregateIPFlows {
         setup.strict = args.source.is_some() && !args.traceinfo.is_empty();
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
+            preview: Preview::default(),
             waiting: BTreeMap::new(),
             count: 0,
             next: 1,
@@ -403,8 +491,30 @@ impl Filter for AggregateIPFlows {
         Ok(())
     }
 
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        let verdict = self.judge(cx, packet);
+    /// Looks up the flows of all packets side by side, so that their cache misses overlap.
+    fn begin(&mut self, _: &mut Context, batch: &Batch) {
+        let Preview { keys, reverse, handles, next } = &mut self.preview;
+        *next = 0;
+        keys.clear();
+        reverse.clear();
+        for packet in batch {
+            let (key, turned) = preview(packet).unwrap_or_default();
+            keys.push(key);
+            reverse.push(turned);
+        }
+        handles.resize(keys.len(), ABSENT);
+        self.flows.find_batch(keys, handles);
+    }
+
+    #[inline(always)]
+    fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        if packet.timestamp().is_zero() {
+            self.stamp(cx, &mut packet);
+        }
+        let verdict = match self.pass(&mut packet) {
+            true => Verdict::Pass(packet),
+            false => self.judge(cx, packet),
+        };
         if self.active >= self.reap_at {
             if self.reap_at > 0 {
                 self.reap(cx, self.active);

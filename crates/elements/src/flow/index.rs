@@ -16,6 +16,9 @@ const CHUNK: usize = 256;
 /// Handles per bucket on average before another bucket is made. Buckets not yet split hold up to twice as many.
 const LOAD: usize = 3;
 
+/// Bytes of a table up to which its look-ups are taken to hit the cache, so that nothing is gained side by side.
+pub(super) const RESIDENT: usize = 1 << 18;
+
 /// No next bucket; no handle.
 const NONE: u32 = u32::MAX;
 
@@ -37,14 +40,20 @@ impl Bucket {
         (self.tags[WAYS] as usize).min(WAYS)
     }
 
-    /// The ways whose tag is `tag`, as bits.
+    /// The ways that have `tag`, or had it: a byte for each, from the lowest on, 1 if so.
+    ///
+    /// The number of handles counts as a tag too, so that all lanes are compared alike, as vectors: what is found is
+    /// a candidate only.
     #[inline]
-    fn matches(&self, tag: u32) -> u32 {
-        let mut equal = 0;
-        for (way, &other) in self.tags.iter().enumerate() {
-            equal |= u32::from(other == tag) << way;
-        }
-        equal & ((1 << self.len()) - 1)
+    fn matches(&self, tag: u32) -> u64 {
+        u64::from_le_bytes(self.tags.map(|other| u8::from(other == tag)))
+    }
+
+    /// The handle of the lowest way in `matches`; none if nothing is there.
+    #[inline]
+    fn lowest(&self, matches: u64) -> Option<u32> {
+        let handle = self.handles.get(matches.trailing_zeros() as usize / 8);
+        handle.copied().filter(|handle| *handle != NONE)
     }
 
     fn push(&mut self, tag: u32, handle: u32) {
@@ -58,6 +67,7 @@ impl Bucket {
         let last = self.len().saturating_sub(1);
         self.tags[way] = self.tags[last];
         self.handles[way] = self.handles[last];
+        self.handles[last] = NONE;
         self.tags[WAYS] = last as u32;
     }
 }
@@ -137,8 +147,9 @@ impl Index {
         loop {
             let mut equal = bucket.matches(tag);
             while equal != 0 {
-                let handle = bucket.handles[equal.trailing_zeros() as usize % WAYS];
-                if is(handle) {
+                if let Some(handle) = bucket.lowest(equal)
+                    && is(handle)
+                {
                     return Some(handle);
                 }
                 equal &= equal - 1;
@@ -202,7 +213,7 @@ impl Index {
         let bucket = self.bucket(self.home(tag));
         let equal = bucket.matches(tag);
         if equal != 0 {
-            Candidate::Handle(bucket.handles[equal.trailing_zeros() as usize % WAYS])
+            bucket.lowest(equal).map_or(Candidate::Unknown, Candidate::Handle)
         } else if bucket.next == NONE {
             Candidate::None
         } else {

@@ -1,6 +1,6 @@
 //! Flows that are found by the key of either direction, as a rewriter needs them.
 
-use super::index::Candidate;
+use super::index::{Candidate, RESIDENT};
 use super::{Index, Key, Seed, Slab};
 
 /// Keys that are looked up side by side, so that their cache misses overlap.
@@ -88,6 +88,16 @@ impl<K: Key, F> Pairs<K, F> {
 
     /// Looks many keys up: `sides[i]` becomes what `find(keys[i])` returns. Stops at the end of the shorter slice.
     pub fn find_batch(&self, keys: &[K], sides: &mut [Option<Side>]) {
+        if self.index.bytes() + self.pairs.bytes() <= RESIDENT {
+            for (&key, side) in keys.iter().zip(sides) {
+                *side = self.find(key);
+            }
+        } else {
+            self.find_overlapped(keys, sides);
+        }
+    }
+
+    fn find_overlapped(&self, keys: &[K], sides: &mut [Option<Side>]) {
         let mut hashes = [0; LANES];
         let mut candidates = [Candidate::None; LANES];
         for (keys, sides) in keys.chunks(LANES).zip(sides.chunks_mut(LANES)) {
@@ -226,6 +236,9 @@ mod tests {
         let keys: Vec<_> = (0..1_000).map(|_| key(&mut random)).collect();
         let mut sides = vec![None; keys.len()];
         pairs.find_batch(&keys, &mut sides);
+        let mut overlapped = vec![None; keys.len()];
+        pairs.find_overlapped(&keys, &mut overlapped);
+        assert_eq!(sides, overlapped);
         for (key, side) in keys.iter().zip(&sides) {
             assert_eq!((*side, pairs.find(*key)), (model.get(key).copied(), *side));
         }

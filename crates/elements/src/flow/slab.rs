@@ -51,6 +51,11 @@ impl<T> Slab<T> {
         self.len() == 0
     }
 
+    /// Memory in bytes.
+    pub fn bytes(&self) -> usize {
+        self.chunks.len() * size_of::<Chunk<T>>()
+    }
+
     /// Stores an entry. With 2^32 entries less one chunk there is no handle left: the entry comes back.
     pub fn insert(&mut self, entry: T) -> Result<u32, T> {
         if self.free.is_empty() {

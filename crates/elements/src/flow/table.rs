@@ -1,6 +1,6 @@
 //! A hash table whose entries keep their number.
 
-use super::index::Candidate;
+use super::index::{Candidate, RESIDENT};
 use super::{Index, Key, Seed, Slab};
 
 /// What `find_batch` writes for a key that is not there; never a handle.
@@ -50,6 +50,16 @@ impl<K: Key, V> Table<K, V> {
     ///
     /// Stops at the end of the shorter slice.
     pub fn find_batch(&self, keys: &[K], handles: &mut [u32]) {
+        if self.index.bytes() + self.entries.bytes() <= RESIDENT {
+            for (&key, handle) in keys.iter().zip(handles) {
+                *handle = self.find(key).unwrap_or(ABSENT);
+            }
+        } else {
+            self.find_overlapped(keys, handles);
+        }
+    }
+
+    fn find_overlapped(&self, keys: &[K], handles: &mut [u32]) {
         let mut hashes = [0; LANES];
         let mut candidates = [Candidate::None; LANES];
         for (keys, handles) in keys.chunks(LANES).zip(handles.chunks_mut(LANES)) {
@@ -93,6 +103,12 @@ impl<K: Key, V> Table<K, V> {
     #[inline]
     pub fn entry(&self, handle: u32) -> Option<(K, &V)> {
         self.entries.get(handle).map(|(key, value)| (*key, value))
+    }
+
+    /// The key and value of a handle, the value to be changed.
+    #[inline]
+    pub fn entry_mut(&mut self, handle: u32) -> Option<(K, &mut V)> {
+        self.entries.get_mut(handle).map(|(key, value)| (*key, value))
     }
 
     /// The value of a handle.
@@ -182,6 +198,9 @@ mod tests {
         }
         let mut handles = vec![0; keys.len()];
         table.find_batch(keys, &mut handles);
+        let mut overlapped = vec![0; keys.len()];
+        table.find_overlapped(keys, &mut overlapped);
+        assert_eq!(handles, overlapped);
         for (&key, &handle) in keys.iter().zip(&handles) {
             assert_eq!(table.value(handle), model.get(&key));
             assert_eq!(table.find(key).unwrap_or(ABSENT), handle);
