@@ -226,6 +226,12 @@ impl Context<'_> {
         self.outputs.send(port, group, packet);
     }
 
+    /// Whether this call has emitted nothing at all.
+    #[inline]
+    pub fn is_untouched(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
     /// Whether this call has emitted anything whose order relative to output `port` matters.
     #[inline]
     pub fn is_touched(&self, port: usize) -> bool {

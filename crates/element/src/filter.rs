@@ -89,15 +89,11 @@ impl<F: Filter> Element for F {
         self.begin(cx, &batch);
         let mut place = None;
         batch.filter_map(|packet| match self.filter(cx, packet) {
-            // In place, unless something was emitted that must come before it.
-            Verdict::Pass(packet) if !cx.is_touched(0) => {
-                place.get_or_insert(cx.place());
+            Verdict::Pass(packet) if cx.is_untouched() => {
+                place = Some(0);
                 Some(packet)
             }
-            verdict => {
-                settle(cx, verdict);
-                None
-            }
+            verdict => settle_in_order(cx, verdict, &mut place),
         });
         // Behind what was emitted before the first of them, as single packets would have come.
         cx.emit_at(place.unwrap_or(0), 0, batch);
@@ -136,6 +132,22 @@ impl<F: Filter> Element for F {
 
     fn cleanup(&mut self, cx: &mut Context) {
         Filter::cleanup(self, cx);
+    }
+}
+
+/// Settles a verdict among others of a batch: gives a packet back that passes, unless something was emitted that must
+/// come before it. `place` becomes that of the first that came back.
+#[inline(never)]
+fn settle_in_order(cx: &mut Context, verdict: Verdict, place: &mut Option<usize>) -> Option<Packet> {
+    match verdict {
+        Verdict::Pass(packet) if !cx.is_touched(0) => {
+            place.get_or_insert(cx.place());
+            Some(packet)
+        }
+        verdict => {
+            settle(cx, verdict);
+            None
+        }
     }
 }
 

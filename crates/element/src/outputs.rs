@@ -79,7 +79,7 @@ impl Outputs {
     /// Emits one packet; it joins the batch before it where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, group: usize, packet: Packet) {
-        let place = *self.filling(group) as usize;
+        let place = self.filling.get(group).copied().unwrap_or(UNTOUCHED) as usize;
         let limit = self.limit;
         if let Some((at, batch)) = self.emitted.get_mut(place.wrapping_sub(1))
             && *at == port
@@ -87,6 +87,12 @@ impl Outputs {
         {
             return batch.push(packet);
         }
+        self.send_apart(port, group, packet);
+    }
+
+    /// Emits one packet in a batch of its own, which those that follow may join.
+    #[inline(never)]
+    fn send_apart(&mut self, port: usize, group: usize, packet: Packet) {
         let mut batch = self.batch();
         batch.push(packet);
         self.emitted.push((port, batch));

@@ -52,7 +52,7 @@ impl Filter for CheckLength {
         Ok(CheckLength { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
         let extra = if self.args.extra_length { u64::from(packet.extra_length()) } else { 0 };
         if packet.len() as u64 + extra > u64::from(self.args.length) {

@@ -52,7 +52,7 @@ impl Filter for CheckPaint {
         Ok(CheckPaint { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
         if packet.annotation_u8(self.args.anno.0) == self.args.color {
             return Verdict::Pass(packet);

@@ -41,7 +41,7 @@ impl Filter for DropBroadcasts {
         Ok(DropBroadcasts { drops: 0 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         if !matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast) {
             return Verdict::Pass(packet);

@@ -38,7 +38,7 @@ impl Filter for MarkMACHeader {
         Ok(MarkMACHeader { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let offset = self.args.offset as isize;
         match self.args.length {

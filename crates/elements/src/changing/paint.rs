@@ -44,7 +44,7 @@ impl Filter for Paint {
         Ok(Paint { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         packet.set_annotation_u8(self.args.anno.0, self.args.color);
         Verdict::Pass(packet)

@@ -47,7 +47,7 @@ impl Filter for SetAnnoByte {
         Ok(SetAnnoByte { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         packet.set_annotation_u8(self.args.anno.0, self.args.value);
         Verdict::Pass(packet)

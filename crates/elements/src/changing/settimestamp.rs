@@ -48,7 +48,7 @@ impl Filter for SetTimestamp {
         Ok(SetTimestamp { time, first: args.first })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let time = self.time.unwrap_or_else(|| cx.now());
         if self.first {

@@ -32,7 +32,7 @@ impl Filter for Strip {
         Ok(Strip { length: args.length as usize })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         strip(cx, &mut packet, self.length);
         Verdict::Pass(packet)

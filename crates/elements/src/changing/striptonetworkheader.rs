@@ -30,7 +30,7 @@ impl Filter for StripToNetworkHeader {
         Ok(StripToNetworkHeader)
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let Some(offset) = packet.network_offset() else {
             return Verdict::Drop(packet, "no_network_header");

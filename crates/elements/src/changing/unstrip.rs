@@ -37,7 +37,7 @@ impl Filter for Unstrip {
         Ok(Unstrip { length: args.length as usize })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if packet.unstrip(self.length) || packet.prepend(self.length).is_some() {
             return Verdict::Pass(packet);

@@ -83,7 +83,7 @@ impl Filter for EtherEncap {
         Ok(EtherEncap { args, header })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         match prepend(&mut packet, &self.header) {
             Some(()) => Verdict::Pass(packet),

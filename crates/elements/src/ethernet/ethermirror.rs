@@ -32,7 +32,7 @@ impl Filter for EtherMirror {
         Ok(EtherMirror)
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         match packet.data_mut().first_chunk_mut::<12>() {
             // A rotation by half the length: both addresses are held in registers meanwhile.

@@ -66,7 +66,7 @@ impl Filter for EtherRewrite {
         Ok(EtherRewrite { addresses: join(args.dst, args.src) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let frame = match packet.mac_offset() {
             Some(_) => packet.mac_mut(),

@@ -50,7 +50,7 @@ impl Filter for GetEtherAddress {
         Ok(GetEtherAddress { annotation: args.anno.0, offset: address_offset(&args.offset, setup)? })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let found = packet.data().get(self.offset..).and_then(|rest| rest.first_chunk::<6>()).copied();
         let Some(address) = found else { return Verdict::Divert(packet, "too_short") };

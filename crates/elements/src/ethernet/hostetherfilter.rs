@@ -67,7 +67,7 @@ impl Filter for HostEtherFilter {
         Ok(HostEtherFilter { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let frame = packet.data().get(self.args.offset as usize..);
         let Some((destination, source)) = frame.and_then(addresses) else {

@@ -77,7 +77,7 @@ impl Filter for SetVLANAnno {
         Ok(SetVLANAnno { tag })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         set_annotation(&mut packet, self.tag.control);
         Verdict::Pass(packet)

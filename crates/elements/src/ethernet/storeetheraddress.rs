@@ -67,7 +67,7 @@ impl Filter for StoreEtherAddress {
         Ok(StoreEtherAddress { address: args.addr.unwrap_or_default(), annotation, offset })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let address = match self.annotation {
             None => self.address.0,

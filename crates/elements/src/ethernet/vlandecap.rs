@@ -44,7 +44,7 @@ impl Filter for VLANDecap {
         Ok(VLANDecap { annotate: args.anno, kind: EtherType(args.ethertype) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let announced = number(packet.data(), 12) == Some(self.kind.0);
         let control = if announced { number(packet.data(), 14) } else { None };

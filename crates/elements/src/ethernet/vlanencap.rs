@@ -99,7 +99,7 @@ impl Filter for VLANEncap {
         Ok(VLANEncap { tag, kind: EtherType(ethertype) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if packet.len() < 12 {
             return Verdict::Drop(packet, "too_short");

@@ -131,7 +131,7 @@ impl Filter for CheckIPHeader {
         Ok(CheckIPHeader::make(check, args.first, args.offset, tally))
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         self.judge(cx, packet)
     }

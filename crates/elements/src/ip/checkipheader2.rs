@@ -73,7 +73,7 @@ impl Filter for CheckIPHeader2 {
         Ok(CheckIPHeader2 { check: CheckIPHeader::make(check, args.first, args.offset, tally) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         self.check.judge(cx, packet)
     }

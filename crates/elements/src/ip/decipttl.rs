@@ -1,7 +1,7 @@
 //! `DecIPTTL`: counts a hop.
 
 use element::prelude::*;
-use packet::{Ip4View, Ip4ViewMut};
+use packet::Ip4ViewMut;
 
 /// Takes one from the time-to-live of IPv4 packets and updates the checksum.
 ///
@@ -54,24 +54,22 @@ impl Filter for DecIPTTL {
         Ok(DecIPTTL { args, drops: 0 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if !self.args.active {
             return Verdict::Pass(packet);
         }
-        let Some(header) = Ip4View::new(packet.network()) else {
+        let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) else {
             return Verdict::Drop(packet, "no_ip_header");
         };
-        if !self.args.multicast && header.destination().is_multicast() {
+        if !self.args.multicast && header.view().destination().is_multicast() {
             return Verdict::Pass(packet);
         }
-        if header.ttl() <= 1 {
+        if header.view().ttl() <= 1 {
             self.drops += 1;
             return Verdict::Divert(packet, "ttl_expired");
         }
-        if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
-            header.decrement_ttl();
-        }
+        header.decrement_ttl();
         Verdict::Pass(packet)
     }
 }

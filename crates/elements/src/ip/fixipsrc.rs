@@ -55,7 +55,7 @@ impl Filter for FixIPSrc {
         Ok(FixIPSrc { source: args.ipaddr })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         fix_source(&mut packet, self.source);
         Verdict::Pass(packet)

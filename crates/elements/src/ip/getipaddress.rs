@@ -66,7 +66,7 @@ impl Filter for GetIPAddress {
         Ok(GetIPAddress { from, annotation: args.anno.0 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let octets = match self.from {
             From::Offset(offset) => packet.data().get(offset..).and_then(|rest| rest.first_chunk()).copied(),

@@ -70,13 +70,13 @@ impl HeaderCheck {
 
     /// Checks the header at `offset`. A packet with a sound one is marked, cut to the header's length and annotated with
     /// the destination; else the place of the fault among [`REASONS`] is returned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check(&self, packet: &mut Packet, offset: usize) -> Result<(), usize> {
         let bytes = packet.data().get(offset..).unwrap_or(&[]);
         let header = View::check(bytes, self.checksum).map_err(place)?;
         let (length, header_length) = (usize::from(header.total_length()), header.header_length());
         let destination = header.destination();
-        if self.bad_sources.contains(&header.source()) && !self.good_destinations.contains(&destination) {
+        if !self.bad_sources.is_empty() && self.refuses(header.source(), destination) {
             return Err(BAD_SOURCE);
         }
         packet.set_network(offset as isize, header_length);
@@ -84,9 +84,15 @@ impl HeaderCheck {
         packet.set_destination_ip(destination);
         Ok(())
     }
+
+    #[inline(never)]
+    fn refuses(&self, source: Ipv4Addr, destination: Ipv4Addr) -> bool {
+        self.bad_sources.contains(&source) && !self.good_destinations.contains(&destination)
+    }
 }
 
 #[cold]
+#[inline(never)]
 fn place(fault: Fault) -> usize {
     match fault {
         Fault::TooShort => 0,

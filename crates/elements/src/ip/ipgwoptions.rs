@@ -77,7 +77,7 @@ impl Filter for IPGWOptions {
         Ok(IPGWOptions { args, drops: 0 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
             return Verdict::Drop(packet, "no_ip_header");

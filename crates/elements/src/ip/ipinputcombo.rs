@@ -75,7 +75,7 @@ impl Filter for IPInputCombo {
         Ok(IPInputCombo { color: args.color as u8, check, drops: 0 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         packet.set_paint(self.color);
         strip(cx, &mut packet, 14);

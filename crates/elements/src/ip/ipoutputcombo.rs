@@ -58,7 +58,7 @@ impl Filter for IPOutputCombo {
         Ok(IPOutputCombo { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         if matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast) {
             return Verdict::Drop(packet, "broadcast");

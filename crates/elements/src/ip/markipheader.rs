@@ -42,7 +42,7 @@ impl Filter for MarkIPHeader {
         Ok(MarkIPHeader { offset: args.offset as usize })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let first = packet.data().get(self.offset).copied().unwrap_or(0);
         packet.set_network(self.offset as isize, usize::from(first & 0xf) * 4);

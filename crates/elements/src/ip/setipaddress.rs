@@ -48,7 +48,7 @@ impl Filter for SetIPAddress {
         Ok(SetIPAddress { args })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         packet.set_annotation_u32(self.args.anno.0, u32::from_ne_bytes(self.args.ipaddr.octets()));
         Verdict::Pass(packet)

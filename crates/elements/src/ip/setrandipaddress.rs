@@ -63,7 +63,7 @@ impl Filter for SetRandIPAddress {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let address = match self.addresses.as_slice() {
             [] => self.pick(cx),

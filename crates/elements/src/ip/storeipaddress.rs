@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use element::arguments::Problem;
 use element::prelude::*;
 use packet::checksum::{Sum, update};
-use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
+use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 
 /// Writes an address to OFFSET, or into a field of the marked IPv4 header: OFFSET `src` or `dst`.
 ///
@@ -89,22 +89,23 @@ pub struct StoreIPAddress {
 }
 
 /// Writes an address into the marked header and brings the checksums up to date. Refuses a packet without one.
+#[inline(always)]
 fn store(packet: &mut Packet, address: Ipv4Addr, is_source: bool) -> bool {
-    let Some(header) = Ip4View::new(packet.network()) else { return false };
-    if header.header_length() < 20 {
+    let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) else { return false };
+    let view = header.view();
+    if view.header_length() < 20 {
         return false;
     }
-    let (protocol, is_first) = (header.protocol(), header.is_first_fragment());
-    let old = if is_source { header.source() } else { header.destination() };
-    let (old, new) = (Sum::ZERO.bytes(&old.octets()).fold(), Sum::ZERO.bytes(&address.octets()).fold());
-    if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
-        if is_source {
-            header.set_source(address);
-        } else {
-            header.set_destination(address);
-        }
-        header.set_checksum(update(header.view().checksum(), old, new));
+    let (protocol, is_first) = (view.protocol(), view.is_first_fragment());
+    let old = if is_source { view.source() } else { view.destination() };
+    let (old, new) = (Sum::ZERO.longs(&[old.octets()]).fold(), Sum::ZERO.longs(&[address.octets()]).fold());
+    let checksum = update(view.checksum(), old, new);
+    if is_source {
+        header.set_source(address);
+    } else {
+        header.set_destination(address);
     }
+    header.set_checksum(checksum);
     if !is_first {
         return true;
     }
@@ -137,7 +138,7 @@ impl Filter for StoreIPAddress {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let address = self.address.unwrap_or(packet.destination_ip());
         let is_stored = match self.place {

@@ -36,7 +36,7 @@ impl Filter for StripIPHeader {
         Ok(StripIPHeader)
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let Some(offset) = packet.transport_offset() else {
             return Verdict::Drop(packet, "no_ip_header");

@@ -174,6 +174,9 @@ impl<A: Address> PrefixTable<A> {
     #[inline]
     pub fn lookup(&self, address: A) -> Option<u32> {
         let (mut best, mut node) = self.begin(address);
+        if node == 0 {
+            return best.checked_sub(1);
+        }
         let mut level = 2;
         loop {
             let value = self.nodes.value(self.nodes.place(node, address.byte(level)));

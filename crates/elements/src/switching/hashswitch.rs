@@ -52,7 +52,7 @@ impl Filter for HashSwitch {
         Ok(HashSwitch { offset: args.offset as usize, length: args.length as usize })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         let bytes = packet.data().get(self.offset..).and_then(|rest| rest.get(..self.length));
         let output = bytes.map_or(0, |bytes| choose(bytes, cx.outputs()));

@@ -47,7 +47,7 @@ impl Filter for PaintSwitch {
         Ok(PaintSwitch { place: args.anno.0 })
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         let (paint, outputs) = (packet.annotation_u8(self.place), cx.outputs());
         if paint != ALL {
