@@ -222,6 +222,16 @@ pub trait Device {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError>;
     /// Sends from the front of `batch` and leaves what must wait.
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError>;
+    /// Whether it pays to let packets gather before they are fetched: where each that wakes a sleeper costs its sender.
+    fn gathers(&self) -> bool {
+        false
+    }
+    /// How many packets are worth sending in one call.
+    fn burst(&self) -> usize {
+        1
+    }
+    /// Told of packets that found no room and were dropped.
+    fn count_full(&mut self, _count: u64) {}
     /// What to watch, where the environment has such a thing.
     fn descriptor(&self) -> Option<Descriptor>;
     /// The name that it has got.
@@ -262,6 +272,9 @@ pub trait Environment {
     fn steady(&self) -> Timestamp;
     /// Bits that differ between runs, where the user has not asked for the same ones.
     fn seed(&self) -> u64;
+    /// A configuration is about to be made; it may be meant to take over from one that runs, and then opens the same
+    /// devices beside it.
+    fn prepare(&self) {}
     /// A line for the log.
     fn console(&self, text: &str);
     /// The terminal that the log goes to, where there is one.
@@ -323,6 +336,10 @@ pub trait Environment {
     /// Waits until a descriptor is ready or steady time reaches `until` (`None`: for ever); returns the ready ones. May
     /// return early with none.
     fn wait(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> Vec<Descriptor>;
+    /// Whether a descriptor can be read or written now, whichever is asked for.
+    fn is_ready(&self, descriptor: Descriptor, read: bool, write: bool) -> bool {
+        !self.wait(&[(descriptor, read, write)], Some(Timestamp::ZERO)).is_empty()
+    }
     /// Whether the run was asked to stop from outside.
     fn is_interrupted(&self) -> bool {
         false

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::Packet;
 use crate::pool::Shared;
+use crate::{Glimpse, Packet};
 
 /// The most packets in a batch.
 pub const BATCH: usize = 256;
@@ -72,6 +72,12 @@ impl Batch {
     #[inline]
     pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, Packet> {
         self.packets.iter_mut()
+    }
+
+    /// What a crash report shows of it: the first packet.
+    #[inline]
+    pub fn glimpse(&self) -> Glimpse {
+        self.packets.first().map_or(Glimpse::NOTHING, |packet| Glimpse::of(packet.raw()))
     }
 
     /// The packets as a slice.

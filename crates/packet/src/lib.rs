@@ -15,6 +15,7 @@ pub mod address;
 pub mod annotation;
 mod batch;
 pub mod checksum;
+mod glimpse;
 mod packet;
 mod pool;
 mod prefetch;
@@ -23,6 +24,7 @@ pub mod view;
 
 pub use address::{AddressError, Ip4Prefix, Ip6Prefix, Ip6Text, MacAddr};
 pub use batch::{BATCH, Batch};
+pub use glimpse::Glimpse;
 pub use packet::{Packet, PacketType};
 pub use pool::{CAPACITY, HEADROOM, MAX_CAPACITY, Pool};
 pub use prefetch::prefetch;

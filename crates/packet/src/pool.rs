@@ -55,7 +55,10 @@ const _: () = assert!(HEADER == 128 && (STRIDE / 64) % 2 == 1 && STRIDE.is_multi
 pub(crate) struct Shared {
     free: UnsafeCell<Vec<NonNull<Slot>>>,
     chunks: UnsafeCell<Vec<NonNull<u8>>>,
+    /// Slots that were ever handed out.
     slots: Cell<usize>,
+    /// Slots of the last chunk that were not: their memory is not touched before.
+    fresh: Cell<usize>,
     limit: usize,
     live: Cell<usize>,
     handles: Cell<usize>,
@@ -77,6 +80,7 @@ impl Pool {
             free: UnsafeCell::new(Vec::new()),
             chunks: UnsafeCell::new(Vec::new()),
             slots: Cell::new(0),
+            fresh: Cell::new(0),
             limit,
             live: Cell::new(0),
             handles: Cell::new(1),
@@ -307,27 +311,30 @@ impl Shared {
         slot
     }
 
+    /// A slot that was never handed out. A chunk is touched slot by slot: where memory is taken page by page, a pool takes
+    /// no more than the packets that were ever alive at a time.
     #[cold]
     fn grow(&self) -> Option<NonNull<Slot>> {
-        let count = CHUNK.min(self.limit.saturating_sub(self.slots.get()));
-        if count == 0 {
+        if self.slots.get() >= self.limit {
             self.exhausted.set(self.exhausted.get() + 1);
             return None;
         }
-        // SAFETY: the layout is not empty; zeroed memory is a valid `Slot`; slots lie `STRIDE` apart within the chunk.
-        // Both lists are used by this thread only, one borrow at a time.
+        // SAFETY: the layout is not empty; zeroed memory is a valid `Slot`; slots lie `STRIDE` apart within the chunk, of
+        // which the last `fresh` were never used. Both lists are used by this thread only, one borrow at a time.
         unsafe {
-            let chunk = NonNull::new(alloc_zeroed(Self::chunk_layout()))?;
-            (*self.chunks.get()).push(chunk);
-            self.slots.set(self.slots.get() + count);
-            let free = &mut *self.free.get();
-            free.reserve(self.slots.get());
-            for index in (0..count).rev() {
-                let slot = chunk.add(index * STRIDE).cast::<Slot>();
-                (*slot.as_ptr()).own_capacity = CAPACITY as u32;
-                free.push(slot);
+            if self.fresh.get() == 0 {
+                let chunk = NonNull::new(alloc_zeroed(Self::chunk_layout()))?;
+                (*self.chunks.get()).push(chunk);
+                self.fresh.set(CHUNK);
+                // Room for all slots, so that giving one back never allocates.
+                (*self.free.get()).reserve(self.slots.get() + CHUNK);
             }
-            free.pop()
+            let chunk = (*self.chunks.get()).last()?;
+            let slot = chunk.add((CHUNK - self.fresh.get()) * STRIDE).cast::<Slot>();
+            (*slot.as_ptr()).own_capacity = CAPACITY as u32;
+            self.fresh.set(self.fresh.get() - 1);
+            self.slots.set(self.slots.get() + 1);
+            Some(slot)
         }
     }
 

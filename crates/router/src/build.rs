@@ -10,10 +10,10 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
 use element::{Arguments, Environment, Names, Runtime, Setup, SetupError};
-use packet::{BATCH, Pool, Timestamp};
+use packet::{BATCH, Glimpse, Pool, Timestamp};
 
 use crate::clock::Clock;
-use crate::core::Core;
+use crate::core::{Core, NOBODY};
 use crate::hookup::{Hookup, error, hook_up, named};
 use crate::node::{Node, Notifier, Port};
 use crate::order;
@@ -70,6 +70,7 @@ impl Core {
         let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
             return Err(problems);
         };
+        environment.prepare();
         let mut core = Core::assemble(graph, registry, environment, options, pool, hookup);
         core.configure(&mut problems, false);
         if problems.iter().all(|problem| problem.severity != Severity::Error) {
@@ -140,6 +141,8 @@ impl Core {
             turns_left: Cell::new(1),
             driver: Cell::new(None),
             clock,
+            running: Cell::new(NOBODY),
+            in_hand: Cell::new(Glimpse::NOTHING),
             outputs: RefCell::default(),
             stacks: RefCell::default(),
             successor: RefCell::default(),

@@ -9,7 +9,7 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::Graph;
 use element::{Context, Descriptor, Environment, HandlerError, Names, Object, Outputs, Runtime, Tap};
-use packet::Pool;
+use packet::{Glimpse, Pool};
 
 use crate::build::Options;
 use crate::clock::Clock;
@@ -41,12 +41,18 @@ pub(crate) struct Core {
     pub(crate) turns_left: Cell<usize>,
     pub(crate) driver: Cell<Option<usize>>,
     pub(crate) clock: Clock,
+    /// For a crash report: the element that is being called, and what it was handed.
+    pub(crate) running: Cell<usize>,
+    pub(crate) in_hand: Cell<Glimpse>,
     /// Kept for reuse: one for each level of nesting.
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,
     /// A checked and initialised router that takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<Core>>>,
 }
+
+/// No element.
+pub(crate) const NOBODY: usize = usize::MAX;
 
 /// Who watches a descriptor.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +70,7 @@ impl Core {
     ) -> Option<R> {
         let node = self.nodes.get(element)?;
         let mut outputs = self.take_outputs();
+        let caller = self.running.replace(element);
         let result = {
             let mut guard = node.object.try_borrow_mut().ok()?;
             let object = guard.as_mut()?;
@@ -75,6 +82,7 @@ impl Core {
             self.deliver(element, &mut outputs);
         }
         self.outputs.borrow_mut().push(outputs);
+        self.running.set(caller);
         Some(result)
     }
 

@@ -1,6 +1,7 @@
 //! A running graph of elements: checks, tasks, timers, signals, handlers and hot swap.
 //!
-//! [`Router::new`] takes a flat graph and a registry of classes; [`Router::run`] drives it. Invariants:
+//! [`Router::new`] takes a flat graph and a registry of classes; [`Router::run`] drives it, or [`Router::turn`] bit by
+//! bit. Invariants:
 //! - packets are delivered depth first, in the order in which Click pushes them, whatever the batch size;
 //! - an element is never called while one of its calls is under way;
 //! - a swap to a new configuration happens as a whole or not at all;
@@ -29,8 +30,10 @@ mod runtime;
 mod schedule;
 mod signals;
 mod timers;
+mod turn;
 
 pub use build::Options;
 pub use check::check;
 pub use registry::Registry;
 pub use router::{End, ROUTER_VERSION, Router};
+pub use turn::Turn;

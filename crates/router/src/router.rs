@@ -38,7 +38,7 @@ pub enum End {
 
 /// A graph of elements that runs on the caller's thread.
 pub struct Router {
-    core: Box<Core>,
+    pub(crate) core: Box<Core>,
     warnings: Vec<Diagnostic>,
     rounds: u32,
     swaps: u64,
@@ -56,16 +56,28 @@ impl Router {
         Ok(Router { core, warnings, rounds: 0, swaps: 0 })
     }
 
+    /// As `new`, with packets out of a pool that others may use too.
+    pub fn in_pool(
+        graph: Graph,
+        registry: Registry,
+        environment: Rc<dyn Environment>,
+        options: Options,
+        pool: Pool,
+    ) -> Result<Router, Vec<Diagnostic>> {
+        let (core, warnings) = Core::build(graph, registry, environment, options, Some(pool))?;
+        Ok(Router { core, warnings, rounds: 0, swaps: 0 })
+    }
+
     /// Warnings of the making, which are the caller's to show.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// Replaces the configuration and carries state over; on failure all goes on as it was.
-    pub fn swap(&mut self, graph: Graph) -> Result<(), Vec<Diagnostic>> {
+    /// Replaces the configuration, whose text is `source`, and carries state over; on failure all goes on as it was.
+    pub fn swap(&mut self, graph: Graph, source: String) -> Result<(), Vec<Diagnostic>> {
         let core = &self.core;
         let pool = Some(core.pool.clone());
-        let options = Options { simulated: core.clock.simulated.get(), ..core.options.clone() };
+        let options = Options { source, simulated: core.clock.simulated.get(), ..core.options.clone() };
         let (successor, warnings) =
             Core::build(graph, core.registry, core.environment.clone(), options, pool)?;
         self.warnings = warnings;
@@ -73,7 +85,7 @@ impl Router {
         Ok(())
     }
 
-    fn succeed(&mut self, successor: Box<Core>) {
+    pub(crate) fn succeed(&mut self, successor: Box<Core>) {
         successor.clock.follow(&self.core.clock);
         successor.inherit(&self.core);
         let old = core::mem::replace(&mut self.core, successor);
@@ -124,7 +136,7 @@ impl Router {
     }
 
     /// Asks the element that manages the driver, if there is one, whether to go on.
-    fn continues(&self) -> bool {
+    pub(crate) fn continues(&self) -> bool {
         let Some(driver) = self.core.driver.get() else { return false };
         self.core.clock.turn();
         self.core.call(driver, |object, cx| object.stopped(cx));
@@ -134,7 +146,7 @@ impl Router {
 
     /// Gives tasks their turns; whether any was ready. Where all that are ready only look for work, simulated time goes
     /// on a little, as it does in Click when the clock is read.
-    fn run_tasks(&self) -> bool {
+    pub(crate) fn run_tasks(&self) -> bool {
         let core = &self.core;
         let mut turns = TURNS;
         let mut worked = false;
@@ -181,22 +193,25 @@ impl Router {
         core.clock.turn();
     }
 
-    fn run_timers(&self) {
+    /// Calls whose timers have come; whether there were any.
+    pub(crate) fn run_timers(&self) -> bool {
         let core = &self.core;
         if core.timers.borrow().next().is_none() {
-            return;
+            return false;
         }
         core.clock.turn();
         let now = core.steady();
         // Timers that are set for now while this runs come in the next round.
         let mut left = core.timers.borrow().due_count(now);
+        let worked = left > 0;
         while left > 0 && core.run_count.get() > 0 {
-            let Some((element, timer)) = core.timers.borrow_mut().take(now) else { return };
+            let Some((element, timer)) = core.timers.borrow_mut().take(now) else { break };
             core.clock.turn();
             core.call(element, |object, cx| object.timer(cx, timer));
             core.settle();
             left -= 1;
         }
+        worked
     }
 
     /// Looks at descriptors, and waits if there is nothing else to do.

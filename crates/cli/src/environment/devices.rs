@@ -120,6 +120,10 @@ impl Device for Connected {
         sending.error.map_or(Ok(()), |error| Err(problem(&error)))
     }
 
+    fn gathers(&self) -> bool {
+        true
+    }
+
     fn descriptor(&self) -> Option<Descriptor> {
         Some(self.descriptor)
     }

@@ -147,7 +147,7 @@ impl Element for FromDevice {
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         let most = cx.batch_limit();
         let count = self.receive(cx, most);
-        if (1..most).contains(&count) {
+        if (1..most).contains(&count) && self.device.as_ref().is_some_and(|device| device.gathers()) {
             // More may be on its way: it is fetched together.
             cx.watch(descriptor, false, false);
             cx.set_timer_after(LOOK, PAUSE);
@@ -178,6 +178,11 @@ impl FromDevice {
         let result = device.receive(cx.pool(), most, &mut batch);
         super::report(cx, &self.args.devname, result, &mut self.trouble);
         let count = batch.len();
+        if self.args.protocol == 0 && self.args.timestamp && !self.args.force_ip {
+            self.count += count as u64;
+            cx.emit(0, batch);
+            return count;
+        }
         let protocol = self.args.protocol.to_be_bytes();
         for mut packet in batch.drain() {
             if self.args.protocol != 0 && packet.data().get(12..14) != Some(&protocol) {

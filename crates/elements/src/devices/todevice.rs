@@ -11,25 +11,27 @@ const RETRY: usize = 0;
 /// Microseconds between tries at most.
 const LONGEST_PAUSE: i64 = 256;
 
-/// Pulls packets and sends them out of the network interface DEVNAME, or in a box out of the switch port of that number.
+/// Sends packets out of the network interface DEVNAME, or in a box out of the switch port of that number.
 ///
-/// Packets begin with their Ethernet header. Those that were sent leave by output 0, those that could not be by output
-/// 1, if there are such outputs.
+/// Packets begin with their Ethernet header. They are pulled when there is room, or taken as they are pushed: then what
+/// finds no room is dropped as `full`. Those that were sent leave by output 0, those that could not be by output 1, if there
+/// are such outputs.
 /// ```click
-/// // FromDevice(eth0) -> Queue -> ToDevice(eth1, BURST 32);
+/// // FromDevice(eth0) -> Queue -> ToDevice(eth1, BURST 32);  FromDevice(eth1) -> Counter -> ToDevice(eth0);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
 /// ```
 /// ```expect
 /// c.count = 1
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same: memory shared with the kernel.
+/// METHOD LINUX and PCAP are the same: memory shared with the kernel. Packets may be pushed, as above. Where a device takes
+/// many packets in one call, at least so many are pulled at a turn.
 #[derive(Args)]
 #[element(
     name = "ToDevice",
     group = "devices",
     ports = "1/0-2",
-    processing = "l/h",
+    processing = "a/h",
     task,
     see = "FromDevice, ToDump"
 )]
@@ -111,8 +113,10 @@ impl Element for ToDevice {
             send: true,
         };
         self.device = Some(super::open(cx, name, &request)?);
-        self.signal = cx.upstream_signal(0);
-        cx.schedule();
+        if !cx.is_push_input(0) {
+            self.signal = cx.upstream_signal(0);
+            cx.schedule();
+        }
         Ok(())
     }
 
@@ -120,14 +124,57 @@ impl Element for ToDevice {
         Some(Rc::new(Writer(self.args.devname.clone())))
     }
 
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        core::mem::swap(&mut self.waiting, &mut batch);
+        cx.recycle(batch);
+        self.send(cx);
+        if !self.waiting.is_empty() {
+            if let Some(device) = &mut self.device {
+                device.count_full(self.waiting.len() as u64);
+            }
+            cx.drop_batch(core::mem::take(&mut self.waiting), "full");
+        }
+    }
+
     fn task(&mut self, cx: &mut Context) -> bool {
-        let Some(device) = &mut self.device else { return false };
-        let burst = usize::try_from(self.args.burst).unwrap_or(1);
+        let Some(device) = &self.device else { return false };
+        let burst = usize::try_from(self.args.burst).unwrap_or(1).max(device.burst());
         let wanted = burst.saturating_sub(self.waiting.len());
         if wanted > 0 {
             self.pulls += 1;
             cx.pull(0, wanted.min(cx.batch_limit()), &mut self.waiting);
         }
+        let sent = self.send(cx);
+        if !self.waiting.is_empty() {
+            self.wait(cx);
+        } else {
+            self.pause = 0;
+            if sent > 0 || self.signal.is_active() {
+                cx.schedule();
+            }
+        }
+        sent > 0
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        cx.watch(descriptor, false, false);
+        cx.schedule();
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.schedule();
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.device = None;
+        self.waiting.clear();
+    }
+}
+
+impl ToDevice {
+    /// Sends what waits, as far as there is room; how many packets went.
+    fn send(&mut self, cx: &mut Context) -> usize {
+        let Some(device) = &mut self.device else { return 0 };
         let mut sent = 0;
         while !self.waiting.is_empty() {
             // Sending takes the packets: who wants them afterwards needs other handles.
@@ -160,33 +207,9 @@ impl Element for ToDevice {
                 break;
             }
         }
-        if !self.waiting.is_empty() {
-            self.wait(cx);
-        } else {
-            self.pause = 0;
-            if sent > 0 || self.signal.is_active() {
-                cx.schedule();
-            }
-        }
-        sent > 0
+        sent
     }
 
-    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
-        cx.watch(descriptor, false, false);
-        cx.schedule();
-    }
-
-    fn timer(&mut self, cx: &mut Context, _: usize) {
-        cx.schedule();
-    }
-
-    fn cleanup(&mut self, _: &mut Context) {
-        self.device = None;
-        self.waiting.clear();
-    }
-}
-
-impl ToDevice {
     /// There is no room: first the system is trusted to say when there is, then time passes.
     fn wait(&mut self, cx: &Context) {
         let descriptor = self.device.as_ref().and_then(|device| device.descriptor());

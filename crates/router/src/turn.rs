@@ -1,0 +1,103 @@
+//! Driving a router bit by bit, for an owner that has several, or rests by itself.
+
+use core::ops::Bound;
+
+use element::{Descriptor, Runtime};
+use packet::{Glimpse, Timestamp};
+
+use crate::core::{NOBODY, Watch};
+use crate::router::Router;
+
+/// What came of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Whether a task, a timer or a descriptor had its turn: there may be more to do at once.
+    pub worked: bool,
+    /// When the next timer comes, in the environment's steady time.
+    pub next: Option<Timestamp>,
+    /// Whether the driver's count is used up: nothing happens any more, but handlers answer.
+    pub stopped: bool,
+}
+
+impl Router {
+    /// Gives tasks, timers and descriptors that are ready a turn, and never waits.
+    pub fn turn(&mut self) -> Turn {
+        if let Some(successor) = self.core.successor.take() {
+            self.succeed(successor);
+        }
+        if self.core.run_count.get() <= 0 && !self.continues() {
+            return Turn { worked: false, next: None, stopped: true };
+        }
+        let tasks = self.run_tasks();
+        let timers = self.run_timers();
+        let descriptors = self.look();
+        let next = self.core.timers.borrow().next().map(|next| self.core.clock.outside(next));
+        Turn { worked: tasks || timers || descriptors, next, stopped: false }
+    }
+
+    /// Tells who watches the descriptors that are ready; whether there were any.
+    fn look(&self) -> bool {
+        let core = &self.core;
+        let (mut after, mut found) = (Bound::Unbounded, false);
+        loop {
+            let next =
+                core.watched.borrow().range((after, Bound::Unbounded)).next().map(|(descriptor, watch)| {
+                    (*descriptor, !watch.read.is_empty(), !watch.write.is_empty())
+                });
+            let Some((descriptor, read, write)) = next else { return found };
+            after = Bound::Excluded(descriptor);
+            if core.environment.is_ready(descriptor, read, write) {
+                found = true;
+                self.tell(descriptor);
+            }
+        }
+    }
+
+    fn tell(&self, descriptor: Descriptor) {
+        let core = &self.core;
+        for place in 0.. {
+            let watched = core.watched.borrow();
+            let Some(element) = watched.get(&descriptor).and_then(|watch| watch.watcher(place)) else {
+                return;
+            };
+            drop(watched);
+            core.clock.turn();
+            core.call(element, |object, cx| object.ready(cx, descriptor));
+            core.settle();
+        }
+    }
+
+    /// Uses the driver's count up: nothing happens any more, but handlers answer.
+    pub fn stop(&self) {
+        self.core.run_count.set(0);
+        self.core.driver.set(None);
+    }
+
+    /// What the elements wait for: descriptors, and whether to read or write.
+    pub fn watched(&self, mut each: impl FnMut(Descriptor, bool, bool)) {
+        for (descriptor, watch) in self.core.watched.borrow().iter() {
+            each(*descriptor, !watch.read.is_empty(), !watch.write.is_empty());
+        }
+    }
+
+    /// Starts all randomness anew, for a copy of a router that must not do as its original does.
+    pub fn reseed(&self, seed: u64) {
+        self.core.reseed(seed);
+    }
+
+    /// The element that is being called, and the packet that was handed on last: for a crash report. It takes no memory,
+    /// and works in the middle of any call.
+    pub fn running(&self) -> Option<(&str, Glimpse)> {
+        let element = self.core.running.get();
+        let node = self.core.nodes.get(element).filter(|_| element != NOBODY)?;
+        Some((&node.name, self.core.in_hand.get()))
+    }
+}
+
+impl Watch {
+    /// The watchers in order: those who read, then those who only write.
+    fn watcher(&self, place: usize) -> Option<usize> {
+        let writers = self.write.iter().filter(|element| !self.read.contains(element));
+        self.read.iter().chain(writers).nth(place).copied()
+    }
+}
