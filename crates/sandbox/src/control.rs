@@ -100,10 +100,9 @@ impl Control {
         Ok((message, self.replies.release()))
     }
 
-    /// The next event.
-    pub fn event(&mut self) -> Result<Option<Message>, ControlError> {
+    /// The next event, and whether the box sleeps for want of room, so that its doorbell is to be rung.
+    pub fn event(&mut self) -> Result<(Option<Message>, bool), ControlError> {
         let message = self.event_inbox.poll(&mut self.events)?;
-        self.events.release();
-        Ok(message)
+        Ok((message, self.events.release()))
     }
 }

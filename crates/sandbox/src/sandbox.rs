@@ -328,7 +328,11 @@ impl Sandbox {
 
     /// The next event of the box.
     pub fn event(&mut self) -> Result<Option<Message>, ControlError> {
-        self.control.event()
+        let (event, wants_room) = self.control.event()?;
+        if wants_room {
+            self.carrier.ring();
+        }
+        Ok(event)
     }
 
     /// The host's end of a port, once: for the switch.

@@ -219,6 +219,7 @@ impl Program {
                 Err(format!("`{handler}`: no such handler"))
             }
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
+            Request::Rehearse { .. } => Err(String::from("there is nothing to rehearse")),
             Request::Check { configuration } => match Command::parse(configuration) {
                 Some(_) => Ok(Finding::encode(&[])),
                 None => Err(format!("`{configuration}`: unknown")),

@@ -36,6 +36,8 @@ pub enum Kind {
     File = 6,
     /// Request: check a configuration.
     Check = 7,
+    /// Request: run a configuration in simulated time.
+    Rehearse = 8,
     /// Reply: done, with its result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -49,7 +51,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -57,6 +59,7 @@ impl Kind {
         Self::Stats,
         Self::File,
         Self::Check,
+        Self::Rehearse,
         Self::Done,
         Self::Failed,
         Self::Missing,

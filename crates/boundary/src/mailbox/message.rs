@@ -24,12 +24,20 @@ pub struct Outbox {
     queue: VecDeque<Message>,
     /// Bytes of the first message that are already written.
     written: usize,
+    /// Bytes of all messages, those included.
+    bytes: usize,
 }
 
 impl Outbox {
     /// Queues a message.
     pub fn push(&mut self, message: Message) {
+        self.bytes += message.payload.len();
         self.queue.push_back(message);
+    }
+
+    /// Bytes of the messages that are not yet written to their end.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Messages that are not yet written to their end.
@@ -55,6 +63,7 @@ impl Outbox {
             }
             self.written += chunk.len();
             if last {
+                self.bytes -= message.payload.len();
                 self.queue.pop_front();
                 self.written = 0;
             }

@@ -37,7 +37,7 @@ fn messages_of_every_size_arrive_whole_and_in_order() {
             }
             reader.release();
         }
-        assert!(outbox.is_empty() && inbox.poll(&mut reader) == Ok(None));
+        assert!(outbox.is_empty() && outbox.bytes() == 0 && inbox.poll(&mut reader) == Ok(None));
     });
 }
 
@@ -52,6 +52,7 @@ fn requests_replies_and_events_survive_the_trip() {
         Request::Stats,
         Request::File { name: "rules.txt", contents: &[1; 10_000] },
         Request::Check { configuration: "Idle -> Discard;" },
+        Request::Rehearse { name, configuration: "Idle -> Discard;", seconds: 3, batch: 7 },
     ] {
         let message = request.encode(3);
         assert_eq!(Request::decode(&message), Ok(request));
