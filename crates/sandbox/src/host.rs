@@ -10,6 +10,7 @@ use crate::process::{self, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::snapshot::{Shared, Snapshot};
+use crate::thread::{self, Entry, Threaded};
 use crate::vm::{Hypervisor, Machine, Worker};
 use boundary::AreaLayout;
 use std::os::fd::OwnedFd;
@@ -31,6 +32,8 @@ pub enum Place<'a> {
     Machine(&'a Worker),
     /// In a process of its own.
     Process,
+    /// In a thread of this process that runs this program instead of the image: for development, as nothing confines it.
+    Thread(Entry),
 }
 
 /// What makes boxes of one image.
@@ -85,6 +88,12 @@ impl Host {
                 let child = process::Child::new(&self.program, &area, file, settings)?;
                 Ok(Sandbox::new(Arc::new(child), area, control, ports))
             }
+            Place::Thread(entry) => {
+                let area = thread::area(layout(settings)?)?;
+                let (control, ports) = ends(&area)?;
+                let threaded = Threaded::new(entry, &area, settings)?;
+                Ok(Sandbox::new(Arc::new(threaded), area, control, ports))
+            }
         }
     }
 
@@ -112,6 +121,7 @@ impl Host {
                 let child = process::Child::restored(&self.program, &area, file, &settings, snapshot)?;
                 Ok(Sandbox::new(Arc::new(child), area, control, ports))
             }
+            Place::Thread(_) => Err(CreateError::OtherPlace),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Starts, watches and ends boxes: one lifecycle over virtual machines and processes.
+//! Starts, watches and ends boxes: one lifecycle over virtual machines, processes and, for development, threads.
 //!
 //! A [`Host`] loads an image once; every [`Sandbox`] runs it with memory, mailbox and ports of its own.
 //! What runs inside is not this crate's business: it knows `boundary`, never packets' contents, elements
@@ -7,7 +7,7 @@
 //! Invariants:
 //! - A box reaches its own memory, the read-only image and its shared area, and nothing else. In a
 //!   virtual machine the page tables and memory slots see to that, in a process its address space and a
-//!   system call filter.
+//!   system call filter; in a thread nothing does ([`thread`]).
 //! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error
 //!   of this crate, never in a panic of the host.
 //! - A new box gets zeroed memory: nothing of the box that had it before.
@@ -26,6 +26,7 @@ mod process;
 mod sandbox;
 mod settings;
 mod snapshot;
+pub mod thread;
 mod vm;
 
 pub use area::Area;

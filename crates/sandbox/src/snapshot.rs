@@ -72,6 +72,8 @@ pub enum SnapshotError {
     NotRunning,
     /// Packets, requests or events are under way.
     Busy,
+    /// It is a thread, which can't be copied.
+    Thread,
     /// The system.
     System(crate::error::SystemError),
 }
@@ -80,6 +82,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRunning => write!(f, "the box is not running"),
+            Self::Thread => write!(f, "a box in a thread can't be copied"),
             Self::Busy => write!(f, "packets or messages of the box are under way"),
             Self::System(error) => error.fmt(f),
         }

@@ -1,0 +1,283 @@
+//! Boxes as threads of this process, for development: the program is linked in, and nothing confines it.
+//!
+//! Such a box can do whatever this process can. It stands still and ends by itself only: between its rounds it looks
+//! whether it is to. One that never comes to the end of a round can't be held, and when it is killed its thread is left
+//! behind, with its memory, until the process ends. A panic is caught and reported; a fault ends the whole process.
+
+use crate::area::{Area, Backing};
+use crate::cpu;
+use crate::error::{CreateError, SystemError};
+use crate::memory::{Arena, Use};
+use crate::sandbox::{Bell, Carrier, End, Usage};
+use crate::settings::Settings;
+use crate::snapshot::{Snapshot, SnapshotError};
+use boundary::{
+    AreaLayout, BootInfo, CrashCause, Ground, Mapped, MemoryKind, MemoryRegion, Platform, Rest, StatusPage,
+};
+use std::any::Any;
+use std::os::unix::thread::JoinHandleExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Addresses set aside for the areas of all threads. They are never unmapped: whatever a program keeps of its area leads
+/// into memory.
+const SPACE: usize = 16 << 30;
+
+/// How long a box in a thread has to come to the end of its round.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Bytes of stack.
+const STACK_SIZE: usize = 2 << 20;
+
+/// The program of a box in a thread. It runs until the host wishes it to stop.
+pub type Entry = fn(Start);
+
+/// What a program in a thread begins with.
+#[derive(Debug)]
+pub struct Start {
+    /// What the host tells.
+    pub info: BootInfo,
+    /// The area that it shares with the host.
+    pub area: Mapped,
+    /// What it stands on.
+    pub footing: Footing,
+}
+
+/// What a box in a thread stands on.
+#[derive(Clone, Debug)]
+pub struct Footing(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    area: Arc<Area>,
+    status: StatusPage<Mapped>,
+    bell: Option<Arc<Bell>>,
+    posture: Mutex<Posture>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Posture {
+    /// It is to stand still.
+    held: bool,
+    /// It does.
+    stands: bool,
+    end: Option<End>,
+    /// Processor time, when it has ended.
+    time: Duration,
+}
+
+/// A box in a thread.
+pub(crate) struct Threaded {
+    shared: Arc<Shared>,
+    entry: Entry,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Threaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Threaded").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A zeroed area for a box in a thread.
+pub(crate) fn area(layout: AreaLayout) -> Result<Arc<Area>, CreateError> {
+    static ARENA: OnceLock<Option<Arc<Arena>>> = OnceLock::new();
+    let arena = ARENA.get_or_init(|| Arena::new(SPACE, Use::Dense).ok());
+    let chunk = arena.as_ref().ok_or(CreateError::NoMemory)?.take(layout.size)?;
+    Ok(Area::new(chunk.mapped(), layout, Backing::Chunk(chunk)))
+}
+
+impl Threaded {
+    pub(crate) fn new(entry: Entry, area: &Arc<Area>, settings: &Settings) -> Result<Self, CreateError> {
+        let memory = area.memory();
+        let address = memory.pointer(0, area.layout.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
+        let size = area.layout.size as u64;
+        let region = MemoryRegion { kind: MemoryKind::Area, address, size };
+        area.write_boot_info(settings, Platform::Thread, &[region])?;
+        let shared = Shared {
+            area: area.clone(),
+            status: area.status()?,
+            bell: settings.bell.clone(),
+            posture: Mutex::default(),
+            changed: Condvar::new(),
+        };
+        Ok(Self { shared: Arc::new(shared), entry, thread: Mutex::new(None) })
+    }
+}
+
+impl Shared {
+    fn posture(&self) -> MutexGuard<'_, Posture> {
+        lock(&self.posture)
+    }
+
+    /// Waits until `done`, at most so long.
+    fn wait_for(&self, done: impl Fn(&Posture) -> bool) {
+        let start = Instant::now();
+        let mut posture = self.posture();
+        while !done(&posture) {
+            let Some(left) = PATIENCE.checked_sub(start.elapsed()) else { return };
+            posture = self.changed.wait_timeout(posture, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Runs the program to its end.
+    fn run(self: &Arc<Self>, entry: Entry) {
+        let memory = self.area.memory();
+        let start =
+            BootInfo::read(&memory).map(|info| Start { info, area: memory, footing: Footing(self.clone()) });
+        let end = match start.map(|start| catch_unwind(AssertUnwindSafe(|| entry(start)))) {
+            Ok(Ok(())) => End::Stopped,
+            Ok(Err(panic)) => self.crashed(panic.as_ref()),
+            Err(_) => End::Vanished { status: 0 },
+        };
+        let mut posture = self.posture();
+        posture.time = cpu::thread_time();
+        posture.end.get_or_insert(end);
+        drop(posture);
+        self.changed.notify_all();
+        self.bell.iter().for_each(|bell| bell.ring());
+    }
+
+    fn crashed(&self, panic: &(dyn Any + Send)) -> End {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
+        if let Ok(page) = self.area.crash()
+            && page.begin(CrashCause::Panic)
+        {
+            page.set_message(text.as_bytes());
+        }
+        End::crashed(&self.area, 0)
+    }
+}
+
+impl Ground for Footing {
+    fn cycles(&self) -> u64 {
+        cpu::cycles()
+    }
+
+    fn rest(&self) -> Rest {
+        Rest(self.0.status.doorbell())
+    }
+
+    fn idle(&self, rest: Rest, alarm: Option<u64>) {
+        let mut posture = self.0.posture();
+        while self.0.status.doorbell() == rest.0 {
+            let left = alarm.map(|alarm| cpu::time(alarm.saturating_sub(cpu::cycles())));
+            posture = match left {
+                None => self.0.changed.wait(posture).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return,
+                Some(left) => {
+                    self.0.changed.wait_timeout(posture, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn end_turn(&self) {
+        std::thread::yield_now();
+    }
+
+    fn ring_host(&self) {
+        self.0.bell.iter().for_each(|bell| bell.ring());
+    }
+
+    fn stand(&self) {
+        let mut posture = self.0.posture();
+        if posture.held {
+            posture.stands = true;
+            self.0.changed.notify_all();
+            while posture.held {
+                posture = self.0.changed.wait(posture).unwrap_or_else(PoisonError::into_inner);
+            }
+            posture.stands = false;
+        }
+    }
+}
+
+impl Carrier for Threaded {
+    fn ring(&self) {
+        self.shared.status.ring();
+        // Whoever is about to sleep has either seen the bell, or waits for this already.
+        drop(self.shared.posture());
+        self.shared.changed.notify_all();
+    }
+
+    fn start(&self) -> Result<(), CreateError> {
+        let mut thread = lock(&self.thread);
+        if thread.is_none() {
+            let (shared, entry) = (self.shared.clone(), self.entry);
+            let builder = std::thread::Builder::new().name("box".into()).stack_size(STACK_SIZE);
+            let failed = |cause| SystemError { action: "start a thread for a box", cause };
+            *thread = Some(builder.spawn(move || shared.run(entry)).map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    fn suspend(&self) {
+        self.shared.posture().held = true;
+        self.ring();
+        self.shared.wait_for(|posture| posture.stands || posture.end.is_some());
+    }
+
+    fn resume(&self) {
+        self.shared.posture().held = false;
+        self.ring();
+    }
+
+    fn kill(&self) {
+        let started = lock(&self.thread).take();
+        self.shared.status.set_stop(true);
+        self.resume();
+        let Some(thread) = started else { return };
+        self.shared.wait_for(|posture| posture.end.is_some());
+        let mut posture = self.shared.posture();
+        if posture.end.replace(End::Killed).is_some() {
+            drop(posture);
+            // It has said its last; what is left of it is joined, or was a panic that is told already.
+            let _ = thread.join();
+        }
+    }
+
+    fn end(&self) -> Option<End> {
+        self.shared.posture().end.clone()
+    }
+
+    fn usage(&self) -> Usage {
+        let thread = lock(&self.thread);
+        let posture = self.shared.posture();
+        let time = match &*thread {
+            Some(thread) if posture.end.is_none() => thread_time(thread),
+            _ => posture.time,
+        };
+        Usage { time, ..Usage::default() }
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
+        Err(SnapshotError::Thread)
+    }
+
+    /// A thread has this process' memory, and none of its own.
+    fn private_memory(&self) -> std::io::Result<usize> {
+        Ok(0)
+    }
+}
+
+/// Processor time that a thread has used, which is not joined yet.
+fn thread_time(thread: &JoinHandle<()>) -> Duration {
+    let mut clock = 0;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the thread's handle is held, so its number is its own; both calls write to live variables.
+    unsafe {
+        if libc::pthread_getcpuclockid(thread.as_pthread_t(), &mut clock) == 0 {
+            libc::clock_gettime(clock, &mut time);
+        }
+    }
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
