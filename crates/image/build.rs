@@ -9,16 +9,31 @@ use std::path::Path;
 use std::process::Command;
 
 /// Packages of the guest workspace that are images.
-const IMAGES: [&str; 1] = ["probe"];
+const IMAGES: [&str; 2] = ["clickbox", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 25] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
+    "crates/click-lang/Cargo.toml",
+    "crates/click-lang/src",
+    "crates/element-derive/Cargo.toml",
+    "crates/element-derive/src",
+    "crates/element/Cargo.toml",
+    "crates/element/src",
+    "crates/elements/Cargo.toml",
+    "crates/elements/src",
+    "crates/engine/Cargo.toml",
+    "crates/engine/src",
+    "crates/packet/Cargo.toml",
+    "crates/packet/src",
+    "crates/router/Cargo.toml",
+    "crates/router/src",
     "guest/.cargo",
     "guest/Cargo.lock",
     "guest/Cargo.toml",
     "guest/boot",
+    "guest/box",
     "guest/heap",
     "guest/image.ld",
     "guest/memory",
@@ -47,8 +62,11 @@ fn main() {
     let Some(out) = env::var_os("OUT_DIR") else { fail("OUT_DIR is not set") };
     let target = Path::new(&out).join("guest");
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // The image is as optimised as the program that it becomes a part of.
+    let optimised = env::var("OPT_LEVEL").is_ok_and(|level| level != "0");
+    let (profile, folder) = if optimised { ("release", "release") } else { ("dev", "debug") };
     let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--locked", "--target-dir"]).arg(&target).current_dir(&guest);
+    build.args(["build", "--profile", profile, "--locked", "--target-dir"]).arg(&target).current_dir(&guest);
     for name in FOREIGN {
         build.env_remove(name);
     }
@@ -58,7 +76,7 @@ fn main() {
         Err(error) => fail(&format!("cargo can't be started for the box image: {error}")),
     }
     for image in IMAGES {
-        let built = target.join("x86_64-unknown-linux-gnu/release").join(image);
+        let built = target.join("x86_64-unknown-linux-gnu").join(folder).join(image);
         println!("cargo::rustc-env=IMAGE_{}={}", image.to_uppercase(), built.display());
     }
 }

@@ -6,8 +6,8 @@ use boundary::{BootError, BootInfo, CrashCause, CrashPage, Mapped, MemoryKind, c
 use core::arch::{asm, global_asm};
 use core::ptr::NonNull;
 
-/// Bytes of stack that the host is asked for.
-const STACK_SIZE: u64 = 128 << 10;
+/// Bytes of stack that the host is asked for. Code that isn't optimised needs more.
+const STACK_SIZE: u64 = if cfg!(debug_assertions) { 256 << 10 } else { 128 << 10 };
 
 // A virtual machine begins with the area's address in rdi and the stack pointer at the top of its stack;
 // a process begins with rdi zero on the kernel's stack.

@@ -42,3 +42,9 @@ fn panic(info: &PanicInfo) -> ! {
 extern "C" fn _Unwind_Resume() -> ! {
     leave::crash()
 }
+
+/// As above; the address of this one stands beside functions of the prebuilt library.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() -> ! {
+    leave::crash()
+}

@@ -1,4 +1,4 @@
-//! Links the language, the router and every element into a library that has no standard library: a second panic handler
+//! Links the language, the router, every element and the engine into a library that has no standard library: a second panic handler
 //! would be an error, so building this proves that none of them brings one in.
 #![no_std]
 
@@ -8,7 +8,10 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::alloc::{GlobalAlloc, Layout};
 
+use boundary::{BootInfo, Ground, Mapped, Rest};
+use core::ptr::NonNull;
 use element::{Descriptor, Environment};
+use engine::Engine;
 use packet::Timestamp;
 use router::{Options, Registry, Router};
 
@@ -49,7 +52,34 @@ impl Environment for Void {
     }
 }
 
-/// What a box does: compiles a configuration and runs it.
+/// A box that is asked nothing.
+struct Nowhere;
+
+impl Ground for Nowhere {
+    fn cycles(&self) -> u64 {
+        0
+    }
+    fn rest(&self) -> Rest {
+        Rest(0)
+    }
+    fn idle(&self, _: Rest, _: Option<u64>) {}
+    fn end_turn(&self) {}
+    fn ring_host(&self) {}
+}
+
+/// What the image of a box does.
+///
+/// # Safety
+/// There is an area of so many bytes at `area`, used by nothing else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn serve(area: NonNull<u8>, size: usize) -> bool {
+    // SAFETY: the caller's promise is the same.
+    let area = unsafe { Mapped::new(area, size) };
+    let Ok(info) = BootInfo::read(&area) else { return false };
+    Engine::new(&info, area, Rc::new(Nowhere)).is_ok_and(|mut engine| engine.run().is_ok())
+}
+
+/// What a plain process does: compiles a configuration and runs it.
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> bool {
     let registry = Registry::new(elements::REGISTRY);

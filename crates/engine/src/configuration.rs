@@ -1,0 +1,117 @@
+//! One configuration of a box.
+
+use crate::environment::Surroundings;
+use crate::findings;
+use crate::world::World;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use click_lang::{Compiled, Diagnostic, Library};
+use element::Environment;
+use packet::Timestamp;
+use router::{Options, Registry, Router};
+
+/// The classes of the element library.
+pub(crate) const REGISTRY: Registry = Registry::new(elements::REGISTRY);
+
+/// Dropped packets by reason.
+pub(crate) type Drops = BTreeMap<&'static str, u64>;
+
+/// A configuration that runs.
+pub(crate) struct Configuration {
+    pub(crate) name: String,
+    pub(crate) router: Router,
+    /// When its next timer comes.
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// The text's name in messages.
+pub(crate) fn file(name: &str) -> &str {
+    if name.is_empty() { "config" } else { name }
+}
+
+/// Compiles a text. Libraries that it requires are looked for among the box's files.
+pub(crate) fn compile(world: &World, file: &str, text: &str) -> Compiled {
+    let is_class = |name: &str| REGISTRY.has(name);
+    let names: Vec<&str> = REGISTRY.classes().map(|class| class.info.name).collect();
+    let reader = |name: &str, _: &str| {
+        let files = world.files.borrow();
+        let text = core::str::from_utf8(files.get(name)?).ok()?;
+        Some(Library { path: name.into(), text: text.into() })
+    };
+    let mut options = click_lang::Options::new(file, &is_class);
+    options.class_names = &names;
+    options.reader = Some(&reader);
+    click_lang::compile(text, &options)
+}
+
+impl Configuration {
+    /// Makes a configuration out of its text; its warnings.
+    pub(crate) fn make(
+        world: &Rc<World>,
+        name: &str,
+        text: &str,
+    ) -> Result<(Configuration, Vec<Diagnostic>), String> {
+        let surroundings = Rc::new(Surroundings::new(world, name));
+        let options = Options { stop_when_idle: false, ..Options::default() };
+        Configuration::make_in(world, surroundings, name, text, options)
+    }
+
+    /// As `make`, in an environment of its own.
+    pub(crate) fn make_in(
+        world: &World,
+        environment: Rc<dyn Environment>,
+        name: &str,
+        text: &str,
+        options: Options,
+    ) -> Result<(Configuration, Vec<Diagnostic>), String> {
+        let compiled = compile(world, file(name), text);
+        if compiled.has_errors() {
+            return Err(findings::text(&compiled.diagnostics));
+        }
+        let options = Options { source: text.to_string(), ..options };
+        let router = Router::in_pool(compiled.graph, REGISTRY, environment, options, world.pool.clone())
+            .map_err(|problems| findings::text(&problems))?;
+        let mut warnings = compiled.diagnostics;
+        warnings.extend_from_slice(router.warnings());
+        Ok((Configuration { name: name.into(), router, next: None }, warnings))
+    }
+
+    /// Puts another text in its place, with the state carried over; its warnings. What was dropped so far is added to
+    /// `drops`.
+    pub(crate) fn swap(
+        &mut self,
+        world: &World,
+        text: &str,
+        drops: &mut Drops,
+    ) -> Result<Vec<Diagnostic>, String> {
+        let compiled = compile(world, file(&self.name), text);
+        if compiled.has_errors() {
+            return Err(findings::text(&compiled.diagnostics));
+        }
+        let mut lost = Drops::new();
+        self.add_drops(&mut lost);
+        self.router.swap(compiled.graph, text.to_string()).map_err(|problems| findings::text(&problems))?;
+        for (reason, count) in lost {
+            *drops.entry(reason).or_default() += count;
+        }
+        let mut warnings = compiled.diagnostics;
+        warnings.extend_from_slice(self.router.warnings());
+        Ok(warnings)
+    }
+
+    /// Gives it a turn; whether there was anything to do.
+    pub(crate) fn turn(&mut self) -> bool {
+        let turn = self.router.turn();
+        self.next = turn.next;
+        turn.worked
+    }
+
+    /// Adds what its elements dropped.
+    pub(crate) fn add_drops(&self, drops: &mut Drops) {
+        for (_, reason, count) in self.router.losses() {
+            *drops.entry(reason).or_default() += count;
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One side of a port, as elements have it.
+
+use crate::port::Side;
+use crate::world::World;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::rc::Rc;
+use alloc::string::String;
+use boundary::Corrupt;
+use element::{Descriptor, Device, DeviceRequest, IoError};
+use packet::{BATCH, Batch, Pool};
+
+/// One side of a port.
+struct PortDevice {
+    world: Rc<World>,
+    number: usize,
+    side: Side,
+    /// The side is this device's as long as this lives.
+    _held: Rc<()>,
+}
+
+/// The descriptor of a port's side.
+fn descriptor(number: usize, side: Side) -> Descriptor {
+    Descriptor(2 * number as i32 + i32::from(side == Side::Transmit))
+}
+
+/// The port and side of a descriptor.
+pub(crate) fn place(descriptor: Descriptor) -> (usize, Side) {
+    let number = usize::try_from(descriptor.0 / 2).unwrap_or(usize::MAX);
+    (number, if descriptor.0 % 2 == 0 { Side::Receive } else { Side::Transmit })
+}
+
+/// Opens a port for a router of a configuration.
+pub(crate) fn open(
+    world: &Rc<World>,
+    configuration: &str,
+    making: u64,
+    request: &DeviceRequest,
+) -> Result<Box<dyn Device>, IoError> {
+    let DeviceRequest::Interface { name, receive, .. } = request else {
+        return Err(IoError::Unsupported("a device of the host"));
+    };
+    let count = world.ports.len();
+    let port = name.parse::<usize>().ok().and_then(|number| Some((number, world.ports.get(number)?)));
+    let Some((number, port)) = port else {
+        return Err(IoError::NotFound(match count {
+            0 => "this box has no ports".into(),
+            1 => "this box has one port: 0".into(),
+            _ => format!("this box has ports 0 to {}", count - 1),
+        }));
+    };
+    let (side, used) = if *receive { (Side::Receive, "read") } else { (Side::Transmit, "written") };
+    let held = port.hold(side, configuration, making).map_err(|holder| {
+        IoError::Failed(match holder == configuration {
+            true => format!("port {number} is {used} by another element already"),
+            false if holder.is_empty() => {
+                format!("port {number} is {used} by the main configuration already")
+            }
+            false => format!("port {number} is {used} by the configuration ‘{holder}’ already"),
+        })
+    })?;
+    Ok(Box::new(PortDevice { world: world.clone(), number, side, _held: held }))
+}
+
+impl PortDevice {
+    fn damaged(&self, corrupt: Corrupt) -> IoError {
+        self.world.fail(corrupt);
+        IoError::Failed(format!("{corrupt}"))
+    }
+}
+
+impl Device for PortDevice {
+    fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
+        let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
+        let (before, now) = (into.len(), self.world.now());
+        port.receive(pool, most, now, &*self.world.ground, into).map_err(|corrupt| self.damaged(corrupt))?;
+        self.world.count_received(into.len() - before);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
+        let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
+        let before = batch.len();
+        port.send(batch, &*self.world.ground).map_err(|corrupt| self.damaged(corrupt))?;
+        self.world.count_sent(before - batch.len());
+        Ok(())
+    }
+
+    fn burst(&self) -> usize {
+        BATCH
+    }
+
+    fn count_full(&mut self, count: u64) {
+        if let Some(port) = self.world.ports.get(self.number) {
+            port.count_full(count);
+        }
+    }
+
+    fn descriptor(&self) -> Option<Descriptor> {
+        Some(descriptor(self.number, self.side))
+    }
+
+    fn name(&self) -> String {
+        format!("{}", self.number)
+    }
+
+    fn lost(&self) -> u64 {
+        self.world.ports.get(self.number).map_or(0, |port| port.no_buffer())
+    }
+
+    fn link(&self) -> Option<[u8; 6]> {
+        self.world.ports.get(self.number).map(|port| port.mac())
+    }
+}

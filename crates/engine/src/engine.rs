@@ -1,0 +1,174 @@
+//! The engine: its parts, and its rounds.
+
+use crate::configuration::{Configuration, Drops};
+use crate::events::Events;
+use crate::world::World;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use boundary::limits::MAX_REQUEST;
+use boundary::{
+    BootInfo, BoxState, ChannelError, Corrupt, FrameReader, FrameWriter, Ground, Inbox, Mapped, Outbox,
+    StatusPage, control,
+};
+use core::fmt;
+
+/// Rounds without work before the box rests.
+const PATIENCE: u32 = 64;
+
+/// What a round in which no packet went through a port counts of a turn, in packets: a configuration that only makes and
+/// drops packets gives its turn back too.
+const ROUND: u64 = 128;
+
+/// Why an engine can't begin, or go on. The host is trusted, so this is an error of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineError {
+    /// The area is smaller than its control part.
+    Area,
+    /// A port lies outside the area.
+    Port(usize),
+    /// The mailbox is damaged.
+    Channel(ChannelError),
+    /// A ring is damaged.
+    Ring(Corrupt),
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EngineError::Area => write!(f, "the shared area is too small"),
+            EngineError::Port(number) => write!(f, "port {number} is outside the shared area"),
+            EngineError::Channel(error) => write!(f, "the mailbox is damaged: {error}"),
+            EngineError::Ring(error) => write!(f, "a port is damaged: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for EngineError {}
+
+impl From<ChannelError> for EngineError {
+    fn from(error: ChannelError) -> Self {
+        EngineError::Channel(error)
+    }
+}
+
+impl From<Corrupt> for EngineError {
+    fn from(error: Corrupt) -> Self {
+        EngineError::Ring(error)
+    }
+}
+
+/// The program of a box.
+pub struct Engine {
+    pub(crate) world: Rc<World>,
+    pub(crate) area: Mapped,
+    pub(crate) status: StatusPage<Mapped>,
+    pub(crate) requests: FrameReader<Mapped>,
+    pub(crate) replies: FrameWriter<Mapped>,
+    pub(crate) inbox: Inbox,
+    pub(crate) outbox: Outbox,
+    pub(crate) configurations: Vec<Configuration>,
+    /// Dropped by configurations that are gone.
+    pub(crate) drops: Drops,
+    pub(crate) busy_cycles: u64,
+    pub(crate) generation: u32,
+    /// Rounds without work, one after the other.
+    in_vain: u32,
+    /// What was used of the quantum, in packets.
+    used: u64,
+}
+
+impl Engine {
+    /// An engine in the area that a boot info describes. It says that it is ready.
+    pub fn new(info: &BootInfo, area: Mapped, ground: Rc<dyn Ground>) -> Result<Engine, EngineError> {
+        let channel = |offset| area.part(offset, control::CHANNEL_SIZE).ok_or(EngineError::Area);
+        let reader = |offset| FrameReader::new(channel(offset)?).map_err(|_| EngineError::Area);
+        let writer = |offset| FrameWriter::new(channel(offset)?).map_err(|_| EngineError::Area);
+        let status =
+            area.part(control::STATUS, control::PAGE_SIZE).ok_or(EngineError::Area).map(StatusPage)?;
+        // A request that would fill the heap is refused before it does.
+        let heap = ground.heap_use().size;
+        let longest = if heap == 0 { MAX_REQUEST } else { MAX_REQUEST.min(heap / 2) };
+        let events = Events::new(writer(control::EVENTS)?, heap);
+        let engine = Engine {
+            world: Rc::new(World::new(info, &area, ground, events)?),
+            requests: reader(control::REQUESTS)?,
+            replies: writer(control::REPLIES)?,
+            inbox: Inbox::new(longest),
+            outbox: Outbox::default(),
+            configurations: Vec::new(),
+            drops: Drops::new(),
+            busy_cycles: 0,
+            generation: status.generation(),
+            in_vain: 0,
+            used: 0,
+            area,
+            status,
+        };
+        engine.status.set_state(BoxState::Ready);
+        Ok(engine)
+    }
+
+    /// Serves mailbox and configurations until the host wishes the box to stop.
+    pub fn run(&mut self) -> Result<(), EngineError> {
+        while !self.status.stop_wished() {
+            self.round()?;
+        }
+        // Elements close what they have open, and their last words go out.
+        self.configurations.clear();
+        self.flush()
+    }
+
+    /// One round: requests, a turn for each configuration, what is to be said; and after many rounds without work, a rest.
+    /// True: the box has rested.
+    pub fn round(&mut self) -> Result<bool, EngineError> {
+        let ground = self.world.ground.clone();
+        ground.stand();
+        if self.status.generation() != self.generation {
+            self.renew();
+        }
+        let served = self.serve()?;
+        let start = ground.cycles();
+        let worked = self.turn()?;
+        if worked {
+            self.busy_cycles += ground.cycles().wrapping_sub(start);
+            self.used += match self.world.take_moved() {
+                0 => ROUND,
+                moved => moved,
+            };
+        }
+        self.flush()?;
+        let quantum = self.status.quantum();
+        if quantum != 0 && self.used >= quantum.into() {
+            self.used = 0;
+            ground.end_turn();
+        }
+        self.in_vain = if worked || served { 0 } else { self.in_vain + 1 };
+        let rests = self.in_vain > PATIENCE;
+        if rests {
+            (self.in_vain, self.used) = (0, 0);
+            self.rest()?;
+        }
+        Ok(rests)
+    }
+
+    /// Gives each configuration a turn; whether any had something to do.
+    fn turn(&mut self) -> Result<bool, EngineError> {
+        let mut worked = false;
+        for configuration in &mut self.configurations {
+            worked |= configuration.turn();
+        }
+        self.world.fault()?;
+        Ok(worked)
+    }
+
+    /// Goes on as a copy: with seeds, time and addresses of its own.
+    fn renew(&mut self) {
+        self.generation = self.status.generation();
+        if let Ok(info) = BootInfo::read(&self.area) {
+            self.world.renew(&info);
+            for configuration in &self.configurations {
+                configuration.router.reseed(self.world.seed());
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What a box says unasked: lines and pieces of files, within limits, and never at the packets' cost.
+
+use crate::limits::{CONSOLE_LINES, MAX_LINE, MAX_WAITING, OUTPUT_BYTES, PIECE, WAITING_SHARE};
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use boundary::{ChannelError, Event, FrameWriter, Mapped, Outbox};
+use packet::{SECOND, Timestamp};
+
+/// A budget that refills with time, up to a second's worth.
+#[derive(Debug)]
+struct Budget {
+    rate: u64,
+    left: u64,
+    since: Timestamp,
+}
+
+impl Budget {
+    const fn new(rate: u64) -> Budget {
+        Budget { rate, left: rate, since: Timestamp::ZERO }
+    }
+
+    /// Takes `cost` out of it, if that is there.
+    fn take(&mut self, cost: u64, now: Timestamp) -> bool {
+        let passed = (now - self.since).nanos().clamp(0, SECOND).unsigned_abs();
+        let refill = passed * self.rate / SECOND.unsigned_abs();
+        if refill > 0 {
+            self.left = (self.left + refill).min(self.rate);
+            self.since = now;
+        }
+        let enough = self.left >= cost;
+        if enough {
+            self.left -= cost;
+        }
+        enough
+    }
+}
+
+/// The piece of a file that is being gathered.
+#[derive(Debug)]
+struct Piece {
+    file: Rc<str>,
+    position: u64,
+    bytes: Vec<u8>,
+}
+
+/// What a box says unasked, on its way out.
+#[derive(Debug)]
+pub(crate) struct Events {
+    channel: FrameWriter<Mapped>,
+    outbox: Outbox,
+    piece: Option<Piece>,
+    number: u32,
+    lines: Budget,
+    bytes: Budget,
+    lost: u64,
+    /// Bytes that may wait for room.
+    most: usize,
+    /// The lines of a rehearsal, kept instead of said, and the most bytes of them.
+    kept: Option<Vec<u8>>,
+}
+
+impl Events {
+    /// Events of a box with a heap of so many bytes; 0 when nobody knows.
+    pub(crate) fn new(channel: FrameWriter<Mapped>, heap: usize) -> Events {
+        Events {
+            most: if heap == 0 { MAX_WAITING } else { MAX_WAITING.min(heap / WAITING_SHARE) },
+            channel,
+            outbox: Outbox::default(),
+            piece: None,
+            number: 0,
+            lines: Budget::new(CONSOLE_LINES),
+            bytes: Budget::new(OUTPUT_BYTES),
+            lost: 0,
+            kept: None,
+        }
+    }
+
+    /// Lines and pieces that were lost.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether everything is on its way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.outbox.is_empty() && self.piece.is_none()
+    }
+
+    /// Keeps lines from now on rather than saying them; what is written to files goes nowhere.
+    pub(crate) fn keep(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    /// The lines that were kept. From now on they are said.
+    pub(crate) fn take_kept(&mut self) -> Vec<u8> {
+        self.kept.take().unwrap_or_default()
+    }
+
+    /// Says the lines of a text in the name of a configuration.
+    pub(crate) fn say(&mut self, name: &str, text: &str, now: Timestamp) {
+        if let Some(kept) = &mut self.kept {
+            if kept.len() + text.len() < crate::limits::MAX_REHEARSED {
+                kept.extend_from_slice(text.as_bytes());
+                kept.push(b'\n');
+            } else {
+                self.lost += 1;
+            }
+            return;
+        }
+        for line in text.split('\n') {
+            let end = line.floor_char_boundary(MAX_LINE);
+            if self.lines.take(1, now) && self.outbox.bytes() < self.most {
+                self.gather();
+                let line = line.get(..end).unwrap_or(line).as_bytes();
+                self.push(&Event::Console { name: name.as_bytes(), line });
+            } else {
+                self.lost += 1;
+            }
+        }
+    }
+
+    /// Writes bytes to a file of the host.
+    pub(crate) fn output(&mut self, file: &Rc<str>, position: u64, bytes: &[u8], now: Timestamp) {
+        if self.kept.is_some() {
+            return;
+        }
+        let mut position = position;
+        for bytes in bytes.chunks(PIECE) {
+            if !self.bytes.take(bytes.len() as u64, now) || self.outbox.bytes() >= self.most {
+                self.lost += 1;
+            } else {
+                self.add(file, position, bytes);
+            }
+            position += bytes.len() as u64;
+        }
+    }
+
+    /// Adds bytes to the piece that is gathered, if they follow it and there is room, else begins another.
+    fn add(&mut self, file: &Rc<str>, position: u64, bytes: &[u8]) {
+        let follows = |piece: &Piece| {
+            Rc::ptr_eq(&piece.file, file)
+                && piece.position + piece.bytes.len() as u64 == position
+                && piece.bytes.len() + bytes.len() <= PIECE
+        };
+        if !self.piece.as_ref().is_some_and(follows) {
+            self.gather();
+        }
+        let begin = || Piece { file: file.clone(), position, bytes: Vec::with_capacity(PIECE) };
+        self.piece.get_or_insert_with(begin).bytes.extend_from_slice(bytes);
+    }
+
+    /// Ends the piece that is gathered.
+    pub(crate) fn gather(&mut self) {
+        if let Some(Piece { file, position, bytes }) = self.piece.take() {
+            self.push(&Event::Output { file: file.as_bytes(), position, bytes: &bytes });
+        }
+    }
+
+    fn push(&mut self, event: &Event) {
+        self.outbox.push(event.encode(self.number));
+        self.number = self.number.wrapping_add(1);
+    }
+
+    /// Hands over what fits. True: the host sleeps, and is to be rung for.
+    pub(crate) fn flush(&mut self) -> Result<bool, ChannelError> {
+        if self.is_empty() {
+            return Ok(false);
+        }
+        self.gather();
+        self.outbox.flush(&mut self.channel)
+    }
+
+    /// Announces that the box sleeps until there is room. False: there is already.
+    pub(crate) fn prepare_sleep(&mut self) -> Result<bool, ChannelError> {
+        if self.outbox.is_empty() { Ok(true) } else { self.channel.prepare_sleep() }
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn end_sleep(&self) {
+        self.channel.end_sleep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_spent_and_refills() {
+        let mut budget = Budget::new(10);
+        let start = Timestamp::from_parts(100, 0);
+        assert_eq!((0..20).filter(|_| budget.take(1, start)).count(), 10);
+        let later = start + Timestamp::from_millis(300);
+        assert_eq!((0..20).filter(|_| budget.take(1, later)).count(), 3);
+        let much_later = start + Timestamp::from_parts(3_600, 0);
+        assert!(!budget.take(11, much_later) && budget.take(10, much_later));
+    }
+}

@@ -1,0 +1,129 @@
+//! Files that were shipped with a configuration, and those that elements write.
+
+use crate::limits::MAX_LINE;
+use crate::world::World;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use element::{IoError, Reader, Writer};
+
+/// The first bytes of a file that gzip has compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A shipped file that is read.
+pub(crate) struct Input {
+    contents: Rc<[u8]>,
+    position: usize,
+}
+
+impl Input {
+    /// Opens a file of the box.
+    pub(crate) fn open(files: &BTreeMap<String, Rc<[u8]>>, path: &str) -> Result<Box<dyn Reader>, IoError> {
+        let Some(contents) = files.get(path) else {
+            return Err(IoError::NotFound("No such file: ship it with the configuration".into()));
+        };
+        if contents.starts_with(&GZIP) {
+            return Err(IoError::Failed("compressed: unpack it before it is shipped to a box".into()));
+        }
+        Ok(Box::new(Input { contents: contents.clone(), position: 0 }))
+    }
+}
+
+impl Reader for Input {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
+        let rest = self.contents.get(self.position..).unwrap_or_default();
+        let count = rest.len().min(into.len());
+        if let (Some(into), Some(rest)) = (into.get_mut(..count), rest.get(..count)) {
+            into.copy_from_slice(rest);
+        }
+        self.position += count;
+        Ok(count)
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.contents.len() as u64)
+    }
+
+    fn position(&self) -> u64 {
+        self.position as u64
+    }
+}
+
+/// A file that is written: its bytes go to the host as events.
+pub(crate) struct Output {
+    world: Rc<World>,
+    path: Rc<str>,
+    position: u64,
+}
+
+impl Output {
+    /// A file of the host's. Where it ends already only the host knows: what is appended counts from zero too.
+    pub(crate) fn new(world: Rc<World>, path: &str, _append: bool) -> Output {
+        Output { world, path: path.into(), position: 0 }
+    }
+}
+
+impl Writer for Output {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
+        let now = self.world.steady();
+        self.world.events.borrow_mut().output(&self.path, self.position, bytes, now);
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoError> {
+        self.world.events.borrow_mut().gather();
+        Ok(())
+    }
+}
+
+/// Standard output, which in a box is the log: whole lines go there.
+pub(crate) struct Lines {
+    world: Rc<World>,
+    configuration: String,
+    line: Vec<u8>,
+}
+
+impl Lines {
+    pub(crate) fn new(world: Rc<World>, configuration: &str) -> Lines {
+        Lines { world, configuration: configuration.into(), line: Vec::new() }
+    }
+
+    fn say(&mut self) {
+        let now = self.world.steady();
+        self.world.events.borrow_mut().say(&self.configuration, &String::from_utf8_lossy(&self.line), now);
+        self.line.clear();
+    }
+}
+
+impl Writer for Lines {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = match piece.split_last() {
+                Some((b'\n', text)) => (text, true),
+                _ => (piece, false),
+            };
+            // What a line may not have is not kept either.
+            let room = MAX_LINE.saturating_sub(self.line.len()).min(text.len());
+            self.line.extend_from_slice(text.get(..room).unwrap_or_default());
+            if ends {
+                self.say();
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoError> {
+        Ok(())
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if !self.line.is_empty() {
+            self.say();
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What runs inside a box: configurations, served over its mailbox, on its ports.
+//!
+//! [`Engine::run`] is the program of a box. It joins a router for each configuration to the area that the box shares
+//! with its host, and asks nothing of what carries it but a [`Ground`](boundary::Ground): so the same code runs in a
+//! virtual machine, in a process with four system calls, and in a thread.
+//!
+//! Invariants:
+//! - A configuration that is refused changes nothing; one that takes over has its predecessor's state.
+//! - Packets never wait for what is said: lines and files that the host does not take in time are lost and counted.
+//! - A port is read by one element and written by one.
+//! - With nothing to do the box rests; it is woken by its host, or by its own next timer.
+//!
+//! Absent on purpose: threads, sockets, files but those that were shipped, any way out but mailbox and ports.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod clock;
+mod configuration;
+mod device;
+mod engine;
+mod environment;
+mod events;
+mod files;
+mod findings;
+mod limits;
+mod port;
+mod rehearsal;
+mod rest;
+mod scene;
+mod serve;
+mod world;
+
+pub use engine::{Engine, EngineError};
+pub use limits::{CONSOLE_LINES, MAX_LINE, MAX_REHEARSED, OUTPUT_BYTES};
+pub use scene::Scene;

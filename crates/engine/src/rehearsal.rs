@@ -1,0 +1,108 @@
+//! A rehearsal: a configuration run in simulated time until it ends.
+
+use crate::configuration::Configuration;
+use crate::engine::Engine;
+use crate::files::{Input, Lines};
+use crate::limits::MAX_REHEARSAL_ROUNDS;
+use crate::world::World;
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use element::{Descriptor, Environment, IoError, Reader, Writer};
+use packet::Timestamp;
+use router::Options;
+
+/// Where simulated time begins, and the seed of all randomness: a rehearsal is the same every time.
+const START: Timestamp = Timestamp::from_parts(1_000_000_000, 0);
+const SEED: u64 = 1;
+
+/// The outside world of a rehearsal: shipped files, and a console.
+struct Stage {
+    world: Rc<World>,
+    rounds: Cell<u64>,
+}
+
+/// Takes what is written, which is for nobody.
+struct Nowhere;
+
+impl Writer for Nowhere {
+    fn write(&mut self, _: &[u8]) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), IoError> {
+        Ok(())
+    }
+}
+
+impl Environment for Stage {
+    fn now(&self) -> Timestamp {
+        START
+    }
+
+    fn steady(&self) -> Timestamp {
+        START
+    }
+
+    fn seed(&self) -> u64 {
+        SEED
+    }
+
+    fn console(&self, text: &str) {
+        self.world.events.borrow_mut().say("", text, START);
+    }
+
+    fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
+        Input::open(&self.world.files.borrow(), path)
+    }
+
+    fn create(&self, path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
+        if path == "-" {
+            return Ok(Box::new(Lines::new(self.world.clone(), "")));
+        }
+        Ok(Box::new(Nowhere))
+    }
+
+    fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
+        Vec::new()
+    }
+
+    /// Asked once a round: some configurations never end, nor let time pass.
+    fn is_interrupted(&self) -> bool {
+        self.rounds.set(self.rounds.get() + 1);
+        self.rounds.get() > MAX_REHEARSAL_ROUNDS
+    }
+}
+
+impl Engine {
+    /// Runs a configuration to its end and keeps it as it is then; the lines that it said.
+    pub(crate) fn rehearse(
+        &mut self,
+        name: &str,
+        text: &str,
+        seconds: u32,
+        batch: u32,
+    ) -> Result<Vec<u8>, String> {
+        let stage = Rc::new(Stage { world: self.world.clone(), rounds: Cell::new(0) });
+        let options = Options {
+            batch: batch as usize,
+            simulated: Some(START),
+            seed: Some(SEED),
+            allow_reconfigure: false,
+            ..Options::default()
+        };
+        self.world.events.borrow_mut().keep();
+        let made = Configuration::make_in(&self.world, stage, name, text, options).map(|(mut made, _)| {
+            made.router.run(Some(START + Timestamp::from_parts(seconds.into(), 0)));
+            made.router.stop();
+            made
+        });
+        let said = self.world.events.borrow_mut().take_kept();
+        let made = made?;
+        self.configurations.retain(|configuration| configuration.name != name);
+        self.configurations.push(made);
+        Ok(said)
+    }
+}

@@ -1,0 +1,44 @@
+//! Resting: flags first, then one more look, then away.
+
+use crate::device;
+use crate::engine::{Engine, EngineError};
+use packet::Timestamp;
+
+impl Engine {
+    /// Leaves until there is work or a timer comes, unless there is work already.
+    pub(crate) fn rest(&mut self) -> Result<(), EngineError> {
+        let ground = self.world.ground.clone();
+        let rest = ground.rest();
+        let mut sleeps = self.requests.prepare_sleep()?;
+        if !self.outbox.is_empty() {
+            sleeps &= self.replies.prepare_sleep()?;
+        }
+        sleeps &= self.world.events.borrow_mut().prepare_sleep()?;
+        let mut damaged = Ok(());
+        for configuration in &self.configurations {
+            configuration.router.watched(|descriptor, _, _| {
+                let (number, side) = device::place(descriptor);
+                let Some(port) = self.world.ports.get(number) else { return };
+                match port.prepare_sleep(side) {
+                    Ok(empty) => sleeps &= empty,
+                    Err(error) => damaged = Err(error),
+                }
+            });
+        }
+        damaged?;
+        let changed = self.status.stop_wished() || self.status.generation() != self.generation;
+        if sleeps && !changed {
+            ground.idle(rest, self.next_timer().map(|at| self.world.clock.tsc(at)));
+        }
+        self.requests.end_sleep();
+        self.replies.end_sleep();
+        self.world.events.borrow().end_sleep();
+        self.world.ports.iter().for_each(|port| port.end_sleep());
+        Ok(())
+    }
+
+    /// When the next timer of any configuration comes.
+    fn next_timer(&self) -> Option<Timestamp> {
+        self.configurations.iter().filter_map(|configuration| configuration.next).min()
+    }
+}

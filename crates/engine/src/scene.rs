@@ -1,0 +1,47 @@
+//! What a crash report says of the engine: which configuration, which element, which packet.
+
+use crate::engine::Engine;
+use boundary::limits::MAX_CRASH_NAME;
+use packet::Glimpse;
+
+/// What ran when nothing could go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene {
+    name: [u8; MAX_CRASH_NAME],
+    length: usize,
+    /// The first packet of the batch that was handed on last.
+    pub packet: Glimpse,
+}
+
+impl Scene {
+    /// `configuration:element`, or `element` in the main configuration; cut to what a report holds.
+    pub fn name(&self) -> &[u8] {
+        self.name.get(..self.length).unwrap_or_default()
+    }
+
+    fn add(&mut self, text: &str) {
+        for (to, from) in self.name.iter_mut().skip(self.length).zip(text.as_bytes()) {
+            *to = *from;
+            self.length += 1;
+        }
+    }
+}
+
+impl Engine {
+    /// What runs now. It takes no memory and changes nothing, and so may be asked after a fault in the middle of any
+    /// call of [`run`](Self::run).
+    pub fn scene(&self) -> Option<Scene> {
+        let mut scene = Scene { name: [0; MAX_CRASH_NAME], length: 0, packet: Glimpse::NOTHING };
+        let running =
+            |configuration: &crate::configuration::Configuration| configuration.router.running().is_some();
+        let configuration = self.configurations.iter().find(|configuration| running(configuration))?;
+        let (element, packet) = configuration.router.running()?;
+        if !configuration.name.is_empty() {
+            scene.add(&configuration.name);
+            scene.add(":");
+        }
+        scene.add(element);
+        scene.packet = packet;
+        Some(scene)
+    }
+}

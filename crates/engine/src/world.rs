@@ -1,0 +1,115 @@
+//! What all configurations of a box share: ground, clock, ports, files, and what is said.
+
+use crate::clock::Clock;
+use crate::engine::EngineError;
+use crate::events::Events;
+use crate::limits::{LEAST_PACKETS, PACKET_BYTES, USUAL_PACKETS};
+use crate::port::Port;
+use alloc::collections::BTreeMap;
+use alloc::rc::Rc;
+use alloc::string::String;
+use alloc::vec::Vec;
+use boundary::{BootInfo, Corrupt, Ground, Mapped};
+use core::cell::{Cell, RefCell};
+use packet::{Pool, Timestamp};
+
+/// The world of the configurations of a box.
+pub(crate) struct World {
+    pub(crate) ground: Rc<dyn Ground>,
+    pub(crate) clock: Clock,
+    pub(crate) ports: Vec<Port>,
+    pub(crate) files: RefCell<BTreeMap<String, Rc<[u8]>>>,
+    pub(crate) events: RefCell<Events>,
+    /// Packets of all configurations.
+    pub(crate) pool: Pool,
+    /// Four words of randomness, and how often they were asked.
+    seeds: Cell<([u64; 4], u64)>,
+    /// Packets that came in by ports, and went out.
+    moved: Cell<(u64, u64)>,
+    /// What the host did to a ring that it never does.
+    fault: Cell<Option<Corrupt>>,
+}
+
+impl World {
+    pub(crate) fn new(
+        info: &BootInfo,
+        area: &Mapped,
+        ground: Rc<dyn Ground>,
+        events: Events,
+    ) -> Result<World, EngineError> {
+        let ports = info.ports.iter().enumerate();
+        let ports = ports.map(|(number, info)| Port::new(area, info).ok_or(EngineError::Port(number)));
+        // Half of the heap for packets; configurations, tables and files have the rest.
+        let packets = match ground.heap_use().size {
+            0 => USUAL_PACKETS,
+            size => (size / 2 / PACKET_BYTES).max(LEAST_PACKETS),
+        };
+        Ok(World {
+            clock: Clock::new(info),
+            ports: ports.collect::<Result<_, _>>()?,
+            files: RefCell::default(),
+            events: RefCell::new(events),
+            pool: Pool::new(packets),
+            seeds: Cell::new((info.seeds, 0)),
+            moved: Cell::new((0, 0)),
+            fault: Cell::new(None),
+            ground,
+        })
+    }
+
+    /// Goes by the boot info of a copy.
+    pub(crate) fn renew(&self, info: &BootInfo) {
+        self.clock.set(info);
+        self.seeds.set((info.seeds, 0));
+        for (port, info) in self.ports.iter().zip(&info.ports) {
+            port.readdress(info);
+        }
+    }
+
+    /// Wall-clock time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.wall(self.ground.cycles())
+    }
+
+    /// Time that never jumps.
+    pub(crate) fn steady(&self) -> Timestamp {
+        self.clock.steady(self.ground.cycles())
+    }
+
+    /// Bits that no other start of a box has, nor this one twice.
+    pub(crate) fn seed(&self) -> u64 {
+        let (seeds, asked) = self.seeds.get();
+        self.seeds.set((seeds, asked + 1));
+        let [first, second, third, fourth] = seeds;
+        let mut mixed = first ^ asked.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for word in [second, third, fourth] {
+            mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93).wrapping_add(word);
+        }
+        mixed ^ (mixed >> 32)
+    }
+
+    pub(crate) fn count_received(&self, packets: usize) {
+        let (received, sent) = self.moved.get();
+        self.moved.set((received + packets as u64, sent));
+    }
+
+    pub(crate) fn count_sent(&self, packets: usize) {
+        let (received, sent) = self.moved.get();
+        self.moved.set((received, sent + packets as u64));
+    }
+
+    /// Packets that went through ports since the last call: in or out, whichever is more.
+    pub(crate) fn take_moved(&self) -> u64 {
+        let (received, sent) = self.moved.replace((0, 0));
+        received.max(sent)
+    }
+
+    /// Notes what can't be gone on with.
+    pub(crate) fn fail(&self, corrupt: Corrupt) {
+        self.fault.set(Some(corrupt));
+    }
+
+    pub(crate) fn fault(&self) -> Result<(), EngineError> {
+        self.fault.get().map_or(Ok(()), |corrupt| Err(EngineError::Ring(corrupt)))
+    }
+}

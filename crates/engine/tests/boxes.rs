@@ -1,0 +1,144 @@
+//! The engine in boxes: the same in a machine, in a process and in a thread.
+
+mod sandboxes;
+
+use boundary::{CrashCause, Request, Stats};
+use sandbox::{ControlError, End, Sandbox, State};
+use sandboxes::{PATIENCE, check, exchange, in_each, install, read, settings, until};
+use std::time::Duration;
+
+const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
+
+fn frame(number: u32) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0][..], &[7; 42], &number.to_be_bytes()].concat()
+}
+
+#[test]
+fn packets_pass_through_a_box() {
+    for slots in [64, 1024] {
+        in_each(&settings(2, slots), |place, mut sandbox| {
+            sandbox.start().unwrap();
+            install(&mut sandbox, "", FORWARD);
+            let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
+            let packets: Vec<_> = (0..3_000).map(frame).collect();
+            let received = exchange(&sandbox.doorbell(), &mut to, &mut from, &packets);
+            assert!(received == packets, "{place}");
+            assert_eq!(read(&mut sandbox, "c.count"), "3000", "{place}");
+            let stats = Stats::decode(&sandbox.call(&Request::Stats, PATIENCE).unwrap()).unwrap();
+            assert_eq!(
+                (stats.ports[0].received_packets, stats.ports[1].sent_packets),
+                (3_000, 3_000),
+                "{place}"
+            );
+            assert_eq!(stats.drops, [], "{place}");
+        });
+    }
+}
+
+#[test]
+fn a_swap_under_traffic_loses_nothing() {
+    in_each(&settings(2, 256), |place, mut sandbox| {
+        sandbox.start().unwrap();
+        install(&mut sandbox, "", FORWARD);
+        let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
+        let packets: Vec<_> = (0..2_000).map(frame).collect();
+        let doorbell = sandbox.doorbell();
+        let mut received = Vec::new();
+        for (round, packets) in packets.chunks(500).enumerate() {
+            received.extend(exchange(&doorbell, &mut to, &mut from, packets));
+            let next = format!("FromDevice(0) -> c :: Counter -> Paint({round}) -> ToDevice(1);");
+            install(&mut sandbox, "", &next);
+            let bad = sandbox.install("", "FromDevice(0) -> Nonsense -> ToDevice(1);", PATIENCE);
+            assert!(
+                matches!(bad, Err(ControlError::Refused(reason)) if reason.contains("Nonsense")),
+                "{place}"
+            );
+        }
+        assert!(received == packets, "{place}");
+        assert_eq!(read(&mut sandbox, "c.count"), "2000", "{place}");
+    });
+}
+
+#[test]
+fn a_check_runs_nothing() {
+    in_each(&settings(1, 64), |place, mut sandbox| {
+        sandbox.start().unwrap();
+        assert_eq!(check(&mut sandbox, "FromDevice(0) -> Discard;"), [], "{place}");
+        let found = check(&mut sandbox, "FromDevice(0) -> Cuonter -> Discard;");
+        assert!(found.iter().any(|finding| finding.hint.contains("Counter")), "{place}: {found:?}");
+        let none = sandbox.call(&Request::Read { name: "", handler: "list", argument: b"" }, PATIENCE);
+        assert!(matches!(none, Err(ControlError::Missing(_))), "{place}: {none:?}");
+    });
+}
+
+/// A configuration with timers wakes by itself, and uses next to no time.
+#[test]
+fn a_box_wakes_for_its_timers() {
+    in_each(&settings(1, 64), |place, mut sandbox| {
+        sandbox.start().unwrap();
+        install(&mut sandbox, "", "TimedSource(INTERVAL 0.01) -> ToDevice(0);");
+        let mut port = sandbox.take_port(0).unwrap();
+        until("twenty packets come", || port.available(20).unwrap() >= 20);
+        let usage = sandbox.usage().time;
+        assert!(usage < Duration::from_millis(150), "{place}: {usage:?} for 0.2 s of rest");
+    });
+}
+
+#[test]
+fn a_box_stands_still_goes_on_and_stops() {
+    in_each(&settings(2, 64), |place, mut sandbox| {
+        sandbox.start().unwrap();
+        install(&mut sandbox, "", FORWARD);
+        let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
+        sandbox.suspend();
+        assert_eq!(sandbox.state(), State::Suspended, "{place}");
+        assert!(to.send(&frame(1)).unwrap());
+        to.publish();
+        sandbox.doorbell().ring();
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(from.available(1), Ok(0), "{place}");
+        sandbox.resume();
+        until("the packet comes", || from.available(1).unwrap() == 1);
+        sandbox.stop();
+        until("it stops", || sandbox.state() == State::Ended(End::Stopped));
+    });
+}
+
+#[test]
+fn a_box_is_killed() {
+    in_each(&settings(1, 64), |place, mut sandbox| {
+        sandbox.start().unwrap();
+        install(&mut sandbox, "", "InfiniteSource -> Discard;");
+        sandbox.kill();
+        assert_eq!(sandbox.state(), State::Ended(End::Killed), "{place}");
+    });
+}
+
+/// What runs out of memory is named in the report: configuration, element, packet.
+#[test]
+fn a_crash_names_the_element_and_shows_the_packet() {
+    let greedy = "FromDevice(0) -> Counter(COUNT_CALL 1 s.run) -> Discard;
+        s :: Script(TYPE PASSIVE, set x 0123456789, label again, set x $x$x, goto again);";
+    let crash = |place: &str, sandbox: &mut Sandbox| {
+        sandbox.start().unwrap();
+        install(sandbox, "second", greedy);
+        let mut port = sandbox.take_port(0).unwrap();
+        assert!(port.send(&frame(77)).unwrap());
+        if port.publish() {
+            sandbox.doorbell().ring();
+        }
+        until("it crashes", || matches!(sandbox.state(), State::Ended(_)));
+        let State::Ended(End::Crashed(report)) = sandbox.state() else {
+            panic!("{place}: {:?}", sandbox.state())
+        };
+        assert_eq!(report.cause, CrashCause::OutOfMemory, "{place}: {report:?}");
+        assert_eq!(String::from_utf8_lossy(&report.element), "second:s", "{place}");
+        assert_eq!(report.packet, frame(77), "{place}");
+    };
+    let small = sandbox::Settings { memory: 1 << 20, ..settings(1, 64) };
+    in_each(&small, |place, mut sandbox| match place {
+        // A thread shares the heap of the whole process.
+        "thread" => {}
+        _ => crash(place, &mut sandbox),
+    });
+}

@@ -1,0 +1,335 @@
+//! The engine without a sandbox: mailbox and rings in plain memory, time stepped by hand.
+
+mod support;
+
+use boundary::{Event, Gravity, PortStats, Request};
+use engine::{CONSOLE_LINES, MAX_LINE};
+use support::{Bench, NOW, Refused, TSC_HZ, frames};
+
+const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
+
+fn failed(result: Result<impl std::fmt::Debug, Refused>) -> String {
+    match result {
+        Err(Refused::Failed(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn missing(result: Result<impl std::fmt::Debug, Refused>) -> String {
+    match result {
+        Err(Refused::Missing(reason)) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn packets_go_from_port_to_port() {
+    for slots in [64, 256, 2048] {
+        let mut bench = Bench::new(2, slots);
+        bench.install("", FORWARD).unwrap();
+        let packets = frames(5_000, 60);
+        let (mut sent, mut received) = (0, Vec::new());
+        while received.len() < packets.len() {
+            sent += bench.send(0, &packets[sent..]);
+            bench.engine.round().unwrap();
+            received.extend(bench.receive(1));
+        }
+        assert_eq!(received, packets);
+        assert_eq!(bench.read("", "c.count").unwrap(), "5000");
+        let stats = bench.stats();
+        let bytes = 5_000 * 60;
+        let received = PortStats { received_packets: 5_000, received_bytes: bytes, ..PortStats::default() };
+        let sent = PortStats { sent_packets: 5_000, sent_bytes: bytes, ..PortStats::default() };
+        assert_eq!((stats.ports, stats.drops), (vec![received, sent], vec![]));
+    }
+}
+
+#[test]
+fn packets_that_find_no_room_are_dropped_or_wait() {
+    let mut bench = Bench::new(2, 64);
+    bench.install("", FORWARD).unwrap();
+    bench.send(0, &frames(64, 60));
+    bench.settle();
+    bench.send(0, &frames(10, 60));
+    bench.settle();
+    let stats = bench.stats();
+    assert_eq!((stats.ports[1].sent_packets, stats.ports[1].full_drops), (64, 10));
+    assert_eq!(stats.drops, [("full".to_string(), 10)]);
+    // A queue waits until there is room, and the box sleeps meanwhile.
+    bench.install("", "FromDevice(0) -> q :: Queue(100) -> ToDevice(1);").unwrap();
+    bench.send(0, &frames(20, 60));
+    bench.pass(50);
+    assert_eq!(bench.stats().ports[1].sent_packets, 64);
+    assert_eq!(bench.receive(1).len(), 64);
+    bench.pass(50);
+    assert_eq!(bench.receive(1).len(), 20);
+    assert_eq!(bench.stats().drops, [("full".to_string(), 10)]);
+}
+
+#[test]
+fn a_swap_keeps_state_and_a_bad_one_changes_nothing() {
+    let mut bench = Bench::new(2, 64);
+    bench.install("", FORWARD).unwrap();
+    bench.send(0, &frames(5, 60));
+    bench.settle();
+    assert_eq!(bench.receive(1).len(), 5);
+    for (bad, message) in [
+        ("FromDevice(0) -> c :: Cuonter -> ToDevice(1);", "Cuonter"),
+        ("FromDevice(0) -> c :: Counter -> ToDevice(2);", "this box has ports 0 to 1"),
+        ("FromDevice(eth0) -> c :: Counter -> ToDevice(1);", "this box has ports 0 to 1"),
+        (
+            "FromDevice(0) -> Discard; FromDevice(0) -> c :: Counter -> ToDevice(1);",
+            "read by another element already",
+        ),
+        ("FromDevice(0) -> Queue -> Discard; FromDevice(1) -> c :: Counter(", "expected"),
+        ("FromDump(there is none) -> c :: Counter -> Discard", "ship it with the configuration"),
+    ] {
+        let reason = failed(bench.install("", bad));
+        assert!(reason.contains(message), "{bad}: {reason}");
+        bench.send(0, &frames(1, 60));
+        bench.settle();
+        assert_eq!(bench.receive(1).len(), 1, "after {bad}");
+    }
+    assert_eq!(bench.read("", "config").unwrap(), FORWARD);
+    let next = "FromDevice(0) -> c :: Counter -> d :: Counter -> ToDevice(1);";
+    bench.install("", next).unwrap();
+    bench.send(0, &frames(3, 60));
+    bench.settle();
+    assert_eq!(bench.receive(1).len(), 3);
+    assert_eq!(bench.read("", "c.count").unwrap(), "14");
+    assert_eq!(bench.read("", "d.count").unwrap(), "3");
+    assert_eq!(bench.read("", "config").unwrap(), next);
+    // The same by the handler, which a configuration may write too.
+    bench.write("", "hotconfig", FORWARD).unwrap();
+    bench.send(0, &frames(1, 60));
+    bench.settle();
+    assert_eq!((bench.receive(1).len(), bench.read("", "c.count").unwrap()), (1, "15".into()));
+}
+
+#[test]
+fn configurations_stand_side_by_side() {
+    let mut bench = Bench::new(4, 64);
+    bench.install("", FORWARD).unwrap();
+    bench.install("second", "FromDevice(2) -> c :: Counter -> ToDevice(3);").unwrap();
+    let reason = failed(bench.install("third", "FromDevice(0) -> Discard;"));
+    assert!(reason.contains("port 0 is read by the main configuration already"), "{reason}");
+    let reason = failed(bench.install("third", "Idle -> Queue -> ToDevice(3);"));
+    assert!(reason.contains("port 3 is written by the configuration ‘second’ already"), "{reason}");
+    bench.send(0, &frames(2, 60));
+    bench.send(2, &frames(3, 60));
+    bench.settle();
+    assert_eq!((bench.receive(1).len(), bench.receive(3).len()), (2, 3));
+    assert_eq!(bench.read("", "c.count").unwrap(), "2");
+    assert_eq!(bench.read("second", "c.count").unwrap(), "3");
+    // What is removed gives its ports back.
+    bench.call(&Request::Remove { name: "second" }).unwrap();
+    assert!(missing(bench.read("second", "c.count")).contains("‘second’"));
+    bench.install("third", "FromDevice(2) -> ToDevice(3);").unwrap();
+    bench.call(&Request::Remove { name: "" }).unwrap();
+    assert!(missing(bench.read("", "list")).contains("main configuration"));
+    assert!(missing(bench.call(&Request::Remove { name: "" })).contains("main configuration"));
+}
+
+#[test]
+fn handlers_answer_or_say_why_not() {
+    let mut bench = Bench::new(0, 64);
+    let text = "Idle -> s :: Switch(1); s[0] -> Discard; s[1] -> c :: Counter -> Discard;";
+    let warnings = bench.install("", text).unwrap();
+    assert_eq!(warnings, []);
+    assert_eq!(bench.read("", "s.switch").unwrap(), "1");
+    bench.write("", "s.switch", "0").unwrap();
+    assert_eq!(bench.read("", "s.switch").unwrap(), "0");
+    assert!(bench.read("", "list").unwrap().starts_with("5\n"));
+    assert!(bench.read("", "c.handlers").unwrap().contains("count\tr\n"));
+    assert!(bench.read("", "flatconfig").unwrap().contains("c :: Counter"));
+    assert!(missing(bench.read("", "nobody.count")).contains("no element named ‘nobody’"));
+    assert!(missing(bench.read("", "c.nothing")).contains("c.nothing"));
+    assert!(failed(bench.write("", "c.count", "1")).contains("read handler"));
+    assert!(!failed(bench.write("", "s.switch", "many")).is_empty());
+    let write = Request::Write { name: "", handler: "s.switch", value: &[0xff] };
+    assert!(failed(bench.call(&write)).contains("UTF-8"));
+}
+
+#[test]
+fn a_check_tells_everything_and_runs_nothing() {
+    let mut bench = Bench::new(1, 64);
+    let mut check = |configuration| {
+        let reply = bench.call(&Request::Check { configuration }).unwrap();
+        boundary::Finding::decode(&reply).unwrap()
+    };
+    assert_eq!(check("FromDevice(0) -> Counter -> ToDevice(0);"), []);
+    let found =
+        check("FromDevice(0)\n  -> Cuonter -> c :: Counter(1, 2, 3) -> Discard;\nIdle -> [0]Nowhere;");
+    let errors: Vec<_> = found.iter().filter(|finding| finding.gravity == Gravity::Error).collect();
+    assert!(errors.iter().any(|error| error.message.contains("Cuonter") && error.line == 2), "{found:?}");
+    assert!(errors.iter().any(|error| error.message.contains("Nowhere") && error.line == 3), "{found:?}");
+    assert!(errors.iter().any(|error| error.hint.contains("Counter")), "{found:?}");
+    assert!(missing(bench.read("", "list")).contains("no main configuration"));
+}
+
+#[test]
+fn shipped_files_are_found_and_written_ones_arrive() {
+    let mut bench = Bench::new(0, 64);
+    let capture = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap")).unwrap();
+    let contents = &capture[..capture.len().min(200_000)];
+    bench.call(&Request::File { name: "in.pcap", contents }).unwrap();
+    let library = b"elementclass Watch { -> w :: Counter -> }";
+    bench.call(&Request::File { name: "watch.click", contents: library }).unwrap();
+    let text =
+        "require(library watch.click); FromDump(in.pcap, STOP true) -> w :: Watch -> ToDump(out.pcap);";
+    bench.install("", text).unwrap();
+    let mut written: Vec<u8> = Vec::new();
+    bench.each_event(|event| {
+        let Event::Output { file, position, bytes } = event else { panic!("{event:?}") };
+        assert_eq!((file, position), (&b"out.pcap"[..], written.len() as u64), "nothing is lost");
+        written.extend_from_slice(bytes);
+    });
+    let count: usize = bench.read("", "w/w.count").unwrap().parse().unwrap();
+    assert!(count > 100);
+    assert_eq!(bench.stats().lost_events, 0);
+    assert!(written.len() > 24 && written.len() <= contents.len(), "{} of {}", written.len(), contents.len());
+    bench.call(&Request::File { name: "small.pcap.gz", contents: &[0x1f, 0x8b, 8] }).unwrap();
+    let reason = failed(bench.install("", "FromDump(small.pcap.gz) -> Discard;"));
+    assert!(reason.contains("unpack it"), "{reason}");
+}
+
+#[test]
+fn lines_are_named_limited_and_never_hold_packets_up() {
+    let mut bench = Bench::new(2, 2048);
+    bench.install("", "FromDevice(0) -> Print(x) -> ToDevice(1);").unwrap();
+    bench.install("loud", "Script(print \"first\\nsecond\");").unwrap();
+    bench.settle();
+    let lines = bench.lines();
+    assert!(lines.contains(&("loud".into(), "first".into())), "{lines:?}");
+    assert!(lines.contains(&("loud".into(), "second".into())), "{lines:?}");
+    // Nobody listens: what the channel and its queue don't hold is lost and counted, every packet goes on.
+    let most = 2_000;
+    for _ in 0..5 {
+        bench.send(0, &frames(most, 60));
+        bench.settle();
+        assert_eq!(bench.receive(1).len(), most);
+    }
+    let lost = bench.stats().lost_events;
+    let said = bench.lines().len() as u64;
+    // A little time has passed, for which there is a little more.
+    assert!(said > 100 && said <= CONSOLE_LINES + CONSOLE_LINES / 20, "{said} lines");
+    assert_eq!(lost + said, 5 * most as u64);
+    // A second later there is a new budget, and a line is cut.
+    bench.pass(1_100);
+    bench.install("loud", &format!("Script(print {});", "x".repeat(2 * MAX_LINE))).unwrap();
+    let lines = bench.lines();
+    assert_eq!(lines.last().map(|line| line.1.len()), Some(MAX_LINE), "{lines:?}");
+}
+
+#[test]
+fn timers_come_in_time_and_the_box_rests_between_them() {
+    let mut bench = Bench::new(1, 64);
+    bench.install("", "TimedSource(INTERVAL 0.5) -> c :: Counter -> ToDevice(0);").unwrap();
+    bench.settle();
+    let rests = bench.ground.rests.get();
+    bench.pass(10_000);
+    let count = bench.receive(0).len();
+    assert!((19..=21).contains(&count), "{count} packets in 10 s");
+    assert!(bench.ground.rests.get() - rests < 60, "it rests between timers");
+    assert!(bench.ground.alarm.get().is_some());
+    bench.call(&Request::Remove { name: "" }).unwrap();
+    bench.settle();
+    assert_eq!(bench.ground.alarm.get(), None, "nothing is left to wake for");
+}
+
+#[test]
+fn packets_have_times_and_types() {
+    let mut bench = Bench::new(1, 64);
+    let text = "FromDevice(0) -> t :: HostEtherFilter(02:00:00:00:00:00) -> mine :: Counter -> ToDump(o, SNAPLEN 14);
+        t[1] -> others :: Counter -> Discard;";
+    bench.install("", text).unwrap();
+    let mut other = frames(1, 60);
+    other[0][5] = 9;
+    bench.send(0, &frames(2, 60));
+    bench.send(0, &other);
+    bench.settle();
+    assert_eq!(
+        (bench.read("", "mine.count").unwrap(), bench.read("", "others.count").unwrap()),
+        ("2".into(), "1".into())
+    );
+    let mut written = Vec::new();
+    bench.each_event(|event| {
+        let Event::Output { bytes, .. } = event else { panic!("{event:?}") };
+        written.extend_from_slice(bytes);
+    });
+    let seconds = u32::from_le_bytes(written[24..28].try_into().unwrap());
+    assert_eq!(u64::from(seconds), NOW);
+}
+
+#[test]
+fn a_turn_ends_with_the_quantum() {
+    let mut bench = Bench::new(2, 2048);
+    bench.install("", FORWARD).unwrap();
+    bench.status().set_quantum(512);
+    bench.send(0, &frames(2_000, 60));
+    bench.settle();
+    let turns = bench.ground.turns.get();
+    assert!((3..=4).contains(&turns), "{turns} turns for 2,000 packets");
+    // Work without ports is counted too.
+    bench.install("second", "InfiniteSource(LIMIT 1000000) -> Discard;").unwrap();
+    bench.settle();
+    assert!(bench.ground.turns.get() > turns + 10);
+}
+
+#[test]
+fn a_copy_has_its_own_time_seeds_and_addresses() {
+    let mut bench = Bench::new(1, 64);
+    let text = "FromDevice(0) -> Discard; Script(TYPE PASSIVE, return $(now)); AddressInfo(p 0:eth);
+        r :: RandomSource(LENGTH 64, LIMIT 1, ACTIVE false) -> c :: Counter -> Discard;";
+    bench.install("", text).unwrap();
+    bench.settle();
+    bench.info.seeds = [9, 9, 9, 9];
+    bench.info.clock_unix_ns += 3_600 * 1_000_000_000;
+    bench.info.ports[0].mac = 7;
+    let info = bench.info.clone();
+    info.write(&bench.area).unwrap();
+    bench.status().set_generation(1);
+    bench.settle();
+    bench.install("late", "FromDevice(0) -> Discard;").unwrap_err();
+    bench.install("", "FromDevice(0) -> d :: ToDump(o, SNAPLEN 14);").unwrap();
+    bench.send(0, &frames(1, 60));
+    bench.settle();
+    let mut written = Vec::new();
+    bench.each_event(|event| {
+        if let Event::Output { bytes, .. } = event {
+            written.extend_from_slice(bytes);
+        }
+    });
+    let seconds = u64::from(u32::from_le_bytes(written[24..28].try_into().unwrap()));
+    assert!(seconds >= NOW + 3_600, "{seconds}");
+}
+
+#[test]
+fn a_rehearsal_is_the_same_whatever_the_batch() {
+    let mut bench = Bench::new(1, 64);
+    let text = "RatedSource(RATE 100, LIMIT 50, STOP true) -> s :: RandomSwitch;
+        s[0] -> a :: Counter -> Print(a, MAXLENGTH 0) -> Discard; s[1] -> b :: Counter -> Discard;";
+    let mut seen = Vec::new();
+    for batch in [1, 7, 256] {
+        let rehearse = Request::Rehearse { name: "", configuration: text, seconds: 60, batch };
+        let said = bench.call(&rehearse).unwrap();
+        seen.push((said, bench.read("", "a.count").unwrap(), bench.read("", "b.count").unwrap()));
+    }
+    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
+    let sum: u32 = [&seen[0].1, &seen[0].2].map(|count| count.parse::<u32>().unwrap()).iter().sum();
+    assert_eq!(sum, 50);
+    // It has no ports, and one that never ends is ended.
+    let ports = Request::Rehearse { name: "", configuration: FORWARD, seconds: 1, batch: 1 };
+    assert!(failed(bench.call(&ports)).contains("not available"));
+    let endless = Request::Rehearse { name: "", configuration: "Idle -> Discard;", seconds: 1, batch: 1 };
+    bench.call(&endless).unwrap();
+}
+
+#[test]
+fn the_scene_is_empty_between_calls() {
+    let mut bench = Bench::new(2, 64);
+    bench.install("", FORWARD).unwrap();
+    bench.settle();
+    assert!(bench.engine.scene().is_none());
+    let _ = TSC_HZ;
+}

@@ -1,0 +1,102 @@
+//! What the tests in boxes share: a host of the image, and a box in each kind of place.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use boundary::limits::BUFFER_SIZE;
+use boundary::{Finding, Request, Slots};
+use engine::Engine;
+use sandbox::thread::Start;
+use sandbox::{Bell, Doorbell, Host, HostPort, Place, PortSettings, Sandbox, Settings, Worker};
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Long enough for a loaded machine; only a failure takes as long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The host that all tests of a program share.
+pub(crate) fn host() -> &'static Host {
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(|| Host::new(image::CLICKBOX).unwrap())
+}
+
+/// The program of a box in a thread.
+pub(crate) fn program(start: Start) {
+    let engine = Engine::new(&start.info, start.area, Rc::new(start.footing));
+    engine.and_then(|mut engine| engine.run()).unwrap();
+}
+
+/// Runs `check` on a box in a machine, where there are any, on one in a process, and on one in a thread.
+pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
+    if host().has_machines() {
+        let worker = Worker::start().unwrap();
+        check("machine", host().create(Place::Machine(&worker), settings).unwrap());
+    } else {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    check("process", host().create(Place::Process, settings).unwrap());
+    check("thread", host().create(Place::Thread(program), settings).unwrap());
+}
+
+/// Settings with so many ports of so many slots.
+pub(crate) fn settings(ports: usize, slots: u32) -> Settings {
+    let port =
+        |number| PortSettings { slots: Slots::new(slots).unwrap(), mac: [2, 0, 0, 0, 0, number], mtu: 1500 };
+    let ports = (0..ports as u8).map(port).collect();
+    Settings { ports, bell: Some(Arc::new(Bell::new().unwrap())), ..Settings::new(8 << 20) }
+}
+
+/// Waits until `done` says so.
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+pub(crate) fn install(sandbox: &mut Sandbox, name: &str, configuration: &str) {
+    if let Err(error) = sandbox.install(name, configuration, PATIENCE) {
+        panic!("{configuration}: {error}: {:?}", sandbox.state());
+    }
+}
+
+pub(crate) fn read(sandbox: &mut Sandbox, handler: &str) -> String {
+    let value = sandbox.call(&Request::Read { name: "", handler, argument: b"" }, PATIENCE).unwrap();
+    String::from_utf8(value).unwrap()
+}
+
+pub(crate) fn check(sandbox: &mut Sandbox, configuration: &str) -> Vec<Finding> {
+    Finding::decode(&sandbox.call(&Request::Check { configuration }, PATIENCE).unwrap()).unwrap()
+}
+
+/// Sends all of `packets` and takes what comes out, until as many have come.
+pub(crate) fn exchange(
+    doorbell: &Doorbell,
+    to: &mut HostPort,
+    from: &mut HostPort,
+    packets: &[Vec<u8>],
+) -> Vec<Vec<u8>> {
+    let (mut sent, mut received) = (0, Vec::new());
+    let mut buffer = [0; BUFFER_SIZE];
+    let start = Instant::now();
+    while received.len() < packets.len() {
+        assert!(start.elapsed() < PATIENCE, "{sent} sent, {} received", received.len());
+        // No more at once than the ring on the other side holds.
+        let most = 64 - (sent - received.len()).min(64);
+        let room = to.room(most as u32).unwrap() as usize;
+        for packet in packets.iter().skip(sent).take(room.min(most)) {
+            assert!(to.send(packet).unwrap());
+            sent += 1;
+        }
+        let mut ring = to.publish();
+        from.available(u32::MAX).unwrap();
+        while let Some(packet) = from.receive(&mut buffer).unwrap() {
+            received.push(packet.to_vec());
+        }
+        ring |= from.release();
+        if ring {
+            doorbell.ring();
+        }
+    }
+    received
+}

@@ -1,0 +1,255 @@
+//! What the tests of the engine share: a box in this thread, over plain memory, whose time is stepped.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use boundary::limits::{BUFFER_SIZE, MAX_EVENT, MAX_REPLY};
+use boundary::{
+    AreaLayout, BootInfo, CpuFeatures, Event, Finding, FrameReader, FrameWriter, Ground, HostPort, Inbox,
+    Mapped, Outbox, Platform, PortInfo, Reply, Request, Rest, Slots, Stats, StatusPage, control,
+};
+use engine::Engine;
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+/// Cycles a second, and a round of the engine takes so many.
+pub(crate) const TSC_HZ: u64 = 1_000_000_000;
+const ROUND: u64 = 1_000;
+
+/// Seconds since 1970 when a test begins.
+pub(crate) const NOW: u64 = 1_700_000_000;
+
+/// A ground whose time goes on with each round, and jumps to the alarm when the box rests.
+#[derive(Default)]
+pub(crate) struct Stepped {
+    cycles: Cell<u64>,
+    pub(crate) rests: Cell<u32>,
+    pub(crate) turns: Cell<u32>,
+    /// Whether a rest lasts until the alarm, rather than no time.
+    pub(crate) sleeps: Cell<bool>,
+    pub(crate) alarm: Cell<Option<u64>>,
+}
+
+impl Ground for Stepped {
+    fn cycles(&self) -> u64 {
+        self.cycles.get()
+    }
+
+    fn rest(&self) -> Rest {
+        Rest(0)
+    }
+
+    fn idle(&self, _: Rest, alarm: Option<u64>) {
+        self.rests.set(self.rests.get() + 1);
+        self.alarm.set(alarm);
+        if let Some(alarm) = alarm.filter(|_| self.sleeps.get()) {
+            self.cycles.set(self.cycles.get().max(alarm));
+        }
+    }
+
+    fn end_turn(&self) {
+        self.turns.set(self.turns.get() + 1);
+    }
+
+    fn ring_host(&self) {}
+
+    fn stand(&self) {
+        self.cycles.set(self.cycles.get() + ROUND);
+    }
+}
+
+/// A box in this thread, and its host's ends.
+pub(crate) struct Bench {
+    pub(crate) engine: Engine,
+    pub(crate) ground: Rc<Stepped>,
+    pub(crate) ports: Vec<HostPort<()>>,
+    pub(crate) area: Mapped,
+    pub(crate) info: BootInfo,
+    requests: FrameWriter<Mapped>,
+    replies: FrameReader<Mapped>,
+    events: FrameReader<Mapped>,
+    outbox: Outbox,
+    inbox: Inbox,
+    event_inbox: Inbox,
+    number: u32,
+    /// Outlives all that lies in it.
+    _memory: Vec<u64>,
+}
+
+/// Why a request was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Failed(String),
+    Missing(String),
+}
+
+impl Bench {
+    /// A box with so many ports of so many slots.
+    pub(crate) fn new(ports: usize, slots: u32) -> Bench {
+        let slots = Slots::new(slots).unwrap();
+        let layout = AreaLayout::new(&vec![slots; ports]).unwrap();
+        let mut memory = vec![0u64; layout.size / 8];
+        // SAFETY: the vector outlives all users, which are fields before it, and is not touched meanwhile.
+        let area = unsafe { Mapped::new(NonNull::new(memory.as_mut_ptr().cast()).unwrap(), layout.size) };
+        let info = |(number, port): (usize, &boundary::PortLayout)| PortInfo {
+            slots,
+            receive: port.receive as u32,
+            transmit: port.transmit as u32,
+            buffers: port.buffers as u32,
+            buffers_size: port.buffers_size as u32,
+            mac: u64::from_le_bytes([2, 0, 0, 0, 0, number as u8, 0, 0]),
+            mtu: 1500,
+        };
+        let info = BootInfo {
+            platform: Platform::Thread,
+            features: CpuFeatures::default(),
+            tsc_hz: TSC_HZ,
+            clock_tsc: 0,
+            clock_unix_ns: NOW * 1_000_000_000,
+            seeds: [1, 2, 3, 4],
+            regions: Vec::new(),
+            ports: layout.ports.iter().enumerate().map(info).collect(),
+        };
+        info.write(&area).unwrap();
+        let ports = layout.ports.iter().map(|port| HostPort::new(&area, port, ()).unwrap()).collect();
+        let ground = Rc::new(Stepped::default());
+        let channel = |offset| area.part(offset, control::CHANNEL_SIZE).unwrap();
+        Bench {
+            engine: Engine::new(&info, area, ground.clone()).unwrap(),
+            ground,
+            ports,
+            area,
+            info,
+            requests: FrameWriter::new(channel(control::REQUESTS)).unwrap(),
+            replies: FrameReader::new(channel(control::REPLIES)).unwrap(),
+            events: FrameReader::new(channel(control::EVENTS)).unwrap(),
+            outbox: Outbox::default(),
+            inbox: Inbox::new(MAX_REPLY),
+            event_inbox: Inbox::new(MAX_EVENT),
+            number: 0,
+            _memory: memory,
+        }
+    }
+
+    pub(crate) fn status(&self) -> StatusPage<Mapped> {
+        StatusPage(self.area.part(control::STATUS, control::PAGE_SIZE).unwrap())
+    }
+
+    /// Runs rounds until the box rests.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..100_000 {
+            if self.engine.round().unwrap() {
+                return;
+            }
+        }
+        panic!("the box does not come to rest");
+    }
+
+    /// Runs rounds until so much time has passed.
+    pub(crate) fn pass(&mut self, milliseconds: u64) {
+        let end = self.ground.cycles() + milliseconds * TSC_HZ / 1000;
+        self.ground.sleeps.set(true);
+        while self.ground.cycles() < end {
+            self.engine.round().unwrap();
+        }
+        self.ground.sleeps.set(false);
+    }
+
+    /// Sends a request and runs rounds until it is answered.
+    pub(crate) fn call(&mut self, request: &Request) -> Result<Vec<u8>, Refused> {
+        self.number += 1;
+        self.outbox.push(request.encode(self.number));
+        for _ in 0..100_000 {
+            self.outbox.flush(&mut self.requests).unwrap();
+            self.engine.round().unwrap();
+            let reply = self.inbox.poll(&mut self.replies).unwrap();
+            self.replies.release();
+            if let Some(reply) = reply {
+                assert_eq!(reply.number, self.number);
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                return match Reply::decode(&reply).unwrap() {
+                    Reply::Done(value) => Ok(value.to_vec()),
+                    Reply::Failed(reason) => Err(Refused::Failed(text(reason))),
+                    Reply::Missing(reason) => Err(Refused::Missing(text(reason))),
+                };
+            }
+        }
+        panic!("no reply");
+    }
+
+    /// Installs a configuration; its warnings.
+    pub(crate) fn install(&mut self, name: &str, configuration: &str) -> Result<Vec<Finding>, Refused> {
+        let reply = self.call(&Request::Install { name, configuration })?;
+        Ok(Finding::decode(&reply).unwrap())
+    }
+
+    pub(crate) fn read(&mut self, name: &str, handler: &str) -> Result<String, Refused> {
+        let value = self.call(&Request::Read { name, handler, argument: b"" })?;
+        Ok(String::from_utf8(value).unwrap())
+    }
+
+    pub(crate) fn write(&mut self, name: &str, handler: &str, value: &str) -> Result<(), Refused> {
+        self.call(&Request::Write { name, handler, value: value.as_bytes() }).map(drop)
+    }
+
+    pub(crate) fn stats(&mut self) -> Stats {
+        Stats::decode(&self.call(&Request::Stats).unwrap()).unwrap()
+    }
+
+    /// The lines that were said since the last call, with the name of who said them.
+    pub(crate) fn lines(&mut self) -> Vec<(String, String)> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut lines = Vec::new();
+        self.each_event(|event| {
+            if let Event::Console { name, line } = event {
+                lines.push((text(name), text(line)));
+            }
+        });
+        lines
+    }
+
+    /// Takes all events.
+    pub(crate) fn each_event(&mut self, mut each: impl FnMut(Event)) {
+        loop {
+            let message = self.event_inbox.poll(&mut self.events).unwrap();
+            self.events.release();
+            match message {
+                Some(message) => each(Event::decode(&message).unwrap()),
+                None if self.engine.round().unwrap() => return,
+                None => {}
+            }
+        }
+    }
+
+    /// Sends packets to a port, as many as there is room for.
+    pub(crate) fn send(&mut self, port: usize, packets: &[Vec<u8>]) -> usize {
+        let port = &mut self.ports[port];
+        let room = port.room(packets.len() as u32).unwrap() as usize;
+        let sent = packets.iter().take(room).filter(|packet| port.send(packet).unwrap()).count();
+        port.publish();
+        sent
+    }
+
+    /// Takes what came from a port.
+    pub(crate) fn receive(&mut self, port: usize) -> Vec<Vec<u8>> {
+        let port = &mut self.ports[port];
+        let mut packets = Vec::new();
+        let mut buffer = [0; BUFFER_SIZE];
+        port.available(u32::MAX).unwrap();
+        while let Some(packet) = port.receive(&mut buffer).unwrap() {
+            packets.push(packet.to_vec());
+        }
+        port.release();
+        packets
+    }
+}
+
+/// So many different Ethernet frames.
+pub(crate) fn frames(count: usize, length: usize) -> Vec<Vec<u8>> {
+    let frame = |number: usize| {
+        let mut frame: Vec<u8> = (0..length).map(|byte| (byte * 31 + number) as u8).collect();
+        frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0]);
+        frame[6..12].copy_from_slice(&[2, 0, 0, 0, 1, number as u8]);
+        frame
+    };
+    (0..count).map(frame).collect()
+}

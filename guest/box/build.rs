@@ -1,0 +1,12 @@
+//! Links a box image: no start files, no library, fixed addresses.
+
+fn main() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../image.ld");
+    println!("cargo::rerun-if-changed={script}");
+    for argument in
+        ["-nostartfiles", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,-z,noexecstack"]
+    {
+        println!("cargo::rustc-link-arg-bins={argument}");
+    }
+    println!("cargo::rustc-link-arg-bins=-Wl,-T,{script}");
+}

@@ -1,0 +1,25 @@
+//! The box image: boot code and engine, one program for machine and process.
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+mod report;
+
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use boot::{Boot, Floor};
+use engine::Engine;
+
+#[unsafe(no_mangle)]
+fn run(boot: Boot) -> ! {
+    let engine = match Engine::new(&boot.info, boot.area, Rc::new(Floor)) {
+        Ok(engine) => Box::leak(Box::new(engine)),
+        Err(error) => panic!("{error}"),
+    };
+    report::watch(engine);
+    match engine.run() {
+        Ok(()) => boot::stop(),
+        Err(error) => panic!("{error}"),
+    }
+}
