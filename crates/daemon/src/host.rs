@@ -17,6 +17,15 @@ pub(crate) fn cgroup() -> CgroupVersion {
     }
 }
 
+/// Whether this process may make others less nice (CAP_SYS_NICE).
+fn may_be_less_nice() -> bool {
+    const SYS_NICE: u32 = 23;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    effective >> SYS_NICE & 1 == 1
+}
+
 /// A line of `/proc/meminfo`, in bytes.
 fn memory(text: &str, name: &str) -> Size {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -40,10 +49,12 @@ impl Supervisor {
         if let Some(reason) = &reason {
             remarks.push(format!("boxes run in processes, since {reason}; load the module kvm_intel or kvm_amd, and let the daemon's user open /dev/kvm"));
         }
-        remarks.push(
-            "memory of a box is limited by what it is given; its processor time by weights, and not by control groups"
-                .to_string(),
-        );
+        if !may_be_less_nice() {
+            remarks.push(
+                "boxes in processes with a weight above 100 get no more than others; give the daemon CAP_SYS_NICE"
+                    .to_string(),
+            );
+        }
         Ok(HostStatus {
             version: env!("CARGO_PKG_VERSION").into(),
             image: facts.image,

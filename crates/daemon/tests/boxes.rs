@@ -180,6 +180,28 @@ fn a_box_in_a_loop_is_told_of_and_killed() {
     });
 }
 
+/// A box that is limited to a fifth of a processor uses about that, though it could use all of one, and still answers.
+#[test]
+fn processor_time_is_limited() {
+    in_each(|supervisor, sandbox| {
+        let limited = CreateBox {
+            sandbox,
+            cpu_limit: Some("20%".parse().unwrap()),
+            cpu_weight: 200.try_into().unwrap(),
+            ..process("fw", "busy", &[])
+        };
+        supervisor.create_box(limited).unwrap();
+        let used = || Duration::from_nanos(supervisor.show_box(&name("fw")).unwrap().status.usage.own_ns);
+        let (start, before) = (Instant::now(), used());
+        // For so long that what was saved up does not count.
+        until("a second has passed", || start.elapsed() > Duration::from_secs(1));
+        let share = (used() - before).as_secs_f64() / start.elapsed().as_secs_f64();
+        assert!(share < 0.4, "{sandbox:?}: {share}");
+        supervisor.write(&handler("fw/value"), b"answers").unwrap();
+        supervisor.stop_box(&name("fw")).unwrap();
+    });
+}
+
 /// Stops come at any moment of starts; whatever wins, the box is whole.
 #[test]
 fn a_stop_while_booting() {

@@ -127,7 +127,7 @@ impl Forge {
         };
         let settings = Settings {
             ports: definition.ports.iter().map(port).collect(),
-            quantum: quantum(definition),
+            quantum: Share::of(definition).quantum,
             bell: Some(bell),
             end_bell: Some(self.end_bell.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
@@ -178,10 +178,26 @@ impl Forge {
     }
 }
 
-/// Packets of one turn: a ring for a box of usual weight.
-pub(crate) fn quantum(definition: &CreateBox) -> u32 {
-    let packets = u64::from(u32::from(definition.ring)) * u64::from(u32::from(definition.cpu_weight)) / 100;
-    u32::try_from(packets).unwrap_or(u32::MAX).max(LEAST_QUANTUM)
+/// A box's share beside others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Packets of one turn: a ring for a box of usual weight.
+    pub(crate) quantum: u32,
+    /// How nice its process is: with each step the kernel gives it a fifth less.
+    pub(crate) nice: i32,
+}
+
+impl Share {
+    /// The share that a definition says.
+    pub(crate) fn of(definition: &CreateBox) -> Self {
+        let weight = u32::from(definition.cpu_weight);
+        let packets = u64::from(u32::from(definition.ring)) * u64::from(weight) / 100;
+        let steps = (f64::from(weight) / 100.0).ln() / 1.25f64.ln();
+        Self {
+            quantum: u32::try_from(packets).unwrap_or(u32::MAX).max(LEAST_QUANTUM),
+            nice: -(steps.round() as i32).clamp(-19, 20),
+        }
+    }
 }
 
 fn take_ports(sandbox: &mut Sandbox, count: usize) -> Vec<Port> {
@@ -197,14 +213,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_quanta() {
+    fn weights_are_shares() {
         let mut definition = CreateBox::new("fw".parse().unwrap(), "");
-        for (ring, weight, expected) in
-            [(256, 100, 256), (256, 200, 512), (64, 1, 16), (2048, 10_000, 204_800)]
-        {
+        for (ring, weight, quantum, nice) in [
+            (256, 100, 256, 0),
+            (256, 200, 512, -3),
+            (64, 1, 16, 19),
+            (2048, 10_000, 204_800, -20),
+            (64, 80, 51, 1),
+        ] {
             definition.ring = ring.try_into().unwrap();
             definition.cpu_weight = weight.try_into().unwrap();
-            assert_eq!(quantum(&definition), expected);
+            assert_eq!(Share::of(&definition), Share { quantum, nice });
         }
     }
 }

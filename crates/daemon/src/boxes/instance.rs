@@ -1,7 +1,9 @@
 //! A box that runs: its sandbox, for several threads.
 
 use super::forge::Keeps;
+use super::forge::Share;
 use boundary::{Message, Request};
+use rustix::process::{Pid, setpriority_process};
 use sandbox::{ControlError, CreateError, End, Ender, Sandbox, State, Usage};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +42,8 @@ pub(crate) struct Instance {
     settled: AtomicBool,
     /// Whether it was told to stop, so that its end is no crash.
     stopping: AtomicBool,
+    /// Whether it stands still because it used up its time.
+    held: AtomicBool,
     /// After the sandbox, which must be gone before its worker.
     _keeps: Keeps,
 }
@@ -52,6 +56,7 @@ impl Instance {
             ender,
             settled: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            held: AtomicBool::new(false),
             _keeps: keeps,
         }
     }
@@ -89,7 +94,15 @@ impl Instance {
     pub(crate) fn call(&self, request: &Request, time: Duration) -> Result<Vec<u8>, ControlError> {
         let start = Instant::now();
         let mut sandbox = self.lock_within(time)?;
+        // One that is held for its use of time is let go to answer.
+        let held = self.is_held();
+        if held {
+            sandbox.resume();
+        }
         let result = sandbox.call(request, time.saturating_sub(start.elapsed()));
+        if held {
+            sandbox.suspend();
+        }
         drop(sandbox);
         if let Err(ControlError::Channel(_) | ControlError::Reply(_)) = result {
             self.ender.kill();
@@ -114,6 +127,27 @@ impl Instance {
             }
         }
         messages
+    }
+
+    /// Whether it is held.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::SeqCst)
+    }
+
+    /// Makes it stand still for a while, but for answers, unless somebody talks to it.
+    pub(crate) fn hold(&self) {
+        if let Some(mut sandbox) = self.try_lock() {
+            sandbox.suspend();
+            self.held.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Lets it go on that was held, unless somebody talks to it.
+    pub(crate) fn release(&self) {
+        if let Some(mut sandbox) = self.try_lock() {
+            self.held.store(false, Ordering::SeqCst);
+            sandbox.resume();
+        }
     }
 
     /// Makes it stand still.
@@ -184,9 +218,14 @@ impl Instance {
         (!self.settled.swap(true, Ordering::SeqCst)).then_some(settled)
     }
 
-    /// Sets the packets of one turn.
-    pub(crate) fn set_quantum(&self, packets: u32) {
-        self.lock().set_quantum(packets);
+    /// Sets its share beside others: the packets of one turn, and for a process of its own how nice it is.
+    pub(crate) fn set_share(&self, share: Share) {
+        let sandbox = self.lock();
+        sandbox.set_quantum(share.quantum);
+        if let Some(process) = sandbox.process_id().and_then(Pid::from_raw) {
+            // Without the privilege to be less nice than others it stays as nice as they are.
+            let _ = setpriority_process(Some(process), share.nice);
+        }
     }
 
     /// What it has used; nothing while somebody talks to it.

@@ -3,6 +3,7 @@
 use super::instance::Instance;
 use crate::limits::LOG_LINES;
 use crate::ring::Ring;
+use crate::supervisor::Budget;
 use api::{
     BoxName, BoxState, ConfigurationName, CrashReport, CreateBox, Diagnostic, LogLine, StackName, Time,
 };
@@ -110,6 +111,8 @@ pub(crate) struct Inner {
     pub(crate) past: Usage,
     /// What the present one had used when it was last looked at.
     pub(crate) present: Usage,
+    /// What the present one may still use, if its processor time is limited.
+    pub(crate) budget: Option<Budget>,
 }
 
 impl Member {
@@ -135,6 +138,7 @@ impl Member {
                 installed: Vec::new(),
                 past: Usage::default(),
                 present: Usage::default(),
+                budget: None,
             }),
         }
     }
@@ -182,6 +186,7 @@ impl Inner {
     pub(crate) fn close(&mut self) {
         self.past = self.usage();
         self.present = Usage::default();
+        self.budget = None;
         self.instance = None;
     }
 }

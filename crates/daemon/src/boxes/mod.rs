@@ -7,7 +7,7 @@ mod member;
 mod report;
 
 pub(crate) use calls::{diagnostics, in_box, refusal};
-pub(crate) use forge::{Forge, quantum};
+pub(crate) use forge::{Forge, Share};
 pub(crate) use instance::{Instance, Look, Settled};
 pub(crate) use member::{Installed, Member, Phase};
 pub(crate) use report::{End, report};

@@ -1,7 +1,7 @@
 //! How a box is made, started, and given its configurations.
 
 use super::core::Supervisor;
-use crate::boxes::{Installed, Instance, Member, Phase, diagnostics, in_box, refusal};
+use crate::boxes::{Installed, Instance, Member, Phase, Share, diagnostics, in_box, refusal};
 use crate::error::Failure;
 use crate::limits::{CALL_TIME, INSTALL_TIME};
 use api::{Diagnostic, EventKind, File, Time};
@@ -72,6 +72,7 @@ impl Supervisor {
         let name = member.name.clone();
         self.0.fabric.ask(move |network| network.plug(&name, made.ports))?;
         instance.start()?;
+        instance.set_share(Share::of(definition));
         self.0.watch.add(member, &instance).map_err(|error| Failure::System("watch a box", error))?;
         Ok(instance)
     }

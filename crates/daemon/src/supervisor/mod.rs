@@ -15,7 +15,9 @@ mod stacks;
 mod status;
 mod streams;
 mod switches;
+mod throttle;
 mod watch;
 
 pub use core::{StartError, Supervisor};
 pub(crate) use streams::{Capture, Follow};
+pub(crate) use throttle::Budget;

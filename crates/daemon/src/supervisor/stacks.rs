@@ -2,7 +2,7 @@
 
 use super::core::Supervisor;
 use super::difference::{of_box, of_switch};
-use crate::boxes::{Member, quantum};
+use crate::boxes::{Member, Share};
 use crate::error::Failure;
 use crate::store::{StoredStack, StoredSwitch};
 use api::{
@@ -311,7 +311,7 @@ impl Supervisor {
         definition.start = wanted.start;
         self.0.store().define_box(&definition)?;
         if let Some(instance) = member.instance() {
-            instance.set_quantum(quantum(&definition));
+            instance.set_share(Share::of(&definition));
         }
         member.inner().definition = definition;
         Ok(before)

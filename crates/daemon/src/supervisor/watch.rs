@@ -163,7 +163,8 @@ impl Supervisor {
             self.measure();
             self.0.reserve_events();
         }
-        if heard > 0 { SHORTEST } else { (pause * 2).min(LONGEST) }
+        let pause = if heard > 0 { SHORTEST } else { (pause * 2).min(LONGEST) };
+        self.throttle().map_or(pause, |look| look.min(pause))
     }
 
     fn next_restart(&self) -> Option<Instant> {

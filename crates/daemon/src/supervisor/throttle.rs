@@ -1,0 +1,116 @@
+//! Limits of processor time: a box that has used up what it may have stands still for a while.
+//!
+//! Control groups could do this for processes, but not for boxes that share a worker's thread, and putting a process into
+//! one costs milliseconds. So boxes of both kinds are held and let go here.
+
+use super::core::Supervisor;
+use crate::boxes::{Member, Phase};
+use std::time::{Duration, Instant};
+
+/// Between looks while there is a box with a limit.
+const LOOK: Duration = Duration::from_millis(4);
+
+/// For how long a box may save up what it does not use.
+const BURST: f64 = 0.1;
+
+/// For how long a box that was held may then run at least: holding it costs something, too.
+const AGAIN: f64 = 0.01;
+
+/// What a box with a limit may still use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    looked: Instant,
+    used: Duration,
+    /// Seconds that are left; less than nothing when more was used.
+    left: f64,
+}
+
+/// What follows from a look at a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    GoOn,
+    Hold,
+    Release,
+}
+
+impl Budget {
+    fn new(now: Instant, used: Duration, cores: f64) -> Self {
+        Self { looked: now, used, left: cores * BURST }
+    }
+
+    /// Takes into account what was used until now by a box that is held, or not.
+    fn advance(&mut self, now: Instant, used: Duration, cores: f64, held: bool) -> Verdict {
+        let gained = cores * now.duration_since(self.looked).as_secs_f64();
+        self.left = (self.left + gained).min(cores * BURST) - used.saturating_sub(self.used).as_secs_f64();
+        (self.looked, self.used) = (now, used);
+        match held {
+            false if self.left < 0.0 => Verdict::Hold,
+            true if self.left >= cores * AGAIN => Verdict::Release,
+            _ => Verdict::GoOn,
+        }
+    }
+}
+
+impl Supervisor {
+    /// Holds boxes that have used up what they may, and lets go those that may go on; how long until the next look.
+    pub(super) fn throttle(&self) -> Option<Duration> {
+        let limited = self.0.all().into_iter().filter(|member| self.throttle_one(member));
+        (limited.count() > 0).then_some(LOOK)
+    }
+
+    /// Whether the box has a limit, and runs.
+    fn throttle_one(&self, member: &Member) -> bool {
+        let (instance, cores) = {
+            let inner = member.inner();
+            match (&inner.instance, inner.definition.cpu_limit, inner.phase) {
+                (Some(instance), Some(cores), Phase::Running) => (instance.clone(), cores.number()),
+                _ => return false,
+            }
+        };
+        // While somebody talks to it, it is looked at the next time.
+        let Some(used) = instance.usage() else { return true };
+        let (now, used) = (Instant::now(), used.time);
+        let mut inner = member.inner();
+        let budget = inner.budget.get_or_insert_with(|| Budget::new(now, used, cores));
+        let verdict = budget.advance(now, used, cores, instance.is_held());
+        drop(inner);
+        match verdict {
+            Verdict::GoOn => {}
+            Verdict::Hold => instance.hold(),
+            Verdict::Release => instance.release(),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A box that uses all that it gets, looked at every 4 ms for ten seconds: what it used, a second.
+    fn used(cores: f64) -> f64 {
+        let start = Instant::now();
+        let mut budget = Budget::new(start, Duration::ZERO, cores);
+        let (mut used, mut held) = (Duration::ZERO, false);
+        for look in 1..=2500 {
+            if !held {
+                used += LOOK;
+            }
+            match budget.advance(start + LOOK * look, used, cores, held) {
+                Verdict::GoOn => {}
+                Verdict::Hold => held = true,
+                Verdict::Release => held = false,
+            }
+        }
+        used.as_secs_f64() / 10.0
+    }
+
+    #[test]
+    fn limits_are_kept_on_the_average() {
+        for cores in [0.01, 0.05, 0.2, 0.5, 0.9] {
+            let found = used(cores);
+            assert!((found - cores).abs() < 0.02, "{cores}: {found}");
+        }
+        assert!(used(1.5) > 0.99);
+    }
+}
