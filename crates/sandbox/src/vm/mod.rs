@@ -9,6 +9,7 @@ mod kick;
 mod machine;
 mod memory;
 mod tables;
+mod turns;
 mod worker;
 
 pub(crate) use hypervisor::Hypervisor;

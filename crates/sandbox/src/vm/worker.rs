@@ -2,8 +2,8 @@
 //!
 //! A machine gets its turn when its doorbell was rung, and keeps it until it leaves: with nothing to do,
 //! or with its quantum used up, when it goes to the end of the queue. One that doesn't leave by itself is
-//! called out by a timer, counted, and goes to the end of the queue too: a loop costs its own box's share
-//! and no more. A machine that rests may have set an alarm: then its doorbell rings by itself.
+//! called out by a timer, counted, and from then on gives way to the others until it leaves by itself: a loop
+//! costs its own box's share and no more, and keeps nobody's answer waiting. A machine that rests may have set an alarm: then its doorbell rings by itself.
 
 use crate::area::Area;
 use crate::cpu;
@@ -13,7 +13,8 @@ use crate::settings::Settings;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::vm::kick::{Target, Ticker};
 use crate::vm::machine::{Leave, Machine};
-use std::collections::{BTreeMap, VecDeque};
+use crate::vm::turns::{Class, Turns};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,9 @@ use std::time::{Duration, Instant};
 
 /// How long a machine may stay without leaving by itself.
 const SLICE: Duration = Duration::from_millis(4);
+
+/// What machines that end their turns by themselves may use, after a rest, before strays are served again.
+const CREDIT: Duration = Duration::from_millis(20);
 
 /// How long a worker without work looks for some before it sleeps: waking a thread costs about as much.
 const PATIENCE: Duration = Duration::from_micros(50);
@@ -40,18 +44,45 @@ struct Shared {
     work: Condvar,
     /// Machines in the queue: what the patient worker looks at.
     waiting: AtomicUsize,
+    /// The stray that has its turn is to give way.
+    pressed: AtomicBool,
     target: Target,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
-    ready: VecDeque<Arc<Seat>>,
+    ready: Turns<Arc<Seat>>,
     /// Who wants to be woken when, by time stamp counter and address: one entry a seat.
     alarms: BTreeMap<(u64, usize), Arc<Seat>>,
+    /// What has its turn.
+    running: Option<Class>,
+    /// The worker waits to be notified.
+    sleeping: bool,
     ended: bool,
 }
 
 impl Queue {
+    fn new() -> Self {
+        let ready = Turns::new(cpu::tsc_hz() / 1_000_000 * CREDIT.as_micros() as u64);
+        Self { ready, alarms: BTreeMap::new(), running: None, sleeping: false, ended: false }
+    }
+
+    /// Adds a seat, unless it is there already.
+    fn add(&mut self, seat: Arc<Seat>) {
+        if !seat.queued.swap(true, Ordering::SeqCst) {
+            self.push(seat);
+        }
+    }
+
+    /// Adds a seat that says of itself that it is there.
+    fn push(&mut self, seat: Arc<Seat>) {
+        let class = match seat.strays.load(Ordering::Relaxed) {
+            false => Class::Prompt,
+            true => Class::Stray,
+        };
+        self.ready.push(seat, class);
+    }
+
     /// Sets a seat's alarm, instead of the one that it has; 0 for none.
     fn set_alarm(&mut self, seat: &Arc<Seat>, at: u64) {
         let key = |at| (at, Arc::as_ptr(seat) as usize);
@@ -73,9 +104,7 @@ impl Queue {
             }
             let seat = alarm.remove();
             seat.alarm.store(0, Ordering::Relaxed);
-            if !seat.queued.swap(true, Ordering::SeqCst) {
-                self.ready.push_back(seat);
-            }
+            self.add(seat);
         }
         None
     }
@@ -89,6 +118,8 @@ pub(crate) struct Seat {
     end: Mutex<Option<End>>,
     /// In the queue, or about to be.
     queued: AtomicBool,
+    /// It had to be called out of its last turn.
+    strays: AtomicBool,
     /// Suspended: not to be entered.
     held: AtomicBool,
     killed: AtomicBool,
@@ -115,9 +146,10 @@ impl Worker {
         let run = move || {
             let started = Ticker::new().map(|ticker| {
                 let shared = Arc::new(Shared {
-                    queue: Mutex::default(),
+                    queue: Mutex::new(Queue::new()),
                     work: Condvar::new(),
                     waiting: AtomicUsize::new(0),
+                    pressed: AtomicBool::new(false),
                     target: Target::this_thread(),
                 });
                 (shared, ticker)
@@ -141,6 +173,7 @@ impl Worker {
             machine: Mutex::new(Some(machine)),
             end: Mutex::default(),
             queued: AtomicBool::new(false),
+            strays: AtomicBool::new(false),
             held: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             alarm: AtomicU64::new(0),
@@ -170,17 +203,29 @@ impl Drop for Worker {
 impl Shared {
     fn run(&self, ticker: &Ticker) {
         ticker.set(SLICE);
-        while let Some(seat) = self.next(ticker) {
+        while let Some((seat, class)) = self.next(ticker) {
             // From here on a doorbell puts the machine into the queue again.
             seat.queued.store(false, Ordering::SeqCst);
-            if seat.turn() {
-                seat.ring();
+            let from = cpu::cycles();
+            let after = seat.turn();
+            let used = cpu::cycles().wrapping_sub(from);
+            seat.busy_cycles.fetch_add(used, Ordering::Relaxed);
+            let mut queue = lock(&self.queue);
+            queue.running = None;
+            queue.ready.used(class, used);
+            match after {
+                After::Rest => {}
+                After::More => queue.add(seat),
+                After::GaveWay if !seat.queued.swap(true, Ordering::SeqCst) => queue.ready.put_back(seat),
+                // Its doorbell rang meanwhile.
+                After::GaveWay => {}
             }
+            self.waiting.store(queue.ready.len(), Ordering::Release);
         }
     }
 
     /// The next machine, waiting for one as long as it takes. Nothing: the worker is to end.
-    fn next(&self, ticker: &Ticker) -> Option<Arc<Seat>> {
+    fn next(&self, ticker: &Ticker) -> Option<(Arc<Seat>, Class)> {
         let since = Instant::now();
         while self.waiting.load(Ordering::Acquire) == 0 && since.elapsed() < PATIENCE {
             std::hint::spin_loop();
@@ -190,64 +235,82 @@ impl Shared {
         loop {
             if queue.ended {
                 // Seats know their worker: what knows seats is let go.
-                *queue = Queue { ended: true, ..Queue::default() };
+                queue.ready.clear();
+                queue.alarms.clear();
                 return None;
             }
             let next_alarm = queue.wake();
-            if let Some(seat) = queue.ready.pop_front() {
+            if let Some((seat, class)) = queue.ready.pop() {
                 self.waiting.store(queue.ready.len(), Ordering::Release);
+                queue.running = Some(class);
+                self.pressed.store(false, Ordering::SeqCst);
                 if resting {
                     ticker.set(SLICE);
                 }
-                return Some(seat);
+                return Some((seat, class));
             }
             if !resting {
                 ticker.set(Duration::ZERO);
                 resting = true;
             }
+            queue.sleeping = true;
             queue = match next_alarm {
                 None => self.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => self.work.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0,
             };
+            queue.sleeping = false;
         }
     }
 }
 
+/// What becomes of a machine after its turn.
+enum After {
+    /// It waits for its doorbell, or has ended.
+    Rest,
+    /// It has more to do.
+    More,
+    /// It would have gone on, if nobody else had wanted the turn.
+    GaveWay,
+}
+
 impl Seat {
-    /// Gives the machine a turn. True: it has more to do.
-    fn turn(self: &Arc<Self>) -> bool {
+    /// Gives the machine a turn.
+    fn turn(self: &Arc<Self>) -> After {
         let mut place = lock(&self.machine);
-        let Some(machine) = place.as_mut() else { return false };
+        let Some(machine) = place.as_mut() else { return After::Rest };
         if self.held.load(Ordering::SeqCst) || self.killed.load(Ordering::SeqCst) {
-            return false;
+            return After::Rest;
         }
-        let (from, spent) = (cpu::cycles(), cpu::thread_time());
+        let (spent, pressed) = (cpu::thread_time(), &self.shared.pressed);
         let leave = loop {
             match machine.enter() {
                 Leave::Ring => self.bell.iter().for_each(|bell| bell.ring()),
+                Leave::Kicked if pressed.load(Ordering::SeqCst) && !self.called_out() => {
+                    return After::GaveWay;
+                }
                 // The timer doesn't know who came when, nor who was kept waiting by the kernel.
                 Leave::Kicked if cpu::thread_time() - spent < SLICE && !self.called_out() => {}
                 leave => break leave,
             }
         };
-        self.busy_cycles.fetch_add(cpu::cycles().wrapping_sub(from), Ordering::Relaxed);
         self.turns.fetch_add(1, Ordering::Relaxed);
+        self.strays.store(leave == Leave::Kicked, Ordering::Relaxed);
         match leave {
             Leave::Idle => {
                 let alarm = self.area.status().map_or(0, |status| status.alarm());
                 lock(&self.shared.queue).set_alarm(self, alarm);
-                return false;
+                return After::Rest;
             }
-            Leave::TurnOver | Leave::Ring => return true,
+            Leave::TurnOver | Leave::Ring => return After::More,
             Leave::Kicked => {
                 self.overstays.fetch_add(u64::from(!self.called_out()), Ordering::Relaxed);
-                return true;
+                return After::More;
             }
             Leave::Stopped => self.finish(End::Stopped),
             Leave::Crashed { address } => self.finish(End::crashed(&self.area, address)),
         }
         *place = None;
-        false
+        After::Rest
     }
 
     /// Whether someone wants the machine to leave for another reason than time.
@@ -269,10 +332,18 @@ impl Carrier for Arc<Seat> {
             return;
         }
         let mut queue = lock(&self.shared.queue);
-        queue.ready.push_back(self.clone());
+        queue.push(self.clone());
         self.shared.waiting.store(queue.ready.len(), Ordering::Release);
+        let presses = queue.running == Some(Class::Stray) && queue.ready.presses();
+        let presses = presses && !self.shared.pressed.swap(true, Ordering::SeqCst);
+        let sleeping = queue.sleeping;
         drop(queue);
-        self.shared.work.notify_one();
+        if sleeping {
+            self.shared.work.notify_one();
+        }
+        if presses {
+            self.shared.target.kick();
+        }
     }
 
     fn start(&self) -> Result<(), CreateError> {

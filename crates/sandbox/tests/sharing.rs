@@ -1,0 +1,82 @@
+//! Machines that share a worker: answers beside loops, and weights.
+
+mod support;
+
+use boundary::limits::BUFFER_SIZE;
+use boundary::{Request, Slots};
+use sandbox::{Leave, Place, PortSettings, Sandbox, Settings, Worker};
+use std::time::Duration;
+use support::{begin, exchange, host, settings, until};
+
+/// A worker, where there are machines.
+fn worker() -> Option<Worker> {
+    if host().has_machines() {
+        return Some(Worker::start().unwrap());
+    }
+    eprintln!("SKIPPED: there is no usable /dev/kvm here");
+    None
+}
+
+fn make(worker: &Worker, settings: &Settings, command: &str) -> Sandbox {
+    let mut sandbox = host().create(Place::Machine(worker), settings).unwrap();
+    begin(&mut sandbox, command);
+    sandbox
+}
+
+/// Most packets are answered before any of the loops beside the box has used up a slice. (Some are not, when
+/// the kernel has this thread wait.)
+#[test]
+fn loops_keep_no_answer_waiting() {
+    let Some(worker) = worker() else { return };
+    let mut mirror = make(&worker, &settings(1), "mirror");
+    let loops: Vec<Sandbox> = (0..4).map(|_| make(&worker, &settings(0), "loop")).collect();
+    let overstays = || loops.iter().map(|sandbox| sandbox.usage().overstays).sum::<u64>();
+    until("every loop is known for one", || loops.iter().all(|sandbox| sandbox.usage().overstays > 0));
+    let (mut port, doorbell) = (mirror.take_port(0).unwrap(), mirror.doorbell());
+    let mut late = 0;
+    for number in 0..200u8 {
+        let packet = vec![vec![number; 60]];
+        let before = overstays();
+        assert_eq!(exchange(&doorbell, (&mut port, None), &packet, 1).len(), 1);
+        late += usize::from(overstays() - before > 1);
+    }
+    assert!(late < 100, "{late} of 200 packets waited for loops");
+    // The loops have their share of what is left.
+    let times = || loops.iter().map(|sandbox| sandbox.usage().time).collect::<Vec<Duration>>();
+    let before = times();
+    until("every loop goes on", || {
+        times().iter().zip(&before).all(|(now, before)| *now > *before + Duration::from_millis(4))
+    });
+}
+
+/// A turn ends with the quantum, and machines that end their turns by themselves have as many turns as each
+/// other: quanta are weights.
+#[test]
+fn a_quantum_is_what_a_turn_sends() {
+    if !host().has_machines() {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+        return;
+    }
+    let slots = Slots::new(2048).unwrap();
+    let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
+    for quantum in [256, 768] {
+        let settings = Settings { ports: vec![port], quantum, ..Settings::new(1 << 20) };
+        let (mut machine, mut control, mut ports) = host().create_machine(&settings).unwrap();
+        control.ask(&Request::Install { name: "", configuration: "send 60" });
+        control.flush().unwrap();
+        let mut buffer = [0; BUFFER_SIZE];
+        let mut sent = Vec::new();
+        while sent.len() < 10 {
+            let leave = machine.enter();
+            assert!(matches!(leave, Leave::TurnOver | Leave::Ring | Leave::Kicked), "{leave:?}");
+            let mut taken = 0;
+            while ports[0].available(1).unwrap() > 0 {
+                ports[0].receive(&mut buffer).unwrap().unwrap();
+                taken += 1;
+            }
+            ports[0].release();
+            sent.push(taken);
+        }
+        assert_eq!(sent, [quantum; 10]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Hundreds of boxes on one switch: what they cost while nothing happens, and how many descriptors they take.
+//! One test, in a program of its own, as it measures the whole process.
+
+use boundary::Slots;
+use sandbox::{Bell, Host, Place, Sandbox, Settings};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use switch::driver::BoxPort;
+use switch::{LearningBridge, LearningSettings, PortSettings, Worker};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Boxes; each of half of them is a process where there are machines, all where there are none.
+const BOXES: usize = 500;
+
+/// How long nothing happens.
+const QUIET: Duration = Duration::from_millis(1000);
+
+/// Processor time that this process has used.
+fn own_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time goes to a live variable.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+#[test]
+fn idle_boxes_cost_next_to_nothing() {
+    let host = Host::new(image::PROBE).unwrap();
+    let runner = sandbox::Worker::start().unwrap();
+    if !host.has_machines() {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    let mut bridge = Worker::new(LearningBridge::new(LearningSettings::default())).unwrap();
+    let bell = Arc::new(Bell::from(bridge.bell().unwrap()));
+    let port = sandbox::PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
+    let settings = Settings { ports: vec![port], bell: Some(bell.clone()), ..Settings::new(1 << 20) };
+    let before = descriptors();
+    let mut boxes: Vec<Sandbox> = Vec::new();
+    for number in 0..BOXES {
+        let place = match host.has_machines() && number % 2 == 0 {
+            true => Place::Machine(&runner),
+            false => Place::Process,
+        };
+        let mut sandbox = host.create(place, &settings).unwrap();
+        sandbox.start().unwrap();
+        sandbox.install("", "mirror", PATIENCE).unwrap();
+        let (port, doorbell) = (sandbox.take_port(0).unwrap(), sandbox.doorbell());
+        let driver = BoxPort::new(port, move || doorbell.ring());
+        bridge.add_port(Box::new(driver), PortSettings::default()).unwrap();
+        boxes.push(sandbox);
+    }
+    let taken = descriptors() - before;
+    assert!(taken <= 3 * BOXES, "{taken} descriptors for {BOXES} boxes");
+
+    let done = Arc::new(AtomicBool::new(false));
+    let ends = done.clone();
+    let switch = std::thread::spawn(move || {
+        bridge.run(PATIENCE, |_| ends.load(Ordering::SeqCst));
+        bridge
+    });
+    let used = |boxes: &[Sandbox]| {
+        let processes = boxes.iter().filter(|sandbox| sandbox.process_id().is_some());
+        own_time() + processes.map(|sandbox| sandbox.usage().time).sum::<Duration>()
+    };
+    // The boxes' last steps before they rest are over when a tenth of the time costs nothing.
+    let (begin, mut share) = (Instant::now(), f64::INFINITY);
+    while share > 0.02 && begin.elapsed() < PATIENCE {
+        let (from, before) = (Instant::now(), used(&boxes));
+        std::thread::sleep(QUIET);
+        let reading = Instant::now();
+        let spent = used(&boxes) - before;
+        // What it costs to look is no cost of the boxes.
+        let spent = spent.saturating_sub(reading.elapsed());
+        share = spent.as_secs_f64() / from.elapsed().as_secs_f64();
+    }
+    done.store(true, Ordering::SeqCst);
+    bell.ring();
+    switch.join().unwrap();
+    assert!(share <= 0.02, "{BOXES} idle boxes use {:.1} % of a core", share * 100.0);
+}
