@@ -228,6 +228,9 @@ fn every_length_of_every_prefix_is_handled() {
         "deny src != 10.0.0.1",
         "0 ip[19] & 128 == 0",
         "1 ip frag or not ip ttl 3",
+        "2 transp[1] & 128 == 0 or transp[1] & 128 == 128",
+        "3 ip[19] & 1 == 0 or ip[19] & 1 == 1",
+        "1 src port > 100 or src port <= 100",
     ]
     .map(String::from)
     .into();

@@ -70,7 +70,7 @@ impl Element for Classifier {
         SetupError { messages }.into_result()?;
         let program = Program::new(rules, Layout::Bytes);
         warn_of_shadowed_rules(&program, &texts, setup);
-        warn_of_unused_outputs(&program, setup);
+        warn_of_unused_outputs(&program, Layout::Bytes, setup);
         Ok(Classifier { program, lanes: Lanes::default() })
     }
 

@@ -171,7 +171,17 @@ impl Builder<'_> {
                 parts.push((*start, link));
             }
         }
-        let link = self.node(index, &parts, (index.field.values() - 1) as u32)?;
+        let mut link = self.node(index, &parts, (index.field.values() - 1) as u32)?;
+        if let [(_, same)] = parts[..] {
+            // The value does not matter, but it may matter that there is one.
+            for class in index.ends() {
+                if self.link(open & index.rows.word(class, 0), seen | 1 << place, outcome)? != same {
+                    let reading = Comparison { span: u32::MAX, ..index.whole() };
+                    link = self.add(Node { ways: vec![(reading, same)], otherwise: same })?;
+                    break;
+                }
+            }
+        }
         self.known.insert((open, outcome, unseen), link);
         Some(link)
     }

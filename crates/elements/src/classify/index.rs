@@ -1,5 +1,6 @@
 //! One indexed field of a program: from a packet's bytes to the class of the field, and to the class's row.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::headers::Headers;
@@ -141,6 +142,11 @@ impl Index {
                 self.beyond.get(index).copied().unwrap_or(0)
             }
         }
+    }
+
+    /// The classes of packets that end in the field or before it.
+    pub(crate) fn ends(&self) -> BTreeSet<u32> {
+        self.beyond.iter().copied().collect()
     }
 
     /// Bytes of memory held.

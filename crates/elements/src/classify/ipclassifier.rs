@@ -95,7 +95,7 @@ impl Element for IPClassifier {
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
         let classifier = IPClassifier::compile(args.patterns, setup)?;
-        warn_of_unused_outputs(&classifier.program, setup);
+        warn_of_unused_outputs(&classifier.program, Layout::Ip, setup);
         Ok(classifier)
     }
 

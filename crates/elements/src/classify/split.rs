@@ -10,8 +10,9 @@ use packet::{Batch, Ip4Prefix, MacAddr, Packet};
 use super::filter::Problem;
 use super::headers::Headers;
 use super::lanes::{Decision, Lanes};
+use super::listing::unused_outputs;
 use super::names::{NameKind, Names};
-use super::program::{Program, Unreachable};
+use super::program::{Layout, Program, Unreachable};
 
 /// Sends each packet of `batch` to the output that `program` finds, in order; packets without one, or whose output
 /// does not exist, are dropped as `reason`. `headers` finds the headers of a packet.
@@ -117,15 +118,20 @@ pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup:
     }
 }
 
-/// Warns of outputs that no packet can reach, in Click's words.
-pub(super) fn warn_of_unused_outputs(program: &Program, setup: &mut Setup) {
-    let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
-    let dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();
-    for output in 0..setup.outputs() {
-        let mut rules = program.rules().iter().enumerate();
-        let used = rules.any(|(index, rule)| rule.output == u32::try_from(output).ok() && !dead(index));
-        if !used {
-            setup.warn(format_args!("output {output} matches no packets"));
-        }
+/// Warns of outputs that no packet can reach, in Click's words, and as far as it sees that; of many rules only those
+/// whose rules get no packet by themselves.
+pub(super) fn warn_of_unused_outputs(program: &Program, layout: Layout, setup: &mut Setup) {
+    let count = setup.outputs();
+    let unused = unused_outputs(program.rules(), layout, count).unwrap_or_else(|| {
+        let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
+        let dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();
+        let is_used = |output: usize| {
+            let mut rules = program.rules().iter().enumerate();
+            rules.any(|(index, rule)| rule.output == u32::try_from(output).ok() && !dead(index))
+        };
+        (0..count).filter(|output| !is_used(*output)).collect()
+    });
+    for output in unused {
+        setup.warn(format_args!("output {output} matches no packets"));
     }
 }

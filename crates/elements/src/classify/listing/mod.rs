@@ -1,6 +1,7 @@
 //! What the `program` handlers show: rules as a sequence of four-byte tests, in Click's notation.
 //!
-//! It is a description, made when it is asked for; packets are classified by a [`super::Program`].
+//! It is a description, made when it is asked for and to tell which outputs Click would find unused; packets are
+//! classified by a [`super::Program`].
 
 mod emit;
 mod optimize;
@@ -20,12 +21,36 @@ use step::{Step, Target};
 
 /// Most rules whose listing is shortened: the work grows faster than their number.
 const MAX_SHORTENED: usize = 1000;
+/// Most rules whose listing is made to find unused outputs: it must not delay a start.
+const MAX_LOOKED_AT: usize = 64;
 /// Values of a test that are sorted when there are at least so many.
 const SORTED: usize = 7;
 
 /// The listing of `rules`.
 #[must_use]
 pub fn listing(rules: &[Rule], layout: Layout) -> String {
+    let mut program = shortened(rules, layout);
+    if layout == Layout::Ip && rules.len() <= MAX_SHORTENED {
+        program.sort_chains();
+        program.steps = grouped(&program.steps);
+    }
+    text(&program)
+}
+
+/// The outputs below `count` that no step of the listing leads to; `None` where there are too many rules.
+#[must_use]
+pub(super) fn unused_outputs(rules: &[Rule], layout: Layout, count: usize) -> Option<Vec<usize>> {
+    if rules.len() > MAX_LOOKED_AT {
+        return None;
+    }
+    let program = shortened(rules, layout);
+    let targets = program.steps.iter().flat_map(|step| step.targets).chain(program.everything);
+    let used: Vec<Target> = targets.collect();
+    Some((0..count).filter(|output| !used.contains(&Target::Output(*output as u32))).collect())
+}
+
+/// The steps of `rules`, without those that no packet needs.
+fn shortened(rules: &[Rule], layout: Layout) -> Steps {
     let shorten = rules.len() <= MAX_SHORTENED;
     let mut programs: Vec<Steps> = rules.iter().map(|rule| Steps::new(emit(rule, layout))).collect();
     if layout == Layout::Bytes || !shorten || programs.len() == 1 {
@@ -54,11 +79,7 @@ pub fn listing(rules: &[Rule], layout: Layout) -> String {
     }
     let mut program = programs.pop().unwrap_or_else(|| Steps::new(Vec::new()));
     program.replace_next(Target::Drop);
-    if layout == Layout::Ip && shorten {
-        program.sort_chains();
-        program.steps = grouped(&program.steps);
-    }
-    text(&program)
+    program
 }
 
 fn joined(mut first: Steps, second: Steps) -> Steps {
