@@ -13,7 +13,7 @@ use super::vlan::{Identifier, Native, Priority, Tag};
 /// are its parts. Frames of the VLAN NATIVE_VLAN get no tag.
 ///
 /// ## Differences
-/// A packet shorter than the two addresses is dropped as `too_short`. The network header annotation is set behind the
+/// What a packet shorter than the two addresses lacks of them is zero. The network header annotation is set behind the
 /// tag; Click sets it 8 bytes into the frame. `config` and `native_vlan` show NATIVE_VLAN -1 as it was given, not as 65535,
 /// and `ethertype` shows ETHERTYPE, where Click's is empty.
 /// ```click
@@ -101,9 +101,6 @@ impl Filter for VLANEncap {
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        if packet.len() < 12 {
-            return Verdict::Drop(packet, "too_short");
-        }
         let Some(control) = self.tag.of(&packet) else {
             packet.set_mac_header(0, LENGTH);
             return Verdict::Pass(packet);
@@ -111,12 +108,26 @@ impl Filter for VLANEncap {
         if packet.prepend(4).is_none() {
             return Verdict::Drop(packet, "too_large");
         }
-        if let Some(bytes) = packet.data_mut().first_chunk_mut::<16>() {
-            bytes.copy_within(4.., 0);
-            let [.., a, b, c, d] = bytes;
-            ([*a, *b], [*c, *d]) = (self.kind.0.to_be_bytes(), control.to_be_bytes());
+        match packet.data_mut().first_chunk_mut::<16>() {
+            Some(bytes) => {
+                bytes.copy_within(4.., 0);
+                let [.., a, b, c, d] = bytes;
+                ([*a, *b], [*c, *d]) = (self.kind.0.to_be_bytes(), control.to_be_bytes());
+            }
+            None => tag_short(packet.data_mut(), self.kind.0, control),
         }
         packet.set_mac_header(0, TAGGED_LENGTH);
         Verdict::Pass(packet)
     }
+}
+
+/// Puts the tag behind the addresses of a frame that ends before them or in the tag, with four bytes of room in front.
+#[cold]
+fn tag_short(frame: &mut [u8], kind: u16, control: u16) {
+    let mut whole = [0; 16];
+    let addresses = frame.get(4..).unwrap_or_default();
+    whole.iter_mut().zip(addresses).for_each(|(to, from)| *to = *from);
+    let tag = kind.to_be_bytes().into_iter().chain(control.to_be_bytes());
+    whole.iter_mut().skip(12).zip(tag).for_each(|(to, from)| *to = from);
+    frame.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
 }
