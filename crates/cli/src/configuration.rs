@@ -152,11 +152,15 @@ pub(crate) fn system_words(error: &std::io::Error) -> String {
 
 /// Leaves a message its typographic quotes on a UTF-8 terminal only, as Click does: scripts match on plain ones.
 pub(crate) fn quoted(message: &str) -> Cow<'_, str> {
+    if std::io::stderr().is_terminal() { quoted_by_language(message) } else { plain_quotes(message).into() }
+}
+
+/// The same wherever the language is written in UTF-8, terminal or not: as Click does where it speaks of options.
+pub(crate) fn quoted_by_language(message: &str) -> Cow<'_, str> {
     static TYPOGRAPHIC: OnceLock<bool> = OnceLock::new();
     let typographic = TYPOGRAPHIC.get_or_init(|| {
         let language = std::env::var("LANG").unwrap_or_default();
-        let utf8 = ["UTF-8", "UTF8", "utf8"].iter().any(|name| language.contains(name));
-        utf8 && std::io::stderr().is_terminal()
+        ["UTF-8", "UTF8", "utf8"].iter().any(|name| language.contains(name))
     });
     if *typographic { message.into() } else { plain_quotes(message).into() }
 }

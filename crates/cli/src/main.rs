@@ -56,9 +56,12 @@ fn main() -> ExitCode {
     let name = arguments.next().unwrap_or_default();
     let is_click = std::path::Path::new(&name).file_name().is_some_and(|file| file == "click");
     if is_click {
-        return command::click::main();
+        return command::click::main(arguments);
     }
     CompleteEnv::with_factory(Arguments::command).var(command::completion::VARIABLE).complete();
+    if arguments.next().is_some_and(|first| first == "click") {
+        return command::click::main(arguments);
+    }
     let matches = help::grouped(Arguments::command()).get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {

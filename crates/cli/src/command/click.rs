@@ -1,15 +1,17 @@
 //! `clickbox click`: the drop-in driver, with the options and exit codes of Click's.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, CommandFactory, Parser};
 use click_lang::{Element, Location};
 use element::HandlerError;
 use packet::Timestamp;
 use router::{Options, Router};
 
+use super::usage;
 use crate::configuration::{self, Source};
 use crate::environment::Process;
 use crate::output;
@@ -17,6 +19,7 @@ use crate::output;
 /// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
 #[derive(Parser)]
 #[command(name = "click", disable_help_flag = true, disable_version_flag = true)]
+#[command(infer_long_args = true, args_override_self = true)]
 pub(crate) struct Arguments {
     /// Read the configuration from FILE.
     #[arg(short = 'f', long, value_name = "FILE")]
@@ -31,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(short = 'a', long, visible_alias = "cpu", value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
     affinity: Option<usize>,
     /// Listen for control connections on a TCP port; with `+`, on it or the first free one after it.
-    #[arg(short = 'p', long, value_name = "PORT")]
+    #[arg(short = 'p', long, value_name = "PORT", value_parser = port)]
     port: Vec<String>,
     /// Listen for control connections on a Unix socket.
     #[arg(short = 'u', long = "unix-socket", value_name = "FILE")]
@@ -80,12 +83,14 @@ pub(crate) struct Arguments {
     words: Vec<String>,
 }
 
-/// The program when it is called `click`.
-pub(crate) fn main() -> ExitCode {
-    match Arguments::try_parse() {
+/// The program when it is called `click`, with the arguments after its name.
+pub(crate) fn main(given: impl Iterator<Item = OsString>) -> ExitCode {
+    let given: Vec<OsString> = std::iter::once("click".into()).chain(given).collect();
+    match Arguments::try_parse_from(&given) {
         Ok(arguments) => run(arguments),
         Err(error) if error.use_stderr() => {
-            eprint!("{error}");
+            let given: Vec<String> = given.iter().map(|text| text.to_string_lossy().into_owned()).collect();
+            usage::complain(&error, &Arguments::command(), &given);
             ExitCode::from(1)
         }
         Err(error) => {
@@ -307,6 +312,12 @@ fn source(arguments: &Arguments) -> Result<(Source, Vec<(String, String)>), ()> 
         return Err(());
     }
     Ok((sources.pop().unwrap_or_else(|| Source::File("-".into())), parameters))
+}
+
+/// A port, perhaps with a `+`.
+fn port(text: &str) -> Result<String, &'static str> {
+    let number = text.strip_suffix('+').unwrap_or(text);
+    number.parse::<u16>().map(|_| text.to_string()).map_err(|_| "not a TCP port number")
 }
 
 fn is_parameter(name: &str) -> bool {

@@ -12,3 +12,4 @@ pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod online;
 pub(crate) mod run;
+mod usage;
