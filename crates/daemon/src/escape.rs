@@ -16,16 +16,16 @@ fn escape(bytes: &[u8], lines: bool) -> String {
         match letter {
             '\n' if lines => escaped.push('\n'),
             '\t' => escaped.push('\t'),
-            // Marks that turn the direction of the text around are not control characters to Unicode.
-            _ if letter.is_control()
-                || matches!(letter, '\u{200e}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-            {
-                escaped.extend(letter.escape_default());
-            }
+            _ if letter.is_control() || turns_text(letter) => escaped.extend(letter.escape_default()),
             _ => escaped.push(letter),
         }
     }
     escaped
+}
+
+/// Marks that turn the direction of the text around; to Unicode they are no control characters.
+fn turns_text(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// One line of a box.
@@ -48,6 +48,7 @@ mod tests {
             (&b"10 packets"[..], "10 packets"),
             (b"\x1b[2J\x07a\r\nb\tc", "\\u{1b}[2J\\u{7}a\\r\\nb\tc"),
             (b"\xff\xfe", "\u{fffd}\u{fffd}"),
+            ("‘fw’ …".as_bytes(), "‘fw’ …"),
             ("a\u{202e}b\u{9b}".as_bytes(), "a\\u{202e}b\\u{9b}"),
         ] {
             assert_eq!(line(bytes), expected);

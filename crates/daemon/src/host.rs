@@ -38,7 +38,8 @@ impl Supervisor {
     pub fn host(&self) -> Result<HostStatus, crate::Failure> {
         let facts = self.facts()?;
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let reason = match facts.has_machines {
+        let has_machines = facts.kinds.contains(&Sandbox::Vm);
+        let reason = match has_machines {
             true => None,
             false => Some(match std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
                 Ok(_) => "/dev/kvm can be opened, but lacks what boxes need".to_string(),
@@ -60,11 +61,8 @@ impl Supervisor {
             image: facts.image,
             started: self.started(),
             pid: std::process::id(),
-            sandboxes: match facts.has_machines {
-                true => vec![Sandbox::Vm, Sandbox::Process],
-                false => vec![Sandbox::Process],
-            },
-            kvm: Kvm { usable: facts.has_machines, reason },
+            sandboxes: facts.kinds,
+            kvm: Kvm { usable: has_machines, reason },
             cgroup: cgroup(),
             cores: facts.cores,
             workers: facts.workers,

@@ -54,6 +54,7 @@ struct Shared {
     area: Arc<Area>,
     status: StatusPage<Mapped>,
     bell: Option<Arc<Bell>>,
+    end_bell: Option<Arc<Bell>>,
     posture: Mutex<Posture>,
     changed: Condvar,
 }
@@ -64,6 +65,8 @@ struct Posture {
     held: bool,
     /// It does.
     stands: bool,
+    /// It is to end, and whoever hears of its end hears that.
+    killed: bool,
     end: Option<End>,
     /// Processor time, when it has ended.
     time: Duration,
@@ -105,6 +108,7 @@ impl Threaded {
             area: area.clone(),
             status: area.status()?,
             bell: settings.bell.clone(),
+            end_bell: settings.end_bell.clone(),
             posture: Mutex::default(),
             changed: Condvar::new(),
         };
@@ -139,10 +143,11 @@ impl Shared {
         };
         let mut posture = self.posture();
         posture.time = cpu::thread_time();
+        let end = if posture.killed { End::Killed } else { end };
         posture.end.get_or_insert(end);
         drop(posture);
         self.changed.notify_all();
-        self.bell.iter().for_each(|bell| bell.ring());
+        self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
     }
 
     fn crashed(&self, panic: &(dyn Any + Send)) -> End {
@@ -233,6 +238,7 @@ impl Carrier for Threaded {
 
     fn kill(&self) {
         let started = lock(&self.thread).take();
+        self.shared.posture().killed = true;
         self.shared.status.set_stop(true);
         self.resume();
         let Some(thread) = started else { return };

@@ -5,6 +5,7 @@ use crate::error::Failure;
 use crate::fabric::Port;
 use api::{CreateBox, Mac, Sandbox as Kind};
 use boundary::Slots;
+use sandbox::thread::Entry;
 use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Worker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,6 +44,8 @@ pub(crate) struct Forge {
     cores: usize,
     /// What the ends of machines ring.
     end_bell: Arc<Bell>,
+    /// The program of boxes in threads, if there may be any.
+    thread: Option<Entry>,
 }
 
 /// A processor that a box has for itself; dropped, it is free.
@@ -75,17 +78,20 @@ pub(crate) struct Made {
 
 impl Forge {
     /// Checks the image and starts so many workers.
-    pub(crate) fn new(image: &[u8], workers: usize, end_bell: Arc<Bell>) -> Result<Self, sandbox::HostError> {
-        let host = Host::new(image)?;
+    pub(crate) fn new(
+        settings: &crate::settings::Settings,
+        end_bell: Arc<Bell>,
+    ) -> Result<Self, sandbox::HostError> {
+        let host = Host::new(settings.image)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let wanted = match (host.has_machines(), workers) {
+        let wanted = match (host.has_machines(), settings.workers) {
             (false, _) => 0,
             (true, 0) => cores,
             (true, workers) => workers,
         };
         let start = |_| Ok(Arc::new(Shared { worker: Worker::start()?, boxes: AtomicUsize::new(0) }));
         let workers = (0..wanted).map(start).collect::<Result<_, sandbox::SystemError>>()?;
-        Ok(Self { host, workers, dedicated: Arc::default(), cores, end_bell })
+        Ok(Self { host, workers, dedicated: Arc::default(), cores, end_bell, thread: settings.thread })
     }
 
     /// Whether virtual machines can be had.
@@ -103,6 +109,13 @@ impl Forge {
         self.cores
     }
 
+    /// What boxes can run in; the first is what they do if nothing is said.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let all =
+            [(Kind::Vm, self.has_machines()), (Kind::Process, true), (Kind::None, self.thread.is_some())];
+        all.into_iter().filter(|(_, there)| *there).map(|(kind, _)| kind).collect()
+    }
+
     /// What a box is to run in, when it may be anything.
     pub(crate) fn resolve(&self, wanted: Kind) -> Result<Kind, Failure> {
         match wanted {
@@ -110,6 +123,7 @@ impl Forge {
             Kind::Auto | Kind::Process => Ok(Kind::Process),
             Kind::Vm if self.has_machines() => Ok(Kind::Vm),
             Kind::Vm => Err(Failure::Create(sandbox::CreateError::NoKvm)),
+            Kind::None if self.thread.is_some() => Ok(Kind::None),
             Kind::None => Err(Failure::Denied(
                 "this daemon runs no box in a thread of its own: take sandbox vm or process".into(),
             )),
@@ -144,7 +158,11 @@ impl Forge {
                 let seat = Seat(shared.clone());
                 (self.host.create(Place::Machine(&shared.worker), &settings)?, Keeps::Seat { _seat: seat })
             }
-            _ => (self.host.create(Place::Process, &settings)?, Keeps::Nothing),
+            Kind::None => {
+                let entry = self.thread.ok_or(sandbox::CreateError::OtherPlace)?;
+                (self.host.create(Place::Thread(entry), &settings)?, Keeps::Nothing)
+            }
+            Kind::Process | Kind::Auto => (self.host.create(Place::Process, &settings)?, Keeps::Nothing),
         };
         let ports = take_ports(&mut sandbox, definition.ports.len());
         Ok(Made { instance: Instance::new(sandbox, keeps), ports })

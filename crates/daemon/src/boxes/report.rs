@@ -35,7 +35,7 @@ pub(crate) fn report(end: &End) -> CrashReport {
                     Some((configuration, element)) => {
                         (Some(configuration.to_string()), Some(element.trim().to_string()))
                     }
-                    None => (None, Some(whole)),
+                    None => (Some("main".to_string()), Some(whole)),
                 },
                 None => (None, None),
             };
@@ -84,15 +84,16 @@ mod tests {
                 packet: vec![1, 2],
             })))
         };
-        let found = crash(CrashCause::Exception { vector: 14, error_code: 4 }, b"main:c :: Counter");
+        let found = crash(CrashCause::Exception { vector: 14, error_code: 4 }, b"second:c");
         assert_eq!(found.cause, "page fault (error 0x4)");
         assert_eq!((found.address, found.packet), (Some(8), Some(Value(vec![1, 2]))));
-        assert_eq!(found.configuration.as_deref(), Some("main"));
-        assert_eq!(found.element.as_deref(), Some("c :: Counter"));
+        assert_eq!(found.configuration.as_deref(), Some("second"));
+        assert_eq!(found.element.as_deref(), Some("c"));
         assert_eq!(found.message, "\\u{1b}[31mred");
         assert_eq!((found.registers.len(), found.registers[0].value.as_str()), (18, "0x1000"));
-        let found = crash(CrashCause::Panic, b"c :: Counter");
-        assert!(found.registers.is_empty() && found.configuration.is_none());
-        assert_eq!(found.element.as_deref(), Some("c :: Counter"));
+        let found = crash(CrashCause::Panic, b"c");
+        assert!(found.registers.is_empty());
+        assert_eq!(found.configuration.as_deref(), Some("main"));
+        assert_eq!(found.element.as_deref(), Some("c"));
     }
 }

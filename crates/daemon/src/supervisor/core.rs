@@ -184,7 +184,7 @@ impl Supervisor {
             switches: Mutex::default(),
             store: Mutex::new(store),
             fabric: Fabric::start()?,
-            forge: Forge::new(settings.image, settings.workers, end_bell)?,
+            forge: Forge::new(settings, end_bell)?,
             journal: Journal::new(events),
             watch,
             meter: Mutex::default(),

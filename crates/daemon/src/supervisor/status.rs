@@ -18,8 +18,8 @@ use std::time::Duration;
 pub(crate) struct Facts {
     /// What the image is called.
     pub(crate) image: String,
-    /// Whether boxes run in virtual machines.
-    pub(crate) has_machines: bool,
+    /// What boxes can run in.
+    pub(crate) kinds: Vec<api::Sandbox>,
     /// Processors.
     pub(crate) cores: u32,
     /// Workers.
@@ -178,7 +178,7 @@ impl Supervisor {
         };
         Ok(Facts {
             image: self.0.image.clone(),
-            has_machines: self.0.forge.has_machines(),
+            kinds: self.0.forge.kinds(),
             cores: number(self.0.forge.cores()),
             workers: number(self.0.forge.workers()),
             counts,

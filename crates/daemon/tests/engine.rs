@@ -1,0 +1,164 @@
+//! Click configurations in boxes under the supervisor.
+
+mod support;
+
+use api::{
+    Check, ConfigurationName, CreateBox, CreateSwitch, ErrorCode, File, Install, LogQuery, Restart, Sandbox,
+    Severity,
+};
+use daemon::{Failure, Settings, Supervisor};
+use engine::Engine;
+use sandbox::thread::Start;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use support::{handler, name, process, state, switch, until};
+
+/// The program of a box in a thread.
+fn program(start: Start) {
+    let engine = Engine::new(&start.info, start.area, Rc::new(start.footing));
+    engine.and_then(|mut engine| engine.run()).unwrap();
+}
+
+/// Runs `check` with boxes in processes, in threads, and in virtual machines where there are any.
+fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
+    let start = || {
+        let settings = Settings::new(image::CLICKBOX, "clickbox");
+        Supervisor::start(&Settings { workers: 2, thread: Some(program), ..settings }).unwrap()
+    };
+    let kinds = start().host().unwrap().sandboxes;
+    if !kinds.contains(&Sandbox::Vm) {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    assert!(kinds.contains(&Sandbox::Process) && kinds.contains(&Sandbox::None));
+    kinds.into_iter().for_each(|kind| check(&start(), kind));
+}
+
+fn make(sandbox: Sandbox, name: &str, text: &str, ports: &[&str]) -> CreateBox {
+    CreateBox { sandbox, memory: api::Size(8 << 20), ..process(name, text, ports) }
+}
+
+fn read(supervisor: &Supervisor, path: &str) -> String {
+    supervisor.read(&handler(path), b"").unwrap().value.text().trim().to_string()
+}
+
+fn install(text: &str) -> Install {
+    Install { configuration: text.into(), source: Some("new.click".into()), files: Vec::new() }
+}
+
+#[test]
+fn a_chain_of_boxes_is_steered_under_traffic() {
+    in_each(|supervisor, sandbox| {
+        supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
+        let source = "FastUDPSource(RATE 20000, LIMIT -1, LENGTH 60, SRCETH 2:0:0:0:0:1, SRCIP 10.0.0.1, \
+                      SPORT 1, DSTETH 2:0:0:0:0:2, DSTIP 10.0.0.2, DPORT 2) -> ToDevice(0);";
+        let firewall = "FromDevice(0) -> c :: Counter -> Strip(14) -> CheckIPHeader -> filter :: \
+                        IPFilter(allow udp, deny all) -> Unstrip(14) -> ToDevice(1);";
+        let monitor = "FromDevice(0) -> c :: Counter -> Discard;";
+        supervisor.create_box(make(sandbox, "monitor", monitor, &["pipe:out"])).unwrap();
+        supervisor.create_box(make(sandbox, "fw", firewall, &["lan", "pipe:out"])).unwrap();
+        supervisor.create_box(make(sandbox, "source", source, &["lan"])).unwrap();
+        let count = |path: &str| read(supervisor, path).parse::<u64>().unwrap();
+        until("packets pass", || count("monitor/c.count") > 1000);
+        // The rule goes, and packets go on coming to the firewall only.
+        let before = count("fw/c.count");
+        let closed = firewall.replace("allow udp, ", "");
+        let main = ConfigurationName::main();
+        let status = supervisor.install(&name("fw"), &main, &install(&closed)).unwrap();
+        assert_eq!((status.swaps, status.diagnostics.len()), (1, 0), "{sandbox:?}: {status:?}");
+        assert!(count("fw/c.count") >= before, "{sandbox:?}: a swap keeps counters");
+        let closed_at = count("fw/c.count");
+        until("packets come", || count("fw/c.count") > closed_at + 1000);
+        let drops = supervisor.show_box(&name("fw")).unwrap().status.drops;
+        assert!(drops.values().sum::<u64>() > 0, "{sandbox:?}: {drops:?}");
+        let seen = count("monitor/c.count");
+        assert!(seen < count("fw/c.count"));
+        // What is refused is told with its place, and changes nothing.
+        let refused =
+            supervisor.install(&name("fw"), &main, &install("FromDevice(0) -> Cuonter -> Discard;"));
+        let Err(Failure::Refused(details)) = refused else { panic!("{refused:?}") };
+        let error = details.iter().find(|one| one.message.contains("Cuonter")).unwrap();
+        assert_eq!((error.file.as_deref(), error.line), (Some("new.click"), Some(1)));
+        assert!(count("fw/c.count") > closed_at);
+        // Handlers are listed, written, and missed.
+        let handlers: Vec<String> =
+            supervisor.handlers(&name("fw")).unwrap().iter().map(api::HandlerInfo::path).collect();
+        for wanted in ["list", "c.count", "c.reset", "filter.config"] {
+            assert!(handlers.iter().any(|path| path == wanted), "{sandbox:?}: {wanted} in {handlers:?}");
+        }
+        supervisor.write(&handler("monitor/c.reset"), b"").unwrap();
+        assert!(count("monitor/c.count") < seen.max(1));
+        for missing in ["fw/c.none", "fw/none.count", "fw/second:c.count"] {
+            let result = supervisor.read(&handler(missing), b"");
+            assert_eq!(result.unwrap_err().code(), ErrorCode::NotFound, "{missing}");
+        }
+    });
+}
+
+#[test]
+fn files_are_shipped_and_configurations_stand_side_by_side() {
+    in_each(|supervisor, sandbox| {
+        let text = "FromDevice(0) -> Print(seen, MAXLENGTH 0) -> c :: Counter -> Discard;";
+        supervisor.create_box(make(sandbox, "fw", text, &["-", "-"])).unwrap();
+        let second: ConfigurationName = "second".parse().unwrap();
+        let other = "InfiniteSource(LIMIT 5) -> c :: Counter -> Print(five, MAXLENGTH 0) -> Discard;";
+        supervisor.install(&name("fw"), &second, &install(other)).unwrap();
+        until("its packets are counted", || read(supervisor, "fw/second:c.count") == "5");
+        assert_eq!(read(supervisor, "fw/c.count"), "0");
+        until("what it prints is kept", || {
+            let log = supervisor.log_list(&name("fw"), &LogQuery::default()).unwrap();
+            log.iter().filter(|line| line.configuration.as_deref() == Some("second")).count() == 5
+        });
+        // A file is there after a restart of the box, too.
+        let mut with_file = install("s :: Script(TYPE PASSIVE, return $(cat rules.txt)); Idle -> Discard;");
+        with_file.files.push(File { name: "rules.txt".into(), contents: "shipped".into() });
+        supervisor.install(&name("fw"), &"third".parse().unwrap(), &with_file).unwrap();
+        assert_eq!(read(supervisor, "fw/third:s.run"), "shipped");
+        supervisor.restart_box(&name("fw")).unwrap();
+        assert_eq!(read(supervisor, "fw/third:s.run"), "shipped");
+        supervisor.remove_configuration(&name("fw"), &second).unwrap();
+        let gone = supervisor.read(&handler("fw/second:c.count"), b"").unwrap_err();
+        assert_eq!(gone.code(), ErrorCode::NotFound);
+        assert_eq!(supervisor.show_box(&name("fw")).unwrap().installed.len(), 2);
+    });
+}
+
+#[test]
+fn checks_say_all_that_is_wrong() {
+    let settings = Settings::new(image::CLICKBOX, "clickbox");
+    let supervisor = Supervisor::start(&settings).unwrap();
+    let check = |text: &str, ports| {
+        let request =
+            Check { configuration: text.into(), source: Some("a.click".into()), files: Vec::new(), ports };
+        supervisor.check(&request).unwrap().diagnostics
+    };
+    assert_eq!(check("FromDevice(0) -> Discard;", Some(1)), []);
+    let found = check("FromDevice(0) -> Cuonter -> Discard;\nIdle -> Nonsense -> Discard;\n", Some(1));
+    let lines: BTreeSet<Option<u32>> =
+        found.iter().filter(|one| one.severity == Severity::Error).map(|one| one.line).collect();
+    assert_eq!(lines, BTreeSet::from([Some(1), Some(2)]), "{found:?}");
+    assert!(found.iter().any(|one| one.message.contains("‘Cuonter’")), "{found:?}");
+    // What no text may do to the daemon: it is told, and that is all.
+    for bad in ["\0\u{1b}[2J", &"(".repeat(100_000), &"elementclass A { A -> A } A;".repeat(50)] {
+        assert!(check(bad, None).iter().all(|one| !one.message.contains('\u{1b}')));
+    }
+    let refused =
+        supervisor.create_box(make(Sandbox::Process, "fw", "FromDevice(3) -> Discard;", &["-"])).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Refused, "{refused}");
+    assert!(supervisor.boxes().unwrap().is_empty());
+}
+
+/// A box whose configuration stops by itself, with each policy.
+#[test]
+fn a_configuration_that_stops_is_followed_by_the_policy() {
+    in_each(|supervisor, sandbox| {
+        let text = "FromDevice(0) -> c :: Counter -> Discard;";
+        let request = CreateBox { restart: Restart::Never, ..make(sandbox, "fw", text, &["-"]) };
+        supervisor.create_box(request).unwrap();
+        supervisor.stop_box(&name("fw")).unwrap();
+        assert_eq!(state(supervisor, "fw"), api::BoxState::Stopped);
+        supervisor.start_box(&name("fw")).unwrap();
+        supervisor.kill_box(&name("fw")).unwrap();
+        until("the end is seen", || state(supervisor, "fw") == api::BoxState::Crashed);
+        assert_eq!(supervisor.crash(&name("fw")).unwrap().cause, "killed on request");
+    });
+}
