@@ -35,7 +35,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("What joins boxes", &["switch", "port", "address", "capture"]),
     ("Everything together", &["up", "diff", "down", "stacks", "events"]),
-    ("This machine and this program", &["demo", "doctor", "completion"]),
+    ("This machine and this program", &["demo", "daemon", "doctor", "completion"]),
 ];
 
 /// Columns of a command's name.

@@ -47,6 +47,7 @@ enum Command {
     Bench(command::bench::Arguments),
     Generate(command::generate::Arguments),
     Completion(command::completion::Arguments),
+    Daemon(command::daemon::Arguments),
     #[command(flatten)]
     Online(command::online::Command),
 }
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Command::Click(arguments) => command::click::run(arguments),
         Command::Bench(arguments) => command::bench::run(&arguments),
         Command::Generate(arguments) => command::generate::run(arguments),
+        Command::Daemon(arguments) => command::daemon::run(&arguments),
         Command::Online(command) => command::online::run(&command),
         Command::Completion(arguments) => command::completion::run(&arguments),
     }

@@ -2,11 +2,13 @@
 //!
 //! A block marked `click` is a configuration; if its first line is `// NAME.click`, the commands that follow on the page
 //! find it under that name. In a block marked `console` a line after `$ ` is a command, and what follows is what it
-//! prints, whatever its spacing; a line `...` stands for any lines. Blocks marked otherwise are not looked at.
+//! prints, whatever its spacing; lines after `> ` belong to the command; a line `...` stands for any lines, and at the end
+//! of a line for the rest of it. Blocks marked otherwise are not looked at. The page about boxes has a daemon of its own.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project")
@@ -38,8 +40,43 @@ fn shell(command: &str, folder: &Path) -> Output {
         .current_dir(folder)
         .env("PATH", path)
         .env("LC_ALL", "C.UTF-8")
+        .env("CLICKBOX_SOCKET", socket())
         .output()
         .expect("a shell")
+}
+
+/// Where the daemon of this test listens.
+fn socket() -> PathBuf {
+    std::env::temp_dir().join(format!("clickbox-book-{}", std::process::id()))
+}
+
+/// A daemon, which ends with this.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start() -> Daemon {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+            .args(["daemon", "--no-store", "--until-input-ends", "--json", "--socket"])
+            .arg(socket())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the daemon starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
+        assert!(line.starts_with('{'), "the daemon says {line:?}");
+        Daemon(child)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+        let mut lock = socket().into_os_string();
+        lock.push(".lock");
+        let _ = fs::remove_file(lock);
+    }
 }
 
 /// Whether the lines are those expected, where `...` stands for any.
@@ -48,7 +85,11 @@ fn matches(expected: &[&str], lines: &[&str]) -> bool {
         None => lines.is_empty(),
         Some((&"...", rest)) => (0..=lines.len()).any(|skipped| matches(rest, &lines[skipped..])),
         Some((first, rest)) => lines.split_first().is_some_and(|(line, lines)| {
-            first.split_whitespace().eq(line.split_whitespace()) && matches(rest, lines)
+            let is_same = match first.strip_suffix(" ...") {
+                Some(start) => line.trim_start().starts_with(start),
+                None => first.split_whitespace().eq(line.split_whitespace()),
+            };
+            is_same && matches(rest, lines)
         }),
     }
 }
@@ -65,8 +106,14 @@ fn check_configuration(text: &str, folder: &Path) -> Option<String> {
 fn check_console(text: &str, folder: &Path) -> Vec<String> {
     let mut failures = Vec::new();
     for part in format!("\n{text}").split("\n$ ").skip(1) {
-        let (command, expected) = part.split_once('\n').unwrap_or((part, ""));
-        let output = shell(command, folder);
+        let (first, mut expected) = part.split_once('\n').unwrap_or((part, ""));
+        let mut command = first.to_string();
+        while let Some(more) = expected.strip_prefix("> ") {
+            let (line, rest) = more.split_once('\n').unwrap_or((more, ""));
+            command += &format!("\n{line}");
+            expected = rest;
+        }
+        let output = shell(&command, folder);
         let printed = String::from_utf8_lossy(&output.stdout);
         let lines: Vec<&str> = printed.trim_end().lines().collect();
         if !matches(&expected.trim_end().lines().collect::<Vec<_>>(), &lines) {
@@ -85,6 +132,7 @@ fn the_guide_is_true() {
         let name = page.file_name().to_string_lossy().into_owned();
         let folder = workspace(&name);
         let text = fs::read_to_string(page.path()).expect("a page");
+        let _daemon = (name == "boxes.md").then(Daemon::start);
         for block in text.split("\n```").skip(1).step_by(2) {
             let (kind, body) = block.split_once('\n').unwrap_or((block, ""));
             let found = match kind {

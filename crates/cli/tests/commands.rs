@@ -129,8 +129,8 @@ fn formatting_changes_the_layout_only() {
 }
 
 #[test]
-fn the_demo_accounts_for_every_packet() {
-    let output = clickbox(&["demo", "--seconds", "0"], "");
+fn the_demonstration_of_the_engine_accounts_for_every_packet() {
+    let output = clickbox(&["demo", "--engine", "--seconds", "0"], "");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}");
     let number = |line: &str| {

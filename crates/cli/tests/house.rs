@@ -33,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "element",
             "elements",
             "engine",
+            "image",
             "packet",
             "router",
             "switch",

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod click;
 pub(crate) mod completion;
+pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod element;
 pub(crate) mod flatten;

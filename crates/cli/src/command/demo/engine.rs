@@ -1,4 +1,4 @@
-//! `clickbox demo`: a firewall, a NAT and a flow monitor on a capture, with nothing to set up.
+//! A firewall, a NAT and a flow monitor in one configuration, in this process.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -6,18 +6,17 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use router::{End, Options, Router};
 
+use super::choice::CAPTURE;
 use crate::configuration::{self, Text};
 use crate::environment::{Process, Supplied};
 use crate::live::{self, Live, Progress, grouped, scaled};
 use crate::output;
 
-/// The capture, under the name by which the configuration reads it.
-const CAPTURE: (&str, &[u8]) = ("testdata/mix.pcap", include_bytes!("../../../../testdata/mix.pcap"));
 /// The configuration.
-const CONFIGURATION: (&str, &str) = ("examples/demo.click", include_str!("../../../../examples/demo.click"));
+const CONFIGURATION: (&str, &str) =
+    ("examples/demo.click", include_str!("../../../../../examples/demo.click"));
 /// Where packets come in.
 const SOURCE: &str = "in";
 /// Where packets come out, and what that means.
@@ -38,38 +37,16 @@ const FLOWS: &str = "monitor/counts.nagg";
 const WHAT: usize = 32;
 const PLACE: usize = 18;
 
-/// Show a firewall, a NAT and a flow monitor at work.
-///
-/// Plays a capture that is in the program again and again, as fast as it goes; shows what each element does; and
-/// says at the end what went in, what came out, and why each dropped packet was dropped. Needs no network and no
-/// rights.
-#[derive(Args)]
-#[command(after_help = "Example: clickbox demo --seconds 2")]
-pub(crate) struct Arguments {
-    /// For how long.
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
-    seconds: f64,
-    /// Print the configuration and do not run it.
-    #[arg(long)]
-    print: bool,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds from 0 to 86400 is wanted".into()),
-    }
+/// Prints the configuration.
+pub(super) fn print() {
+    output::text(CONFIGURATION.1);
 }
 
 /// Runs it.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    if arguments.print {
-        output::text(CONFIGURATION.1);
-        return ExitCode::SUCCESS;
-    }
+pub(super) fn run(seconds: f64) -> ExitCode {
     let text = Text { name: CONFIGURATION.0.into(), text: CONFIGURATION.1.into() };
     let compiled = configuration::compile(&text, &[], &[]);
-    let time = Duration::from_secs_f64(arguments.seconds);
+    let time = Duration::from_secs_f64(seconds);
     let rounds = Rc::new(Cell::new(0));
     let supplied = Supplied { name: CAPTURE.0, bytes: CAPTURE.1, time, rounds: rounds.clone() };
     let environment = Rc::new(Process::with(supplied));
@@ -84,8 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     output::text(&format!(
         "A firewall, a NAT and a flow monitor between a small network and its uplink.\n\
-         The packets are those of a capture, played again and again for {} s.\n\n",
-        arguments.seconds
+         The packets are those of a capture, played again and again for {seconds} s.\n\n"
     ));
     let started = Instant::now();
     drive(&mut router, started, time);
@@ -129,7 +105,7 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> String {
     format!(
         "{bold}went in{plain}\n{}\n{bold}came out{plain}\n{came_out}{}\n{bold}was dropped, and why{plain}\n{why}{}\n\
          {:.1} s on one core: {} packets/s, {}bit/s; {} flows seen.\n\n\
-         The configuration: clickbox demo --print. Your own: clickbox run FILE.\n",
+         The configuration: clickbox demo --engine --print. Your own: clickbox run FILE.\n",
         line(&format!("the capture, {} times", grouped(rounds.into())), SOURCE, total),
         line("in all", "", sum),
         line("in all", "", dropped),

@@ -1,0 +1,186 @@
+//! `clickbox daemon`: what supervises boxes and switches.
+
+use std::fs::DirBuilder;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use api::client;
+use clap::Args;
+use daemon::{RunError, Settings, Tcp};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
+use serde::Serialize;
+
+use crate::online::Failure;
+use crate::output;
+
+/// Where the system's daemon keeps its definitions.
+const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
+
+/// Supervise boxes and switches, until SIGTERM or Ctrl-C.
+///
+/// The other commands about boxes talk to it. What is defined comes back when it is started again, even after a crash; the
+/// packets on their way, and the states of boxes, are lost then. It takes no privileges, but needs them for tap devices and
+/// packet sockets: see `clickbox doctor`.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox daemon &")]
+pub(crate) struct Arguments {
+    /// The socket; without it $CLICKBOX_SOCKET, else clickbox.sock in $XDG_RUNTIME_DIR, else
+    /// /run/clickbox/clickbox.sock. Only this user can connect to it.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The file that keeps definitions; without it the user's (in $XDG_STATE_HOME or ~/.local/state) or the system's
+    /// (/var/lib/clickbox) for a usual socket, and none for another one.
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Keep definitions in memory: they are gone when the daemon ends.
+    #[arg(long, conflicts_with = "store")]
+    no_store: bool,
+    /// Threads that run virtual machines; without it one for each processor.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    workers: usize,
+    /// Listen at this address of TCP, too, with TLS and a token.
+    #[arg(long, value_name = "IP:PORT", requires_all = ["certificate", "key", "token"])]
+    listen: Option<SocketAddr>,
+    /// The certificate for TCP, and those that lead to its root, in PEM.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    certificate: Option<PathBuf>,
+    /// The certificate's private key, in PEM.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    key: Option<PathBuf>,
+    /// The token that a caller over TCP must have is in this file: at least 16 characters.
+    #[arg(long = "token-file", value_name = "FILE", requires = "listen", id = "token")]
+    token: Option<PathBuf>,
+    /// End when standard input ends: for a program that starts a daemon of its own.
+    #[arg(long)]
+    until_input_ends: bool,
+    /// Print JSON when it can be reached: {"socket", "listen", "store", "pid"}.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed when it can be reached.
+#[derive(Serialize)]
+struct Ready<'a> {
+    socket: &'a Path,
+    listen: Option<SocketAddr>,
+    store: Option<&'a Path>,
+    pid: i32,
+}
+
+/// Runs it.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match serve(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(&[]),
+    }
+}
+
+fn serve(arguments: &Arguments) -> Result<(), Failure> {
+    let socket = socket(arguments)?;
+    let store =
+        if arguments.no_store { None } else { arguments.store.clone().or_else(|| usual_store(&socket)) };
+    for (path, mode) in [(Some(&socket), 0o755), (store.as_ref(), 0o700)] {
+        make_folder(path.and_then(|path| path.parent()), mode)?;
+    }
+    let tcp = match (arguments.listen, &arguments.certificate, &arguments.key, &arguments.token) {
+        (Some(address), Some(certificate), Some(key), Some(token)) => {
+            Some(Tcp { address, certificate: certificate.clone(), key: key.clone(), token: token.clone() })
+        }
+        _ => None,
+    };
+    let settings = Settings {
+        store: store.clone(),
+        workers: arguments.workers,
+        ..Settings::new(image::CLICKBOX, concat!("clickbox ", env!("CARGO_PKG_VERSION")))
+    };
+    raise_limit_of_files();
+    if arguments.until_input_ends {
+        std::thread::spawn(end_with_input);
+    }
+    let ready = |address: &daemon::Address| {
+        let ready = Ready {
+            socket: &socket,
+            listen: address.tcp,
+            store: store.as_deref(),
+            pid: getpid().as_raw_nonzero().get(),
+        };
+        if arguments.json {
+            output::json_line(&ready);
+        } else {
+            eprintln!("{}", sentence(&ready));
+        }
+    };
+    daemon::run(&settings, &socket, tcp.as_ref(), ready).map_err(|error| match error {
+        RunError::Listen(_) if arguments.socket.is_none() => {
+            Failure::Other(format!("{error}; --socket takes another place"))
+        }
+        error => Failure::Other(error.to_string()),
+    })
+}
+
+fn sentence(ready: &Ready) -> String {
+    let tcp = ready.listen.map_or(String::new(), |address| format!(" and at {address}"));
+    let store = match ready.store {
+        Some(path) => format!("definitions are in {}", path.display()),
+        None => "definitions are in memory only".into(),
+    };
+    format!("clickbox {}: at {}{tcp}; {store}", env!("CARGO_PKG_VERSION"), ready.socket.display())
+}
+
+/// Where it listens.
+fn socket(arguments: &Arguments) -> Result<PathBuf, Failure> {
+    if let Some(path) = &arguments.socket {
+        return Ok(path.clone());
+    }
+    if std::env::var_os(client::SOCKET_VARIABLE).is_some_and(|text| !text.is_empty()) {
+        return match client::Address::from_environment() {
+            Ok(client::Address::Unix(path)) => Ok(path),
+            _ => Err(Failure::Usage(format!("{} is no path of a socket", client::SOCKET_VARIABLE))),
+        };
+    }
+    client::sockets().into_iter().next().ok_or_else(|| Failure::Usage("say where with --socket PATH".into()))
+}
+
+/// Where the daemon of a usual socket keeps its definitions; none for one of another, which may be one of several.
+fn usual_store(socket: &Path) -> Option<PathBuf> {
+    let usual = client::sockets();
+    if usual.last().is_some_and(|system| system == socket) {
+        return Some(SYSTEM_STORE.into());
+    }
+    if !usual.iter().any(|known| known == socket) {
+        return None;
+    }
+    let variable = |name: &str| std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")))?;
+    Some(folder.join("clickbox/store"))
+}
+
+fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), Failure> {
+    match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        Some(folder) => DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(|error| {
+            Failure::Usage(format!(
+                "the folder {} can't be made: {error}; --socket and --store take others",
+                folder.display()
+            ))
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Boxes take descriptors: as many as may be had are asked for.
+fn raise_limit_of_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // With fewer, fewer boxes run: the daemon says so when it comes to that.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Waits for the end of standard input, and ends this process in order.
+fn end_with_input() {
+    let mut bytes = [0; 4096];
+    let mut input = std::io::stdin().lock();
+    while input.read(&mut bytes).is_ok_and(|count| count > 0) {}
+    let _ = kill_process(getpid(), Signal::TERM);
+}

@@ -1,0 +1,227 @@
+//! The three boxes at work: traffic, a rule that changes, a box that is killed.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use api::{BoxDetail, BoxState, BoxStatus, Sandbox, operation};
+use clap::ValueEnum;
+
+use super::chain::{Chain, PARTS};
+use super::report::{self, Account};
+use crate::live::grouped;
+use crate::online::{self, Failure};
+use crate::{output, screen};
+
+/// Packets in the capture.
+const PACKETS: u64 = 2500;
+/// Between two looks.
+const REFRESH: Duration = Duration::from_millis(100);
+/// How long a box may take to be back, and packets to come to the end of the chain.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The rule that the firewall gets.
+const RULE: &str = "deny udp dst port 53";
+
+/// What the boxes run in.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum Kind {
+    /// Virtual machines where that is possible, else processes.
+    #[default]
+    Auto,
+    /// Virtual machines.
+    Vm,
+    /// Processes without privileges.
+    Process,
+}
+
+/// Prints the configurations.
+pub(super) fn print() {
+    for part in PARTS {
+        output::text(&format!("// {}\n\n{}\n", part.file, part.text));
+    }
+}
+
+/// Runs it.
+pub(super) fn run(seconds: f64, rate: u64, kind: Kind) -> ExitCode {
+    match show(seconds, rate, kind) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(&[]),
+    }
+}
+
+/// What is told while it goes on, above the table.
+fn say(text: &str) {
+    screen::print(&online::line(text));
+}
+
+fn show(seconds: f64, rate: u64, kind: Kind) -> Result<(), Failure> {
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    // Without it Ctrl-C ends the program at once, and the daemon with it.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, is_interrupted.clone());
+    let chain = Chain::start()?;
+    let sandbox = sandbox(&chain, kind)?;
+    say("  capture > firewall > nat > monitor > uplink");
+    chain.build(sandbox, |detail| say(&started(detail)))?;
+    let repeat = ((rate as f64 * seconds / PACKETS as f64).round() as u32).max(1);
+    let total = u64::from(repeat) * PACKETS;
+    say(&format!(
+        "The capture is played {} times, {} packets a second.",
+        grouped(repeat.into()),
+        grouped(rate)
+    ));
+    let begin = Instant::now();
+    chain.play(repeat, rate)?;
+    let mut account = Account::default();
+    let watch = Watch { chain: &chain, begin, total, is_interrupted };
+    watch.until(|came| came >= total / 3)?;
+    let before = (denied(&chain)?, begin.elapsed());
+    change_rule(&chain)?;
+    let change = (denied(&chain)?, begin.elapsed());
+    watch.until(|came| came >= total * 2 / 3)?;
+    compare(before, change, (denied(&chain)?, begin.elapsed()));
+    account.keep(&chain, "nat")?;
+    kill(&chain)?;
+    watch.until(|came| came >= total)?;
+    let time = begin.elapsed();
+    settle(&chain)?;
+    screen::clear();
+    output::text(&report::summary(&chain, account, time)?);
+    Ok(())
+}
+
+/// What the boxes run in; says so if it is not what one would wish for.
+fn sandbox(chain: &Chain, kind: Kind) -> Result<Sandbox, Failure> {
+    let host = chain.client().ask(&operation::HOST, &[])?;
+    let sandbox = match kind {
+        Kind::Auto if host.kvm.usable => Sandbox::Vm,
+        Kind::Vm => Sandbox::Vm,
+        Kind::Auto => {
+            let reason = host.kvm.reason.unwrap_or_else(|| "nobody knows why".into());
+            say(&format!("There is no usable KVM here ({reason}): the boxes run in processes."));
+            Sandbox::Process
+        }
+        Kind::Process => Sandbox::Process,
+    };
+    say(match sandbox {
+        Sandbox::Vm => "A daemon is started. Three boxes in a row, each in a virtual machine:",
+        _ => "A daemon is started. Three boxes in a row, each in a process without privileges:",
+    });
+    Ok(sandbox)
+}
+
+fn started(detail: &BoxDetail) -> String {
+    let status = &detail.status;
+    let time = status.boot_ms.map_or(String::new(), |time| format!(", {time:.2} ms after the request"));
+    format!("  {:<10}runs{time}", status.name)
+}
+
+/// Packets that the firewall's rules have denied.
+fn denied(chain: &Chain) -> Result<u64, Failure> {
+    let losses = chain.read("firewall", "filter.losses")?;
+    let count = losses.lines().find_map(|line| line.strip_prefix("denied ")?.parse().ok());
+    Ok(count.unwrap_or(0))
+}
+
+fn change_rule(chain: &Chain) -> Result<(), Failure> {
+    let rules = chain.read("firewall", "filter.rules")?;
+    let begin = Instant::now();
+    chain.write("firewall", "filter.rules", &format!("{RULE}, {rules}"))?;
+    let time = begin.elapsed().as_secs_f64() * 1e3;
+    say(&format!("firewall: the rule `{RULE}` stands before the others now; the write took {time:.2} ms."));
+    Ok(())
+}
+
+/// Says how many packets the firewall denied before its rules were changed, and since.
+fn compare(before: (u64, Duration), change: (u64, Duration), after: (u64, Duration)) {
+    let rate = |packets: u64, time: Duration| grouped((packets as f64 / time.as_secs_f64().max(1e-3)) as u64);
+    say(&format!(
+        "firewall: it denied {} packets a second before, and {} since.",
+        rate(before.0, before.1),
+        rate(after.0.saturating_sub(change.0), after.1.saturating_sub(change.1))
+    ));
+}
+
+fn kill(chain: &Chain) -> Result<(), Failure> {
+    let begin = Instant::now();
+    chain.client().ask(&operation::KILL_BOX, &["nat"])?;
+    loop {
+        let status = chain.client().ask(&operation::SHOW_BOX, &["nat"])?.status;
+        if status.restarts > 0 && status.state == BoxState::Running {
+            break;
+        }
+        if begin.elapsed() > PATIENCE {
+            return Err(Failure::Other("the box that was killed did not come back".into()));
+        }
+    }
+    let time = begin.elapsed().as_secs_f64() * 1e3;
+    say(&format!("nat: it was killed, and {time:.1} ms later it runs again. The other boxes went on."));
+    Ok(())
+}
+
+/// Waits until no packet is on its way any more.
+fn settle(chain: &Chain) -> Result<(), Failure> {
+    let begin = Instant::now();
+    let mut last = None;
+    while begin.elapsed() < PATIENCE {
+        let (_, uplink) = chain.ends()?;
+        let sent = Some(uplink.traffic.sent_packets);
+        if last == sent {
+            return Ok(());
+        }
+        last = sent;
+        std::thread::sleep(REFRESH / 2);
+    }
+    Ok(())
+}
+
+/// What looks at the boxes while packets come.
+struct Watch<'a> {
+    chain: &'a Chain,
+    begin: Instant,
+    total: u64,
+    is_interrupted: Arc<AtomicBool>,
+}
+
+impl Watch<'_> {
+    /// Shows the boxes until so many packets have come in.
+    fn until(&self, is_enough: impl Fn(u64) -> bool) -> Result<(), Failure> {
+        let mut last = (0, Instant::now());
+        loop {
+            let (capture, uplink) = self.chain.ends()?;
+            let came = capture.traffic.received_packets;
+            if self.is_interrupted.load(Ordering::Relaxed) {
+                return Err(Failure::Other("interrupted".into()));
+            }
+            if came > last.0 {
+                last = (came, Instant::now());
+            } else if last.1.elapsed() > PATIENCE {
+                return Err(Failure::Other("no packets come in any more".into()));
+            }
+            let boxes = self.chain.client().ask(&operation::LIST_BOXES, &[])?;
+            let lines = self.lines(&boxes, came, uplink.traffic.sent_packets);
+            if screen::is_there() {
+                screen::draw(&lines);
+            }
+            if is_enough(came) {
+                if !screen::is_there() {
+                    lines.iter().for_each(|line| say(line));
+                }
+                return Ok(());
+            }
+            std::thread::sleep(REFRESH);
+        }
+    }
+
+    fn lines(&self, boxes: &[BoxStatus], came: u64, left: u64) -> Vec<String> {
+        let mut lines = report::rates(boxes);
+        lines.push(format!(
+            "{:.1} s: {} of {} packets came in, {} went out",
+            self.begin.elapsed().as_secs_f64(),
+            grouped(came),
+            grouped(self.total),
+            grouped(left)
+        ));
+        lines
+    }
+}

@@ -1,0 +1,187 @@
+//! A daemon of the demonstration's own, and the three boxes in a row.
+
+use std::fs::DirBuilder;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+
+use api::client::{Address, Client, Credentials};
+use api::{
+    AddPort, Attachment, BoxDetail, CreateBox, CreateSwitch, HandlerValue, HandlerWrite, Limits, NameError,
+    PortDriver, PortRequest, Restart, Sandbox, SwitchMode, SwitchPort, operation,
+};
+
+use super::choice::CAPTURE;
+use crate::online::Failure;
+
+/// A box: its name, what its configuration is called, and the configuration.
+pub(super) struct Part {
+    /// The name.
+    pub(super) name: &'static str,
+    /// The file of the configuration in the project.
+    pub(super) file: &'static str,
+    /// The configuration.
+    pub(super) text: &'static str,
+}
+
+/// The boxes, from where packets come in to where they go out.
+pub(super) const PARTS: [Part; 3] = [
+    Part {
+        name: "firewall",
+        file: "examples/boxes/firewall.click",
+        text: include_str!("../../../../../examples/boxes/firewall.click"),
+    },
+    Part {
+        name: "nat",
+        file: "examples/boxes/nat.click",
+        text: include_str!("../../../../../examples/boxes/nat.click"),
+    },
+    Part {
+        name: "monitor",
+        file: "examples/boxes/monitor.click",
+        text: include_str!("../../../../../examples/boxes/monitor.click"),
+    },
+];
+
+/// The switch that the capture comes into, and that behind the last box.
+const INNER: &str = "inner";
+const OUTER: &str = "outer";
+
+/// The daemon, which ends with this.
+pub(super) struct Chain {
+    client: Client,
+    daemon: Child,
+    folder: PathBuf,
+}
+
+impl Chain {
+    /// Starts a daemon with a socket and a store of its own.
+    pub(super) fn start() -> Result<Chain, Failure> {
+        let folder = std::env::temp_dir().join(format!("clickbox-demo-{}", std::process::id()));
+        let socket = folder.join("socket");
+        DirBuilder::new().mode(0o700).create(&folder).map_err(|error| Failure::file(&folder, error))?;
+        let started = daemon(&folder);
+        let mut daemon =
+            started.map_err(|error| Failure::Other(format!("the daemon can't be started: {error}")))?;
+        let client = Client::new(Address::Unix(socket), &Credentials::default())?;
+        let mut ready = String::new();
+        let told = daemon.stdout.as_mut().map(|output| BufReader::new(output).read_line(&mut ready));
+        // Made before anything can fail, so that its end tidies up.
+        let chain = Chain { client, daemon, folder };
+        match told {
+            Some(Ok(1..)) => Ok(chain),
+            _ => Err(Failure::Other("the daemon did not start".into())),
+        }
+    }
+
+    /// The daemon's client.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Makes the switches, and then the boxes between them; tells of each box.
+    pub(super) fn build(&self, sandbox: Sandbox, tell: impl Fn(&BoxDetail)) -> Result<(), Failure> {
+        for switch in [INNER, OUTER] {
+            let request = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(name(switch)?) };
+            self.client.send(&operation::CREATE_SWITCH, &[], &request)?;
+        }
+        let last = PARTS.len() - 1;
+        for (place, part) in PARTS.iter().enumerate() {
+            let pipe = |number: usize| name(&format!("pipe{number}")).map(Attachment::Pipe);
+            let port = |attach| PortRequest { attach, ..PortRequest::default() };
+            let before = if place == 0 { Attachment::Nothing } else { pipe(place)? };
+            let behind = if place == last { Attachment::Nothing } else { pipe(place + 1)? };
+            let detail = self.client.send(
+                &operation::CREATE_BOX,
+                &[],
+                &CreateBox {
+                    sandbox,
+                    source: Some(part.file.into()),
+                    ports: vec![port(before), port(behind)],
+                    ring: 1024.try_into().unwrap_or_default(),
+                    restart: Restart::Always,
+                    ..CreateBox::new(name(part.name)?, part.text)
+                },
+            )?;
+            tell(&detail);
+        }
+        for (switch, part, port) in [(INNER, PARTS.first(), 0), (OUTER, PARTS.last(), 1)] {
+            let Some(part) = part else { continue };
+            // What comes in at the capture goes to the first box.
+            self.add_port(switch, "box", PortDriver::Box { name: name(part.name)?, port }, switch == INNER)?;
+        }
+        self.add_port(OUTER, "uplink", PortDriver::Null {}, true)
+    }
+
+    fn add_port(&self, switch: &str, port: &str, driver: PortDriver, default: bool) -> Result<(), Failure> {
+        let limits = Limits::default();
+        let request = AddPort { name: name(port)?, driver, addresses: Vec::new(), default, limits };
+        self.client.send(&operation::ADD_PORT, &[switch], &request)?;
+        Ok(())
+    }
+
+    /// Lets the capture come in, so often and so fast.
+    pub(super) fn play(&self, repeat: u32, rate: u64) -> Result<(), Failure> {
+        let path = self.folder.join("capture.pcap");
+        std::fs::write(&path, CAPTURE.1).map_err(|error| Failure::file(&path, error))?;
+        let read = Some(path.to_string_lossy().into_owned());
+        self.add_port(
+            INNER,
+            "capture",
+            PortDriver::Pcap { read, write: None, repeat, rate: Some(rate) },
+            false,
+        )
+    }
+
+    /// The port that the capture comes in at, and the one that packets leave by.
+    pub(super) fn ends(&self) -> Result<(SwitchPort, SwitchPort), Failure> {
+        let find = |switch: &str, name: &str| {
+            let detail = self.client.ask(&operation::SHOW_SWITCH, &[switch])?;
+            let port = detail.port_list.into_iter().find(|port| port.name.as_str() == name);
+            port.ok_or_else(|| Failure::Other(format!("the port {name} of {switch} is gone")))
+        };
+        Ok((find(INNER, "capture")?, find(OUTER, "uplink")?))
+    }
+
+    /// Reads a handler as text.
+    pub(super) fn read(&self, part: &str, handler: &str) -> Result<String, Failure> {
+        let reply: HandlerValue = self.client.ask(&operation::READ, &[part, handler])?;
+        Ok(reply.value.text().trim().to_string())
+    }
+
+    /// Writes a handler.
+    pub(super) fn write(&self, part: &str, handler: &str, value: &str) -> Result<(), Failure> {
+        Ok(self.client.send(&operation::WRITE, &[part, handler], &HandlerWrite { value: value.into() })?)
+    }
+}
+
+/// A name of any kind.
+fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|error: NameError| Failure::Other(error.to_string()))
+}
+
+/// This program as a daemon, which ends with this process, however that ends.
+fn daemon(folder: &std::path::Path) -> std::io::Result<Child> {
+    Command::new(std::env::current_exe()?)
+        .args(["daemon", "--until-input-ends", "--json", "--socket"])
+        .arg(folder.join("socket"))
+        .arg("--store")
+        .arg(folder.join("store"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // Ctrl-C is for this process, which ends the daemon when it has told how it went.
+        .process_group(0)
+        .spawn()
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        // The end of its input ends the daemon.
+        drop(self.daemon.stdin.take());
+        let _ = self.daemon.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,9 @@
+//! `clickbox demo`: the program at work, with nothing to set up.
+
+mod boxes;
+mod chain;
+mod choice;
+mod engine;
+mod report;
+
+pub(crate) use choice::{Arguments, run};

@@ -1,0 +1,128 @@
+//! What the demonstration shows while it goes on, and at its end.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use api::{BoxStatus, operation};
+
+use super::chain::{Chain, PARTS};
+use crate::live::{grouped, scaled};
+use crate::online::{self, Column, Failure, Table};
+
+/// Where packets come out of the last box, and what that means.
+const SINKS: &[(&str, &str)] =
+    &[("to_uplink", "to the uplink"), ("to_hosts", "to the hosts"), ("by_ip6", "by IPv6, either way")];
+/// What a reason for a drop means here: box, reason, meaning.
+const MEANINGS: &[(&str, &str, &str)] = &[
+    ("firewall", "no_mapping", "belongs to no connection"),
+    ("firewall", "denied", "denied by a rule"),
+    ("nat", "no_mapping", "answers no ping"),
+];
+/// What the names of counters before a drop begin with.
+const DROPPED: &str = "dropped_";
+/// Columns of the summary: what happened, where.
+const WHAT: usize = 36;
+const PLACE: usize = 14;
+/// The widest line.
+const WIDTH: usize = 79;
+
+const COLUMNS: &[Column] = &[
+    Column::long("BOX", 10),
+    Column::text("STATE"),
+    Column::text("RUNS IN"),
+    Column::number("RESTARTS"),
+    Column::number("CPU"),
+    Column::number("IN/S"),
+    Column::number("OUT/S"),
+    Column::number("DROP/S"),
+];
+
+/// The boxes in the order of the chain, with what passes them.
+pub(super) fn rates(boxes: &[BoxStatus]) -> Vec<String> {
+    let in_order =
+        PARTS.iter().filter_map(|part| boxes.iter().find(|status| status.name.as_str() == part.name));
+    let row = |status: &BoxStatus| {
+        vec![
+            status.name.to_string(),
+            online::state(status.state).into(),
+            online::sandbox(status.sandbox).into(),
+            status.restarts.to_string(),
+            online::share(status.rates.cores),
+            online::rate(status.rates.received_packets),
+            online::rate(status.rates.sent_packets),
+            online::rate(status.rates.dropped_packets),
+        ]
+    };
+    Table { columns: COLUMNS, rows: in_order.map(row).collect() }.lines(WIDTH)
+}
+
+/// Why packets were dropped, and in which box.
+#[derive(Default)]
+pub(super) struct Account {
+    drops: BTreeMap<(&'static str, String), u64>,
+}
+
+impl Account {
+    /// Adds what a box has dropped so far: by reasons, and on purpose in front of a counter that says why.
+    pub(super) fn keep(&mut self, chain: &Chain, name: &'static str) -> Result<(), Failure> {
+        let status = chain.client().ask(&operation::SHOW_BOX, &[name])?.status;
+        for (reason, packets) in status.drops {
+            let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (name, reason.as_str()));
+            let why = meaning.map_or_else(|| reason.replace('_', " "), |meaning| meaning.2.to_string());
+            *self.drops.entry((name, why)).or_insert(0) += packets;
+        }
+        for element in chain.read(name, "list")?.lines().filter(|element| element.starts_with(DROPPED)) {
+            let count = chain.read(name, &format!("{element}.count"))?.parse().unwrap_or(0);
+            let why = element.trim_start_matches(DROPPED).replace('_', " ");
+            *self.drops.entry((name, why)).or_insert(0) += count;
+        }
+        self.drops.retain(|_, packets| *packets > 0);
+        Ok(())
+    }
+}
+
+/// What went in, what came out, what was dropped and why.
+pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Result<String, Failure> {
+    for part in PARTS {
+        account.keep(chain, part.name)?;
+    }
+    let (capture, uplink) = chain.ends()?;
+    let total = capture.traffic.received_packets;
+    let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+    let line = |what: &str, place: &str, number: u64| {
+        let share = 100.0 * number as f64 / total.max(1) as f64;
+        format!("  {what:<WHAT$}{place:<PLACE$}{:>14}{share:>8.2} %\n", grouped(number))
+    };
+    let mut came_out = String::new();
+    for (element, what) in SINKS {
+        let count = chain.read("monitor", &format!("{element}.count"))?.parse().unwrap_or(0);
+        came_out += &line(what, "monitor", count);
+    }
+    let left = uplink.traffic.sent_packets;
+    let mut drops: Vec<_> =
+        account.drops.iter().map(|((name, why), packets)| (*packets, *name, why.as_str())).collect();
+    let known: u64 = drops.iter().map(|(packets, ..)| packets).sum();
+    // What was on its way through the box that was killed is nobody's to count.
+    let lost = total.saturating_sub(left + known);
+    if lost > 0 {
+        drops.push((lost, "nat", "lost with the box that was killed"));
+    }
+    drops.sort_by(|one, other| other.cmp(one));
+    let why: String = drops.iter().map(|(packets, name, why)| line(why, name, *packets)).collect();
+    let seconds = time.as_secs_f64().max(1e-6);
+    let flows = chain.read("monitor", "counts.nagg")?;
+    Ok(format!(
+        "\n{bold}went in{plain}\n{}\n{bold}came out{plain}\n{came_out}{}\n{bold}was dropped, and why{plain}\n{why}{}\n\
+         {:.1} s, three boxes: {} packets/s, {}bit/s; {} flows seen.\n\n\
+         The configurations: clickbox demo --print. Your own: clickbox daemon &, and\n\
+         clickbox create NAME FILE.\n",
+        line("the capture", "", total),
+        line("in all", "", left),
+        line("in all", "", known + lost),
+        seconds,
+        grouped((total as f64 / seconds) as u64),
+        scaled(8.0 * capture.traffic.received_bytes as f64 / seconds),
+        flows,
+    ))
+}
