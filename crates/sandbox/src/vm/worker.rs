@@ -120,6 +120,10 @@ pub(crate) struct Seat {
     queued: AtomicBool,
     /// It had to be called out of its last turn.
     strays: AtomicBool,
+    /// It was called out in the middle of whatever it did, perhaps between its last look for work and its rest.
+    cut: AtomicBool,
+    /// Its doorbell rang since its turn began, or since it was called out.
+    rung: AtomicBool,
     /// Suspended: not to be entered.
     held: AtomicBool,
     killed: AtomicBool,
@@ -174,6 +178,8 @@ impl Worker {
             end: Mutex::default(),
             queued: AtomicBool::new(false),
             strays: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
+            rung: AtomicBool::new(false),
             held: AtomicBool::new(false),
             killed: AtomicBool::new(false),
             alarm: AtomicU64::new(0),
@@ -281,6 +287,10 @@ impl Seat {
         if self.held.load(Ordering::SeqCst) || self.killed.load(Ordering::SeqCst) {
             return After::Rest;
         }
+        // One that left by itself looks for work first of all; one that was called out may have looked already.
+        if !self.cut.swap(true, Ordering::SeqCst) {
+            self.rung.store(false, Ordering::SeqCst);
+        }
         let (spent, pressed) = (cpu::thread_time(), &self.shared.pressed);
         let leave = loop {
             match machine.enter() {
@@ -295,11 +305,12 @@ impl Seat {
         };
         self.turns.fetch_add(1, Ordering::Relaxed);
         self.strays.store(leave == Leave::Kicked, Ordering::Relaxed);
+        self.cut.store(leave == Leave::Kicked, Ordering::SeqCst);
         match leave {
             Leave::Idle => {
                 let alarm = self.area.status().map_or(0, |status| status.alarm());
                 lock(&self.shared.queue).set_alarm(self, alarm);
-                return After::Rest;
+                return if self.rung.swap(false, Ordering::SeqCst) { After::More } else { After::Rest };
             }
             Leave::TurnOver | Leave::Ring => return After::More,
             Leave::Kicked => {
@@ -328,6 +339,8 @@ impl Seat {
 
 impl Carrier for Arc<Seat> {
     fn ring(&self) {
+        // Noted first: who is about to be entered may be past its last look for work.
+        self.rung.store(true, Ordering::SeqCst);
         if self.queued.swap(true, Ordering::SeqCst) {
             return;
         }
