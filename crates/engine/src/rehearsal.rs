@@ -2,7 +2,7 @@
 
 use crate::configuration::Configuration;
 use crate::engine::Engine;
-use crate::files::{Input, Lines};
+use crate::files::Input;
 use crate::limits::MAX_REHEARSAL_ROUNDS;
 use crate::world::World;
 use alloc::boxed::Box;
@@ -58,10 +58,7 @@ impl Environment for Stage {
         Input::open(&self.world.files.borrow(), path)
     }
 
-    fn create(&self, path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
-        if path == "-" {
-            return Ok(Box::new(Lines::new(self.world.clone(), "")));
-        }
+    fn create(&self, _path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
         Ok(Box::new(Nowhere))
     }
 

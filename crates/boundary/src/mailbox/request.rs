@@ -50,7 +50,8 @@ pub enum Request<'a> {
     },
     /// Runs a configuration in simulated time and from a fixed seed until it ends, and keeps it as it is then
     /// under its name, so that its handlers can be read. It has no ports. The box does nothing else
-    /// meanwhile. The reply holds the lines that it said.
+    /// meanwhile. The reply holds the lines that it logged; what
+    /// it writes to files and to standard output is for nobody.
     Rehearse {
         /// The configuration's name in this box.
         name: &'a str,

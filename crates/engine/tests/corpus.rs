@@ -1,0 +1,104 @@
+//! The corpus of the element library, run in boxes: what a configuration does there is what it does anywhere.
+
+#[path = "../../elements/tests/support/case.rs"]
+mod case;
+mod sandboxes;
+
+use boundary::Request;
+use case::{Case, cases};
+use sandbox::{ControlError, Place, Sandbox, Settings, Worker};
+use sandboxes::{PATIENCE, host, program, settings};
+
+/// Simulated seconds after which a run that does not end is stopped.
+const LONGEST: u32 = 3_600;
+
+/// Bytes of memory of a box that has to hold a capture and thousands of packets.
+const MEMORY: usize = 64 << 20;
+
+/// What needs a terminal to draw on, which a box has not.
+const FOR_TERMINALS: &str = "control/progressbar.test";
+
+/// Ships the files that a case finds: its own, and those of the project that its text names.
+fn ship(sandbox: &mut Sandbox, case: &Case) -> Result<(), ControlError> {
+    let project = |name: &str| {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+        Some((name.to_string(), std::fs::read(path).ok()?))
+    };
+    let is_name = |byte: char| byte.is_ascii_alphanumeric() || "./-_".contains(byte);
+    let named = case.config.split(|byte| !is_name(byte)).filter(|name| name.starts_with("testdata/"));
+    let own = case.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes()));
+    for (name, contents) in named.filter_map(project).chain(own) {
+        sandbox.call(&Request::File { name: &name, contents: &contents }, PATIENCE)?;
+    }
+    Ok(())
+}
+
+/// Runs a case in a box; what differs.
+fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
+    let rehearse = Request::Rehearse { name: "", configuration: &case.config, seconds: LONGEST, batch };
+    let said = match (sandbox.call(&rehearse, PATIENCE), &case.error) {
+        (Ok(said), None) => String::from_utf8_lossy(&said).into_owned(),
+        (Ok(_), Some(_)) => return vec!["there was no error".into()],
+        (Err(ControlError::Refused(error)), wanted) => {
+            let wanted = wanted.as_deref().unwrap_or("no error");
+            let missing = wanted.lines().filter(|line| !error.contains(line.trim()));
+            return missing.map(|line| format!("`{line}` is not in the error:\n{error}")).collect();
+        }
+        (Err(error), _) => return vec![format!("{error}: {:?}", sandbox.state())],
+    };
+    let mut failures = Vec::new();
+    for line in case.expect.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"))
+    {
+        let (path, wanted) = line.split_once('=').unwrap_or((line, ""));
+        let read = Request::Read { name: "", handler: path.trim(), argument: b"" };
+        match sandbox.call(&read, PATIENCE).map(|value| String::from_utf8_lossy(&value).into_owned()) {
+            Ok(value) if value.trim().replace('\n', "\\n") == wanted.trim() => {}
+            other => failures.push(format!("{} is {other:?}, not `{}`", path.trim(), wanted.trim())),
+        }
+    }
+    if let Some(wanted) = &case.console
+        && said.trim_end() != wanted.trim_end()
+    {
+        failures.push(format!("the console has:\n{said}"));
+    }
+    failures
+}
+
+/// Runs all cases at one place, each in a box of its own.
+fn run(place: Place, batches: &[u32], slots: u32) {
+    let settings = Settings { memory: MEMORY, ..settings(1, slots) };
+    let mut failures = Vec::new();
+    for (name, case) in cases().into_iter().filter(|(name, _)| !name.ends_with(FOR_TERMINALS)) {
+        let case = case.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut sandbox = host().create(place, &settings).unwrap();
+        sandbox.start().unwrap();
+        ship(&mut sandbox, &case).unwrap();
+        for batch in batches {
+            let differences = check(&mut sandbox, &case, *batch);
+            failures.extend(differences.iter().map(|text| format!("{name} (batch {batch}): {text}")));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn the_corpus_ends_in_a_machine_as_it_says() {
+    if !host().has_machines() {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+        return;
+    }
+    let worker = Worker::start().unwrap();
+    run(Place::Machine(&worker), &[1, 256], 64);
+    run(Place::Machine(&worker), &[7], 2048);
+}
+
+#[test]
+fn the_corpus_ends_in_a_process_as_it_says() {
+    run(Place::Process, &[1, 256], 64);
+    run(Place::Process, &[7], 2048);
+}
+
+#[test]
+fn the_corpus_ends_in_a_thread_as_it_says() {
+    run(Place::Thread(program), &[7, 256], 64);
+}
