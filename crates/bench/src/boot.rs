@@ -1,9 +1,9 @@
-//! How long a box takes from the wish for it to its first packet.
+//! How long a box takes from the wish for it to its first packet: a firewall of ten rules, where it runs Click.
 
 use crate::effort::Effort;
 use crate::error::Error;
 use crate::line::Line;
-use crate::program::Program;
+use crate::program::{PACKET, Program};
 use crate::stand::{PATIENCE, Stand};
 use crate::statistics::{Times, median, milliseconds, rounded};
 use boundary::Slots;
@@ -106,8 +106,8 @@ fn curve(count: usize, runs: &[Vec<f64>]) -> Vec<(f64, f64)> {
 }
 
 fn start(stand: &Stand) -> Result<(Sandbox, Start), Error> {
-    let program = Program::Mirror;
-    let (configuration, packet) = (program.configuration(), [0; 60]);
+    let program = Program::Firewall;
+    let configuration = program.configuration(stand.inside());
     let settings = Stand::settings(program, Slots::new(SLOTS)?, None);
     let mut clock = Instant::now();
     let mut lap = || {
@@ -116,10 +116,10 @@ fn start(stand: &Stand) -> Result<(Sandbox, Start), Error> {
     };
     let mut sandbox = stand.host().create(stand.place(), &settings)?;
     let create = lap();
-    sandbox.start()?;
+    stand.start(&mut sandbox)?;
     let start = lap();
     sandbox.install("", &configuration, PATIENCE)?;
     let install = lap();
-    Line::take(&mut sandbox, 0)?.exchange(&packet)?;
+    Line::take(&mut sandbox, 0)?.exchange(&PACKET)?;
     Ok((sandbox, [create, start, install, lap()]))
 }

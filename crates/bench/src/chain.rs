@@ -8,7 +8,6 @@ use crate::stand::{PATIENCE, Stand};
 use crate::statistics::{median, rounded};
 use crate::wiring;
 use boundary::Slots;
-use packet::MacAddr;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use switch::{BoxLink, PortId, StaticTable, Worker};
@@ -58,7 +57,7 @@ pub fn chain(
         // The first box has one port; the others send on by their second.
         let from_port = usize::from(index > 0);
         let mut table = StaticTable::new();
-        table.insert(MacAddr::ZERO, PortId(1))?;
+        table.set_default(Some(PortId(1)));
         let mut hop = Worker::new(table).map_err(wiring::system)?;
         if pipes {
             hop.add_link(Box::new(BoxLink::new(wiring::port(from, from_port)?, wiring::port(to, 0)?)));

@@ -8,7 +8,6 @@ use crate::stand::Stand;
 use crate::statistics::{median, rounded, spread};
 use crate::wiring;
 use boundary::Slots;
-use packet::MacAddr;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use switch::driver::Null;
@@ -41,7 +40,7 @@ pub struct Density {
 /// Lets boxes send as fast as they can, through one switch, to a port that takes everything.
 pub fn density(stand: &Stand, boxes: usize, size: u16, effort: Effort) -> Result<Density, Error> {
     let mut table = StaticTable::new();
-    table.insert(MacAddr::ZERO, PortId(0))?;
+    table.set_default(Some(PortId(0)));
     let mut switch = Worker::new(table).map_err(wiring::system)?;
     switch.add_port(Box::new(Null), PortSettings::default())?;
     let (mut kept, mut ports) = (Vec::new(), Vec::new());

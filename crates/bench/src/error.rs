@@ -3,7 +3,7 @@
 use boundary::{LayoutError, PortFault, RingError};
 use sandbox::{ControlError, CreateError, HostError, SystemError};
 use std::fmt;
-use switch::{SwitchError, TableError};
+use switch::SwitchError;
 
 /// Why something could not be measured.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub enum Error {
     Host(HostError),
     /// There is no usable `/dev/kvm`.
     NoKvm,
+    /// Boxes in threads run the engine, which whoever measures has to link.
+    NoEntry,
     /// A box can't be made.
     Create(CreateError),
     /// A box doesn't answer.
@@ -26,8 +28,6 @@ pub enum Error {
     Layout(LayoutError),
     /// The switch has no room.
     Switch(SwitchError),
-    /// The switch's table has no room.
-    Table(TableError),
     /// A ring can't have so many slots.
     Ring(RingError),
     /// Nothing came for so long that nothing will.
@@ -45,6 +45,7 @@ impl fmt::Display for Error {
                 f,
                 "virtual machines need /dev/kvm, which can't be opened here: give --sandbox process"
             ),
+            Self::NoEntry => write!(f, "boxes in threads run the engine, and nothing else"),
             Self::Create(error) => error.fmt(f),
             Self::Control(error) => write!(f, "a box does not do as it is told: {error}"),
             Self::Port(error) => write!(f, "a box broke its port: {error}"),
@@ -52,7 +53,6 @@ impl fmt::Display for Error {
             Self::NoPort(port) => write!(f, "the box has no port {port} to take"),
             Self::Layout(error) => error.fmt(f),
             Self::Switch(error) => error.fmt(f),
-            Self::Table(error) => error.fmt(f),
             Self::Ring(error) => error.fmt(f),
             Self::Late { what } => write!(f, "{what} did not come in time"),
         }
@@ -72,4 +72,4 @@ macro_rules! from {
 }
 
 from!(LayoutError => Layout, HostError => Host, CreateError => Create, ControlError => Control, PortFault => Port,
-    SystemError => System, RingError => Ring, SwitchError => Switch, TableError => Table);
+    SystemError => System, RingError => Ring, SwitchError => Switch);

@@ -3,7 +3,7 @@
 use crate::effort::Effort;
 use crate::error::Error;
 use crate::line::Line;
-use crate::program::Program;
+use crate::program::{PACKET, Program};
 use crate::stand::Stand;
 use crate::statistics::{median, percentile, rounded};
 use boundary::Slots;
@@ -71,7 +71,7 @@ pub fn latency(
 ) -> Result<LatencyRow, Error> {
     let slots = Slots::new(SLOTS)?;
     let program = match waiting {
-        Waiting::Idle => Program::Mirror,
+        Waiting::Idle => Program::Ping,
         Waiting::Polling => Program::Poll,
     };
     let mut sandbox = stand.run(program, slots, None)?;
@@ -82,11 +82,10 @@ pub fn latency(
     let neighbours = (0..others).map(|_| stand.run(neighbour, slots, None));
     let _neighbours = neighbours.collect::<Result<Vec<_>, _>>()?;
     let mut line = Line::take(&mut sandbox, 0)?;
-    let packet = [0; 60];
-    line.exchange(&packet)?;
+    line.exchange(&PACKET)?;
     let (mut middles, mut tails) = (Vec::new(), Vec::new());
     for _ in 0..effort.runs.max(1) {
-        let times = effort.sample(PAUSE, || line.exchange(&packet))?;
+        let times = effort.sample(PAUSE, || line.exchange(&PACKET))?;
         middles.push(percentile(&times, 50));
         tails.push(percentile(&times, 99));
     }

@@ -1,5 +1,43 @@
 //! What boxes are told to do while they are measured.
 
+use serde::Serialize;
+
+/// What runs in the boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Inside {
+    /// The engine, with a Click configuration.
+    Click,
+    /// A small program that does nothing but move packets: what is measured then is sandbox, rings and switch.
+    Probe,
+}
+
+impl Inside {
+    /// The image that holds it.
+    pub(crate) fn image(self) -> &'static [u8] {
+        match self {
+            Self::Click => image::CLICKBOX,
+            Self::Probe => image::PROBE,
+        }
+    }
+
+    /// The handler that is written, and what comes before the value.
+    pub(crate) fn write_handler(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Click => ("state.set", "value "),
+            Self::Probe => ("value", ""),
+        }
+    }
+
+    /// The handler that reads it back.
+    pub(crate) fn read_handler(self) -> &'static str {
+        match self {
+            Self::Click => "state.run",
+            Self::Probe => "value",
+        }
+    }
+}
+
 /// What a box does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
@@ -9,24 +47,75 @@ pub(crate) enum Program {
     Send(u16),
     /// Sends packets back with their Ethernet addresses exchanged.
     Mirror,
-    /// Sends packets back, and never rests.
+    /// Sends packets back that ten rules let through.
+    Firewall,
+    /// Answers pings.
+    Ping,
+    /// Answers pings, and never rests.
     Poll,
     /// Sends packets on, from port 0 to 1 and back.
     Forward,
     /// Uses its core without end.
     Loop,
+    /// Keeps a value.
+    Store,
 }
 
-impl Program {
-    /// The image that it is a configuration for.
-    pub(crate) const IMAGE: &'static [u8] = image::PROBE;
+/// Ten rules of which the last lets [`PACKET`] through.
+const RULES: &str = "deny src net 127.0.0.0/8, deny src net 192.0.2.0/24, deny dst net 172.16.0.0/12, deny ip frag, \
+    deny tcp and dst port 23, deny tcp and dst port 445, allow tcp and dst host 192.0.2.9 and dst port 443, \
+    deny udp and dst port 137, deny udp and dst port 53, allow icmp";
 
+/// An echo request of 10.1.2.3 to 192.0.2.9, in a frame of the least size.
+pub(crate) const PACKET: [u8; 60] = {
+    let mut packet = [0; 60];
+    let head = [
+        2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, // Ethernet
+        0x45, 0, 0, 28, 0, 1, 0, 0, 64, 1, 0xac, 0xd3, 10, 1, 2, 3, 192, 0, 2, 9, // IP
+        8, 0, 0xf7, 0xfd, 0, 1, 0, 1, // ICMP
+    ];
+    let mut at = 0;
+    while at < head.len() {
+        packet[at] = head[at];
+        at += 1;
+    }
+    packet
+};
+
+impl Program {
     /// The text that is installed.
-    pub(crate) fn configuration(self) -> String {
+    pub(crate) fn configuration(self, inside: Inside) -> String {
+        match inside {
+            Inside::Click => self.click(),
+            Inside::Probe => self.probe(),
+        }
+    }
+
+    fn click(self) -> String {
+        const PING: &str =
+            "FromDevice(0) -> EtherMirror -> CheckIPHeader(14) -> ICMPPingResponder -> ToDevice(0);";
         match self {
-            Self::Drop => "drop".into(),
+            Self::Drop => "FromDevice(0) -> AverageCounter -> Discard;".into(),
+            Self::Send(bytes) => {
+                format!("InfiniteSource(LENGTH {bytes}, BURST 256, TIMESTAMP false) -> ToDevice(0);")
+            }
+            Self::Mirror => "FromDevice(0) -> EtherMirror -> ToDevice(0);".into(),
+            Self::Firewall => format!(
+                "FromDevice(0) -> CheckIPHeader(14) -> IPFilter({RULES}) -> EtherMirror -> ToDevice(0);"
+            ),
+            Self::Ping => PING.into(),
+            Self::Poll => format!("{PING} InfiniteSource(BURST 1, TIMESTAMP false) -> Discard;"),
+            Self::Forward => "FromDevice(0) -> ToDevice(1); FromDevice(1) -> ToDevice(0);".into(),
+            Self::Loop => "InfiniteSource(BURST 256, TIMESTAMP false) -> Discard;".into(),
+            Self::Store => "state :: Script(TYPE PASSIVE, return $value);".into(),
+        }
+    }
+
+    fn probe(self) -> String {
+        match self {
+            Self::Drop | Self::Store => "drop".into(),
             Self::Send(bytes) => format!("send {bytes}"),
-            Self::Mirror => "mirror".into(),
+            Self::Mirror | Self::Firewall | Self::Ping => "mirror".into(),
             Self::Poll => "busy".into(),
             Self::Forward => "forward".into(),
             Self::Loop => "loop".into(),
@@ -37,8 +126,25 @@ impl Program {
     pub(crate) fn ports(self) -> usize {
         match self {
             Self::Forward => 2,
-            Self::Loop => 0,
+            Self::Loop | Self::Store => 0,
             _ => 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum of 16-bit words, carries added: of what carries its checksum, all ones.
+    fn sum(bytes: &[u8]) -> u16 {
+        let words = bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+        let sum: u32 = words.sum();
+        ((sum & 0xffff) + (sum >> 16)) as u16
+    }
+
+    #[test]
+    fn the_packet_is_what_it_says() {
+        assert_eq!((sum(&PACKET[14..34]), sum(&PACKET[34..42])), (0xffff, 0xffff));
     }
 }

@@ -1,9 +1,10 @@
 //! Where boxes are made to be measured.
 
 use crate::error::Error;
-use crate::program::Program;
+use crate::program::{Inside, Program};
 use boundary::Slots;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use sandbox::thread::Entry;
 use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Worker};
 use serde::Serialize;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub enum Kind {
     Vm,
     /// Sandboxed processes.
     Process,
+    /// Threads of this process: nothing confines them.
+    None,
 }
 
 /// A host for boxes of one kind, with a core for them and another for what feeds them. Whoever makes it
@@ -33,25 +36,31 @@ pub struct Stand {
     worker: Option<Worker>,
     host: Host,
     kind: Kind,
+    inside: Inside,
+    /// What boxes in threads run.
+    entry: Option<Entry>,
     before: Option<CpuSet>,
+    /// The core for boxes.
+    boxes: Option<usize>,
 }
 
 impl Stand {
-    /// A stand for boxes of a kind.
-    pub fn new(kind: Kind) -> Result<Self, Error> {
+    /// A stand for boxes of a kind. `entry` is what boxes in threads run; it is the caller's to link.
+    pub fn new(kind: Kind, inside: Inside, entry: Option<Entry>) -> Result<Self, Error> {
         let before = sched_getaffinity(None).ok();
         let cores = before.as_ref().map(allowed).unwrap_or_default();
         // Threads stay on the core on which they are made, and processes on that of the thread that makes
         // them.
         pin(cores.last());
-        let host = Host::new(Program::IMAGE)?;
+        let host = Host::new(inside.image())?;
         let worker = match kind {
             Kind::Vm if !host.has_machines() => return Err(Error::NoKvm),
             Kind::Vm => Some(Worker::start()?),
-            Kind::Process => None,
+            Kind::None if entry.is_none() || inside != Inside::Click => return Err(Error::NoEntry),
+            Kind::Process | Kind::None => None,
         };
         pin(cores.first());
-        Ok(Self { worker, host, kind, before })
+        Ok(Self { worker, host, kind, inside, entry, before, boxes: cores.last().copied() })
     }
 
     /// What carries its boxes.
@@ -59,8 +68,33 @@ impl Stand {
         self.kind
     }
 
+    /// What runs in its boxes.
+    pub fn inside(&self) -> Inside {
+        self.inside
+    }
+
     pub(crate) fn place(&self) -> Place<'_> {
-        self.worker.as_ref().map_or(Place::Process, Place::Machine)
+        match (&self.worker, self.entry) {
+            (Some(worker), _) => Place::Machine(worker),
+            (None, Some(entry)) if self.kind == Kind::None => Place::Thread(entry),
+            _ => Place::Process,
+        }
+    }
+
+    /// Lets a box begin, on the core for boxes.
+    pub(crate) fn start(&self, sandbox: &mut Sandbox) -> Result<(), Error> {
+        if self.kind == Kind::None {
+            // A thread stays on the core on which it is made.
+            let here = sched_getaffinity(None).ok();
+            pin(self.boxes.as_ref());
+            let started = sandbox.start();
+            if let Some(here) = here {
+                // A thread that can't have its core back goes on with those that it has.
+                let _ = sched_setaffinity(None, &here);
+            }
+            return Ok(started?);
+        }
+        Ok(sandbox.start()?)
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -82,8 +116,8 @@ impl Stand {
         bell: Option<Arc<Bell>>,
     ) -> Result<Sandbox, Error> {
         let mut sandbox = self.host.create(self.place(), &Self::settings(program, slots, bell))?;
-        sandbox.start()?;
-        sandbox.install("", &program.configuration(), PATIENCE)?;
+        self.start(&mut sandbox)?;
+        sandbox.install("", &program.configuration(self.inside), PATIENCE)?;
         Ok(sandbox)
     }
 }

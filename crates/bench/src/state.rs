@@ -10,7 +10,7 @@ use sandbox::Sandbox;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Slots of the box's port, which nobody uses.
+/// Slots of a ring, of which there is none.
 const SLOTS: u32 = 64;
 
 /// A pause between them: long enough for a box to go to sleep.
@@ -51,12 +51,13 @@ pub struct Transaction {
 
 /// Writes and reads a handler of a box that rests in between, with values of each length.
 pub fn state(stand: &Stand, sizes: &[usize], effort: Effort) -> Result<State, Error> {
-    let mut sandbox = stand.run(Program::Drop, Slots::new(SLOTS)?, None)?;
+    let mut sandbox = stand.run(Program::Store, Slots::new(SLOTS)?, None)?;
     let mut rows = Vec::new();
     for &size in sizes {
-        let value = vec![b'1'; size];
-        let write = Request::Write { name: "", handler: "value", value: &value };
-        let read = Request::Read { name: "", handler: "value", argument: b"" };
+        let (handler, before) = stand.inside().write_handler();
+        let value = [before.as_bytes(), &vec![b'1'; size]].concat();
+        let write = Request::Write { name: "", handler, value: &value };
+        let read = Request::Read { name: "", handler: stand.inside().read_handler(), argument: b"" };
         let (mut writes, mut reads) = (Vec::new(), Vec::new());
         for _ in 0..effort.runs.max(1) {
             writes.push(run(&mut sandbox, &write, effort)?);

@@ -1,17 +1,22 @@
 //! Each measurement, as short as it can be, in each kind of sandbox: that it ends, and that its figures can be.
 
-use bench::{Effort, Error, Kind, Load, Mode, Scope, Stand, Times, Waiting};
+use bench::{Effort, Error, Inside, Kind, Load, Machine, Mode, Scope, Stand, Times, Waiting};
 use std::time::Duration;
 
 const SHORT: Effort = Effort { runs: 1, time: Duration::from_millis(20) };
 
 /// Runs `check` on a stand of each kind.
 fn on_each(check: impl Fn(&Stand)) {
-    for kind in [Kind::Vm, Kind::Process] {
-        match Stand::new(kind) {
+    for (kind, inside) in [
+        (Kind::Vm, Inside::Click),
+        (Kind::Process, Inside::Click),
+        (Kind::Vm, Inside::Probe),
+        (Kind::Process, Inside::Probe),
+    ] {
+        match Stand::new(kind, inside, None) {
             Ok(stand) => check(&stand),
             Err(Error::NoKvm) => eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here"),
-            Err(error) => panic!("{kind:?}: {error}"),
+            Err(error) => panic!("{kind:?} {inside:?}: {error}"),
         }
     }
 }
@@ -79,9 +84,9 @@ fn answers_are_measured() {
 
 #[test]
 fn settings_that_cannot_be_are_refused() {
+    assert!(matches!(Stand::new(Kind::None, Inside::Click, None), Err(Error::NoEntry)));
     on_each(|stand| {
         assert!(matches!(bench::io(stand, Mode::Send, 64, 100, SHORT), Err(Error::Ring(_))));
-        assert!(matches!(bench::io(stand, Mode::Send, 4000, 64, SHORT), Err(Error::Control(_))));
     });
 }
 
@@ -98,7 +103,9 @@ fn a_report_becomes_a_page() {
         values: vec![1, 100],
     };
     let mut told = Vec::new();
-    let report = bench::report(Kind::Process, &scope, SHORT, |what| told.push(what.to_string())).unwrap();
+    let stand = Stand::new(Kind::Process, Inside::Click, None).unwrap();
+    let report =
+        bench::report(&stand, Machine::this(), &scope, SHORT, |what| told.push(what.to_string())).unwrap();
     assert_eq!(told.len(), 6);
     let page = bench::page(&report);
     for text in [

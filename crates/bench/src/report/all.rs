@@ -3,6 +3,7 @@
 use super::machine::Machine;
 use crate::effort::Effort;
 use crate::error::Error;
+use crate::program::Inside;
 use crate::stand::{Kind, Stand};
 use crate::{Boot, Chain, Density, Io, LatencyRow, Load, Memory, Mode, State, Waiting};
 use serde::Serialize;
@@ -14,6 +15,8 @@ pub struct Report {
     pub machine: Machine,
     /// What carried the boxes.
     pub sandbox: Kind,
+    /// What ran in them.
+    pub inside: Inside,
     /// How much was measured for each figure.
     pub effort: Effort,
     /// How boxes start.
@@ -75,46 +78,57 @@ const CHAIN_RING: u32 = 256;
 /// Bytes of the frames of a chain, as in the paper.
 const CHAIN_SIZE: u16 = 1472;
 
-/// Measures everything on boxes of a kind. `tell` is told what is measured next.
+/// Measures everything on a stand. `machine` is what it is on, looked at before anything ran; `tell` is told what is measured next.
 pub fn report(
-    kind: Kind,
+    stand: &Stand,
+    machine: Machine,
     scope: &Scope,
     effort: Effort,
     mut tell: impl FnMut(&str),
 ) -> Result<Report, Error> {
-    let machine = Machine::this();
-    let stand = Stand::new(kind)?;
     tell("starts");
-    let boot = crate::boot(&stand, scope.boxes, effort)?;
+    let boot = crate::boot(stand, scope.boxes, effort)?;
     tell("packets through one box");
     let mut io = Vec::new();
     for mode in [Mode::Send, Mode::Receive, Mode::Forward] {
         for &size in &scope.sizes {
-            io.push(crate::io(&stand, mode, size, RING, effort)?);
+            io.push(crate::io(stand, mode, size, RING, effort)?);
         }
         for &ring in scope.rings.iter().filter(|ring| **ring != RING) {
-            io.push(crate::io(&stand, mode, 64, ring, effort)?);
+            io.push(crate::io(stand, mode, 64, ring, effort)?);
         }
     }
     tell("answers");
-    let mut latency = vec![crate::latency(&stand, Waiting::Polling, 0, Load::Idle, effort)?];
+    let mut latency = vec![crate::latency(stand, Waiting::Polling, 0, Load::Idle, effort)?];
     for load in [Load::Idle, Load::Cpu] {
         for &others in &scope.others {
-            latency.push(crate::latency(&stand, Waiting::Idle, others, load, effort)?);
+            latency.push(crate::latency(stand, Waiting::Idle, others, load, effort)?);
         }
     }
     tell("chains");
     let mut chain = Vec::new();
     for pipes in [false, true] {
         for &length in &scope.lengths {
-            chain.push(crate::chain(&stand, length, pipes, CHAIN_SIZE, CHAIN_RING, effort)?);
+            chain.push(crate::chain(stand, length, pipes, CHAIN_SIZE, CHAIN_RING, effort)?);
         }
     }
     tell("many boxes");
-    let density = scope.senders.iter().map(|boxes| crate::density(&stand, *boxes, 64, effort));
+    let density = scope.senders.iter().map(|boxes| crate::density(stand, *boxes, 64, effort));
     let density = density.collect::<Result<_, _>>()?;
     tell("handlers");
-    let state = crate::state(&stand, &scope.values, effort)?;
+    let state = crate::state(stand, &scope.values, effort)?;
     let memory = crate::memory()?;
-    Ok(Report { machine, sandbox: kind, effort, boot, memory, io, latency, chain, density, state })
+    Ok(Report {
+        machine,
+        sandbox: stand.kind(),
+        inside: stand.inside(),
+        effort,
+        boot,
+        memory,
+        io,
+        latency,
+        chain,
+        density,
+        state,
+    })
 }

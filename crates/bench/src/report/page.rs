@@ -3,6 +3,7 @@
 use super::all::Report;
 use super::papers;
 use super::plot::{Axis, Plot, Scale, Series, figure};
+use crate::program::Inside;
 use crate::stand::Kind;
 use crate::{Io, LatencyRow, Load, Mode, Waiting};
 use std::fmt::Write;
@@ -54,6 +55,7 @@ fn introduction(report: &Report) -> String {
     let sandbox = match report.sandbox {
         Kind::Vm => "virtual machines (KVM)",
         Kind::Process => "sandboxed processes",
+        Kind::None => "threads, not confined",
     };
     let facts = [
         ("Boxes", sandbox.to_string()),
@@ -320,11 +322,19 @@ fn remarks(report: &Report) -> String {
     } else {
         ""
     };
+    let inside = match report.inside {
+        Inside::Click => {
+            "The boxes run the engine with Click configurations; those that start are firewalls of ten rules."
+        }
+        Inside::Probe => {
+            "The boxes run the probe, a program that sends, takes, mirrors and forwards: what is measured is \
+            sandbox, rings and switch, without an engine."
+        }
+    };
     format!(
         "<footer>{busy}<p>The paper's figures are those of the text of “ClickOS and the Art of Network Function \
          Virtualization” (NSDI 2014), measured on other hardware, over network cards of 10 gigabits; here frames \
-         stay in memory. Compare orders of magnitude.</p><p>The boxes run the probe, a program that \
-         sends, takes, mirrors and forwards: what is measured is sandbox, rings and switch, without an engine.</p></footer>"
+         stay in memory. Compare orders of magnitude.</p><p>{inside}</p></footer>"
     )
 }
 

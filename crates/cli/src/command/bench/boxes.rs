@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bench::{
-    Boot, Chain, Density, Effort, Error, Io, Kind, Latency, LatencyRow, Load, Memory, Mode, Scope, Stand,
-    State, Times, Waiting,
+    Boot, Chain, Density, Effort, Error, Inside, Io, Kind, Latency, LatencyRow, Load, Machine, Memory, Mode,
+    Scope, Stand, Start, State, Times, Waiting,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -40,6 +41,9 @@ struct Common {
     /// What carries the boxes: virtual machines where there is a usable /dev/kvm, else processes.
     #[arg(long, value_enum)]
     sandbox: Option<Sandbox>,
+    /// What runs in the boxes.
+    #[arg(long, value_enum, default_value = "click")]
+    inside: InsideName,
     /// Runs; the figures are medians.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
@@ -57,6 +61,16 @@ enum Sandbox {
     Vm,
     /// Sandboxed processes.
     Process,
+    /// Threads of this process, for development: nothing confines them.
+    None,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum InsideName {
+    /// The engine, with a Click configuration.
+    Click,
+    /// A small program that only moves packets: sandbox, rings and switch alone.
+    Probe,
 }
 
 /// Measure how long boxes take from the wish for them to their first packet.
@@ -230,19 +244,21 @@ impl What {
 }
 
 impl Common {
+    /// Boxes of the kind that is wished for, or else of the first that works.
     fn stand(&self) -> Result<Stand, Error> {
-        self.on(Stand::new)
-    }
-
-    /// Does something with the kind of sandbox that is wished for, or else the first that works.
-    fn on<T>(&self, act: impl Fn(Kind) -> Result<T, Error>) -> Result<T, Error> {
+        let inside = match self.inside {
+            InsideName::Click => Inside::Click,
+            InsideName::Probe => Inside::Probe,
+        };
+        let stand = |kind| Stand::new(kind, inside, Some(run_engine));
         match self.sandbox {
-            Some(Sandbox::Vm) => act(Kind::Vm),
-            Some(Sandbox::Process) => act(Kind::Process),
-            None => match act(Kind::Vm) {
+            Some(Sandbox::Vm) => stand(Kind::Vm),
+            Some(Sandbox::Process) => stand(Kind::Process),
+            Some(Sandbox::None) => stand(Kind::None),
+            None => match stand(Kind::Vm) {
                 Err(Error::NoKvm) => {
                     eprintln!("clickbox: no usable /dev/kvm here: the boxes are processes");
-                    act(Kind::Process)
+                    stand(Kind::Process)
                 }
                 result => result,
             },
@@ -255,6 +271,14 @@ impl Common {
 
     fn print(&self, figures: &(impl Serialize + Table)) {
         print(figures, self.json);
+    }
+}
+
+/// The program of a box in a thread.
+fn run_engine(start: Start) {
+    let engine = engine::Engine::new(&start.info, start.area, Rc::new(start.footing));
+    if let Err(error) = engine.and_then(|mut engine| engine.run()) {
+        eprintln!("clickbox: a box ended: {error}");
     }
 }
 
@@ -277,9 +301,9 @@ impl AllArguments {
         std::fs::create_dir_all(&self.out).map_err(|error| Failure::Write(self.out.clone(), error))?;
         write("index.html", "")?;
         let scope = Scope { boxes: self.count as usize, ..Scope::default() };
-        let report = common.on(|kind| {
-            bench::report(kind, &scope, common.effort(), |what| eprintln!("measuring {what} ..."))
-        })?;
+        let machine = Machine::this();
+        let tell = |what: &str| eprintln!("measuring {what} ...");
+        let report = bench::report(&common.stand()?, machine, &scope, common.effort(), tell)?;
         write("index.html", &bench::page(&report))?;
         write("report.json", &output::to_json(&report))?;
         if common.json {
