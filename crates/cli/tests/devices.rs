@@ -26,17 +26,61 @@ fn in_namespace(script: &str) -> Option<String> {
 fn frames_cross_a_pair_of_interfaces_with_their_tags() {
     let found = in_namespace(
         r#"
+        OUT=$(mktemp)
         ip link add one type veth peer name two && ip link set one up && ip link set two up
         $CLICK -e 'from :: FromDevice(two, PROMISC true) -> Classifier(12/8100 14/0007 16/88b5)
-            -> c :: Counter(COUNT_CALL 5 stop) -> Discard; DriverManager(wait 10s, stop)' -h c.count -h c.byte_count &
+            -> c :: Counter(COUNT_CALL 5 stop) -> Discard; DriverManager(wait 10s, stop)' -h c.count -h c.byte_count >$OUT &
         sleep 1
         $CLICK -e 'RatedSource(DATA \<ffffffffffff 020000000001 8100 0007 88b5 0102030405060708>, RATE 100, LIMIT 5)
             -> Queue -> to :: ToDevice(one) -> sent :: Counter(COUNT_CALL 5 stop) -> Discard; DriverManager(wait 10s, stop)' -h sent.count
-        wait
+        wait; cat $OUT; rm $OUT
         "#,
     );
     if let Some(found) = found {
         assert_eq!(found, "5\nc.count:\n5\n\nc.byte_count:\n130\n\n");
+    }
+}
+
+#[test]
+fn no_frame_is_lost_or_seen_twice_in_a_swap() {
+    let found = in_namespace(
+        r#"
+        ip link set lo up
+        ip link add one type veth peer name two && ip link set one up && ip link set two up
+        receive='control :: ControlSocket(TCP, 7777, RETRIES 1, RETRY_WARNINGS false);
+            from :: FromDevice(two, PROMISC true) -> k :: Classifier(12/88b5) -> c :: Counter -> Discard'
+        send='control :: ControlSocket(TCP, 7778, RETRIES 1, RETRY_WARNINGS false);
+            s :: RatedSource(DATA \<ffffffffffff 020000000001 88b5 0102030405060708>, RATE 5000, LIMIT 2500)
+            -> q :: Queue(5000) -> to :: ToDevice(one) -> sent :: Counter -> Discard'
+        receive=${receive//$'\n'/} send=${send//$'\n'/}
+        $CLICK -R -e "$receive" & receiver=$!
+        until exec 3<>/dev/tcp/127.0.0.1/7777; do sleep 0.05; done 2>/dev/null
+        read -r -u 3
+        $CLICK -R -e "$send" & sender=$!
+        until exec 4<>/dev/tcp/127.0.0.1/7778; do sleep 0.05; done 2>/dev/null
+        read -r -u 4
+        # The sender's new configurations have no source: what is in the queue goes on.
+        ask() { printf '%s\r\n' "$2" >&$1; read -r -u $1 answer; [[ $answer == 200* ]] || echo "$2: $answer"; }
+        value() { ask $1 "READ $2"; read -r -u $1 size; read -r -N "${size//[^0-9]/}" -u $1 got; }
+        for swap in 1 2 3 4 5 6 7 8 9 10; do
+            ask 3 "WRITE hotconfig $receive"
+            # A configuration that is refused leaves the devices alone.
+            printf '%s\r\n' "WRITE hotconfig FromDevice(nothing0) -> Discard" >&3; read -r -u 3 answer
+            while [[ $answer == 520-* ]]; do read -r -u 3 answer; done
+            sleep 0.05
+        done
+        value 4 s.count; was=-1
+        until [[ $got == 2500 ]]; do value 4 s.count; sleep 0.05; done
+        until value 4 q.length; [[ $got == 0 ]]; do sleep 0.05; done
+        ask 4 "WRITE hotconfig ${send//LIMIT 2500/LIMIT 0}"
+        value 4 sent.count; echo "sent $got"
+        until value 3 c.count; [[ $got == $was ]]; do was=$got; sleep 0.2; done
+        echo "seen $got"
+        ask 3 "WRITE stop"; ask 4 "WRITE stop"; wait $receiver $sender
+        "#,
+    );
+    if let Some(found) = found {
+        assert_eq!(found, "sent 2500\nseen 2500\n");
     }
 }
 

@@ -28,7 +28,7 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 /// With SNIFFER false there is a warning, for the kernel still handles the packets. All packets that have arrived are
 /// taken at a turn, whatever BURST says, and HEADROOM is at least 28. The link type is always Ethernet. While packets
 /// come, it looks for more of them every 20 microseconds rather than being woken by each. Packets that are not of the
-/// PROTOCOL are counted as dropped for `other_protocol`.
+/// PROTOCOL are counted as dropped for `other_protocol`. A configuration that replaces another takes over what has arrived.
 #[derive(Args)]
 #[element(
     name = "FromDevice",
@@ -163,6 +163,22 @@ impl Element for FromDevice {
         } else if let Some(descriptor) = descriptor {
             cx.watch(descriptor, true, false);
         }
+    }
+
+    fn inherit(&mut self, old: &mut FromDevice, cx: &mut Context) {
+        let same = |args: &FromDeviceArgs| (args.devname.clone(), args.promisc, args.outbound, args.snaplen);
+        if same(&self.args) != same(&old.args) || old.device.is_none() {
+            return;
+        }
+        // What has arrived is still there, and what has come to both since is taken once.
+        if let Some(descriptor) = self.device.as_ref().and_then(|device| device.descriptor()) {
+            cx.watch(descriptor, false, false);
+        }
+        self.device = old.device.take();
+        if let Some(descriptor) = self.device.as_ref().and_then(|device| device.descriptor()) {
+            cx.watch(descriptor, true, false);
+        }
+        (self.count, self.trouble) = (old.count, old.trouble.take());
     }
 
     fn cleanup(&mut self, _: &mut Context) {

@@ -165,6 +165,13 @@ impl Element for ToDevice {
         cx.schedule();
     }
 
+    fn inherit(&mut self, old: &mut ToDevice, cx: &mut Context) {
+        if self.args.devname == old.args.devname && !cx.is_push_input(0) {
+            self.waiting.append(&mut old.waiting);
+            self.pulls = old.pulls;
+        }
+    }
+
     fn cleanup(&mut self, _: &mut Context) {
         self.device = None;
         self.waiting.clear();
