@@ -149,6 +149,7 @@ fn a_box_is_made_and_asked_over_the_socket() {
         metrics.contains("clickbox_box_state{box=\"fw\",owner=\"default\",state=\"running\"} 1"),
         "{metrics}"
     );
+    assert!(metrics.contains("clickbox_capture_lost_packets_total 0"), "{metrics}");
     client.ask(&op::REMOVE_BOX, &["fw"]).unwrap();
     // It ends in order when it is told to, also while somebody listens.
     let query = EventQuery { follow: true, since: None };

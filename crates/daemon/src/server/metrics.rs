@@ -17,12 +17,19 @@ type Labels = Vec<(&'static str, String)>;
 /// Seconds are no whole numbers.
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 
+/// What is counted.
+#[derive(Debug)]
+pub(super) struct Figures {
+    pub(super) host: HostStatus,
+    pub(super) boxes: Vec<BoxStatus>,
+    pub(super) switches: Vec<SwitchStatus>,
+    /// Packets that captures left out.
+    pub(super) capture_lost: u64,
+}
+
 /// Makes the text of all counters.
-fn text(
-    host: &HostStatus,
-    boxes: &[BoxStatus],
-    switches: &[SwitchStatus],
-) -> Result<String, std::fmt::Error> {
+fn text(figures: &Figures) -> Result<String, std::fmt::Error> {
+    let Figures { host, boxes, switches, capture_lost } = figures;
     let mut registry = Registry::with_prefix("clickbox");
     let mut counter = |name: &str, help: &str| {
         let family = Family::<Labels, Counter>::default();
@@ -53,6 +60,9 @@ fn text(
     let ports = gauge("switch_ports", "Ports of a switch");
     let addresses = gauge("switch_addresses", "Addresses that a switch knows");
     let counts = gauge("count", "How much there is of everything");
+    let captures: Counter = Counter::default();
+    captures.inc_by(*capture_lost);
+    registry.register("capture_lost_packets", "Packets that captures left out for slow readers", captures);
     let (own, switching) = (Seconds::default(), Seconds::default());
     registry.register("box_cpu_seconds", "Processor time of a box itself", own.clone());
     registry.register(
@@ -118,14 +128,9 @@ fn text(
 }
 
 /// Answers with all counters. The text is OpenMetrics, which readers of the older format take as well.
-pub(super) fn respond(
-    headers: &HeaderMap,
-    host: &HostStatus,
-    boxes: &[BoxStatus],
-    switches: &[SwitchStatus],
-) -> Result<Response, Refusal> {
-    let text = text(host, boxes, switches)
-        .map_err(|_| Refusal::new(ErrorCode::Internal, "the counters can't be written"))?;
+pub(super) fn respond(headers: &HeaderMap, figures: &Figures) -> Result<Response, Refusal> {
+    let text =
+        text(figures).map_err(|_| Refusal::new(ErrorCode::Internal, "the counters can't be written"))?;
     let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
     let media = match accepted.contains("application/openmetrics-text") {
         true => "application/openmetrics-text; version=1.0.0; charset=utf-8",

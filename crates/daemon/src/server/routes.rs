@@ -1,6 +1,6 @@
 //! Which operation is which method of the supervisor.
 
-use super::metrics;
+use super::metrics::{self, Figures};
 use super::request::{Asked, Names, Sent};
 use super::respond::{Answer, Refusal, answer, done, wait};
 use super::stream::{self, Ending};
@@ -308,10 +308,15 @@ async fn remove_stack(State(supervisor): Own, Names(name): Names<StackName>) -> 
 }
 
 async fn metrics_text(State(supervisor): Own, headers: HeaderMap) -> Result<Response, Refusal> {
-    let facts =
-        wait(supervisor, |supervisor| Ok((supervisor.host()?, supervisor.boxes()?, supervisor.switches()?)));
-    let (host, boxes, switches) = facts.await?;
-    metrics::respond(&headers, &host, &boxes, &switches)
+    let figures = wait(supervisor, |supervisor| {
+        Ok(Figures {
+            host: supervisor.host()?,
+            boxes: supervisor.boxes()?,
+            switches: supervisor.switches()?,
+            capture_lost: supervisor.capture_lost(),
+        })
+    });
+    metrics::respond(&headers, &figures.await?)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use api::{BoxName, EventKind, PortName, SwitchName, Time};
 use sandbox::{Bell, HostError, SystemError};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Events whose numbers are set aside at once, so that none is given twice after an unexpected end.
@@ -92,6 +92,8 @@ pub(super) struct Core {
     change: Mutex<()>,
     pub(super) checks: Gate,
     pub(super) captures: Arc<AtomicUsize>,
+    /// Packets that captures left out because their readers were too slow.
+    pub(super) capture_lost: Arc<AtomicU64>,
     /// Ports of switches that nothing passes, and why: those whose device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
     pub(super) started: Time,
@@ -191,6 +193,7 @@ impl Supervisor {
             change: Mutex::default(),
             checks: Gate::new(MOST_CHECKS),
             captures: Arc::default(),
+            capture_lost: Arc::default(),
             faults: Mutex::default(),
             started: Time::now(),
             image: settings.image_name.clone(),

@@ -146,6 +146,11 @@ impl Supervisor {
         Ok(std::iter::from_fn(move || capture.bytes.blocking_recv()))
     }
 
+    /// Packets that all captures together left out because their readers were too slow.
+    pub(crate) fn capture_lost(&self) -> u64 {
+        self.0.capture_lost.load(Ordering::Relaxed)
+    }
+
     /// Captures what passes a port. Nothing is held up for it.
     pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, Failure> {
         let place = Place(self.0.captures.clone());
@@ -156,7 +161,8 @@ impl Supervisor {
         // The queue is new, so that there is room for the header.
         let _ = sender.try_send(capture_header(query.snap));
         let snap = query.snap.map_or(usize::MAX, |snap| usize::try_from(snap).unwrap_or(usize::MAX));
-        let tap = Tap { sender, snap, left: query.count.unwrap_or(u64::MAX), lost: Arc::default() };
+        let tap =
+            Tap { sender, snap, left: query.count.unwrap_or(u64::MAX), lost: self.0.capture_lost.clone() };
         let point = query.port.clone();
         self.0.fabric.ask(move |network| network.capture(&point, tap))??;
         Ok(Capture { bytes, _place: place })
