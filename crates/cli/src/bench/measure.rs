@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A run that takes longer is ended: a program that hangs must not hang the measurement.
-const LONGEST: Duration = Duration::from_secs(120);
 /// Packets of the first run, which only finds out how many are worth measuring.
 const FIRST: u64 = 100_000;
 /// The most packets of a run.
@@ -21,8 +19,8 @@ pub(crate) enum Trouble {
     Start(std::io::Error),
     /// It failed, and said this.
     Failed(String),
-    /// It took too long.
-    Late,
+    /// It took longer than this.
+    Late(Duration),
     /// It did not say how long it took.
     Silent,
 }
@@ -32,7 +30,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Trouble::Start(error) => write!(f, "cannot be started: {error}"),
             Trouble::Failed(text) => write!(f, "failed: {}", text.trim_end()),
-            Trouble::Late => write!(f, "takes longer than {} s", LONGEST.as_secs()),
+            Trouble::Late(patience) => write!(f, "takes longer than {} s", patience.as_secs()),
             Trouble::Silent => f.write_str("does not say with -t how long it took"),
         }
     }
@@ -44,17 +42,19 @@ pub(crate) struct Program {
     path: PathBuf,
     /// What comes before Click's own options.
     prefix: Vec<&'static str>,
+    /// A run that takes longer is ended: a program that hangs must not hang the measurement.
+    patience: Duration,
 }
 
 impl Program {
     /// This program.
-    pub(crate) fn own() -> std::io::Result<Program> {
-        Ok(Program { path: std::env::current_exe()?, prefix: vec!["click"] })
+    pub(crate) fn own(patience: Duration) -> std::io::Result<Program> {
+        Ok(Program { path: std::env::current_exe()?, prefix: vec!["click"], patience })
     }
 
     /// Another one.
-    pub(crate) fn other(path: &Path) -> Program {
-        Program { path: path.to_path_buf(), prefix: Vec::new() }
+    pub(crate) fn other(path: &Path, patience: Duration) -> Program {
+        Program { path: path.to_path_buf(), prefix: Vec::new(), patience }
     }
 
     /// How many packets take about `time`, after `warm` packets.
@@ -101,11 +101,11 @@ impl Program {
         let status = loop {
             match child.try_wait().map_err(Trouble::Start)? {
                 Some(status) => break status,
-                None if started.elapsed() > LONGEST => {
+                None if started.elapsed() > self.patience => {
                     // It may have ended by itself meanwhile.
                     let _ = child.kill();
                     let _ = child.wait();
-                    return Err(Trouble::Late);
+                    return Err(Trouble::Late(self.patience));
                 }
                 None => std::thread::sleep(LOOK),
             }

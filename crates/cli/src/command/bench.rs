@@ -68,6 +68,9 @@ struct Engine {
     /// About how long a run takes.
     #[arg(long, default_value_t = 300, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(10..=30_000))]
     time: u64,
+    /// The longest that a run may take. A peer that takes longer is left out, with a note.
+    #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    patience: u64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -91,6 +94,9 @@ struct Row {
     mpps: f64,
     ns_per_packet: f64,
     peer: Option<Peer>,
+    /// Why there is no figure of the peer's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -195,28 +201,26 @@ impl Engine {
         parameters.push(format!("BURST={}", self.batch));
         // As many packets before the measurement as make nearly all flows known.
         let warm = load.flows.map_or(0, |flows| u64::from(flows) * 4);
-        let own = Program::own().map_err(|error| error.to_string())?;
-        let programs: Vec<Program> =
-            std::iter::once(own).chain(self.peer.as_deref().map(Program::other)).collect();
-        let say = |number: usize, trouble: Trouble| {
-            if number == 0 { trouble.to_string() } else { format!("the peer {trouble}") }
-        };
-        let mut counts = Vec::new();
-        for (number, program) in programs.iter().enumerate() {
-            let time = Duration::from_millis(self.time);
+        let time = Duration::from_millis(self.time);
+        let patience = Duration::from_secs(self.patience);
+        let own = Program::own(patience).map_err(|error| error.to_string())?;
+        let count = own.calibrate(&file, &parameters, warm, time).map_err(|trouble| trouble.to_string())?;
+        let mut peer = Contestant::default();
+        if let Some(program) = self.peer.as_deref().map(|path| Program::other(path, patience)) {
             let count = program.calibrate(&file, &parameters, warm, time);
-            counts.push(count.map_err(|trouble| say(number, trouble))?);
+            peer.take(count, |peer, count| peer.program = Some((program, count)))?;
         }
-        let mut times = vec![Vec::new(); programs.len()];
+        let mut times = Vec::new();
         for _ in 0..self.runs {
-            for (number, (program, times)) in programs.iter().zip(&mut times).enumerate() {
-                let count = counts.get(number).copied().unwrap_or(1);
-                let time = program.measure(&file, &parameters, warm, count);
-                times.push(time.map_err(|trouble| say(number, trouble))?);
+            let time = own.measure(&file, &parameters, warm, count);
+            times.push(time.map_err(|trouble| trouble.to_string())?);
+            if let Some((program, count)) = &peer.program {
+                let time = program.measure(&file, &parameters, warm, *count);
+                peer.take(time, |peer, time| peer.times.push(time))?;
             }
         }
-        let mut medians = times.iter_mut().map(|times| median(times).max(1e-3));
-        let time = medians.next().unwrap_or_default();
+        let time = median(&mut times).max(1e-3);
+        let other = peer.program.is_some().then(|| median(&mut peer.times).max(1e-3));
         Ok(Row {
             config: subject.name.clone(),
             size: load.size,
@@ -226,12 +230,38 @@ impl Engine {
             batch: self.batch,
             mpps: round(1e3 / time),
             ns_per_packet: round(time),
-            peer: medians.next().map(|other| Peer {
+            peer: other.map(|other| Peer {
                 mpps: round(1e3 / other),
                 ns_per_packet: round(other),
                 ratio: round(other / time),
             }),
+            note: peer.late.map(|trouble| format!("the peer {trouble}")),
         })
+    }
+}
+
+/// A peer while it is measured. One that takes too long is left out, and the others' figures stand.
+#[derive(Default)]
+struct Contestant {
+    /// The program and how many packets it is given.
+    program: Option<(Program, u64)>,
+    times: Vec<f64>,
+    late: Option<Trouble>,
+}
+
+impl Contestant {
+    /// Does `with` with what a run has given, or leaves the peer out if it was late.
+    fn take<T>(
+        &mut self,
+        result: Result<T, Trouble>,
+        with: impl FnOnce(&mut Contestant, T),
+    ) -> Result<(), String> {
+        match result {
+            Ok(value) => with(self, value),
+            Err(late @ Trouble::Late(_)) => *self = Contestant { late: Some(late), ..Contestant::default() },
+            Err(trouble) => return Err(format!("the peer {trouble}")),
+        }
+        Ok(())
     }
 }
 
@@ -245,7 +275,9 @@ impl Row {
         }
         let peer = self.peer.as_ref();
         let peer = peer.map(|peer| format!(" {:>9.1} {:>7.2}", peer.ns_per_packet, peer.ratio));
-        format!("{name:<34} {:>9.1} {:>9.2}{}", self.ns_per_packet, self.mpps, peer.unwrap_or_default())
+        let note = self.note.as_ref().map(|note| format!("  {note}"));
+        let rest = peer.or(note).unwrap_or_default();
+        format!("{name:<34} {:>9.1} {:>9.2}{rest}", self.ns_per_packet, self.mpps)
     }
 }
 
