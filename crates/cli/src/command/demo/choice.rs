@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
     seconds: f64,
     /// Packets a second that come into the boxes.
-    #[arg(long, default_value_t = 100_000, value_name = "N", conflicts_with = "engine")]
+    #[arg(long, default_value_t = 20_000, value_name = "N", conflicts_with = "engine")]
     rate: u64,
     /// What the boxes run in.
     #[arg(long, value_enum, default_value_t, conflicts_with = "engine")]
