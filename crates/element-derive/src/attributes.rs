@@ -14,6 +14,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) task: bool,
     pub(crate) notifies: String,
     pub(crate) phase: String,
+    pub(crate) reads: Vec<String>,
     pub(crate) see: Vec<String>,
 }
 
@@ -40,6 +41,7 @@ impl ElementAttributes {
             task: false,
             notifies: "Nothing".into(),
             phase: "Normal".into(),
+            reads: Vec::new(),
             see: Vec::new(),
         };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("element")) {
@@ -54,6 +56,7 @@ impl ElementAttributes {
                     "ports" => parsed.ports = text(&meta)?,
                     "processing" => parsed.processing = text(&meta)?,
                     "flow" => parsed.flow = text(&meta)?,
+                    "reads" => parsed.reads = list(&meta)?,
                     "see" => parsed.see = list(&meta)?,
                     "notifies" => {
                         let value = text(&meta)?;

@@ -49,8 +49,9 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 fn information(input: &DeriveInput, attributes: &ElementAttributes, arguments: &[Argument]) -> TokenStream {
-    let ElementAttributes { name, aliases, group, ports, processing, flow, commutes, task, see, .. } =
-        attributes;
+    let ElementAttributes {
+        name, aliases, group, ports, processing, flow, commutes, task, reads, see, ..
+    } = attributes;
     let text = documentation::text(&input.attrs);
     let documentation::Documentation { summary, description, example, expect } = documentation::parse(&text);
     let notifies = format_ident!("{}", attributes.notifies);
@@ -72,6 +73,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, arguments: &
             task: #task,
             notifies: ::element::Notifies::#notifies,
             phase: ::element::Phase::#phase,
+            reads: &[#(#reads),*],
             see: &[#(#see),*],
             arguments: &[#(#arguments),*],
         }

@@ -30,7 +30,8 @@ pub(crate) fn analyse(hookup: &Hookup) -> Order {
     if count > MOST_ELEMENTS {
         return Order { groups: alloc::vec![Vec::new(); count], serial };
     }
-    let reach = reach(&components, count, sensitive, next);
+    let touched = |element: usize| touched(hookup, element, sensitive(element));
+    let reach = reach(&components, count, touched, next);
     let groups = (0..count).map(|element| groups(hookup, element, &reach)).collect();
     Order { groups, serial }
 }
@@ -106,11 +107,22 @@ fn serial(
     serial
 }
 
+/// The order-sensitive elements that a packet meets where it comes to an element: that itself, and those it reads.
+fn touched(hookup: &Hookup, element: usize, sensitive: bool) -> Vec<usize> {
+    let reads = hookup.classes.get(element).map_or(&[][..], |class| class.info.reads);
+    let mut touched = if sensitive { Vec::from([element]) } else { Vec::new() };
+    if !reads.is_empty() {
+        let classes = hookup.classes.iter().enumerate();
+        touched.extend(classes.filter(|(_, class)| reads.contains(&class.info.name)).map(|(other, _)| other));
+    }
+    touched
+}
+
 /// For each element the set of order-sensitive elements that a packet pushed into it may come to, itself included.
 fn reach<I: Iterator<Item = usize>>(
     components: &[Vec<usize>],
     count: usize,
-    sensitive: impl Fn(usize) -> bool,
+    touched: impl Fn(usize) -> Vec<usize>,
     next: impl Fn(usize) -> I,
 ) -> Vec<Vec<u64>> {
     let words = count.div_ceil(64);
@@ -118,7 +130,7 @@ fn reach<I: Iterator<Item = usize>>(
     for component in components {
         let mut set = alloc::vec![0u64; words];
         for &element in component {
-            if sensitive(element) {
+            for element in touched(element) {
                 set[element / 64] |= 1 << (element % 64);
             }
             for to in next(element) {

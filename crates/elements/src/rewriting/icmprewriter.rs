@@ -41,6 +41,7 @@ use crate::flow::Ip4Flow;
     group = "rewriting",
     ports = "1/1-",
     processing = "h/h",
+    reads = "IPRewriter, TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, ICMPPingRewriter",
     see = "IPRewriter, IPAddrRewriter, TCPRewriter, ICMPPingRewriter"
 )]
 pub(crate) struct ICMPRewriterArgs {
