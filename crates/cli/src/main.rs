@@ -16,6 +16,7 @@ mod host;
 mod live;
 mod online;
 mod output;
+mod program;
 mod report;
 mod screen;
 

@@ -141,6 +141,18 @@ fn a_box_from_its_creation_to_its_end() {
 }
 
 #[test]
+fn boxes_run_in_threads_for_development() {
+    let daemon = Daemon::start("threads");
+    let file = daemon.file("fw.click", FIREWALL);
+    daemon.check(&["create", "fw", &file, "--sandbox", "none", "--restart", "always"], 0, &["fw runs"]);
+    daemon.until(&["read", "fw/c.count"], "5");
+    daemon.check(&["kill", "fw"], 0, &["fw is"]);
+    daemon.until(&["show", "fw"], "1 restarts");
+    daemon.until(&["read", "fw/c.count"], "5");
+    daemon.check(&["rm", "fw"], 0, &[]);
+}
+
+#[test]
 fn boxes_are_joined_by_switches() {
     let daemon = Daemon::start("switches");
     let source = daemon.file(

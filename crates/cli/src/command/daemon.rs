@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process,
 use serde::Serialize;
 
 use crate::online::Failure;
-use crate::output;
+use crate::{output, program};
 
 /// Where the system's daemon keeps its definitions.
 const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
@@ -94,6 +94,7 @@ fn serve(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings {
         store: store.clone(),
         workers: arguments.workers,
+        thread: Some(program::run),
         ..Settings::new(image::CLICKBOX, concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();

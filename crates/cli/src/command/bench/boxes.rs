@@ -2,17 +2,16 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::time::Duration;
 
 use bench::{
     Boot, Chain, Density, Effort, Error, Inside, Io, Kind, Latency, LatencyRow, Load, Machine, Memory, Mode,
-    Scope, Stand, Start, State, Times, Waiting,
+    Scope, Stand, State, Times, Waiting,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use crate::output;
+use crate::{output, program};
 
 /// Sizes of frames that `--all` measures.
 const SIZES: [u16; 6] = [64, 128, 256, 512, 1024, 1500];
@@ -250,7 +249,7 @@ impl Common {
             InsideName::Click => Inside::Click,
             InsideName::Probe => Inside::Probe,
         };
-        let stand = |kind| Stand::new(kind, inside, Some(run_engine));
+        let stand = |kind| Stand::new(kind, inside, Some(program::run));
         match self.sandbox {
             Some(Sandbox::Vm) => stand(Kind::Vm),
             Some(Sandbox::Process) => stand(Kind::Process),
@@ -271,14 +270,6 @@ impl Common {
 
     fn print(&self, figures: &(impl Serialize + Table)) {
         print(figures, self.json);
-    }
-}
-
-/// The program of a box in a thread.
-fn run_engine(start: Start) {
-    let engine = engine::Engine::new(&start.info, start.area, Rc::new(start.footing));
-    if let Err(error) = engine.and_then(|mut engine| engine.run()) {
-        eprintln!("clickbox: a box ended: {error}");
     }
 }
 
