@@ -1,7 +1,7 @@
 //! Starts, stops, suspends, kills boxes.
 
 use super::core::Supervisor;
-use crate::boxes::{Member, Phase};
+use crate::boxes::{Instance, Member, Phase};
 use crate::error::Failure;
 use crate::limits::STOP_TIME;
 use api::{BoxName, BoxStatus, EventKind};
@@ -82,11 +82,7 @@ impl Supervisor {
     pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
         let member = self.0.member(name)?;
         let _busy = member.busy();
-        let (phase, instance) = {
-            let inner = member.inner();
-            (inner.phase, inner.instance.clone())
-        };
-        match (phase, instance) {
+        match present(&member) {
             (Phase::Running, Some(instance)) => instance.suspend(),
             (phase, _) => return Err(state(&member, phase, "only a running box is suspended")),
         }
@@ -100,11 +96,7 @@ impl Supervisor {
     pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
         let member = self.0.member(name)?;
         let _busy = member.busy();
-        let (phase, instance) = {
-            let inner = member.inner();
-            (inner.phase, inner.instance.clone())
-        };
-        match (phase, instance) {
+        match present(&member) {
             (Phase::Suspended, Some(instance)) => instance.resume(),
             (phase, _) => return Err(state(&member, phase, "only a suspended box is resumed")),
         }
@@ -116,10 +108,7 @@ impl Supervisor {
     /// Ends a box at once, as if it had crashed: its policy decides what follows.
     pub fn kill_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
         let member = self.0.member(name)?;
-        let (phase, instance) = {
-            let inner = member.inner();
-            (inner.phase, inner.instance.clone())
-        };
+        let (phase, instance) = present(&member);
         let Some(instance) = instance else {
             return Err(state(&member, phase, "there is nothing to kill"));
         };
@@ -141,6 +130,12 @@ impl Supervisor {
             other => other,
         }
     }
+}
+
+/// What a box is doing, and what runs, as both are at one moment.
+fn present(member: &Member) -> (Phase, Option<Arc<Instance>>) {
+    let inner = member.inner();
+    (inner.phase, inner.instance.clone())
 }
 
 /// The failure of a box that is in the wrong state.
