@@ -83,7 +83,7 @@ extern "C" fn enter() -> ! {
     let (Some(whole), Some(free)) = (region(MemoryKind::Area), region(MemoryKind::Heap)) else {
         refuse(&control);
     };
-    // SAFETY: the heap's region is mapped, and nothing else lies in it.
+    // SAFETY: the heap's region is mapped, its memory is new, and nothing else lies in it.
     unsafe { heap::set(free.address as usize, free.size as usize) };
     let Some(base) = NonNull::new(whole.address as *mut u8) else { refuse(&control) };
     // SAFETY: the area is mapped there, as long as the boot info tells, for ever; no reference to it is

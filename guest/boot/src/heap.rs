@@ -24,7 +24,7 @@ fn heap() -> &'static mut Heap {
 ///
 /// # Safety
 ///
-/// The region is mapped, and used by nothing else.
+/// The region is mapped, zero, and used by nothing else.
 pub(crate) unsafe fn set(address: usize, size: usize) {
     // SAFETY: the caller's promise is the same.
     unsafe { heap().set(address, size) };
@@ -44,6 +44,10 @@ pub(crate) fn exhausted() -> bool {
 unsafe impl GlobalAlloc for Global {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         heap().take(layout)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        heap().take_zeroed(layout)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {

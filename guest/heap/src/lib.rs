@@ -87,7 +87,7 @@ impl Heap {
     ///
     /// # Safety
     ///
-    /// The region is mapped, and used by nothing else as long as the heap is.
+    /// The region is mapped, zero, and used by nothing else as long as the heap is.
     pub unsafe fn set(&mut self, address: usize, size: usize) {
         self.front = address.next_multiple_of(PAGE);
         self.end = address.saturating_add(size);
@@ -112,6 +112,17 @@ impl Heap {
         };
         self.exhausted = block.is_null();
         self.usage.peak = self.usage.peak.max(self.usage.used);
+        block
+    }
+
+    /// As [`take`](Self::take), with all bytes zero. What was never used is zero already, and is not touched.
+    pub fn take_zeroed(&mut self, layout: Layout) -> *mut u8 {
+        let unused = self.front;
+        let block = self.take(layout);
+        if !block.is_null() && (block as usize) < unused {
+            // SAFETY: the block is as long as its layout, and nobody has it yet.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
         block
     }
 
@@ -328,6 +339,39 @@ mod tests {
             }
             assert_eq!(heap.usage().used, 0);
             assert!(heap.usage().peak > 1 << 20 && !heap.is_exhausted());
+        });
+    }
+
+    #[test]
+    fn zeroed_blocks_are_zero_and_unused_memory_is_not_touched() {
+        with_heap(1 << 20, |heap| {
+            let zeroed = |heap: &mut Heap, layout: Layout| {
+                let block = NonNull::new(heap.take_zeroed(layout)).unwrap();
+                // SAFETY: the block is live and as long as its layout.
+                let bytes = unsafe { core::slice::from_raw_parts(block.as_ptr(), layout.size()) };
+                assert!(bytes.iter().all(|byte| *byte == 0), "{layout:?}");
+                block
+            };
+            for size in [1, 16, 100, 5_000, 40_000, 100_000] {
+                let layout = Layout::from_size_align(size, 16).unwrap();
+                let block = NonNull::new(heap.take(layout)).unwrap();
+                // SAFETY: the blocks are live, as long as their layout, and given back as they were taken.
+                unsafe {
+                    block.write_bytes(7, size);
+                    heap.give(block, layout);
+                    let front = heap.front;
+                    let again = zeroed(heap, layout);
+                    assert_eq!(heap.front, front, "{size} bytes were used before");
+                    heap.give(again, layout);
+                }
+            }
+            // What is not touched keeps what a test has left there: a box's memory is zero.
+            let front = heap.front.next_multiple_of(PAGE);
+            // SAFETY: the byte lies in the heap's region, and is nobody's.
+            unsafe { (front as *mut u8).add(5_000).write(9) };
+            let block = heap.take_zeroed(Layout::from_size_align(200_000, 4096).unwrap());
+            // SAFETY: the block is live and longer.
+            assert_eq!((block as usize, unsafe { block.add(5_000).read() }), (front, 9));
         });
     }
 
