@@ -2,7 +2,7 @@
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
-use crate::memory::{self, Chunk, Mapping};
+use crate::memory::{self, Mapping, Part};
 use crate::settings::Settings;
 use crate::snapshot::{Shared, SnapshotError};
 use boundary::{
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// What keeps an area's memory.
 #[derive(Debug)]
 pub(crate) enum Backing {
-    Chunk(Chunk),
+    Part(Part),
     Mapping(#[expect(dead_code, reason = "held for its end")] Mapping),
 }
 
@@ -49,7 +49,7 @@ impl Area {
         let ports = rings.collect::<Result<_, SnapshotError>>()?;
         let status = self.status().map_err(|_| SnapshotError::NotRunning)?;
         let area = match &self.backing {
-            Backing::Chunk(chunk) => chunk.touched_pages(),
+            Backing::Part(part) => part.touched_pages(),
             Backing::Mapping(_) => Ok(memory::pages(&self.memory)),
         };
         let area = area.map_err(|cause| SystemError { action: "read a box's memory", cause })?;

@@ -138,10 +138,8 @@ impl Host {
 
     fn make_machine(&self, settings: &Settings) -> Result<(Machine, Arc<Area>), CreateError> {
         let hypervisor = self.hypervisor.as_ref().ok_or(CreateError::NoKvm)?;
-        let layout = layout(settings)?;
-        let chunk = self.dense.take(layout.size)?;
-        let area = Area::new(chunk.mapped(), layout, Backing::Chunk(chunk));
-        let machine = Machine::new(hypervisor, settings, &area, &self.dense, &self.sparse)?;
+        let machine = Machine::new(hypervisor, settings, layout(settings)?, &self.dense, &self.sparse)?;
+        let area = machine.area.clone();
         Ok((machine, area))
     }
 }

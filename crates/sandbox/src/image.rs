@@ -6,6 +6,9 @@ use boundary::VersionNote;
 /// Where shared areas begin in a box's addresses; the image's shared part must end before.
 pub(crate) const AREA_ADDRESS: u64 = 0x1000_0000;
 
+/// Bytes of a large page.
+pub(crate) const LARGE_PAGE: u64 = 2 << 20;
+
 /// First address of private memory: variables, heap. Stack and page tables lie below, above the longest
 /// area.
 const PRIVATE_FLOOR: u64 = 0x4000_0000;
@@ -100,9 +103,20 @@ impl Image {
         self.shared.first().map_or(AREA_ADDRESS, |segment| segment.address)
     }
 
-    /// First address after the shared part, at a page's end.
+    /// The shared segments, each with the bytes that are mapped for it: whole large pages where that leads into no
+    /// other segment.
+    pub(crate) fn shared_parts(&self) -> impl Iterator<Item = (&Segment, u64)> {
+        let ends = self.shared.iter().skip(1).map(|segment| segment.address).chain([AREA_ADDRESS]);
+        self.shared.iter().zip(ends).map(|(segment, limit)| {
+            let end = (segment.address + segment.size).next_multiple_of(LARGE_PAGE);
+            let end = if end <= limit { end } else { segment.end() };
+            (segment, end - segment.address)
+        })
+    }
+
+    /// First address after the shared part as it is mapped.
     pub(crate) fn shared_end(&self) -> u64 {
-        self.shared.last().map_or(AREA_ADDRESS, Segment::end)
+        self.shared_parts().last().map_or(AREA_ADDRESS, |(segment, size)| segment.address + size)
     }
 }
 
@@ -135,6 +149,12 @@ mod tests {
         let image = Image::parse(image::PROBE).unwrap();
         assert_eq!(image.entry, image.shared_start());
         assert!(image.shared.len() >= 2 && image.shared_end() < AREA_ADDRESS);
+        for (segment, size) in image.shared_parts() {
+            assert!(
+                segment.address.is_multiple_of(LARGE_PAGE) && size.is_multiple_of(LARGE_PAGE),
+                "{size:#x}"
+            );
+        }
         assert!(image.note.fault_stack > image.data.address && image.note.fault_stack <= image.data.end());
         assert!(image.shared.iter().filter(|segment| segment.execute).count() == 1);
     }

@@ -83,6 +83,11 @@ impl Mapping {
         }
     }
 
+    /// Has it backed by large pages, where the kernel has them to give.
+    pub(crate) fn prefer_large_pages(&self) {
+        self.advise(0, self.size, libc::MADV_HUGEPAGE);
+    }
+
     fn advise(&self, offset: usize, size: usize, advice: i32) {
         // SAFETY: the range lies in this mapping; the advices used don't change what is seen of live
         // chunks.
@@ -133,17 +138,23 @@ impl Arena {
         Ok(Arc::new(Self { mapping, usage, free: Mutex::new(free) }))
     }
 
-    /// Takes a zeroed chunk of whole pages.
-    pub(crate) fn take(self: &Arc<Self>, size: usize) -> Result<Chunk, CreateError> {
+    /// Takes zeroed memory of whole pages, which begins at a multiple of `align`.
+    pub(crate) fn take(self: &Arc<Self>, size: usize, align: usize) -> Result<Part, CreateError> {
         let size = size.next_multiple_of(PAGE);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = free.iter().find(|(_, space)| **space >= size).map(|(offset, space)| (*offset, *space));
-        let (offset, space) = found.ok_or(CreateError::NoMemory)?;
+        let fitting = |(offset, space): (&usize, &usize)| {
+            let start = offset.next_multiple_of(align);
+            (start + size <= offset + space).then_some((*offset, *space, start))
+        };
+        let (offset, space, start) = free.iter().find_map(fitting).ok_or(CreateError::NoMemory)?;
         free.remove(&offset);
-        if space > size {
-            free.insert(offset + size, space - size);
+        for (from, to) in [(offset, start), (start + size, offset + space)] {
+            if to > from {
+                free.insert(from, to - from);
+            }
         }
-        Ok(Chunk { arena: self.clone(), offset, size })
+        let chunk = Chunk { arena: self.clone(), offset: start, size };
+        Ok(Part { chunk: Arc::new(chunk), offset: 0, size })
     }
 
     fn give(&self, offset: usize, size: usize) {
@@ -170,33 +181,56 @@ impl Arena {
 
 /// A chunk of an arena, given back zeroed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+struct Chunk {
     arena: Arc<Arena>,
+    offset: usize,
+    size: usize,
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.arena.give(self.offset, self.size);
+    }
+}
+
+/// A part of a chunk, or all of it. The chunk is given back with the last of its parts.
+#[derive(Debug)]
+pub(crate) struct Part {
+    chunk: Arc<Chunk>,
     offset: usize,
     pub(crate) size: usize,
 }
 
-impl Chunk {
-    pub(crate) fn address(&self) -> NonNull<u8> {
-        // SAFETY: the offset lies in the mapping.
-        unsafe { self.arena.mapping.base.add(self.offset) }
+impl Part {
+    /// So many bytes of it from `offset` on, both of whole pages.
+    pub(crate) fn part(&self, offset: usize, size: usize) -> Result<Self, CreateError> {
+        match offset.checked_add(size) {
+            Some(end) if end <= self.size => {
+                Ok(Self { chunk: self.chunk.clone(), offset: self.offset + offset, size })
+            }
+            _ => Err(CreateError::NoMemory),
+        }
     }
 
-    /// The chunk, for shared use. Whoever keeps it keeps the chunk.
+    pub(crate) fn address(&self) -> NonNull<u8> {
+        // SAFETY: the chunk lies in the mapping, and the part in the chunk.
+        unsafe { self.chunk.arena.mapping.base.add(self.chunk.offset + self.offset) }
+    }
+
+    /// The memory, for shared use. Whoever keeps it keeps the part.
     pub(crate) fn mapped(&self) -> Mapped {
-        // SAFETY: the chunk is this holder's alone, and lives as long as self; every holder of the result
-        // keeps self.
+        // SAFETY: the chunk is its parts' alone, and lives as long as any of them; every holder of the result keeps
+        // self.
         unsafe { Mapped::new(self.address(), self.size) }
     }
 
-    /// The chunk's pages that are not zero, by number, with their bytes. Pages that were never touched
-    /// aren't now.
+    /// Its pages that are not zero, by number, with their bytes. Pages that were never touched aren't now.
     pub(crate) fn touched_pages(&self) -> std::io::Result<Pages> {
         let memory = self.mapped();
         Ok(self.touched()?.into_iter().filter_map(|number| page(&memory, number)).collect())
     }
 
-    /// Bytes of memory that the chunk takes: those of its pages that were touched.
+    /// Bytes of memory that it takes: those of its pages that were touched.
     pub(crate) fn resident(&self) -> std::io::Result<usize> {
         Ok(self.touched()?.len() * PAGE)
     }
@@ -212,15 +246,9 @@ impl Chunk {
         Ok(numbered.filter(|(_, entry)| touched(entry)).map(|(number, _)| number).collect())
     }
 
-    /// Writes pages that another chunk of this size had.
+    /// Writes pages that another part of this size had.
     pub(crate) fn write_pages(&self, pages: &Pages) {
         write_pages(&self.mapped(), pages);
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        self.arena.give(self.offset, self.size);
     }
 }
 
@@ -231,18 +259,25 @@ mod tests {
     #[test]
     fn chunks_are_apart_zeroed_and_joined_again() {
         for usage in [Use::Dense, Use::Sparse] {
-            let arena = Arena::new(4 << 20, usage).unwrap();
+            let arena = Arena::new(8 << 20, usage).unwrap();
             for _ in 0..3 {
-                let chunks: Vec<Chunk> = [5000, 1, 1 << 20].map(|size| arena.take(size).unwrap()).into();
+                let wanted = [(5000, PAGE), (1, PAGE), (1 << 20, HUGE_PAGE), (1, PAGE)];
+                let chunks: Vec<Part> = wanted.map(|(size, align)| arena.take(size, align).unwrap()).into();
                 for chunk in &chunks {
                     let mut bytes = vec![1; chunk.size];
                     chunk.mapped().read(0, &mut bytes);
                     assert!(bytes.iter().all(|byte| *byte == 0));
                     chunk.mapped().write(0, &vec![9; chunk.size]);
                 }
-                assert_eq!(chunks[1].offset, 8192);
-                assert!(matches!(arena.take(4 << 20), Err(CreateError::NoMemory)));
+                let offsets: Vec<usize> = chunks.iter().map(|chunk| chunk.chunk.offset).collect();
+                assert_eq!(offsets, [0, 8192, HUGE_PAGE, 12288]);
+                assert!(matches!(arena.take(8 << 20, PAGE), Err(CreateError::NoMemory)));
+                // A part keeps the whole.
+                let part = chunks[2].part(PAGE, 2 * PAGE).unwrap();
+                assert!(chunks[2].part(0, 2 << 20).is_err());
                 drop(chunks);
+                assert_eq!((arena.free.lock().unwrap().len(), part.size), (2, 2 * PAGE));
+                drop(part);
                 assert_eq!(arena.free.lock().unwrap().len(), 1);
             }
         }

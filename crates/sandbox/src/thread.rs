@@ -7,7 +7,7 @@
 use crate::area::{Area, Backing};
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
-use crate::memory::{Arena, Use};
+use crate::memory::{Arena, PAGE, Use};
 use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::settings::Settings;
 use crate::snapshot::{Snapshot, SnapshotError};
@@ -93,8 +93,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn area(layout: AreaLayout) -> Result<Arc<Area>, CreateError> {
     static ARENA: OnceLock<Option<Arc<Arena>>> = OnceLock::new();
     let arena = ARENA.get_or_init(|| Arena::new(SPACE, Use::Dense).ok());
-    let chunk = arena.as_ref().ok_or(CreateError::NoMemory)?.take(layout.size)?;
-    Ok(Area::new(chunk.mapped(), layout, Backing::Chunk(chunk)))
+    let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(layout.size, PAGE)?;
+    Ok(Area::new(part.mapped(), layout, Backing::Part(part)))
 }
 
 impl Threaded {

@@ -1,7 +1,7 @@
 //! What all virtual machines share: KVM itself, the processor's features, the image.
 
 use crate::error::SystemError;
-use crate::image::Image;
+use crate::image::{Image, LARGE_PAGE};
 use crate::memory::{Mapping, PAGE};
 use crate::vm::tables;
 use boundary::SharedMemory;
@@ -9,13 +9,18 @@ use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES};
 use kvm_ioctls::{Cap, Kvm};
 use std::sync::Arc;
 
+/// The instruction that fills what is mapped behind the text: to run it is a fault.
+const BREAKPOINT: u8 = 0xcc;
+
 /// KVM, and an image made ready for it.
 pub(crate) struct Hypervisor {
     pub(crate) kvm: Kvm,
     pub(crate) features: CpuId,
     pub(crate) image: Arc<Image>,
-    /// The descriptor page, then the image's shared part.
+    /// The descriptor page, then the image's shared part: at a box's addresses from `shared_address` on, and a large
+    /// page there is one here.
     pub(crate) shared: Mapping,
+    pub(crate) shared_address: u64,
     pub(crate) shared_size: usize,
 }
 
@@ -30,18 +35,31 @@ impl Hypervisor {
         let features = kvm
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
             .map_err(SystemError::kvm("read KVM's features"))?;
-        let size = (image.shared_end() - image.shared_start()) as usize + PAGE;
-        let shared = Mapping::anonymous(size)?;
+        let descriptors = descriptors(image);
+        let shared_address = descriptors / LARGE_PAGE * LARGE_PAGE;
+        let shared_size = (image.shared_end() - shared_address) as usize;
+        let shared = Mapping::anonymous(shared_size)?;
+        shared.prefer_large_pages();
         let memory = shared.mapped();
-        memory.write(0, &tables::descriptor_page(&image.note));
-        for segment in &image.shared {
-            memory.write((segment.address - image.shared_start()) as usize + PAGE, &segment.bytes);
+        let place = |address| (address - shared_address) as usize;
+        memory.write(place(descriptors), &tables::descriptor_page(&image.note));
+        for (segment, size) in image.shared_parts() {
+            memory.write(place(segment.address), &segment.bytes);
+            if segment.execute {
+                let rest = size as usize - segment.bytes.len();
+                memory.write(place(segment.address) + segment.bytes.len(), &vec![BREAKPOINT; rest]);
+            }
         }
-        Ok(Some(Self { kvm, features, image: image.clone(), shared, shared_size: size }))
+        Ok(Some(Self { kvm, features, image: image.clone(), shared, shared_address, shared_size }))
     }
 
     /// Where the descriptor page lies in a box's addresses.
     pub(crate) fn descriptors(&self) -> u64 {
-        self.image.shared_start() - PAGE as u64
+        descriptors(&self.image)
     }
+}
+
+/// The page before the image's shared part.
+fn descriptors(image: &Image) -> u64 {
+    image.shared_start() - PAGE as u64
 }

@@ -3,13 +3,13 @@
 use crate::area::Area;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
-use crate::memory::{Arena, Chunk, PAGE};
+use crate::memory::{Arena, PAGE, Part};
 use crate::settings::Settings;
 use crate::vm::hypervisor::Hypervisor;
-use crate::vm::memory::Private;
+use crate::vm::memory::{FIRST_ADDRESS, Private};
 use crate::vm::{kick, tables};
-use boundary::Platform;
 use boundary::leave::{CRASH_PORT, IDLE, LEAVE_PORT, RING, STOPPED, TURN_OVER};
+use boundary::{AreaLayout, Platform};
 use kvm_bindings::{
     KVM_MEM_READONLY, KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET, kvm_device_attr, kvm_dtable, kvm_regs,
     kvm_segment, kvm_sregs, kvm_userspace_memory_region, kvm_xcrs,
@@ -50,7 +50,7 @@ pub struct Machine {
     _vm: VmFd,
     pub(super) private: Private,
     _hypervisor: Arc<Hypervisor>,
-    pub(super) area: Arc<Area>,
+    pub(crate) area: Arc<Area>,
 }
 
 // SAFETY: the pointer leads into the run page, which is mapped as long as the processor lives and is used
@@ -79,22 +79,25 @@ impl Machine {
     pub(crate) fn new(
         hypervisor: &Arc<Hypervisor>,
         settings: &Settings,
-        area: &Arc<Area>,
+        layout: AreaLayout,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<Self, CreateError> {
         kick::install()?;
-        let image = &hypervisor.image;
-        let area_size = area.layout.size;
-        let private =
-            Private::new(image, hypervisor.descriptors(), settings.memory, area_size, dense, sparse)?;
+        let (private, area) = Private::new(
+            &hypervisor.image,
+            hypervisor.descriptors(),
+            settings.memory,
+            layout,
+            dense,
+            sparse,
+        )?;
         area.write_boot_info(settings, Platform::Machine, &private.regions)?;
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
         let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
         let mut slots = vec![
-            (hypervisor.descriptors(), shared, hypervisor.shared_size, KVM_MEM_READONLY),
-            (AREA_ADDRESS, area.memory().pointer(0, area_size), area_size, 0),
-            (private.dense_address, Some(private.dense.address()), private.dense.size, 0),
+            (hypervisor.shared_address, shared, hypervisor.shared_size, KVM_MEM_READONLY),
+            (FIRST_ADDRESS, Some(private.first.address()), private.first.size, 0),
         ];
         if let Some(sparse) = &private.sparse {
             slots.push((private.sparse_address, Some(sparse.address()), sparse.size, 0));
@@ -122,7 +125,7 @@ impl Machine {
             _vm: vm,
             private,
             _hypervisor: hypervisor.clone(),
-            area: area.clone(),
+            area,
         };
         machine.set_registers(hypervisor)?;
         Ok(machine)
@@ -132,7 +135,7 @@ impl Machine {
         let processor = &self.processor;
         processor.set_cpuid2(&hypervisor.features).map_err(SystemError::kvm("set a processor's features"))?;
         let mut system = processor.get_sregs().map_err(SystemError::kvm("read a processor's state"))?;
-        set_system_registers(&mut system, hypervisor.descriptors(), self.private.dense_address);
+        set_system_registers(&mut system, hypervisor.descriptors(), self.private.tables_address);
         processor.set_sregs(&system).map_err(SystemError::kvm("set a processor's state"))?;
         let mut extended = kvm_xcrs { nr_xcrs: 1, ..kvm_xcrs::default() };
         extended.xcrs[0].value = XCR0;
@@ -188,10 +191,10 @@ impl Machine {
         leave
     }
 
-    /// Bytes of memory that the machine has for itself. The first piece is packed into large pages with
-    /// those of other machines, and counts whole.
+    /// Bytes of memory that the machine has for itself. What is private of the first piece is packed into large pages
+    /// with that of other machines, and counts whole.
     pub(super) fn private_memory(&self) -> std::io::Result<usize> {
-        let sparse = self.private.sparse.as_ref().map_or(Ok(0), Chunk::resident)?;
+        let sparse = self.private.sparse.as_ref().map_or(Ok(0), Part::resident)?;
         Ok(self.private.dense.size + sparse)
     }
 

@@ -1,95 +1,134 @@
-//! A machine's private memory.
+//! A machine's memory.
 //!
-//! Two pieces, one after the other in the box's addresses. The first is small and touched at once: page
-//! tables, a guard page, the stack, the image's variables, the start of the heap; it comes from memory
-//! with large pages, packed with other boxes' first pieces. The second is the rest of the heap, taken
-//! page by page as the box needs it.
+//! Two pieces of the host's memory, each a memory slot. The first is small and touched at once: the area that the
+//! machine shares with its host, page tables, the top of the stack, the image's variables, the start of the heap; it
+//! comes from memory with large pages, packed with other machines' first pieces. The second is the rest of heap and
+//! stack, taken page by page as the box needs it. Each slot costs its time when a machine is made, so there is no
+//! third. What is next to what in the box's addresses is the page tables' doing:
 //!
 //! ```text
-//! tables | guard | stack | variables | heap ...            ... heap
-//! `------------------ dense ------------------'`----- sparse -----'
+//! box's addresses:   area ...   guard | stack | variables | heap ...
+//! first piece:       area | tables | top of the stack | variables | start of the heap
+//! second piece:      rest of the heap | rest of the stack
 //! ```
 
+use crate::area::{Area, Backing};
 use crate::error::CreateError;
-use crate::image::{AREA_ADDRESS, Image};
-use crate::memory::{Arena, Chunk, PAGE};
+use crate::image::{AREA_ADDRESS, Image, LARGE_PAGE};
+use crate::memory::{Arena, PAGE, Part};
 use crate::vm::tables::{Access, PageTables, Range};
-use boundary::{MemoryKind, MemoryRegion, SharedMemory};
+use boundary::{AreaLayout, MemoryKind, MemoryRegion, SharedMemory};
 use std::sync::Arc;
 
 /// Bytes of heap in the first piece: what a small configuration needs.
-const DENSE_HEAP: usize = 128 << 10;
+const DENSE_HEAP: u64 = 64 << 10;
 
-/// The private memory of one machine.
+/// Bytes of stack in the first piece: what most configurations need.
+const DENSE_STACK: u64 = 16 << 10;
+
+/// Where the second piece lies in the machine's memory slots: above all others, and above what processors keep for
+/// themselves below 4 GB.
+const SPARSE_ADDRESS: u64 = 4 << 30;
+
+/// A machine's memory but for the image.
 #[derive(Debug)]
 pub(crate) struct Private {
-    pub(crate) dense: Chunk,
-    pub(crate) sparse: Option<Chunk>,
-    /// Physical address of the first piece, where the page tables lie.
-    pub(crate) dense_address: u64,
+    /// The first piece.
+    pub(crate) first: Part,
+    /// What of it is private.
+    pub(crate) dense: Part,
+    /// The second piece.
+    pub(crate) sparse: Option<Part>,
+    /// Physical address of the page tables, where the private part of the first piece begins.
+    pub(crate) tables_address: u64,
+    /// Physical address of the second piece.
     pub(crate) sparse_address: u64,
     pub(crate) stack_top: u64,
     /// What the box is told.
     pub(crate) regions: Vec<MemoryRegion>,
 }
 
+/// Physical address of the first piece: where its area lies in the box's addresses too, so that large areas are mapped by
+/// large pages.
+pub(crate) const FIRST_ADDRESS: u64 = AREA_ADDRESS;
+
 impl Private {
-    /// Takes and fills `size` bytes of private memory for an image, beside an area of `area_size` bytes.
+    /// Takes and fills memory for an image: an area, and `size` private bytes.
     pub(crate) fn new(
         image: &Image,
         descriptors: u64,
         size: usize,
-        area_size: usize,
+        layout: AreaLayout,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
-    ) -> Result<Self, CreateError> {
+    ) -> Result<(Self, Arc<Area>), CreateError> {
         let page = PAGE as u64;
+        let area_size = layout.size as u64;
         let stack_size = image.note.stack_size.clamp(page, 1 << 20).next_multiple_of(page);
         let data = image.data.address;
         let data_size = image.data.size.next_multiple_of(page);
         let size = (size as u64).next_multiple_of(page);
+        let heap = data + data_size;
         let heap_size = size.saturating_sub(stack_size + data_size).max(page);
-        let dense_heap = heap_size.min(DENSE_HEAP as u64);
-        let stack = data - stack_size;
+        let (dense_heap, dense_stack) = (heap_size.min(DENSE_HEAP), stack_size.min(DENSE_STACK));
+        let (stack_rest, heap_rest) = (stack_size - dense_stack, heap_size - dense_heap);
+        // The heap's rest begins at the same place of a large page as in the box's addresses.
+        let sparse_address = SPARSE_ADDRESS + (heap + dense_heap) % LARGE_PAGE;
+
+        let write = |address, physical, size| Range { address, physical, size, access: Access::Write };
         let mut ranges: Vec<Range> = image
-            .shared
-            .iter()
-            .map(|segment| Range {
+            .shared_parts()
+            .map(|(segment, size)| Range {
                 address: segment.address,
-                size: segment.size,
+                physical: segment.address,
+                size,
                 access: if segment.execute { Access::Execute } else { Access::Read },
             })
             .collect();
-        ranges.push(Range { address: descriptors, size: page, access: Access::Processor });
-        ranges.push(Range { address: AREA_ADDRESS, size: area_size as u64, access: Access::Write });
         ranges.push(Range {
-            address: stack,
-            size: stack_size + data_size + heap_size,
-            access: Access::Write,
+            address: descriptors,
+            physical: descriptors,
+            size: page,
+            access: Access::Processor,
         });
+        ranges.push(write(AREA_ADDRESS, FIRST_ADDRESS, area_size));
+        let above_stack = dense_stack + data_size + dense_heap;
+        let fixed = ranges.len();
+        ranges.push(write(data - dense_stack, 0, above_stack));
+        ranges.push(write(heap + dense_heap, sparse_address, heap_rest));
+        ranges.push(write(data - stack_size, sparse_address + heap_rest, stack_rest));
+        // How many tables there are doesn't depend on where in its small pages a range lies.
+        let tables_address = FIRST_ADDRESS + area_size;
         let tables_size = PageTables::pages(&ranges) as u64 * page;
-        let dense_address = stack - page - tables_size;
-        let tables = PageTables::new(dense_address, &ranges).bytes();
-        let sparse_address = data + data_size + dense_heap;
+        if let Some(range) = ranges.get_mut(fixed) {
+            range.physical = tables_address + tables_size;
+        }
+        let tables = PageTables::new(tables_address, &ranges).bytes();
+
+        // An area of large pages begins at one.
+        let align = if area_size >= LARGE_PAGE { LARGE_PAGE as usize } else { PAGE };
+        let first = dense.take((area_size + tables_size + above_stack) as usize, align)?;
+        let area = first.part(0, layout.size)?;
         let private = Self {
-            dense: dense.take((sparse_address - dense_address) as usize)?,
-            sparse: match heap_size - dense_heap {
+            dense: first.part(layout.size, first.size - layout.size)?,
+            sparse: match stack_rest + heap_rest {
                 0 => None,
-                rest => Some(sparse.take(rest as usize)?),
+                rest => Some(sparse.take(rest as usize, PAGE)?),
             },
-            dense_address,
+            first,
+            tables_address,
             sparse_address,
             stack_top: data,
             regions: vec![
                 MemoryRegion { kind: MemoryKind::Data, address: data, size: data_size },
-                MemoryRegion { kind: MemoryKind::Heap, address: data + data_size, size: heap_size },
-                MemoryRegion { kind: MemoryKind::Stack, address: stack, size: stack_size },
-                MemoryRegion { kind: MemoryKind::Area, address: AREA_ADDRESS, size: area_size as u64 },
+                MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
+                MemoryRegion { kind: MemoryKind::Stack, address: data - stack_size, size: stack_size },
+                MemoryRegion { kind: MemoryKind::Area, address: AREA_ADDRESS, size: area_size },
             ],
         };
         let memory = private.dense.mapped();
         memory.write(0, &tables);
-        memory.write((data - dense_address) as usize, &image.data.bytes);
-        Ok(private)
+        memory.write((tables_size + dense_stack) as usize, &image.data.bytes);
+        Ok((private, Area::new(area.mapped(), layout, Backing::Part(area))))
     }
 }

@@ -5,6 +5,7 @@
 //! the box can address: the processor sets bits in them, which a read-only slot would turn into an
 //! endless fault on real hardware.
 
+use crate::image::LARGE_PAGE;
 use crate::memory::PAGE;
 use boundary::VersionNote;
 use boundary::leave::{CRASH_PORT, LEAVE_PORT};
@@ -16,7 +17,6 @@ const ACCESSED_DIRTY: u64 = 0x60;
 const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-const LARGE_PAGE: u64 = 2 << 20;
 
 /// What may be done with mapped memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +39,11 @@ impl Access {
     }
 }
 
-/// A range of addresses, the same for the box and for its memory slots.
+/// A range of a box's addresses, and where it lies in the machine's memory slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) address: u64,
+    pub(crate) physical: u64,
     pub(crate) size: u64,
     pub(crate) access: Access,
 }
@@ -54,15 +55,18 @@ pub(crate) struct PageTables {
 }
 
 impl PageTables {
-    /// The tables that map `ranges`, each to itself. Ranges are of whole pages and apart.
+    /// The tables that map `ranges`. Ranges are of whole pages and apart; where one begins at the same place of a large
+    /// page in both kinds of addresses, it is mapped by large pages.
     pub(crate) fn new(base: u64, ranges: &[Range]) -> Self {
         let mut tables = Self { base, entries: vec![0; PAGE / 8] };
         for range in ranges {
-            let mut at = range.address;
-            let end = range.address + range.size.next_multiple_of(PAGE as u64);
-            while at < end {
-                let large = at.is_multiple_of(LARGE_PAGE) && end - at >= LARGE_PAGE;
-                at += tables.map(at, range.access, large);
+            let size = range.size.next_multiple_of(PAGE as u64);
+            let mut done = 0;
+            while done < size {
+                let (address, physical) = (range.address + done, range.physical + done);
+                let aligned = address.is_multiple_of(LARGE_PAGE) && physical.is_multiple_of(LARGE_PAGE);
+                let large = aligned && size - done >= LARGE_PAGE;
+                done += tables.map(address, physical, range.access, large);
             }
         }
         tables
@@ -78,7 +82,7 @@ impl PageTables {
         self.entries.iter().flat_map(|entry| entry.to_le_bytes()).collect()
     }
 
-    fn map(&mut self, address: u64, access: Access, large: bool) -> u64 {
+    fn map(&mut self, address: u64, physical: u64, access: Access, large: bool) -> u64 {
         let index = |level: u64| (address >> (12 + 9 * level)) as usize & 511;
         let mut table = 0;
         for level in [3, 2] {
@@ -86,11 +90,11 @@ impl PageTables {
         }
         let flags = PRESENT | ACCESSED_DIRTY | access.bits();
         if large {
-            self.set(table + index(1), address | flags | LARGE);
+            self.set(table + index(1), physical | flags | LARGE);
             return LARGE_PAGE;
         }
         table = self.below(table + index(1));
-        self.set(table + index(0), address | flags);
+        self.set(table + index(0), physical | flags);
         PAGE as u64
     }
 
@@ -194,23 +198,26 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_mapped_to_themselves_and_nothing_else_is() {
+    fn ranges_are_mapped_where_they_lie_and_nothing_else_is() {
+        let range = |address, physical, size, access| Range { address, physical, size, access };
         let ranges = [
-            Range { address: 0x20_0000, size: 0x5000, access: Access::Execute },
-            Range { address: 0x20_5000, size: 1, access: Access::Read },
-            Range { address: 0x1000_0000, size: 0x48_1000, access: Access::Write },
-            Range { address: 0x3fff_f000, size: 0x1000, access: Access::Processor },
+            range(0x20_0000, 0x20_0000, 0x5000, Access::Execute),
+            range(0x20_5000, 0x20_5000, 1, Access::Read),
+            range(0x1000_0000, 0x3000_0000, 0x48_1000, Access::Write),
+            range(0x2000_0000, 0x3100_1000, 0x20_0000, Access::Write),
+            range(0x3fff_f000, 0x3fff_f000, 0x1000, Access::Processor),
         ];
         let tables = PageTables::new(0x5000_0000, &ranges);
         assert_eq!(tables.bytes().len(), PageTables::pages(&ranges) * PAGE);
         for range in ranges {
-            for address in [range.address, range.address + range.size - 1] {
-                let (leads, flags) = walk(&tables, address).unwrap();
-                assert_eq!(leads, address);
+            for offset in [0, range.size - 1] {
+                let (leads, flags) = walk(&tables, range.address + offset).unwrap();
+                assert_eq!(leads, range.physical + offset);
                 assert_eq!(flags & (USER | WRITABLE | NO_EXECUTE), range.access.bits());
             }
         }
-        assert_eq!(walk(&tables, 0x1020_0000).unwrap().1 & LARGE, LARGE);
+        let large = [0x1000_0000, 0x1020_0000, 0x2000_0000].map(|at| walk(&tables, at).unwrap().1 & LARGE);
+        assert_eq!(large, [LARGE, LARGE, 0]);
         for address in [0, 0x1f_f000, 0x20_6000, 0x0fff_f000, 0x1048_1000, 0x4000_0000, 0x5000_0000] {
             assert_eq!(walk(&tables, address), None, "{address:#x}");
         }
