@@ -20,11 +20,13 @@ pub enum Reason {
     Faulty,
     /// The port that it was for is gone or can't send.
     Down,
+    /// It came while nobody took frames from the device in time, and did not reach the switch.
+    Missed,
 }
 
 impl Reason {
     /// All reasons, in the order of [`Counters::drops`].
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Short,
         Self::Long,
         Self::NoRoute,
@@ -33,6 +35,7 @@ impl Reason {
         Self::Full,
         Self::Faulty,
         Self::Down,
+        Self::Missed,
     ];
 
     /// The name under which it is shown.
@@ -46,6 +49,7 @@ impl Reason {
             Self::Full => "full",
             Self::Faulty => "faulty",
             Self::Down => "down",
+            Self::Missed => "missed",
         }
     }
 }

@@ -137,6 +137,13 @@ impl<F: Forward> Worker<F> {
         &mut self.switch
     }
 
+    /// A port's counters, with what its driver has missed until now.
+    pub fn counters(&mut self, port: PortId) -> Option<Counters> {
+        let missed = place(&mut self.places, port).map_or(0, |place| place.driver.take_missed());
+        self.switch.lost(port, Reason::Missed, missed);
+        self.switch.counters(port).copied()
+    }
+
     /// What a port has cost.
     pub fn cost(&self, port: PortId) -> Option<Cost> {
         self.places.get(usize::from(port.0))?.as_ref().map(|place| place.cost)

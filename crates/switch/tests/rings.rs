@@ -1,10 +1,13 @@
 //! Packet sockets with rings in shared memory, on interfaces in a network of the test's own: needs the privilege to make
 //! one, and says so where it is missing.
 
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use switch::device::{Interface, InterfaceSettings, Sending};
+use switch::driver::AfPacket;
+use switch::{Batch, Driver};
 
 /// How long a test waits for frames that must come.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -185,5 +188,57 @@ fn an_interface_that_was_down_goes_on() {
 fn an_interface_that_is_not_there_is_refused() {
     for device in ["none-such", "a/b", ""] {
         assert!(Interface::open(device, InterfaceSettings::default()).is_err(), "{device}");
+    }
+}
+
+/// Data of the UDP datagrams that come, their checksums looked at, until there are so many bytes.
+fn receive_datagrams(port: &mut AfPacket, batch: &mut Batch, bytes: usize) -> Vec<Vec<u8>> {
+    let (start, mut came, mut left) = (Instant::now(), Vec::new(), bytes);
+    while left > 0 && start.elapsed() < PATIENCE {
+        batch.clear();
+        assert_eq!(port.receive(batch).unwrap(), switch::driver::Received::default());
+        for frame in batch.frames().filter(|frame| frame[12..14] == [8, 0] && frame[23] == 17) {
+            let address =
+                |at: usize| std::net::Ipv4Addr::new(frame[at], frame[at + 1], frame[at + 2], frame[at + 3]);
+            let segment = &frame[34..];
+            let sum = packet::checksum::Sum::ZERO.pseudo4(address(26), address(30), 17, segment.len() as u16);
+            assert_eq!((sum.bytes(segment).finish(), packet::checksum::internet(&frame[14..34])), (0, 0));
+            left = left.saturating_sub(segment.len() - 8);
+            came.push(segment[8..].to_vec());
+        }
+    }
+    came
+}
+
+#[test]
+fn what_the_kernel_left_for_a_card_to_do_is_done() {
+    if !joined_interfaces() {
+        return;
+    }
+    assert!(ip("addr add 10.0.0.1/24 dev left"));
+    assert!(ip("neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev left"));
+    let mut port = AfPacket::open("right").unwrap();
+    let socket = std::net::UdpSocket::bind("10.0.0.1:0").unwrap();
+    socket.connect("10.0.0.2:9").unwrap();
+    // Checksums of a local sender's packets are left to the card.
+    let mut batch = Batch::new(64);
+    for length in [1, 2, 18, 777, 1472] {
+        let data: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
+        assert_eq!(socket.send(&data).unwrap(), length);
+        assert_eq!(receive_datagrams(&mut port, &mut batch, length), [data]);
+    }
+    // So is taking a large send apart; a batch may have less room than it has packets.
+    let size = 1000i32;
+    // SAFETY: the kernel reads one integer.
+    let set = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, (&raw const size).cast(), 4)
+    };
+    assert_eq!(set, 0);
+    for room in [64, 7, 1] {
+        let mut batch = Batch::new(room);
+        let data: Vec<u8> = (0..50_123).map(|byte| (byte / 100) as u8).collect();
+        assert_eq!(socket.send(&data).unwrap(), data.len());
+        let expected: Vec<Vec<u8>> = data.chunks(1000).map(<[u8]>::to_vec).collect();
+        assert_eq!(receive_datagrams(&mut port, &mut batch, data.len()), expected);
     }
 }

@@ -32,6 +32,7 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
                 snap: *snap,
                 receive: if *receive { RECEIVE } else { 0 },
                 send: if *send { SEND } else { 0 },
+                joined: false,
             };
             let interface =
                 Interface::open(name, settings).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;

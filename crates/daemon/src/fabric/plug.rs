@@ -114,4 +114,8 @@ impl<D: Driver> Driver for Tapped<D> {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.driver.descriptor()
     }
+
+    fn take_missed(&mut self) -> u64 {
+        self.driver.take_missed()
+    }
 }

@@ -366,7 +366,7 @@ impl Network {
     pub(super) fn switch_ports(&mut self, switch: &SwitchName) -> BTreeMap<PortName, Passed> {
         let Ok((bridge, worker)) = self.both(switch) else { return BTreeMap::new() };
         let look = |(name, place): (&PortName, &Place)| {
-            let counters = worker.switch().counters(place.id).copied().unwrap_or_default();
+            let counters = worker.counters(place.id).unwrap_or_default();
             let cost = worker.cost(place.id).unwrap_or_default().time;
             let fault = worker.down(place.id).map(ToString::to_string);
             (name.clone(), Passed { counters, cost, fault })

@@ -1,5 +1,6 @@
 //! A frame that has arrived, as the kernel gives it out.
 
+use super::offload::{HEADER, Offload};
 use super::ring::{ADDRESS, Slot};
 
 /// Bytes of both Ethernet addresses: where a VLAN tag belongs.
@@ -11,11 +12,13 @@ const TAG_TYPE: u16 = 0x8100;
 
 /// A frame that has arrived.
 ///
-/// The kernel takes its VLAN tag out and tells it beside the frame: [`copy_to`](Arrival::copy_to) puts it back.
+/// The kernel takes its VLAN tag out and tells it beside the frame, and may leave a checksum for the network card to fill
+/// in: [`copy_to`](Arrival::copy_to) puts the one back and fills the other in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival<'a> {
     frame: &'a [u8],
     tag: Option<[u8; TAG]>,
+    offload: Offload,
     /// Bytes that were cut off its end.
     pub cut: usize,
     /// Who it is for: 0 this host, 1 all, 2 a group, 3 another host, 4 sent by this host.
@@ -33,12 +36,13 @@ impl<'a> Arrival<'a> {
     pub(super) unsafe fn in_slot(slot: &Slot<'a>, size: usize, snap: usize) -> Arrival<'a> {
         let start = slot.start();
         // SAFETY: the caller's promise; every slot has room for header and address, and the frame is kept inside.
-        let (header, address, frame) = unsafe {
+        let (header, address, offload, frame) = unsafe {
             let header = start.cast::<libc::tpacket2_hdr>().read();
             let address = start.add(ADDRESS).cast::<libc::sockaddr_ll>().read();
-            let offset = usize::from(header.tp_mac).min(size);
+            let offset = usize::from(header.tp_mac).clamp(HEADER, size);
+            let offload = Offload::new(start.add(offset - HEADER).cast::<[u8; HEADER]>().read());
             let length = (header.tp_snaplen as usize).min(size - offset).min(snap);
-            (header, address, std::slice::from_raw_parts(start.add(offset), length))
+            (header, address, offload, std::slice::from_raw_parts(start.add(offset), length))
         };
         let tag =
             (header.tp_status & libc::TP_STATUS_VLAN_VALID != 0 && frame.len() >= ADDRESSES).then(|| {
@@ -50,10 +54,27 @@ impl<'a> Arrival<'a> {
         Arrival {
             frame,
             tag,
+            offload,
             cut: (header.tp_len as usize).saturating_sub(frame.len()),
             kind: address.sll_pkttype,
             time: (header.tp_sec.into(), header.tp_nsec),
         }
+    }
+
+    /// The same arrival with all bytes of its frame, of which the slot had room for some only.
+    pub(super) fn whole(self, frame: &'a [u8]) -> Arrival<'a> {
+        Arrival { frame, cut: 0, ..self }
+    }
+
+    /// Whether the kernel has joined it out of several packets, which are to be taken apart again.
+    #[inline]
+    pub fn is_joined(&self) -> bool {
+        self.offload.joined.is_some()
+    }
+
+    /// What is left to do on it as [`copy_undone_to`](Self::copy_undone_to) copies it.
+    pub(super) fn offload(&self) -> Offload {
+        self.offload.moved(self.tag.map_or(0, |_| TAG))
     }
 
     /// Bytes of it, its tag included, without what was cut.
@@ -62,9 +83,20 @@ impl<'a> Arrival<'a> {
         self.frame.len() + self.tag.map_or(0, |_| TAG)
     }
 
-    /// Copies it to the start of `to`, its tag in its place; false: it doesn't fit.
+    /// Copies it to the start of `to`, its tag in its place and its checksum filled in, if the frame is whole; false: it
+    /// doesn't fit.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> bool {
+        let fits = self.copy_undone_to(to);
+        if fits && self.cut == 0 && self.offload.checksum.is_some() {
+            self.offload().fill_in(to.get_mut(..self.length()).unwrap_or_default());
+        }
+        fits
+    }
+
+    /// Copies it to the start of `to`, its tag in its place, its checksum as it came; false: it doesn't fit.
+    #[inline]
+    pub(super) fn copy_undone_to(&self, to: &mut [u8]) -> bool {
         let Some(to) = to.get_mut(..self.length()) else { return false };
         match (self.tag, self.frame.split_at_checked(ADDRESSES)) {
             (Some(tag), Some((addresses, rest))) => {
@@ -79,8 +111,28 @@ impl<'a> Arrival<'a> {
 }
 
 #[cfg(test)]
+impl<'a> Arrival<'a> {
+    /// A frame on which something is left to do.
+    pub(super) fn of(frame: &'a [u8], offload: Offload) -> Arrival<'a> {
+        Arrival { frame, offload, ..Arrival::default() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checksum_is_filled_in_behind_a_tag() {
+        let bytes = [1; 20];
+        let offload = Offload { checksum: Some((14, 2)), joined: None };
+        let arrival = Arrival { tag: Some([0x81, 0, 0, 7]), ..Arrival::of(&bytes, offload) };
+        let mut place = [0; 24];
+        assert!(arrival.copy_to(&mut place));
+        assert_eq!(packet::checksum::internet(&[&[1, 1][..], &place[18..]].concat()), 0);
+        let cut = Arrival { cut: 1, ..arrival };
+        assert!(cut.copy_to(&mut place) && place[16..] == [1; 8]);
+    }
 
     #[test]
     fn a_tag_goes_behind_the_addresses() {

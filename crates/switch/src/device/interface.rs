@@ -7,13 +7,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::arrival::Arrival;
+use super::offload::HEADER;
 use super::ring::{Layout, Mapping, Ring};
 use crate::driver::device::{check, name, not_now};
 
 /// Bytes of an Ethernet header with a VLAN tag, which an interface's largest packet does not count.
 const LINK_HEADER: usize = 18;
-/// Where in a slot a frame to send begins.
-const FRAME: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
+/// Where in a slot a frame to send begins, and in front of it what is left to do on it: nothing.
+const FRAME: usize = HEADER_PLACE + HEADER;
+const HEADER_PLACE: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
+/// Bytes of an Ethernet header, of one with a VLAN tag, and what announces the tag.
+const ETHERNET: usize = 14;
+const TAGGED: [u8; 2] = [0x81, 0x00];
+/// Bytes of the longest frame that the kernel joins out of others.
+const JOINED: usize = ETHERNET + (1 << 16);
+/// Bytes of joined frames that may wait beside the ring.
+const JOINED_MEMORY: i32 = 1 << 22;
 
 /// How an interface is used.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +37,8 @@ pub struct InterfaceSettings {
     pub receive: usize,
     /// Bytes of memory in which frames wait to be sent; 0: it is not written.
     pub send: usize,
+    /// Whether frames that the kernel has joined out of several are wanted whole, although a slot has no room for them.
+    pub joined: bool,
 }
 
 /// A packet socket bound to an interface.
@@ -39,7 +50,11 @@ pub struct Interface {
     send: Option<Ring>,
     outbound: bool,
     snap: usize,
+    /// Where a joined frame is read; empty: they are cut.
+    joined: Vec<u8>,
     link: [u8; 6],
+    /// Bytes of the longest frame to send that has no tag.
+    longest: usize,
 }
 
 /// What became of frames to send.
@@ -72,6 +87,11 @@ impl Interface {
             everything.mr_type = libc::PACKET_MR_PROMISC as u16;
             set(&socket, libc::PACKET_ADD_MEMBERSHIP, &everything)?;
         }
+        set(&socket, libc::PACKET_VNET_HDR, &1i32)?;
+        if settings.joined {
+            set(&socket, libc::PACKET_COPY_THRESH, &1i32)?;
+            more_memory(&socket);
+        }
         let receive = match settings.receive {
             0 => None,
             memory => Some(reserve(&socket, libc::PACKET_RX_RING, Layout::new(settings.snap, memory))?),
@@ -102,22 +122,33 @@ impl Interface {
             send: send.map(|layout| Ring::new(layout, first)),
             outbound: settings.outbound,
             snap: settings.snap,
+            joined: if settings.joined { vec![0; HEADER + JOINED] } else { Vec::new() },
             link,
+            longest: ETHERNET + mtu,
         })
     }
 
-    /// Hands at most `most` frames that have arrived to `take`; how many. It makes no system call.
+    /// Hands at most `most` frames that have arrived to `take`; how many. A joined one that is wanted whole is the last
+    /// of them, so that its packets keep their place among the others; only for those is there a system call.
     pub fn receive(&mut self, most: usize, mut take: impl FnMut(Arrival<'_>)) -> usize {
-        let (Some(mapping), Some(ring)) = (&self.mapping, &mut self.receive) else { return 0 };
-        let mut taken = 0;
+        let Self { mapping: Some(mapping), receive: Some(ring), joined, socket, .. } = self else { return 0 };
+        let (mut taken, mut most, wants_joined) = (0, most, !joined.is_empty());
         while taken < most {
             let slot = ring.slot(mapping, 0);
-            if slot.status().load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            let status = slot.status().load(Ordering::Acquire);
+            if status & libc::TP_STATUS_USER == 0 {
                 break;
             }
             // SAFETY: the status says that the kernel has filled the slot and leaves it alone until it is given back,
             // which happens after the last use; a slot is as large as the ring says.
-            let arrival = unsafe { Arrival::in_slot(&slot, ring.size(), self.snap) };
+            let mut arrival = unsafe { Arrival::in_slot(&slot, ring.size(), self.snap) };
+            if status & libc::TP_STATUS_COPY != 0 {
+                // The kernel has put the whole frame beside the ring, in the same order.
+                arrival = read_whole(socket, joined).map_or(arrival, |frame| arrival.whole(frame));
+            }
+            if wants_joined && arrival.is_joined() {
+                most = 0;
+            }
             if arrival.kind != libc::PACKET_OUTGOING || self.outbound {
                 take(arrival);
                 taken += 1;
@@ -136,6 +167,7 @@ impl Interface {
 
     /// Sends frames in order, as far as there is room, with one system call.
     pub fn send<'f>(&mut self, frames: impl IntoIterator<Item = &'f [u8]>) -> Sending {
+        let longest = self.longest;
         let (Some(mapping), Some(ring)) = (&self.mapping, &mut self.send) else { return Sending::default() };
         let (mut filled, mut long) = (0, false);
         for frame in frames {
@@ -143,14 +175,16 @@ impl Interface {
             if filled == ring.len() || slot.status().load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
                 break;
             }
-            if FRAME + frame.len() > ring.size() {
+            let tag = if frame.get(12..14) == Some(&TAGGED) { LINK_HEADER - ETHERNET } else { 0 };
+            if FRAME + frame.len() > ring.size() || frame.len() > longest + tag {
                 long = true;
                 break;
             }
             // SAFETY: the slot is this process's, as its status says, and the frame fits into it.
             unsafe {
                 let header = slot.start().cast::<libc::tpacket2_hdr>();
-                (&raw mut (*header).tp_len).write(frame.len() as u32);
+                (&raw mut (*header).tp_len).write((HEADER + frame.len()) as u32);
+                slot.start().add(HEADER_PLACE).cast::<[u8; HEADER]>().write([0; HEADER]);
                 slot.start().add(FRAME).copy_from_nonoverlapping(frame.as_ptr(), frame.len());
             }
             slot.status().store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
@@ -249,6 +283,28 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw const *value).cast(), size)
     };
     check(result as isize).map(drop)
+}
+
+/// Asks for memory for joined frames that wait; without the privilege it is what the system's limit says.
+fn more_memory(socket: &OwnedFd) {
+    let memory = JOINED_MEMORY;
+    for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+        let (place, size) = ((&raw const memory).cast(), size_of_val(&memory) as libc::socklen_t);
+        // SAFETY: the kernel reads one integer.
+        if unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, size) } == 0 {
+            return;
+        }
+    }
+}
+
+/// Reads a frame that the kernel has put beside the ring.
+fn read_whole<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    let place = buffer.as_mut_ptr().cast();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: the kernel writes at most the buffer's length.
+    let read = unsafe { libc::recv(socket.as_raw_fd(), place, buffer.len(), flags) };
+    // One that was cut has a length beyond the buffer's.
+    buffer.get(HEADER..check(read).ok()?)
 }
 
 /// Has the kernel make a ring; where memory is short, a smaller one.

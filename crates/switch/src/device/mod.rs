@@ -3,11 +3,14 @@
 
 mod arrival;
 mod interface;
+mod offload;
 mod raw;
 mod ring;
+mod segments;
 mod tunnel;
 
 pub use arrival::Arrival;
 pub use interface::{Interface, InterfaceSettings, Sending};
 pub use raw::RawSocket;
+pub use segments::Segments;
 pub use tunnel::{Tunnel, TunnelSettings};

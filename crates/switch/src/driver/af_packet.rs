@@ -1,10 +1,11 @@
 //! `af_packet`: any network device of the kernel, by a packet socket with rings in shared memory.
 //!
-//! Frames that this host sends out of the device are not seen.
+//! Frames that this host sends out of the device are not seen. What the kernel leaves for network cards to do is done
+//! here: checksums are filled in, and frames that it has joined out of several packets are taken apart.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
-use crate::device::{Interface, InterfaceSettings};
+use crate::device::{Interface, InterfaceSettings, Segments};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -16,7 +17,11 @@ const SEND: usize = 1 << 20;
 
 /// A packet socket bound to a device.
 #[derive(Debug)]
-pub struct AfPacket(Interface);
+pub struct AfPacket {
+    interface: Interface,
+    /// The joined frame that is being taken apart.
+    segments: Segments,
+}
 
 impl AfPacket {
     /// Binds to a device, and has it take all frames, whoever they are for.
@@ -29,30 +34,52 @@ impl AfPacket {
                 snap: MAX_FRAME,
                 receive: RECEIVE,
                 send: SEND,
+                joined: true,
             },
         )
-        .map(Self)
+        .map(|interface| Self { interface, segments: Segments::default() })
     }
 }
 
 impl Driver for AfPacket {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        self.0.receive(batch.room(), |arrival| {
-            let fits = arrival.cut == 0 && batch.space().is_some_and(|space| arrival.copy_to(space));
-            match fits {
-                true => batch.commit(arrival.length()),
-                false => received.long += 1,
+        let Self { interface, segments } = self;
+        // Also frames that are no use count, so that a flood of them is no endless visit.
+        let mut most = batch.room();
+        loop {
+            while !segments.is_empty() {
+                let Some(length) = batch.space().and_then(|space| segments.take(space)) else {
+                    return Ok(received);
+                };
+                batch.commit(length);
             }
-        });
-        Ok(received)
+            let taken = interface.receive(most.min(batch.room()), |arrival| {
+                let is_taken = match arrival.is_joined() {
+                    true => segments.load(&arrival, MAX_FRAME),
+                    false => {
+                        let fits =
+                            arrival.cut == 0 && batch.space().is_some_and(|space| arrival.copy_to(space));
+                        if fits {
+                            batch.commit(arrival.length());
+                        }
+                        fits
+                    }
+                };
+                received.long += u64::from(!is_taken);
+            });
+            if taken == 0 {
+                return Ok(received);
+            }
+            most -= taken;
+        }
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
         let mut left = frames;
         loop {
-            let sending = self.0.send(left.iter().filter_map(|number| batch.frame(*number as usize)));
+            let sending = self.interface.send(left.iter().filter_map(|number| batch.frame(*number as usize)));
             let (gone, rest) = left.split_at(sending.frames.min(left.len()));
             count(&mut sent, batch, gone);
             let error = match sending.error {
@@ -80,12 +107,16 @@ impl Driver for AfPacket {
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         // A device that went down says so until it is asked, and the worker could not sleep; it may come up again.
-        drop(self.0.take_error());
-        Ok(!self.0.has_arrived())
+        drop(self.interface.take_error());
+        Ok(self.segments.is_empty() && !self.interface.has_arrived())
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.interface.as_fd())
+    }
+
+    fn take_missed(&mut self) -> u64 {
+        self.interface.take_lost()
     }
 }
 

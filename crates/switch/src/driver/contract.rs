@@ -83,6 +83,11 @@ pub trait Driver: Send {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// Frames that came since the last call, and were lost in front of the driver because nobody took frames in time.
+    fn take_missed(&mut self) -> u64 {
+        0
+    }
 }
 
 impl<D: Driver + ?Sized> Driver for Box<D> {
@@ -116,5 +121,9 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (**self).descriptor()
+    }
+
+    fn take_missed(&mut self) -> u64 {
+        (**self).take_missed()
     }
 }

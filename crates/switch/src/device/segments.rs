@@ -1,0 +1,292 @@
+//! Frames that the kernel has joined out of several packets of one connection, taken apart again as a network card would.
+
+use super::arrival::Arrival;
+use super::offload::Joined;
+use packet::checksum::Sum;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Bytes of an Ethernet header, and where in it the type stands.
+const ETHERNET: usize = 14;
+/// Bytes of a VLAN tag, and the types that announce one.
+const TAG: usize = 4;
+const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+/// Bytes of the headers without options.
+const IP4: usize = 20;
+const IP6: usize = 40;
+const TCP: usize = 20;
+const UDP: usize = 8;
+/// Protocol numbers.
+const TCP_NUMBER: u8 = 6;
+const UDP_NUMBER: u8 = 17;
+/// IPv6 headers that may stand in front of the transport header: hop-by-hop, routing, fragment, destination.
+const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
+/// Flags of TCP that only the last packet has (FIN, PSH), and one that only the first has (CWR).
+const LAST_ONLY: u8 = 0x01 | 0x08;
+const FIRST_ONLY: u8 = 0x80;
+
+/// A joined frame, of which some packets may have been taken already.
+#[derive(Debug, Default)]
+pub struct Segments {
+    bytes: Vec<u8>,
+    kind: Option<Joined>,
+    is_ip6: bool,
+    /// Where its headers begin.
+    network: usize,
+    transport: usize,
+    /// Where its data begins.
+    data: usize,
+    /// Where the data begins that is still to be taken.
+    next: usize,
+    /// Bytes of data of a packet.
+    size: usize,
+    /// Packets that were taken.
+    taken: u16,
+}
+
+impl Segments {
+    /// Takes a frame in place of the one before. False: it is none whose packets have at most `most` bytes, or is not
+    /// whole.
+    pub fn load(&mut self, arrival: &Arrival<'_>, most: usize) -> bool {
+        self.next = self.bytes.len();
+        let offload = arrival.offload();
+        let (Some((kind, size)), Some((transport, _)), 0) = (offload.joined, offload.checksum, arrival.cut)
+        else {
+            return false;
+        };
+        self.bytes.resize(arrival.length(), 0);
+        self.next = self.bytes.len();
+        if !arrival.copy_undone_to(&mut self.bytes) {
+            return false;
+        }
+        let Some((network, is_ip6)) = network(&self.bytes, transport) else { return false };
+        let header = match kind {
+            Joined::Tcp => self.bytes.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
+            Joined::Udp => UDP,
+        };
+        let least = if kind == Joined::Tcp { TCP } else { UDP };
+        let data = transport + header;
+        if header < least || data >= self.bytes.len() || data + size > most {
+            return false;
+        }
+        let bytes = std::mem::take(&mut self.bytes);
+        *self =
+            Self { bytes, kind: Some(kind), is_ip6, network, transport, data, next: data, size, taken: 0 };
+        true
+    }
+
+    /// Whether no packet is left.
+    pub fn is_empty(&self) -> bool {
+        self.next >= self.bytes.len()
+    }
+
+    /// Writes the next packet to the start of `to`, with all lengths, numbers and checksums right; its length. None: there
+    /// is none left, or `to` has no room for what `load` was told.
+    pub fn take(&mut self, to: &mut [u8]) -> Option<usize> {
+        let rest = self.bytes.get(self.next..).filter(|rest| !rest.is_empty())?;
+        let data = rest.get(..self.size).unwrap_or(rest);
+        let (headers, _) = self.bytes.split_at_checked(self.data)?;
+        let length = headers.len() + data.len();
+        let frame = to.get_mut(..length)?;
+        let (front, back) = frame.split_at_mut(headers.len());
+        front.copy_from_slice(headers);
+        back.copy_from_slice(data);
+        let (done, is_last) = (self.next - self.data, data.len() == rest.len());
+        self.next += data.len();
+        self.write_network(frame);
+        self.write_transport(frame, u32::try_from(done).unwrap_or(0), is_last);
+        self.taken = self.taken.wrapping_add(1);
+        Some(length)
+    }
+
+    fn write_network(&self, frame: &mut [u8]) {
+        let (network, header) = (self.network, self.transport - self.network);
+        let length = frame.len() - network;
+        let Some(ip) = frame.get_mut(network..network + header) else { return };
+        if self.is_ip6 {
+            put(ip, 4, (length - IP6) as u16);
+        } else {
+            put(ip, 2, length as u16);
+            let number = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(self.taken);
+            put(ip, 4, number);
+            put(ip, 10, 0);
+            put(ip, 10, packet::checksum::internet(ip));
+        }
+    }
+
+    fn write_transport(&self, frame: &mut [u8], done: u32, is_last: bool) {
+        let (headers, segment) = frame.split_at_mut(self.transport);
+        let length = segment.len() as u16;
+        let place = match self.kind {
+            Some(Joined::Tcp) => {
+                let number = [segment[4], segment[5], segment[6], segment[7]];
+                let number = u32::from_be_bytes(number).wrapping_add(done);
+                segment[4..8].copy_from_slice(&number.to_be_bytes());
+                let first = if done == 0 { 0 } else { FIRST_ONLY };
+                let last = if is_last { 0 } else { LAST_ONLY };
+                segment[13] &= !(first | last);
+                16
+            }
+            _ => {
+                put(segment, 4, length);
+                6
+            }
+        };
+        put(segment, place, 0);
+        let number = if self.kind == Some(Joined::Tcp) { TCP_NUMBER } else { UDP_NUMBER };
+        let pseudo = pseudo(&headers[self.network..], self.is_ip6, number, length);
+        let sum = pseudo.bytes(segment).finish();
+        put(segment, place, if sum == 0 { 0xffff } else { sum });
+    }
+}
+
+/// Where the IP header begins, and whether it is IPv6's. `None`: the transport header is not what follows it.
+fn network(frame: &[u8], transport: usize) -> Option<(usize, bool)> {
+    let mut start = ETHERNET;
+    while TAGS.iter().any(|tag| frame.get(start - 2..start) == Some(tag)) {
+        start += TAG;
+    }
+    let header = frame.get(start..transport)?;
+    match frame.get(start - 2..start)? {
+        [0x08, 0x00] if header.len() >= IP4 && usize::from(header[0] & 15) * 4 == header.len() => {
+            Some((start, false))
+        }
+        [0x86, 0xdd] if header.len() == IP6 => Some((start, true)),
+        [0x86, 0xdd] if header.len() > IP6 && EXTENSIONS.contains(&header[6]) => Some((start, true)),
+        _ => None,
+    }
+}
+
+/// The sum of what a checksum covers beside the segment. Destinations are those of the header: a routing header that is not
+/// used up is not looked at, since what the kernel joins has none.
+fn pseudo(ip: &[u8], is_ip6: bool, protocol: u8, length: u16) -> Sum {
+    if is_ip6 {
+        let address =
+            |at: usize| ip.get(at..).and_then(<[u8]>::first_chunk).map_or([0; 16], |bytes: &[u8; 16]| *bytes);
+        let [source, destination] = [8, 24].map(|at| Ipv6Addr::from(address(at)));
+        Sum::ZERO.pseudo6(source, destination, protocol, length.into())
+    } else {
+        let address =
+            |at: usize| ip.get(at..).and_then(<[u8]>::first_chunk).map_or([0; 4], |bytes: &[u8; 4]| *bytes);
+        let [source, destination] = [12, 16].map(|at| Ipv4Addr::from(address(at)));
+        Sum::ZERO.pseudo4(source, destination, protocol, length)
+    }
+}
+
+/// Writes a field of two bytes, if it is there.
+fn put(bytes: &mut [u8], at: usize, value: u16) {
+    if let Some(field) = bytes.get_mut(at..at + 2) {
+        field.copy_from_slice(&value.to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::offload::Offload;
+    use super::*;
+
+    /// Ethernet, perhaps a tag, IP, a transport header and numbered bytes of data.
+    fn joined(is_ip6: bool, kind: Joined, tagged: bool, data: usize) -> (Vec<u8>, usize) {
+        let mut frame = vec![2; 12];
+        if tagged {
+            frame.extend([0x81, 0, 0, 7]);
+        }
+        let number = if kind == Joined::Tcp { TCP_NUMBER } else { UDP_NUMBER };
+        if is_ip6 {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0xff, 0xff, number, 64]);
+            frame.extend([1; 32]);
+        } else {
+            frame.extend([8, 0, 0x45, 0, 0xff, 0xff, 0xff, 0xfe, 0x40, 0, 64, number, 9, 9, 10, 0, 0, 1]);
+            frame.extend([10, 0, 0, 2]);
+        }
+        let transport = frame.len();
+        match kind {
+            Joined::Tcp => {
+                // Ports, numbers, a header of 24 bytes; FIN, PSH, ACK, CWR.
+                frame.extend([0, 1, 0, 2, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 1, 0x60, 0x99, 1, 1, 8, 8, 0, 0]);
+                frame.extend([1, 1, 1, 1]);
+            }
+            Joined::Udp => frame.extend([0, 1, 0, 2, 0xff, 0xff, 8, 8]),
+        }
+        frame.extend((0..data).map(|byte| byte as u8));
+        (frame, transport)
+    }
+
+    fn check(is_ip6: bool, kind: Joined, tagged: bool, data: usize, size: usize) {
+        let (whole, transport) = joined(is_ip6, kind, tagged, data);
+        let offload = Offload { checksum: Some((transport, 6)), joined: Some((kind, size)) };
+        let mut segments = Segments::default();
+        assert!(segments.load(&Arrival::of(&whole, offload), 2048));
+        let header = transport + if kind == Joined::Tcp { 24 } else { 8 };
+        let network = transport - if is_ip6 { IP6 } else { IP4 };
+        let mut place = [0; 2048];
+        let (mut came, mut count) = (Vec::new(), 0u16);
+        while let Some(length) = segments.take(&mut place) {
+            let frame = &place[..length];
+            assert_eq!(frame[..network], whole[..network]);
+            let ip = &frame[network..transport];
+            let told = u16::from_be_bytes(if is_ip6 { [ip[4], ip[5]] } else { [ip[2], ip[3]] });
+            assert_eq!(usize::from(told), frame.len() - network - if is_ip6 { IP6 } else { 0 });
+            if !is_ip6 {
+                assert_eq!(packet::checksum::internet(ip), 0);
+                assert_eq!(u16::from_be_bytes([ip[4], ip[5]]), 0xfffeu16.wrapping_add(count));
+            }
+            let segment = &frame[transport..];
+            let number = if kind == Joined::Tcp { TCP_NUMBER } else { UDP_NUMBER };
+            assert_eq!(pseudo(ip, is_ip6, number, segment.len() as u16).bytes(segment).finish(), 0);
+            let is_last = came.len() + size >= data;
+            if kind == Joined::Tcp {
+                let sequence = u32::from_be_bytes([segment[4], segment[5], segment[6], segment[7]]);
+                assert_eq!(sequence, 0xffff_fff0u32.wrapping_add(came.len() as u32));
+                let flags = 0x10 | if count == 0 { 0x80 } else { 0 } | if is_last { 9 } else { 0 };
+                assert_eq!(segment[13], flags);
+            } else {
+                assert_eq!(usize::from(u16::from_be_bytes([segment[4], segment[5]])), segment.len());
+            }
+            assert!(frame.len() - header == size || is_last);
+            came.extend_from_slice(&frame[header..]);
+            count += 1;
+        }
+        assert!(segments.is_empty());
+        assert_eq!(came, whole[header..]);
+        assert_eq!(usize::from(count), data.div_ceil(size));
+    }
+
+    #[test]
+    fn frames_are_taken_apart() {
+        for is_ip6 in [false, true] {
+            for kind in [Joined::Tcp, Joined::Udp] {
+                for tagged in [false, true] {
+                    for (data, size) in [(1, 1), (100, 100), (101, 100), (65_000, 1448), (2896, 1448)] {
+                        check(is_ip6, kind, tagged, data, size);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_t_be_taken_apart_is_refused() {
+        let (whole, transport) = joined(false, Joined::Tcp, false, 3000);
+        let offload = Offload { checksum: Some((transport, 16)), joined: Some((Joined::Tcp, 1448)) };
+        let mut segments = Segments::default();
+        let refused = |bytes: &[u8], offload: Offload, segments: &mut Segments| {
+            assert!(!segments.load(&Arrival::of(bytes, offload), 2048));
+            assert!(segments.is_empty() && segments.take(&mut [0; 2048]).is_none());
+        };
+        refused(&whole, Offload::default(), &mut segments);
+        refused(&whole, Offload { joined: Some((Joined::Tcp, 2000)), ..offload }, &mut segments);
+        // A tunnel's inner header is not the one behind the IP header.
+        refused(&whole, offload.moved(8), &mut segments);
+        for length in 0..transport + 24 {
+            refused(&whole[..length], offload, &mut segments);
+        }
+        let mut short = whole.clone();
+        short[transport + 12] = 0x40;
+        refused(&short, offload, &mut segments);
+        let mut cut = Arrival::of(&whole, offload);
+        cut.cut = 1;
+        assert!(!segments.load(&cut, 2048));
+        assert!(segments.load(&Arrival::of(&whole, offload), 2048));
+        assert_eq!(segments.take(&mut [0; 100]), None);
+    }
+}
