@@ -1,88 +1,11 @@
 //! The commands of boxes against a daemon of the test's own, with boxes in processes: what a user types, and what comes of
 //! it.
 
-use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod support;
 
-/// Long enough for a loaded machine; only a failure takes as long.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A daemon, which ends with the test.
-struct Daemon {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Daemon {
-    fn start(name: &str) -> Daemon {
-        let folder = std::env::temp_dir().join(format!("clickbox-daemon-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
-            .args(["daemon", "--no-store", "--until-input-ends", "--json", "--socket"])
-            .arg(folder.join("socket"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the daemon starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
-        let ready: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-        assert_eq!(ready["pid"], child.id());
-        Daemon { child, folder }
-    }
-
-    /// Writes a file into the daemon's folder.
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.folder.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path.to_str().expect("a plain path").to_string()
-    }
-
-    /// Runs a command; its exit code, and what it printed.
-    fn run(&self, arguments: &[&str]) -> (i32, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
-            .args(arguments)
-            .env("CLICKBOX_SOCKET", self.folder.join("socket"))
-            .stdin(Stdio::null())
-            .output()
-            .expect("the program ends");
-        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        (output.status.code().unwrap_or(-1), text.into_owned())
-    }
-
-    /// Checks the exit code, and that each text is in what is printed.
-    fn check(&self, arguments: &[&str], code: i32, texts: &[&str]) -> String {
-        let (found, text) = self.run(arguments);
-        assert_eq!(found, code, "{arguments:?}: {text}");
-        for expected in texts {
-            assert!(text.contains(expected), "{arguments:?}: no {expected:?} in: {text}");
-        }
-        text
-    }
-
-    /// Runs a command until it prints a text.
-    fn until(&self, arguments: &[&str], expected: &str) {
-        let begin = Instant::now();
-        loop {
-            let (_, text) = self.run(arguments);
-            if text.contains(expected) {
-                return;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{arguments:?}: no {expected:?} in: {text}");
-        }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        let status = self.child.wait().expect("the daemon ends");
-        let _ = std::fs::remove_dir_all(&self.folder);
-        assert!(status.success() || std::thread::panicking(), "the daemon ended with {status}");
-    }
-}
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use support::{Daemon, PATIENCE};
 
 const FIREWALL: &str = "source :: InfiniteSource(LIMIT 5) -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
     -> filter :: IPFilter(allow all) -> c :: Counter -> Discard;\n";

@@ -1,0 +1,483 @@
+//! Boxes between two networks of the test's own, with every packet looked at: what goes in comes out, once, in order and
+//! unchanged, while other boxes are killed and corrupted. It needs root and `ip`, and says so where they are missing.
+//!
+//! `CLICKBOX_TEST_BOXES` is the number of boxes, `CLICKBOX_TEST_ROUNDS` that of packets for each in each direction.
+
+mod support;
+
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
+use serde_json::Value;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::network::Network;
+use support::{Daemon, PATIENCE};
+
+/// The port that all packets go to.
+const PORT: u16 = 5000;
+/// Packets that may be under way in one direction: fewer than any ring or socket has room for.
+const WINDOW: u64 = 256;
+/// Bytes in front of a packet's filling: the box's number, its own number.
+const HEADER: usize = 8;
+/// How long senders wait for packets under way before they take them for lost, where packets may be lost.
+const GIVEN_UP: Duration = Duration::from_millis(300);
+
+/// A number of the environment, or the usual one.
+fn number(variable: &str, usual: usize) -> usize {
+    std::env::var(variable).map_or(usual, |text| text.parse().expect("a number"))
+}
+
+/// The address that packets for a box have when they come to a side, 0 or 1.
+fn address(side: usize, number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, side as u8 + 1, (number / 200) as u8, (number % 200) as u8 + 1)
+}
+
+/// The Ethernet address of a box at a side.
+fn box_mac(side: usize, number: usize) -> String {
+    format!("02:0{}:00:00:{:02x}:{:02x}", side + 1, number >> 8, number & 255)
+}
+
+/// The Ethernet address of a side's own host.
+fn host_mac(side: usize) -> String {
+    format!("02:00:00:00:00:0{}", side + 1)
+}
+
+/// A box's configuration: three kinds, all of which hand packets on.
+fn configuration(number: usize) -> String {
+    let inner = match number % 3 {
+        0 => "",
+        1 => "Strip(14) -> CheckIPHeader -> IPFilter(allow udp dst port 5000, deny all) -> Unstrip(14) ->",
+        _ => "Strip(14) -> CheckIPHeader -> DecIPTTL -> Unstrip(14) ->",
+    };
+    let way = |from: usize| {
+        let to = 1 - from;
+        let (source, destination) = (box_mac(to, number), host_mac(to));
+        format!(
+            "FromDevice({from}) -> {inner} EtherRewrite({source}, {destination}) -> Queue(1024) -> ToDevice({to});\n"
+        )
+    };
+    way(0) + &way(1)
+}
+
+/// The bytes of a packet: lengths from the shortest to an Ethernet's longest.
+fn payload(number: usize, count: u32) -> Vec<u8> {
+    let length = HEADER + (count as usize * 97 + number * 31) % (1472 - HEADER + 1);
+    let mut bytes = vec![(count as usize + number) as u8; length];
+    bytes[..4].copy_from_slice(&(number as u32).to_be_bytes());
+    bytes[4..HEADER].copy_from_slice(&count.to_be_bytes());
+    bytes
+}
+
+/// Numbers that can't be foreseen by what they are used against.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+}
+
+/// Two networks, the daemon's between them, and boxes there.
+struct Stage {
+    sides: [Network; 2],
+    daemon: Daemon,
+}
+
+impl Stage {
+    fn new(name: &str, boxes: usize) -> Option<Stage> {
+        let (Some(left), Some(right), Some(middle)) = (Network::new(), Network::new(), Network::new()) else {
+            eprintln!(
+                "SKIPPED: networks of one's own need root and `ip`: traffic between them is not tested"
+            );
+            return None;
+        };
+        let sides = [left, right];
+        for (side, network) in sides.iter().enumerate() {
+            let (here, far) = (host_mac(side), side + 1);
+            let own = format!("10.{}.0.0/16", side + 1);
+            let other = format!("10.{}.0.0/16", 2 - side);
+            middle.set("ipv6/conf/default/disable_ipv6", "1");
+            network.set("ipv6/conf/default/disable_ipv6", "1");
+            assert!(middle.ip(&[
+                format!(
+                    "link add port{side} type veth peer name eth0 address {here} netns {}",
+                    network.path()
+                ),
+                format!("link set port{side} up"),
+            ]));
+            let mut commands = vec![
+                "link set eth0 up".to_string(),
+                format!("addr add 10.{far}.255.1/32 dev eth0"),
+                format!("route add local {own} dev lo"),
+                format!("route add {other} dev eth0 src 10.{far}.255.1"),
+                // Answers to the other side's own address go through the first box.
+                format!("neigh add 10.{}.255.1 lladdr {} dev eth0", 2 - side, box_mac(side, 0)),
+            ];
+            commands.extend((0..boxes).map(|number| {
+                let (address, mac) = (address(1 - side, number), box_mac(side, number));
+                format!("neigh add {address} lladdr {mac} dev eth0")
+            }));
+            assert!(network.ip(&commands));
+        }
+        let daemon = middle.inside(|| Daemon::start(name));
+        let mut stack = String::new();
+        for side in 0..2 {
+            let mac = host_mac(side);
+            stack += &format!(
+                "[switches.side{side}]\nmode = \"static\"\n\
+                 ports.port{side} = {{ driver = \"af_packet\", addresses = [\"{mac}\"] }}\n"
+            );
+        }
+        for number in 0..boxes {
+            daemon.file(&format!("{number}.click"), &configuration(number));
+            let attach = |side| format!("{{ attach = \"side{side}\", mac = \"{}\" }}", box_mac(side, number));
+            let sandbox = if number % 2 == 0 { "process" } else { "auto" };
+            stack += &format!(
+                "[boxes.b{number}]\nconfiguration = \"{number}.click\"\nsandbox = \"{sandbox}\"\n\
+                 restart = \"always\"\nattach = [{}, {}]\n",
+                attach(0),
+                attach(1)
+            );
+        }
+        let stack = daemon.file("stage.toml", &stack);
+        daemon.check(&["up", &stack], 0, &[]);
+        Some(Stage { sides, daemon })
+    }
+
+    /// Waits until all boxes run.
+    fn until_all_run(&self) {
+        let begin = Instant::now();
+        loop {
+            let list = self.daemon.json(&["ps"]);
+            let boxes = list.as_array().expect("a list");
+            let resting: Vec<_> = boxes.iter().filter(|entry| entry["state"] != "running").collect();
+            if resting.is_empty() {
+                return;
+            }
+            assert!(begin.elapsed() < PATIENCE, "they do not come back: {resting:?}");
+        }
+    }
+}
+
+/// What has become of the packets in one direction.
+struct Lane {
+    /// Packets that went in, and came out, for each box.
+    sent: Vec<AtomicU64>,
+    came: Vec<AtomicU64>,
+    /// All of them.
+    all_sent: AtomicU64,
+    all_came: AtomicU64,
+    /// What was wrong, at the boxes that are to be right.
+    faults: Mutex<Vec<String>>,
+}
+
+/// What may happen to the packets of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// Nothing.
+    Whole,
+    /// They may be lost.
+    Lossy,
+    /// Anything.
+    Wild,
+}
+
+impl Lane {
+    fn new(boxes: usize) -> Lane {
+        let zeros = || (0..boxes).map(|_| AtomicU64::new(0)).collect();
+        Lane {
+            sent: zeros(),
+            came: zeros(),
+            all_sent: AtomicU64::new(0),
+            all_came: AtomicU64::new(0),
+            faults: Mutex::default(),
+        }
+    }
+
+    /// Sends one packet to every box after the other, until `done`, which is asked after each round.
+    fn send(&self, side: usize, lossy: bool, mut done: impl FnMut() -> bool) {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a socket");
+        let mut forgiven = 0;
+        while !done() {
+            for (number, sent) in self.sent.iter().enumerate() {
+                let begin = Instant::now();
+                loop {
+                    let (sent, came) =
+                        (self.all_sent.load(Ordering::Relaxed), self.all_came.load(Ordering::Relaxed));
+                    if sent.saturating_sub(came + forgiven) < WINDOW {
+                        break;
+                    }
+                    if lossy && begin.elapsed() > GIVEN_UP {
+                        forgiven = sent.saturating_sub(came);
+                    }
+                    assert!(begin.elapsed() < PATIENCE, "of {sent} packets {came} came, and no more come");
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                let count = sent.fetch_add(1, Ordering::Relaxed);
+                self.all_sent.fetch_add(1, Ordering::Relaxed);
+                let bytes = payload(number, count as u32);
+                let to = (address(1 - side, number), PORT);
+                assert_eq!(socket.send_to(&bytes, to).expect("a packet is sent"), bytes.len());
+            }
+        }
+    }
+
+    /// Looks at what comes until `stop`.
+    fn receive(&self, socket: &UdpSocket, side: usize, fates: &[Fate], stop: &AtomicBool) {
+        // The number that each box's next packet is to have.
+        let mut next: Vec<u64> = self.came.iter().map(|_| 0).collect();
+        let mut buffer = [0; 2048];
+        while !stop.load(Ordering::Relaxed) {
+            let length = match socket.recv(&mut buffer) {
+                Ok(length) => length,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
+                Err(error) => panic!("{error}"),
+            };
+            let bytes = &buffer[..length];
+            let field = |at: usize| {
+                bytes.get(at..at + 4).and_then(<[u8]>::first_chunk).copied().map(u32::from_be_bytes)
+            };
+            let (Some(number), Some(count)) = (field(0), field(4)) else { continue };
+            let number = number as usize;
+            let (Some(next), Some(fate)) = (next.get_mut(number), fates.get(number)) else { continue };
+            let right = payload(number, count) == bytes;
+            let in_order =
+                if *fate == Fate::Whole { u64::from(count) == *next } else { u64::from(count) >= *next };
+            if *fate != Fate::Wild && (!right || !in_order) {
+                let mut faults = self.faults.lock().expect("the list");
+                faults.push(format!(
+                    "side {side}, box {number}: {count} came, {next} was next; unchanged: {right}"
+                ));
+            }
+            *next = u64::from(count) + 1;
+            self.came[number].fetch_add(1, Ordering::Relaxed);
+            self.all_came.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until everything has come for boxes from which nothing may be lost.
+    fn settle(&self, fates: &[Fate]) {
+        let begin = Instant::now();
+        let missing = || {
+            let numbers = (0..fates.len()).filter(|number| fates[*number] == Fate::Whole);
+            let gap = |number: usize| {
+                (number, self.sent[number].load(Ordering::Relaxed), self.came[number].load(Ordering::Relaxed))
+            };
+            numbers.map(gap).filter(|(_, sent, came)| sent != came).collect::<Vec<_>>()
+        };
+        while !missing().is_empty() {
+            assert!(begin.elapsed() < PATIENCE, "box, sent, came: {:?}", missing());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Sends in both directions while `act` runs, or for so many rounds if it ends earlier, and checks what comes.
+fn run(stage: &Stage, lanes: &[Lane; 2], fates: &[Fate], rounds: usize, act: impl FnOnce() + Send) {
+    let lossy = fates.iter().any(|fate| *fate != Fate::Whole);
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    /// Sets a flag, also when what it guards fails.
+    struct Sets<'a>(&'a AtomicBool);
+    impl Drop for Sets<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    std::thread::scope(|scope| {
+        let _stops = Sets(&stop);
+        let senders: Vec<_> = lanes
+            .iter()
+            .enumerate()
+            .map(|(from, lane)| {
+                let (stop, over) = (&stop, &over);
+                let socket = stage.sides[1 - from].inside(|| {
+                    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).expect("a socket");
+                    set_socket_recv_buffer_size_force(&socket, 8 << 20).expect("a large buffer");
+                    socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a limit");
+                    socket
+                });
+                scope.spawn(move || lane.receive(&socket, 1 - from, fates, stop));
+                scope.spawn(move || {
+                    let mut left = rounds;
+                    stage.sides[from].inside(|| {
+                        lane.send(from, lossy, || {
+                            left = left.saturating_sub(1);
+                            left == 0 && over.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed)
+                        });
+                    });
+                })
+            })
+            .collect();
+        {
+            let _over = Sets(&over);
+            act();
+        }
+        for sender in senders {
+            sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+        lanes.iter().for_each(|lane| lane.settle(fates));
+    });
+    for lane in lanes {
+        let faults = lane.faults.lock().expect("the list");
+        assert!(
+            faults.is_empty(),
+            "{} faults, the first: {:?}",
+            faults.len(),
+            &faults[..faults.len().min(5)]
+        );
+    }
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Drops that are counted at the port that a packet was for.
+fn drops(port: &Value) -> u64 {
+    ["full", "down"].iter().filter_map(|reason| port["drops"][reason].as_u64()).sum()
+}
+
+/// Every packet that went in is in the counters of its box and its switches.
+fn check_counters(stage: &Stage, lanes: &[Lane; 2], fates: &[Fate]) {
+    for (number, fate) in fates.iter().enumerate() {
+        let shown = stage.daemon.json(&["show", &format!("b{number}")]);
+        for (from, lane) in lanes.iter().enumerate() {
+            let (near, far) = (&shown["ports"][from], &shown["ports"][1 - from]);
+            let (sent, came) =
+                (lane.sent[number].load(Ordering::Relaxed), lane.came[number].load(Ordering::Relaxed));
+            let handed = count(&near["traffic"]["received_packets"]);
+            assert_eq!(handed + drops(near), sent, "box {number} from side {from}: {near}");
+            if *fate != Fate::Wild {
+                assert_eq!(
+                    count(&far["traffic"]["sent_packets"]),
+                    came,
+                    "box {number} from side {from}: {far}"
+                );
+            }
+            if *fate == Fate::Whole {
+                assert_eq!((handed, near["drops"].to_string().as_str()), (came, "{}"), "box {number}");
+            }
+        }
+        let sum: u64 = lanes.iter().map(|lane| lane.sent[number].load(Ordering::Relaxed)).sum();
+        let lost = [0, 1].iter().map(|port| drops(&shown["ports"][port])).sum::<u64>();
+        assert_eq!(count(&shown["traffic"]["received_packets"]) + lost, sum, "box {number}");
+    }
+    for (side, lane) in lanes.iter().enumerate() {
+        let shown = stage.daemon.json(&["switch", "show", &format!("side{side}")]);
+        let name = format!("port{side}");
+        let ports = shown["port_list"].as_array().expect("a list");
+        let port = ports.iter().find(|port| port["name"] == name.as_str()).expect("the port");
+        assert_eq!(
+            count(&port["traffic"]["received_packets"]),
+            lane.all_sent.load(Ordering::Relaxed),
+            "{port}"
+        );
+        assert_eq!(port["drops"].to_string(), "{}", "side {side}");
+    }
+}
+
+/// A connection through the first box: the kernel hands over frames of many packets, which are taken apart.
+fn check_connection(stage: &Stage) {
+    let listener = stage.sides[1].inside(|| TcpListener::bind((address(1, 0), PORT)).expect("a socket"));
+    let bytes: Vec<u8> = (0..8_000_000u32).map(|byte| (byte >> 8) as u8).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stream =
+                stage.sides[0].inside(|| TcpStream::connect((address(1, 0), PORT)).expect("a connection"));
+            stream.write_all(&bytes).expect("all is sent");
+        });
+        let (mut stream, _) = listener.accept().expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        let mut came = Vec::new();
+        stream.read_to_end(&mut came).expect("all comes");
+        assert!(came == bytes, "{} of {} bytes came, or others", came.len(), bytes.len());
+    });
+}
+
+#[test]
+fn every_packet_between_two_networks_arrives_once_in_order_and_unchanged() {
+    let boxes = number("CLICKBOX_TEST_BOXES", 8);
+    let rounds = number("CLICKBOX_TEST_ROUNDS", 100);
+    let Some(stage) = Stage::new("traffic", boxes) else { return };
+    let lanes = [Lane::new(boxes), Lane::new(boxes)];
+    let fates = vec![Fate::Whole; boxes];
+    run(&stage, &lanes, &fates, rounds, || {});
+    check_counters(&stage, &lanes, &fates);
+    check_connection(&stage);
+}
+
+/// Writes random bytes over random places of all memory that a process can write.
+fn corrupt(pid: u64, dice: &mut Dice) {
+    // It may have ended meanwhile, of an earlier bite.
+    let Ok(maps) = std::fs::read_to_string(format!("/proc/{pid}/maps")) else { return };
+    let Ok(memory) = std::fs::File::options().write(true).open(format!("/proc/{pid}/mem")) else { return };
+    let range = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let [start, end] = [start, end].map(|text| u64::from_str_radix(text, 16));
+        rest.starts_with("rw").then_some(start.ok()?..end.ok()?)
+    };
+    let ranges: Vec<_> = maps.lines().filter_map(range).collect();
+    for _ in 0..2000 {
+        let Some(range) = ranges.get(dice.roll(ranges.len().max(1))) else { return };
+        let place = range.start + dice.roll((range.end - range.start) as usize) as u64 / 8 * 8;
+        let _ = memory.write_at(&(dice.roll(1 << 30) as u64).to_le_bytes(), place);
+    }
+}
+
+#[test]
+fn storms_of_kills_and_corruption_harm_no_other_box() {
+    let boxes = number("CLICKBOX_TEST_BOXES", 8);
+    let Some(stage) = Stage::new("storms", boxes) else { return };
+    let lanes = [Lane::new(boxes), Lane::new(boxes)];
+    // A process and a machine of eight are killed, and another process is corrupted.
+    let fate = |number: usize| match number % 8 {
+        0 | 1 => Fate::Lossy,
+        2 => Fate::Wild,
+        _ => Fate::Whole,
+    };
+    let fates: Vec<Fate> = (0..boxes).map(fate).collect();
+    let seed =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_nanos() as u64;
+    eprintln!("the seed is {seed}");
+    let mut dice = Dice(seed);
+    let mut victims: Vec<usize> = (0..boxes).filter(|number| fates[*number] != Fate::Whole).collect();
+    let daemon = &stage.daemon;
+    run(&stage, &lanes, &fates, 1, || {
+        for _ in 0..3 {
+            for last in (1..victims.len()).rev() {
+                victims.swap(last, dice.roll(last + 1));
+            }
+            for victim in &victims {
+                let name = format!("b{victim}");
+                if fates[*victim] == Fate::Wild {
+                    if let Some(pid) = daemon.json(&["show", &name])["pid"].as_u64() {
+                        corrupt(pid, &mut dice);
+                    }
+                } else {
+                    // It may not be back yet from the last time.
+                    let (code, text) = daemon.run(&["kill", &name]);
+                    assert!(code == 0 || code == 6, "{text}");
+                }
+            }
+            stage.until_all_run();
+        }
+        // What is corrupted and runs on is made anew, too.
+        for victim in victims.iter().filter(|victim| fates[**victim] == Fate::Wild) {
+            daemon.run(&["kill", &format!("b{victim}")]);
+        }
+        stage.until_all_run();
+    });
+    check_counters(&stage, &lanes, &fates);
+    for victim in &victims {
+        let shown = daemon.json(&["show", &format!("b{victim}")]);
+        assert!(count(&shown["restarts"]) > 0, "box {victim} was not made anew");
+    }
+    // All of them, the former victims too, do their work again.
+    let (lanes, fates) = ([Lane::new(boxes), Lane::new(boxes)], vec![Fate::Whole; boxes]);
+    run(&stage, &lanes, &fates, 20, || {});
+}
