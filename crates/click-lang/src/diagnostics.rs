@@ -33,6 +33,8 @@ pub struct Diagnostic {
     pub related: Vec<(Location, String)>,
     /// A hint, e.g. the nearest name; not part of the message as Click prints it.
     pub hint: Option<String>,
+    /// Whether place and related lines are left out of the message as Click prints it, which has none in this case.
+    pub bare: bool,
 }
 
 impl Diagnostic {
@@ -43,13 +45,27 @@ impl Diagnostic {
 
     /// Makes a diagnostic of any severity at `location`.
     pub fn new(severity: Severity, location: Location, message: impl Into<String>) -> Self {
-        Self { severity, location: Some(location), message: message.into(), related: Vec::new(), hint: None }
+        Self {
+            severity,
+            location: Some(location),
+            message: message.into(),
+            related: Vec::new(),
+            hint: None,
+            bare: false,
+        }
     }
 
     /// Adds a line about another place.
     #[must_use]
     pub fn with_related(mut self, location: Location, message: impl Into<String>) -> Self {
         self.related.push((location, message.into()));
+        self
+    }
+
+    /// Leaves the places out of the message as Click prints it.
+    #[must_use]
+    pub fn bare(mut self) -> Self {
+        self.bare = true;
         self
     }
 
@@ -64,7 +80,8 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     /// Writes the lines as Click prints them, `file:line: message`, without a line end after the last. Hints are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.location.as_ref().map(|location| format!("{location}: ")).unwrap_or_default();
+        let location = self.location.as_ref().filter(|_| !self.bare);
+        let place = location.map(|location| format!("{location}: ")).unwrap_or_default();
         let kind = if self.severity == Severity::Warning { "warning: " } else { "" };
         let introduced = self.message.contains("\n ");
         for (index, line) in self.message.split('\n').enumerate() {
@@ -77,7 +94,7 @@ impl fmt::Display for Diagnostic {
                 _ => write!(f, "{place}{kind}{line}")?,
             }
         }
-        for (location, message) in &self.related {
+        for (location, message) in self.related.iter().filter(|_| !self.bare) {
             for line in message.split('\n') {
                 write!(f, "\n{location}: {line}")?;
             }
@@ -133,6 +150,7 @@ impl Diagnostics {
                 message: format!("too many errors: {} more not shown", self.dropped),
                 related: Vec::new(),
                 hint: None,
+                bare: false,
             });
         }
         self.list
@@ -152,6 +170,7 @@ mod tests {
     fn each_line_has_its_place() {
         let diagnostic = Diagnostic::error(at(2), "one\ntwo").with_related(at(1), "here");
         assert_eq!(diagnostic.to_string(), "f:2: one\nf:2: two\nf:1: here");
+        assert_eq!(diagnostic.bare().to_string(), "one\ntwo");
         let warning = Diagnostic::new(Severity::Warning, at(3), "careful");
         assert_eq!(warning.to_string(), "f:3: warning: careful");
         let inner = Diagnostic::new(Severity::Warning, at(3), "While doing:\n  careful\n  indeed");

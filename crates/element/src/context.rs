@@ -15,6 +15,7 @@ use crate::error::HandlerError;
 use crate::handler::HandlerInfo;
 use crate::names::Names;
 use crate::outputs::Outputs;
+use crate::random::between;
 use crate::signal::{Direction, Signal};
 use crate::tap::Tap;
 
@@ -35,9 +36,16 @@ pub trait Runtime {
     fn pool(&self) -> &Pool;
     fn environment(&self) -> &dyn Environment;
     fn names(&self) -> &Names;
+    /// A random number below 2^31.
     fn random(&self, element: usize) -> u32;
-    /// Starts every element's random sequence anew from one seed.
+    /// 64 random bits that are the element's alone, whoever else draws numbers.
+    fn secret(&self, element: usize) -> u64;
+    /// Starts every element's own random sequence anew from one seed.
     fn reseed(&self, seed: u64);
+    /// Lets all elements draw from one sequence, which the same seed begins in Click.
+    fn share_random(&self, seed: u32);
+    /// Whether they do.
+    fn shares_random(&self) -> bool;
     fn ports(&self, element: usize) -> (usize, usize);
     fn is_push_input(&self, element: usize, port: usize) -> bool;
     fn is_push_output(&self, element: usize, port: usize) -> bool;
@@ -136,9 +144,20 @@ impl<'a> Context<'a> {
         self.runtime.steady()
     }
 
-    /// 32 random bits. Every element has a sequence of its own, so results do not depend on batches.
+    /// A random number below 2^31. Every element has a sequence of its own, so results do not depend on batches; where a
+    /// RandomSeed asks for Click's numbers there is one for all, and batches of one.
     pub fn random(&self) -> u32 {
         self.runtime.random(self.element)
+    }
+
+    /// A random number from `low` to `high`, all equally often; `low` if there is none.
+    pub fn random_between(&self, low: u32, high: u32) -> u32 {
+        between(low, high, || self.random())
+    }
+
+    /// 64 random bits for the key of a hash table: they are not taken from what `random` gives.
+    pub fn secret(&self) -> u64 {
+        self.runtime.secret(self.element)
     }
 
     /// The outside world.

@@ -27,6 +27,7 @@ mod filter;
 mod handler;
 mod names;
 mod outputs;
+mod random;
 mod signal;
 mod tap;
 pub mod text;
@@ -45,6 +46,7 @@ pub use filter::{Filter, Verdict};
 pub use handler::{Handler, HandlerInfo, HandlerKind};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
+pub use random::Additive;
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::Tap;
 

@@ -141,6 +141,7 @@ impl Core {
             turns_left: Cell::new(1),
             driver: Cell::new(None),
             clock,
+            shared_random: RefCell::default(),
             running: Cell::new(NOBODY),
             in_hand: Cell::new(Glimpse::NOTHING),
             outputs: RefCell::default(),

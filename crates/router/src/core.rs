@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::Graph;
-use element::{Context, Descriptor, Environment, HandlerError, Names, Object, Outputs, Runtime, Tap};
+use element::{
+    Additive, Context, Descriptor, Environment, HandlerError, Names, Object, Outputs, Runtime, Tap,
+};
 use packet::{Glimpse, Pool};
 
 use crate::build::Options;
@@ -41,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) turns_left: Cell<usize>,
     pub(crate) driver: Cell<Option<usize>>,
     pub(crate) clock: Clock,
+    /// The sequence that all elements draw from, where a seed asks for Click's.
+    pub(crate) shared_random: RefCell<Option<Additive>>,
     /// For a crash report: the element that is being called, and what it was handed.
     pub(crate) running: Cell<usize>,
     pub(crate) in_hand: Cell<Glimpse>,

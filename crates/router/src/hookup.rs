@@ -62,6 +62,9 @@ pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Dia
         return None;
     }
     let hookup = resolve(graph, classes, &counts, problems);
+    if problems.is_empty() {
+        check_use(graph, &hookup, problems);
+    }
     problems.is_empty().then_some(hookup)
 }
 
@@ -71,7 +74,9 @@ pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec
     check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
     let counts = count_ports(graph, &classes, problems);
-    resolve(graph, classes, &counts, problems)
+    let hookup = resolve(graph, classes, &counts, problems);
+    check_use(graph, &hookup, problems);
+    hookup
 }
 
 fn check_requirements(graph: &Graph, problems: &mut Vec<Diagnostic>) {
@@ -111,14 +116,13 @@ fn resolve(
         hookup.outputs.push(ends(&pair.1, count.1));
     }
     connect(graph, &mut hookup);
-    check_use(graph, &hookup, problems);
     hookup
 }
 
 /// An error, at a place if there is one.
 pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
     let severity = Severity::Error;
-    Diagnostic { severity, location, message, related: Vec::new(), hint: None }
+    Diagnostic { severity, location, message, related: Vec::new(), hint: None, bare: false }
 }
 
 /// An element as messages name it.

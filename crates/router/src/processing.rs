@@ -30,42 +30,117 @@ pub(crate) fn resolve(
     counts: &[(usize, usize)],
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<Sides> {
-    let mut sides: Vec<Sides> = classes
+    let sides: Vec<Sides> = classes
         .iter()
         .zip(counts)
         .map(|(class, count)| ports::processing(class.info.processing, *count))
         .collect();
-    let links = links(graph, classes, &sides);
-    let by_element = index(&links, classes.len());
-    // Each port is decided once and then looked at once: linear in the links, whatever the graph.
-    let mut queue: Vec<usize> = (0..links.len()).collect();
-    queue.reverse();
-    let mut reported = alloc::vec![false; links.len()];
-    while let Some(place) = queue.pop() {
-        let Some(link) = links.get(place).copied() else { continue };
-        match (get(&sides, link.output, true), get(&sides, link.input, false)) {
-            (Some(Processing::Agnostic), Some(known)) if known != Processing::Agnostic => {
-                set(&mut sides, link.output, true, known);
-                queue.extend(by_element.get(link.output.0).into_iter().flatten());
-            }
-            (Some(known), Some(Processing::Agnostic)) if known != Processing::Agnostic => {
-                set(&mut sides, link.input, false, known);
-                queue.extend(by_element.get(link.input.0).into_iter().flatten());
-            }
-            (Some(from), Some(to)) if from != to => {
-                if let Some(reported) = reported.get_mut(place)
-                    && !core::mem::replace(reported, true)
-                {
-                    problems.push(conflict(graph, &links, &sides, link, from));
-                }
-            }
-            _ => {}
-        }
+    let stars = links(graph, classes, &sides, true);
+    let mut spread_out = sides.clone();
+    let found = spread(&mut spread_out, &stars, classes.len());
+    if found.is_empty() {
+        return spread_out;
     }
+    let pairs = links(graph, classes, &sides, false);
+    let mut passed = sides;
+    let (sides, links, conflicts) = match pass(&mut passed, &pairs) {
+        Some(found) => (passed, pairs, found),
+        None => (spread_out, stars, found),
+    };
+    let diagnose = |(place, from): &(usize, Processing)| {
+        links.get(*place).map(|link| conflict(graph, &links, &sides, *link, *from))
+    };
+    problems.extend(conflicts.iter().filter_map(diagnose));
     sides
 }
 
-fn links(graph: &Graph, classes: &[&'static Class], sides: &[Sides]) -> Vec<Link> {
+/// The most links inside an element: a thousand inputs and outputs would have a million.
+const MOST_PAIRS: usize = 1 << 12;
+
+/// Decides all ports, each once, and looks at it once: linear in the links, whatever the graph. Returns the links whose ends do
+/// not agree, and what their output does.
+fn spread(sides: &mut [Sides], links: &[Link], elements: usize) -> Vec<(usize, Processing)> {
+    let by_element = index(links, elements);
+    let mut queue: Vec<usize> = (0..links.len()).rev().collect();
+    let mut reported = alloc::vec![false; links.len()];
+    let mut conflicts = Vec::new();
+    while let Some(place) = queue.pop() {
+        let Some(link) = links.get(place).copied() else { continue };
+        match agree(sides, link) {
+            Agreement::Now(element) => queue.extend(by_element.get(element).into_iter().flatten()),
+            Agreement::Never(from) => {
+                if let Some(reported) = reported.get_mut(place)
+                    && !core::mem::replace(reported, true)
+                {
+                    conflicts.push((place, from));
+                }
+            }
+            Agreement::Already => {}
+        }
+    }
+    conflicts
+}
+
+/// The most steps that are spent to find the conflicts that Click would report: a graph whose links stand against the flow takes
+/// as many passes as it has links.
+const MOST_STEPS: usize = 1 << 24;
+
+/// The same by passes over all links until nothing changes. What is in conflict is the same, but which links are found to be
+/// depends on the order: this one is Click's. `None` if it takes too long.
+fn pass(sides: &mut [Sides], links: &[Link]) -> Option<Vec<(usize, Processing)>> {
+    let mut conflicts = Vec::new();
+    let mut reported = alloc::vec![false; links.len()];
+    let passes = MOST_STEPS / links.len().max(1);
+    for _ in 0..passes {
+        let mut changed = false;
+        for (place, (link, reported)) in links.iter().zip(&mut reported).enumerate() {
+            if *reported {
+                continue;
+            }
+            match agree(sides, *link) {
+                Agreement::Now(_) => changed = true,
+                Agreement::Never(from) => {
+                    *reported = true;
+                    conflicts.push((place, from));
+                }
+                Agreement::Already => {}
+            }
+        }
+        if !changed {
+            return Some(conflicts);
+        }
+    }
+    None
+}
+
+/// What became of the two ends of a link.
+enum Agreement {
+    /// The agnostic end, of this element, took after the other.
+    Now(usize),
+    /// Nothing is to be done.
+    Already,
+    /// They do different things; this is what the output does.
+    Never(Processing),
+}
+
+/// Lets the agnostic end of a link take after the other.
+fn agree(sides: &mut [Sides], link: Link) -> Agreement {
+    match (get(sides, link.output, true), get(sides, link.input, false)) {
+        (Some(Processing::Agnostic), Some(known)) if known != Processing::Agnostic => {
+            set(sides, link.output, true, known);
+            Agreement::Now(link.output.0)
+        }
+        (Some(known), Some(Processing::Agnostic)) if known != Processing::Agnostic => {
+            set(sides, link.input, false, known);
+            Agreement::Now(link.input.0)
+        }
+        (Some(from), Some(to)) if from != to => Agreement::Never(from),
+        _ => Agreement::Already,
+    }
+}
+
+/// All links; for an element all of whose ports agree those of a star rather than of all pairs, if `star`.
+fn links(graph: &Graph, classes: &[&'static Class], sides: &[Sides], star: bool) -> Vec<Link> {
     let mut links: Vec<Link> = graph
         .connections
         .iter()
@@ -89,8 +164,7 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[Sides]) -> Vec<Link
             inside: true,
             connection: 0,
         };
-        if class.info.flow == "x/x" {
-            // All ports agree: a star says so with fewer links than all pairs.
+        if class.info.flow == "x/x" && (star || inputs.len() * outputs.len() > MOST_PAIRS) {
             let (Some(&input), Some(&output)) = (inputs.first(), outputs.first()) else { continue };
             links.extend(outputs.iter().map(|output| inside(input, *output)));
             links.extend(inputs.iter().skip(1).map(|input| inside(*input, output)));
@@ -146,7 +220,7 @@ fn conflict(graph: &Graph, links: &[Link], sides: &[Sides], link: Link, from: Pr
         for (place, is_output, kind) in [(input, false, other), (output, true, one)] {
             diagnostic.related.extend(origin(graph, links, sides, place, is_output, kind));
         }
-        return diagnostic;
+        return diagnostic.bare();
     }
     let message = format!(
         "‘{}’ {one} output {} connected to ‘{}’ {other} input {}",
@@ -160,7 +234,7 @@ fn conflict(graph: &Graph, links: &[Link], sides: &[Sides], link: Link, from: Pr
     for (place, is_output, kind) in [(output, true, one), (input, false, other)] {
         diagnostic.related.extend(origin(graph, links, sides, place, is_output, kind));
     }
-    diagnostic
+    diagnostic.bare()
 }
 
 /// The element whose fixed port made the port at `place` push or pull, by the way from it: "push because of ...".

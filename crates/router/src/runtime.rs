@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use element::{
-    Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Runtime, Signal, Tap,
+    Additive, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Runtime,
+    Signal, Tap,
 };
 use packet::{Batch, Pool, Timestamp};
 
@@ -34,20 +35,36 @@ impl Runtime for Core {
         &self.names
     }
 
-    /// A splitmix64 sequence for each element.
     fn random(&self, element: usize) -> u32 {
+        match self.shared_random.borrow_mut().as_mut() {
+            Some(shared) => shared.draw(),
+            None => (self.secret(element) >> 33) as u32,
+        }
+    }
+
+    /// A splitmix64 sequence for each element.
+    fn secret(&self, element: usize) -> u64 {
         let Some(node) = self.nodes.get(element) else { return 0 };
         let state = node.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         node.random.set(state);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed >> 32) as u32
+        mixed ^ (mixed >> 31)
     }
 
     fn reseed(&self, seed: u64) {
         for (index, node) in self.nodes.iter().enumerate() {
             node.random.set(crate::build::element_seed(seed, index));
         }
+        self.shared_random.take();
+    }
+
+    fn share_random(&self, seed: u32) {
+        self.shared_random.replace(Some(Additive::new(seed)));
+    }
+
+    fn shares_random(&self) -> bool {
+        self.shared_random.borrow().is_some()
     }
 
     fn ports(&self, element: usize) -> (usize, usize) {

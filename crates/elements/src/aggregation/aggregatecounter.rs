@@ -433,7 +433,7 @@ impl Element for AggregateCounter {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let word = || u64::from(cx.random()) << 32 | u64::from(cx.random());
+        let word = || cx.secret();
         self.counts = Table::new(Seed::new(word(), word()));
         for (call, keyword) in [(&self.aggregate_call, "AGGREGATE_CALL"), (&self.count_call, "COUNT_CALL")] {
             if let Some(Call { act: Act::Write(call), .. }) = call {

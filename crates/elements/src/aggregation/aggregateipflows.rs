@@ -472,7 +472,7 @@ impl Filter for AggregateIPFlows {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let word = || u64::from(cx.random()) << 32 | u64::from(cx.random());
+        let word = || cx.secret();
         self.flows = Table::new(Seed::new(word(), word()));
         let source = self.args.source.as_ref().map(|name| name.0.clone());
         if let Some(name) = source.as_ref().filter(|name| cx.runtime().find(cx.element(), name).is_none()) {

@@ -173,6 +173,8 @@ pub struct IPRateMonitor {
     bytes: bool,
     annotate: bool,
     ratio: u32,
+    /// Whether a random number is drawn for each packet though all are counted: where other elements draw from the same sequence.
+    draws: bool,
     threshold: i64,
     most: usize,
     used: usize,
@@ -243,7 +245,7 @@ impl IPRateMonitor {
     }
 
     fn look(&mut self, cx: &Context, packet: &mut Packet, port: usize) {
-        let chance = self.ratio >= 0x1_0000 || (cx.random() >> 5 & 0xffff) <= self.ratio;
+        let chance = (self.ratio >= 0x1_0000 && !self.draws) || (cx.random() >> 5 & 0xffff) <= self.ratio;
         let Some(header) = Ip4View::new(packet.network()) else { return };
         let amount = if self.bytes { header.total_length().into() } else { 1 };
         let (address, direction) = if port == 0 { (header.source(), 0) } else { (header.destination(), 1) };
@@ -361,6 +363,7 @@ impl Element for IPRateMonitor {
             bytes,
             annotate: args.anno,
             ratio,
+            draws: false,
             threshold: (i64::from(args.thresh) * i64::from(ratio)) >> 16,
             most: IPRateMonitor::memory(args.memory),
             used: LEVEL_BYTES,
@@ -372,6 +375,7 @@ impl Element for IPRateMonitor {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         (self.began, self.folded) = (epoch(cx), epoch(cx));
+        self.draws = cx.runtime().shares_random();
         Ok(())
     }
 

@@ -630,14 +630,13 @@ fn random(cx: &Context, parameter: &str) -> Result<String, HandlerError> {
     let mut rest = parameter;
     let mut bound = || next_word(&mut rest).map(|word| cx.argument::<u32>(word)).transpose();
     let (low, high) = match (bound()?, bound()?) {
-        (None, _) => return Ok((cx.random() >> 1).to_string()),
+        (None, _) => return Ok(cx.random().to_string()),
         (Some(0), None) => return Err(HandlerError::new("bad N")),
         (Some(count), None) => (0, count - 1),
         (Some(low), Some(high)) if low <= high => (low, high),
         _ => return Err(HandlerError::new("bad N")),
     };
-    let span = u64::from(high - low) + 1;
-    Ok((u64::from(low) + ((u64::from(cx.random()) * span) >> 32)).to_string())
+    Ok(cx.random_between(low, high).to_string())
 }
 
 /// Bytes of a file that a script takes in.

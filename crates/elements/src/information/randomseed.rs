@@ -5,15 +5,23 @@ use element::prelude::*;
 
 /// Starts the random numbers of all elements from SEED, so that a run can be repeated; without it from one that differs.
 ///
+/// With SEED all elements draw from one sequence, which is that of Click where it is built with the GNU C library: the same
+/// seed makes the same choices. Since the order in which elements draw then matters, packets pass one by one. Without SEED
+/// each element has a sequence of its own.
+///
 /// ## Differences
 ///
-/// The same seed does not give Click's numbers.
+/// A `SourceIPHashMapper` does not begin the sequence anew.
 /// ```click
-/// r :: RandomSeed(5);
-/// InfiniteSource(LIMIT 2, STOP true) -> SetRandIPAddress(10.0.0.0/8) -> Discard;
+/// r :: RandomSeed(1);
+/// InfiniteSource(LIMIT 2000, STOP true) -> s :: RandomSwitch;
+/// s[0] -> left :: Counter -> Discard;
+/// s[1] -> right :: Counter -> Discard;
 /// ```
 /// ```expect
-/// r.seed = 5
+/// r.seed = 1
+/// left.count = 998
+/// right.count = 1002
 /// ```
 #[derive(Args)]
 #[element(name = "RandomSeed", group = "information", ports = "0/0", phase = "information")]
@@ -30,8 +38,10 @@ pub struct RandomSeed {
 
 impl RandomSeed {
     fn apply(&self, cx: &Context) {
-        let seed = self.seed.map_or_else(|| cx.environment().seed(), u64::from);
-        cx.runtime().reseed(seed);
+        cx.runtime().reseed(self.seed.map_or_else(|| cx.environment().seed(), u64::from));
+        if let Some(seed) = self.seed {
+            cx.runtime().share_random(seed);
+        }
     }
 
     fn write(&mut self, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
@@ -56,7 +66,9 @@ impl Element for RandomSeed {
     ];
     const LIVE: bool = true;
 
-    fn new(args: RandomSeedArgs, _: &mut Setup) -> Result<RandomSeed, SetupError> {
+    fn new(args: RandomSeedArgs, setup: &mut Setup) -> Result<RandomSeed, SetupError> {
+        // A seed may be written later.
+        setup.strict = true;
         Ok(RandomSeed { seed: args.seed })
     }
 

@@ -85,7 +85,8 @@ impl IPFragmenter {
             return self.refuse(cx, packet);
         }
         let length = usize::from(header.total_length()).saturating_sub(header_end);
-        let random = if old_field & DONT_FRAGMENT != 0 { Some(cx.random() as u16) } else { None };
+        let random =
+            if old_field & DONT_FRAGMENT != 0 { Some((cx.random() as u16).swap_bytes()) } else { None };
         let field = (old_field & !DONT_FRAGMENT) | MORE_FRAGMENTS;
         if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
             if let Some(random) = random {

@@ -43,7 +43,8 @@ impl SetRandIPAddress {
     #[inline]
     fn pick(&self, cx: &Context) -> Ipv4Addr {
         let Ip4PrefixOrHost(prefix) = self.prefix;
-        Ipv4Addr::from_bits(prefix.network().to_bits() | (cx.random() & !prefix.mask.to_bits()))
+        // The number's lowest byte comes first, as in Click, so the last byte is below 128.
+        Ipv4Addr::from_bits(prefix.network().to_bits() | (cx.random().swap_bytes() & !prefix.mask.to_bits()))
     }
 }
 
@@ -68,7 +69,7 @@ impl Filter for SetRandIPAddress {
         let address = match self.addresses.as_slice() {
             [] => self.pick(cx),
             addresses => {
-                let place = (u64::from(cx.random()) * addresses.len() as u64) >> 32;
+                let place = cx.random_between(0, addresses.len() as u32 - 1);
                 addresses.get(place as usize).copied().unwrap_or(Ipv4Addr::UNSPECIFIED)
             }
         };

@@ -61,18 +61,13 @@ pub(crate) fn clock(cx: &Context) -> u64 {
     u64::try_from(cx.steady().millis()).unwrap_or(0)
 }
 
-/// A random number from 0 to `top`.
-fn random(cx: &Context, top: u32) -> u32 {
-    ((u64::from(cx.random()) * (u64::from(top) + 1)) >> 32) as u32
-}
-
 /// Rewrites by a pattern whose choice no flow of the table has taken.
 fn rewrite(map: &mut Map, target: &Target, flow: Ip4Flow, cx: &Context) -> Option<Ip4Flow> {
     let Map { pairs, known, is_ping, .. } = map;
     let is_ping = *is_ping;
     let is_taken = |to: Ip4Flow| pairs.find(finished(to, is_ping).reverse()).is_some();
     let peer = |to, has_ports| peer(to, has_ports, is_ping);
-    let to = target.pattern.rewrite(flow, known, peer, |top| random(cx, top), is_taken)?;
+    let to = target.pattern.rewrite(flow, known, peer, |top| cx.random_between(0, top), is_taken)?;
     Some(finished(to, is_ping))
 }
 

@@ -2,7 +2,6 @@
 
 use element::Class;
 
-mod additive;
 mod flows;
 mod flowset;
 mod ftpportmapper;

@@ -240,7 +240,7 @@ impl<K: Kind> Element for Rewriter<K> {
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         self.connect(cx)?;
         self.share_capacity(cx)?;
-        let word = || u64::from(cx.random()) << 32 | u64::from(cx.random());
+        let word = || cx.secret();
         if let Some(member) = self.flows.set().borrow_mut().members.get_mut(self.flows.member.get()) {
             member.maps.iter_mut().for_each(|map| map.seed(Seed::new(word(), word())));
         }

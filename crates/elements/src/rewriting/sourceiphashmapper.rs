@@ -2,11 +2,11 @@
 
 use core::cell::RefCell;
 
+use element::Additive;
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-use super::additive::Additive;
 use super::mapper::{Mapper, Order, targets};
 use crate::flow::Ip4Flow;
 
@@ -18,7 +18,7 @@ use crate::flow::Ip4Flow;
 ///
 /// ## Differences
 ///
-/// All patterns together have at most 1,048,576 places.
+/// All patterns together have at most 1,048,576 places. The random numbers of other elements do not begin anew with SEED.
 /// ```click
 /// m :: SourceIPHashMapper(40 1, - - 5.0.0.1 - 0 0 1, - - 5.0.0.2 - 0 0 2);
 /// rw :: IPRewriter(m);
@@ -65,7 +65,7 @@ impl Ring {
         for number in 0..=numbers.iter().copied().max().unwrap_or(0) {
             let is_used = numbers.contains(&number);
             for _ in 0..nodes {
-                let place = random.next();
+                let place = random.draw();
                 if is_used {
                     places.push((place, rank));
                 }

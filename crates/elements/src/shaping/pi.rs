@@ -91,7 +91,7 @@ impl Pi {
 
     /// Sends a packet on; whether it was not dropped.
     fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
-        if f64::from(cx.random()) < self.probability * f64::from(u32::MAX) {
+        if f64::from(cx.random()) < self.probability * f64::from(u32::MAX >> 1) {
             self.drops += 1;
             super::discard(cx, packet);
             return None;

@@ -67,8 +67,12 @@ pub struct FastTCPFlowsArgs {
     active: bool,
 }
 
-/// A flow: its three kinds of packets, and how many were sent.
+/// Sequence and acknowledgement numbers of the three kinds of packets.
+type Numbers = [(u32, u32); 3];
+
+/// A flow: its three kinds of packets with their numbers, and how many were sent.
 struct Flow {
+    numbers: Numbers,
     open: Packet,
     data: Packet,
     close: Packet,
@@ -87,13 +91,18 @@ pub struct FastTCPFlows {
 }
 
 impl FastTCPFlows {
-    fn flow(&self, cx: &Context) -> Option<Flow> {
+    /// A flow with random ports, and with random numbers unless it has some from the flow before.
+    fn flow(&self, cx: &Context, numbers: Option<Numbers>) -> Option<Flow> {
         let ports = frame::random_ports(cx);
-        let make = |flags| self.frame.tcp(cx, ports, flags, (cx.random(), cx.random()));
+        // Numbers count from their lowest byte, as Click writes them.
+        let number = || cx.random().swap_bytes();
+        let numbers = numbers.unwrap_or_else(|| core::array::from_fn(|_| (number(), number())));
+        let [open, data, close] = numbers;
         Some(Flow {
-            open: make(flag::SYN)?,
-            data: make(flag::PSH | flag::ACK)?,
-            close: make(flag::FIN)?,
+            open: self.frame.tcp(cx, ports, flag::SYN, open)?,
+            data: self.frame.tcp(cx, ports, flag::PSH | flag::ACK, data)?,
+            close: self.frame.tcp(cx, ports, flag::FIN, close)?,
+            numbers,
             sent: 0,
         })
     }
@@ -109,8 +118,9 @@ impl FastTCPFlows {
             return Some(&flow.close);
         }
         let index = (cx.random() >> 2) as usize % self.flows.len().max(1);
-        if self.flows.get(index)?.sent == size {
-            let new = self.flow(cx)?;
+        let last = self.flows.get(index)?;
+        if last.sent == size {
+            let new = self.flow(cx, Some(last.numbers))?;
             *self.flows.get_mut(index)? = new;
         }
         let flow = self.flows.get_mut(index)?;
@@ -175,7 +185,7 @@ impl Element for FastTCPFlows {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         for _ in 0..self.count {
-            let flow = self.flow(cx).ok_or_else(|| SetupError::new("out of memory"))?;
+            let flow = self.flow(cx, None).ok_or_else(|| SetupError::new("out of memory"))?;
             self.flows.push(flow);
         }
         Ok(())

@@ -97,6 +97,6 @@ impl Frame {
 
 /// Two random ports.
 pub(crate) fn random_ports(cx: &Context) -> (u16, u16) {
-    let port = || ((cx.random() >> 2) % 0xffff) as u16;
+    let port = || (((cx.random() >> 2) % 0xffff) as u16).swap_bytes();
     (port(), port())
 }

@@ -33,8 +33,8 @@ impl Filter for RandomSwitch {
 
     #[inline]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        // The high half of a product instead of a division: each output gets its share of the 32-bit numbers.
-        let output = (u64::from(cx.random()) * cx.outputs() as u64) >> 32;
+        let last = cx.outputs().saturating_sub(1) as u32;
+        let output = cx.random_between(0, last);
         Verdict::To(output as usize, packet)
     }
 }
