@@ -123,15 +123,22 @@ impl Batch {
 
     /// Hands each packet to `keep` and keeps, in order and in place, those that come back.
     #[inline]
-    pub fn filter_map(&mut self, mut keep: impl FnMut(Packet) -> Option<Packet>) {
+    pub fn filter_map(&mut self, keep: impl FnMut(Packet) -> Option<Packet>) {
+        self.filter_map_from(0, keep);
+    }
+
+    /// As `filter_map`, but keeps the first `first` packets as they are.
+    #[inline]
+    pub fn filter_map_from(&mut self, first: usize, mut keep: impl FnMut(Packet) -> Option<Packet>) {
         let count = self.packets.len();
+        let first = first.min(count);
         let packets = self.packets.as_mut_ptr();
-        let mut kept = 0;
-        // SAFETY: the length is zero meanwhile, so a panic in `keep` leaks packets and nothing is dropped twice. Each
-        // place below `count` is read once; `kept` never passes the place that was read last.
+        let mut kept = first;
+        // SAFETY: the length is that of what is kept meanwhile, so a panic in `keep` leaks packets and nothing is dropped
+        // twice. Each place from `first` to `count` is read once; `kept` never passes the place that was read last.
         unsafe {
-            self.packets.set_len(0);
-            for index in 0..count {
+            self.packets.set_len(first);
+            for index in first..count {
                 if let Some(packet) = keep(packets.add(index).read()) {
                     packets.add(kept).write(packet);
                     kept += 1;

@@ -48,7 +48,8 @@ impl Sum {
     /// Adds whole 32-bit words: fewer steps than `bytes` where their number is known to the compiler.
     #[inline]
     pub fn longs(self, words: &[[u8; 4]]) -> Sum {
-        words.iter().fold(self, |sum, word| sum.add(u64::from(u32::from_ne_bytes(*word))))
+        // As many words as overflow 64 bits find no room in memory.
+        self.add(words.iter().fold(0, |sum, word| sum + u64::from(u32::from_ne_bytes(*word))))
     }
 
     /// Adds a 16-bit field.

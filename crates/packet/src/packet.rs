@@ -44,6 +44,7 @@ impl PacketType {
 ///
 /// `duplicate` shares the bytes, and whoever writes first gets a copy of its own: `data` never changes under a holder.
 /// No method panics, whatever the offsets and lengths; those out of range are clipped, or refused by `None`.
+#[repr(transparent)]
 pub struct Packet {
     slot: NonNull<Slot>,
 }
@@ -79,7 +80,7 @@ impl Packet {
             return into.len() - before;
         }
         // SAFETY: this packet holds the slot, which is its pool's; the bytes fit, or are shared.
-        unsafe { (*self.slot().pool).replicate(self.slot(), share, count, into) }
+        unsafe { (*self.slot().pool).replicate(self.slot.as_ptr(), share, count, into) }
     }
 
     #[inline(always)]
@@ -265,6 +266,16 @@ impl Packet {
         let count = count.min(self.len());
         self.slot_mut().start += count as u32;
         count
+    }
+
+    /// Removes `count` bytes from the front if there are so many; whether there were.
+    #[inline]
+    pub fn strip_exactly(&mut self, count: usize) -> bool {
+        let there = count <= self.len();
+        if there {
+            self.slot_mut().start += count as u32;
+        }
+        there
     }
 
     /// Removes up to `count` bytes from the back; returns how many.
@@ -476,6 +487,16 @@ impl Packet {
         (slot.mac, slot.network) = (mac, network);
     }
 
+    /// The data begin with a link header of `length` bytes, behind which the network header stands; the transport header
+    /// stays where it is.
+    #[inline]
+    pub fn set_link_header(&mut self, length: usize) {
+        let is_there = length <= self.len();
+        let slot = self.slot_mut();
+        slot.mac = slot.start;
+        slot.network = if is_there { slot.start + length as u32 } else { NONE };
+    }
+
     /// Sets the network header, relative to the data, and the transport header `length` bytes behind it.
     #[inline]
     pub fn set_network(&mut self, relative: isize, length: usize) {
@@ -487,6 +508,20 @@ impl Packet {
             Some(transport) if network != NONE && transport <= end => transport,
             _ => NONE,
         };
+    }
+
+    /// Sets the network header to `offset`, the transport header `header` bytes behind it, and keeps `length` bytes from
+    /// the network header on, if the data reach so far and `length` is not below `header`; whether it is so.
+    #[inline]
+    pub fn set_network_within(&mut self, offset: usize, header: usize, length: usize) -> bool {
+        if header > length || offset.saturating_add(length) > self.len() {
+            return false;
+        }
+        let slot = self.slot_mut();
+        slot.network = slot.start + offset as u32;
+        slot.transport = slot.network + header as u32;
+        slot.end = slot.network + length as u32;
+        true
     }
 
     /// Forgets the network and transport headers.

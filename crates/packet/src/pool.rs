@@ -44,24 +44,27 @@ pub(crate) struct Slot {
     pub(crate) pool: *const Shared,
     pub(crate) annotations: [u8; annotation::SIZE],
     pub(crate) own_capacity: u32,
+    /// Makes every byte of the header one that can be copied as such.
+    pub(crate) unused: [u32; 3],
 }
 
-const HEADER: usize = size_of::<Slot>();
+pub(crate) const HEADER: usize = size_of::<Slot>();
 /// An odd number of cache lines, so that the headers of neighbouring slots fall into different cache sets.
 const STRIDE: usize = HEADER + CAPACITY;
-const _: () = assert!(HEADER == 128 && (STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
+const _: () = assert!(HEADER == 128 && core::mem::offset_of!(Slot, unused) == HEADER - 12);
+const _: () = assert!((STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
 
 /// The state behind a pool's handles and its packets.
 pub(crate) struct Shared {
-    free: UnsafeCell<Vec<NonNull<Slot>>>,
+    pub(crate) free: UnsafeCell<Vec<NonNull<Slot>>>,
     chunks: UnsafeCell<Vec<NonNull<u8>>>,
     /// Slots that were ever handed out.
     slots: Cell<usize>,
     /// Slots of the last chunk that were not: their memory is not touched before.
     fresh: Cell<usize>,
     limit: usize,
-    live: Cell<usize>,
-    handles: Cell<usize>,
+    pub(crate) live: Cell<usize>,
+    pub(crate) handles: Cell<usize>,
     exhausted: Cell<u64>,
 }
 
@@ -186,99 +189,6 @@ impl Shared {
         self.heap_slot(capacity.max(CAPACITY))
     }
 
-    /// Adds `count` packets like the one of `template` to `into`, with bytes of their own or sharing its bytes; returns
-    /// how many the limit allowed.
-    ///
-    /// # Safety
-    /// `template` is a live slot of this pool that a packet holds, and its bytes fit into a pool slot unless shared.
-    pub(crate) unsafe fn replicate(
-        &self,
-        template: &Slot,
-        share: bool,
-        count: usize,
-        into: &mut Vec<Packet>,
-    ) -> usize {
-        into.reserve(count);
-        let kept = [template.mac, template.network].into_iter().filter(|offset| *offset != NONE);
-        let first = kept.fold(template.start, u32::min) as usize;
-        let length = template.end as usize - first;
-        // Whole cache lines cost less than an exact length; the slot has room for them.
-        let lines = length.div_ceil(64) * 64;
-        let whole = first + lines <= CAPACITY.min(template.capacity as usize);
-        let mut made = 0;
-        // SAFETY: slots on the free list have no user, hold `CAPACITY` bytes behind their header, and are not
-        // `template`, which has one; there are `made` packets behind those in `into`, which has room for `count`.
-        // `template` is read before its owner's count of users is raised, and not after.
-        unsafe {
-            let (from, owner) = (template.base.add(first), template.owner);
-            let places = into.as_mut_ptr().add(into.len());
-            while made < count {
-                let slot = match (*self.free.get()).pop() {
-                    Some(slot) => slot.as_ptr(),
-                    None => match self.grow() {
-                        Some(slot) => slot.as_ptr(),
-                        None => break,
-                    },
-                };
-                // All of the header at once; then what is the slot's own.
-                core::ptr::copy_nonoverlapping(template, slot, 1);
-                (*slot).users = 1;
-                (*slot).from_heap = false;
-                (*slot).own_capacity = CAPACITY as u32;
-                if !share {
-                    let base = slot.cast::<u8>().add(HEADER);
-                    (*slot).base = base;
-                    (*slot).owner = slot;
-                    (*slot).capacity = CAPACITY as u32;
-                    let to = base.add(first);
-                    if whole {
-                        let mut line = 0;
-                        while line < lines {
-                            to.add(line)
-                                .cast::<[u64; 8]>()
-                                .write_unaligned(from.add(line).cast::<[u64; 8]>().read_unaligned());
-                            line += 64;
-                        }
-                    } else {
-                        core::ptr::copy_nonoverlapping(from, to, length);
-                    }
-                }
-                places.add(made).write(Packet::from_slot(NonNull::new_unchecked(slot)));
-                made += 1;
-            }
-            into.set_len(into.len() + made);
-            if share {
-                (*owner).users += made as u32;
-            }
-        }
-        self.live.set(self.live.get() + made);
-        made
-    }
-
-    /// Drops all `packets`, those that nobody shares without the detours of one by one.
-    pub(crate) fn release_all(packets: &mut Vec<Packet>) {
-        let Some(pool) = packets.first().map(Packet::pool) else { return };
-        // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
-        // owns its bytes and has one user has only the handle, which is given up without being dropped.
-        unsafe {
-            (*pool).live.set((*pool).live.get() + 1);
-            let mut returned = 1;
-            for packet in packets.drain(..) {
-                let slot = packet.raw();
-                if (*slot).owner == slot && (*slot).users == 1 && !(*slot).from_heap && (*slot).pool == pool {
-                    (*(*pool).free.get()).push(NonNull::new_unchecked(slot));
-                    core::mem::forget(packet);
-                    returned += 1;
-                }
-            }
-            let live = (*pool).live.get() - returned;
-            (*pool).live.set(live);
-            if live == 0 && (*pool).handles.get() == 0 {
-                Shared::destroy(pool.cast_mut());
-            }
-        }
-    }
-
     #[cold]
     fn take_large(&self, capacity: usize) -> Option<NonNull<Slot>> {
         if capacity > MAX_CAPACITY || self.live.get() >= self.limit {
@@ -314,7 +224,7 @@ impl Shared {
     /// A slot that was never handed out. A chunk is touched slot by slot: where memory is taken page by page, a pool takes
     /// no more than the packets that were ever alive at a time.
     #[cold]
-    fn grow(&self) -> Option<NonNull<Slot>> {
+    pub(crate) fn grow(&self) -> Option<NonNull<Slot>> {
         if self.slots.get() >= self.limit {
             self.exhausted.set(self.exhausted.get() + 1);
             return None;
@@ -398,7 +308,7 @@ impl Shared {
     /// # Safety
     /// No handle and no packet is left.
     #[cold]
-    unsafe fn destroy(shared: *mut Shared) {
+    pub(crate) unsafe fn destroy(shared: *mut Shared) {
         // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; nobody uses either.
         unsafe {
             let shared = Box::from_raw(shared);

@@ -61,6 +61,7 @@ impl Timestamp {
     }
 
     /// Whole seconds, rounded down.
+    #[inline]
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(SECOND)
     }

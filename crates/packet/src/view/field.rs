@@ -27,7 +27,9 @@ macro_rules! wire {
 
             #[inline(always)]
             fn load<const LENGTH: usize>(header: &[u8; LENGTH], at: usize) -> Self {
-                $from(core::array::from_fn(|i| header[at + i]))
+                let mut bytes = [0; $size];
+                bytes.copy_from_slice(&header[at..at + $size]);
+                $from(bytes)
             }
 
             #[inline(always)]

@@ -1,7 +1,7 @@
 //! IPv4 headers (RFC 791, RFC 2474 and RFC 3168 for the type-of-service byte).
 
 use super::protocol;
-use crate::checksum::{self, Sum};
+use crate::checksum::Sum;
 use core::fmt;
 use core::net::Ipv4Addr;
 
@@ -32,6 +32,9 @@ pub const OPTION_STREAM: u8 = 136;
 pub const OPTION_STRICT_ROUTE: u8 = 137;
 /// Router alert.
 pub const OPTION_ROUTER_ALERT: u8 = 148;
+
+/// The first byte of a header without options: version 4, five words.
+const PLAIN: u8 = 0x45;
 
 /// What is wrong with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +93,19 @@ impl<'a> View<'a> {
         } else {
             Ok(view)
         }
+    }
+
+    /// The destination and total length of a header without options, as nearly all are, if `check` would find it sound and
+    /// nothing is left to look at. What is not plain may be sound all the same.
+    #[inline(always)]
+    pub fn check_plain(bytes: &[u8], checksum: bool) -> Option<(Ipv4Addr, usize)> {
+        let header: &[u8; LENGTH] = bytes.first_chunk()?;
+        let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let (words, _) = header.as_chunks();
+        let is_plain = header[0] == PLAIN
+            && (LENGTH..=bytes.len()).contains(&total)
+            && (!checksum || Sum::ZERO.longs(words).finish() == 0);
+        is_plain.then(|| (Ipv4Addr::new(header[16], header[17], header[18], header[19]), total))
     }
 
     /// The version, 4 in a sound header.
@@ -233,13 +249,14 @@ impl ViewMut<'_> {
         self.set_checksum(self.view().computed_checksum());
     }
 
-    /// Takes one from the hop count and updates the checksum. A count of zero wraps: look first.
+    /// Takes one from the hop count and updates the checksum. A count of zero stays.
     #[inline]
     pub fn decrement_ttl(&mut self) {
-        let old = u16::from_be_bytes([self.fixed[8], self.fixed[9]]);
-        let new = old.wrapping_sub(0x100);
-        self.set_checksum(checksum::update(self.view().checksum(), old, new));
-        self.fixed[8] = (new >> 8) as u8;
+        let Some(ttl) = self.fixed[8].checked_sub(1) else { return };
+        // What `checksum::update` gives for a difference of one in a word's upper byte.
+        let sum = self.view().checksum();
+        self.set_checksum(sum.wrapping_add(if sum >= 0xfeff { 0x101 } else { 0x100 }));
+        self.fixed[8] = ttl;
     }
 
     /// The options that are there, padding included.

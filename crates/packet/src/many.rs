@@ -1,0 +1,172 @@
+//! Many packets made or given up at once: what a source and a sink of a batch cost.
+
+use alloc::vec::Vec;
+use core::ptr::NonNull;
+
+use crate::line::{LINE, Line};
+use crate::packet::Packet;
+use crate::pool::{CAPACITY, HEADER, NONE, Shared, Slot};
+
+impl Shared {
+    /// Adds `count` packets like the one of `template` to `into`, with bytes of their own or sharing its bytes; returns
+    /// how many the limit allowed.
+    ///
+    /// # Safety
+    /// `template` is a live slot of this pool that a packet holds and nobody borrows, and its bytes fit into a pool slot unless shared.
+    pub(crate) unsafe fn replicate(
+        &self,
+        template: *const Slot,
+        share: bool,
+        count: usize,
+        into: &mut Vec<Packet>,
+    ) -> usize {
+        self.provide(count);
+        into.reserve(count);
+        // SAFETY: the list is used by this thread only, and by nobody else while this borrow lasts. Slots on it have no
+        // user, hold `CAPACITY` bytes behind their header, and are not `template`, which has one. There is room in
+        // `into` for all that are taken off the list.
+        unsafe {
+            let free = &mut *self.free.get();
+            let left = free.len().saturating_sub(count);
+            let slots = &free[left..];
+            let made = slots.len();
+            let places = into.as_mut_ptr().add(into.len()).cast::<NonNull<Slot>>();
+            if share {
+                share_with(template, slots, places);
+                (*(*template).owner).users += made as u32;
+            } else {
+                copy_to(template, slots, places);
+            }
+            free.set_len(left);
+            into.set_len(into.len() + made);
+            self.live.set(self.live.get() + made);
+            made
+        }
+    }
+
+    /// Sees to it that so many slots are free, as far as the limit allows.
+    #[inline]
+    fn provide(&self, count: usize) {
+        // SAFETY: the list is used by this thread only, one borrow at a time.
+        while unsafe { (*self.free.get()).len() } < count {
+            let Some(slot) = self.grow() else { return };
+            // SAFETY: as above.
+            unsafe { (*self.free.get()).push(slot) };
+        }
+    }
+
+    /// Drops all `packets`, those that nobody shares without the detours of one by one.
+    pub(crate) fn release_all(packets: &mut Vec<Packet>) {
+        let Some(pool) = packets.first().map(Packet::pool) else { return };
+        // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
+        // owns its bytes and has one user has only the handle, which is given up without being dropped; it is one of
+        // the pool's, for all of which the list has room. The others are put to the front, each once, and dropped when
+        // the list is nobody's.
+        unsafe {
+            let shared = &*pool;
+            let count = packets.len();
+            let places = packets.as_mut_ptr().cast::<*mut Slot>();
+            packets.set_len(0);
+            let free = &mut *shared.free.get();
+            let start = free.as_mut_ptr().add(free.len());
+            let (mut end, mut others) = (start, 0);
+            for place in 0..count {
+                let slot = *places.add(place);
+                if (*slot).owner == slot && (*slot).users == 1 && !(*slot).from_heap && (*slot).pool == pool {
+                    end.write(NonNull::new_unchecked(slot));
+                    end = end.add(1);
+                } else {
+                    *places.add(others) = slot;
+                    others += 1;
+                }
+            }
+            let returned = end.offset_from_unsigned(start);
+            free.set_len(free.len() + returned);
+            shared.live.set(shared.live.get() + 1 - returned);
+            packets.set_len(others);
+            packets.clear();
+            let live = shared.live.get() - 1;
+            shared.live.set(live);
+            if live == 0 && shared.handles.get() == 0 {
+                Shared::destroy(pool.cast_mut());
+            }
+        }
+    }
+}
+
+/// The header of `template` as all of its copies have it, but for what is each slot's own.
+///
+/// # Safety
+/// `template` is a slot.
+#[inline(always)]
+unsafe fn header_of(template: *const Slot, capacity: u32) -> [Line; 2] {
+    const { assert!(HEADER == 2 * LINE) };
+    // SAFETY: a slot's header may be read as the bytes that it is; it owns nothing.
+    unsafe {
+        let mut header = core::ptr::read(template);
+        header.users = 1;
+        header.from_heap = false;
+        header.capacity = capacity;
+        header.own_capacity = CAPACITY as u32;
+        let bytes = (&raw const header).cast::<u8>();
+        [Line::read(bytes), Line::read(bytes.add(LINE))]
+    }
+}
+
+/// Makes the free `slots` packets that share the bytes of `template`, and writes them to `places`. Its owner's users are
+/// counted by the caller.
+///
+/// # Safety
+/// Nobody uses the slots, they are not `template`, and there is room for them at `places`.
+unsafe fn share_with(template: *const Slot, slots: &[NonNull<Slot>], places: *mut NonNull<Slot>) {
+    // SAFETY: by the contract above; a slot has as many bytes as two lines in front of its buffer.
+    unsafe {
+        let header = header_of(template, (*template).capacity);
+        for (place, slot) in slots.iter().enumerate() {
+            let to = slot.as_ptr().cast::<u8>();
+            header[0].write(to);
+            header[1].write(to.add(LINE));
+            places.add(place).write(*slot);
+        }
+    }
+}
+
+/// Makes the free `slots` packets like `template` with bytes of their own, and writes them to `places`.
+///
+/// # Safety
+/// Nobody uses the slots, they are not `template`, whose bytes fit into a slot, and there is room for them at `places`.
+unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut NonNull<Slot>) {
+    // SAFETY: by the contract above; `first..first + length` lies within the buffer of the template and of every slot,
+    // and so do whole lines where that was found.
+    unsafe {
+        let Slot { base, start, end, capacity, mac, network, .. } = *template;
+        let kept = [mac, network].into_iter().filter(|offset| *offset != NONE);
+        let first = kept.fold(start, u32::min) as usize;
+        let length = end as usize - first;
+        // Whole cache lines cost less than an exact length; the slot has room for them.
+        let lines = length.div_ceil(LINE);
+        let whole = lines > 0 && first + lines * LINE <= CAPACITY.min(capacity as usize);
+        let header = header_of(template, CAPACITY as u32);
+        let from = base.add(first);
+        let line = whole.then(|| Line::read(from));
+        for (place, slot) in slots.iter().enumerate() {
+            let slot = slot.as_ptr();
+            let base = slot.cast::<u8>().add(HEADER);
+            header[0].write(slot.cast());
+            header[1].write(slot.cast::<u8>().add(LINE));
+            (*slot).base = base;
+            (*slot).owner = slot;
+            let to = base.add(first);
+            match &line {
+                Some(line) => {
+                    line.write(to);
+                    for at in 1..lines {
+                        Line::read(from.add(at * LINE)).write(to.add(at * LINE));
+                    }
+                }
+                None => core::ptr::copy_nonoverlapping(from, to, length),
+            }
+            places.add(place).write(NonNull::new_unchecked(slot));
+        }
+    }
+}
