@@ -245,6 +245,28 @@ impl Context<'_> {
         self.outputs.send(port, group, packet);
     }
 
+    /// Sends each packet of a batch to the output that stands at its place in `ports`; a packet without one, or whose
+    /// output does not exist, is dropped and counted under the reason.
+    pub fn spread(&mut self, mut batch: Batch, ports: &[u32], reason: &'static str) {
+        let outputs = self.outputs() as u32;
+        // All to one output, as in most traffic: the batch stays whole.
+        if let [first, rest @ ..] = ports
+            && ports.len() >= batch.len()
+            && *first < outputs
+            && rest.iter().all(|port| port == first)
+        {
+            return self.emit(*first as usize, batch);
+        }
+        let mut ports = ports.iter();
+        for packet in batch.drain() {
+            match ports.next() {
+                Some(port) if *port < outputs => self.send(*port as usize, packet),
+                _ => self.drop(packet, reason),
+            }
+        }
+        self.recycle(batch);
+    }
+
     /// Whether this call has emitted nothing at all.
     #[inline]
     pub fn is_untouched(&self) -> bool {

@@ -48,6 +48,13 @@ pub trait Filter: Sized + 'static {
     /// Judges one packet.
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict;
 
+    /// Does in place what `filter` does with a packet that plainly passes. If this one may not, or needs the context,
+    /// returns `false` without having changed anything, and `filter` judges it.
+    #[inline(always)]
+    fn pass(&mut self, _packet: &mut Packet) -> bool {
+        false
+    }
+
     /// Looks at a batch before its packets are judged one by one: to prefetch, or to read the clock once.
     #[inline(always)]
     fn begin(&mut self, _cx: &mut Context, _batch: &Batch) {}
@@ -87,8 +94,12 @@ impl<F: Filter> Element for F {
 
     fn push(&mut self, cx: &mut Context, _port: usize, mut batch: Batch) {
         self.begin(cx, &batch);
-        let mut place = None;
-        batch.filter_map(|packet| match self.filter(cx, packet) {
+        let passed = pass_first(self, batch.as_mut_slice());
+        if passed == batch.len() {
+            return cx.emit(0, batch);
+        }
+        let mut place = (passed > 0).then_some(0);
+        batch.filter_map_from(passed, |packet| match self.filter(cx, packet) {
             Verdict::Pass(packet) if cx.is_untouched() => {
                 place = Some(0);
                 Some(packet)
@@ -103,7 +114,8 @@ impl<F: Filter> Element for F {
         let mut batch = cx.batch();
         cx.pull(0, most, &mut batch);
         self.begin(cx, &batch);
-        batch.filter_map(|packet| match self.filter(cx, packet) {
+        let passed = pass_first(self, batch.as_mut_slice());
+        batch.filter_map_from(passed, |packet| match self.filter(cx, packet) {
             Verdict::Pass(packet) => Some(packet),
             verdict => {
                 settle(cx, verdict);
@@ -133,6 +145,19 @@ impl<F: Filter> Element for F {
     fn cleanup(&mut self, cx: &mut Context) {
         Filter::cleanup(self, cx);
     }
+}
+
+/// Lets packets pass in place up to the first that `filter` has to judge; how many.
+#[inline(always)]
+fn pass_first<F: Filter>(filter: &mut F, packets: &mut [Packet]) -> usize {
+    let mut passed = 0;
+    for packet in packets {
+        if !filter.pass(packet) {
+            break;
+        }
+        passed += 1;
+    }
+    passed
 }
 
 /// Settles a verdict among others of a batch: gives a packet back that passes, unless something was emitted that must

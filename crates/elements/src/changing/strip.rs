@@ -33,6 +33,11 @@ impl Filter for Strip {
     }
 
     #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        packet.strip_exactly(self.length)
+    }
+
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         strip(cx, &mut packet, self.length);
         Verdict::Pass(packet)

@@ -38,6 +38,11 @@ impl Filter for Unstrip {
     }
 
     #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        packet.unstrip(self.length)
+    }
+
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if packet.unstrip(self.length) || packet.prepend(self.length).is_some() {
             return Verdict::Pass(packet);

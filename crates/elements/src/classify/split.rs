@@ -19,38 +19,15 @@ use super::program::{Layout, Program, Unreachable};
 #[inline(always)]
 pub(super) fn split(
     cx: &mut Context,
-    mut batch: Batch,
+    batch: Batch,
     reason: &'static str,
     (program, lanes): (&Program, &mut Lanes),
     headers: impl Fn(&Packet) -> Headers<'_>,
 ) {
-    let most = cx.outputs() as u32;
-    let outputs = match program.decide(lanes, batch.as_slice(), headers) {
-        Decision::All(output) => return emit(cx, batch, reason, output),
-        Decision::Each(outputs) => outputs,
-    };
-    // All to one output, as in most traffic: the batch stays whole.
-    if let [first, rest @ ..] = outputs
-        && rest.iter().all(|output| output == first)
-    {
-        return emit(cx, batch, reason, *first);
-    }
-    for (packet, output) in batch.drain().zip(outputs) {
-        if *output < most {
-            cx.send(*output as usize, packet);
-        } else {
-            cx.drop(packet, reason);
-        }
-    }
-    cx.recycle(batch);
-}
-
-/// Sends the whole batch to an output, or drops it if there is none of that number.
-fn emit(cx: &mut Context, batch: Batch, reason: &'static str, output: u32) {
-    if (output as usize) < cx.outputs() {
-        cx.emit(output as usize, batch);
-    } else {
-        cx.drop_batch(batch, reason);
+    match program.decide(lanes, batch.as_slice(), headers) {
+        Decision::All(output) if (output as usize) < cx.outputs() => cx.emit(output as usize, batch),
+        Decision::All(_) => cx.drop_batch(batch, reason),
+        Decision::Each(outputs) => cx.spread(batch, outputs, reason),
     }
 }
 

@@ -84,6 +84,11 @@ impl Filter for EtherEncap {
     }
 
     #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        prepend(packet, &self.header).is_some()
+    }
+
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         match prepend(&mut packet, &self.header) {
             Some(()) => Verdict::Pass(packet),

@@ -24,7 +24,7 @@ pub(super) fn ethernet(destination: MacAddr, source: MacAddr, kind: EtherType) -
 #[inline]
 pub(super) fn prepend<const LENGTH: usize>(packet: &mut Packet, header: &[u8; LENGTH]) -> Option<()> {
     *packet.prepend(LENGTH)?.first_chunk_mut()? = *header;
-    packet.set_mac_header(0, LENGTH);
+    packet.set_link_header(LENGTH);
     Some(())
 }
 

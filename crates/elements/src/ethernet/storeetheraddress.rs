@@ -68,6 +68,15 @@ impl Filter for StoreEtherAddress {
     }
 
     #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        if self.annotation.is_some() || self.offset + 6 > packet.len() {
+            return false;
+        }
+        let place = packet.data_mut().get_mut(self.offset..).and_then(|rest| rest.first_chunk_mut());
+        place.map(|place| *place = self.address.0).is_some()
+    }
+
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let address = match self.annotation {
             None => self.address.0,

@@ -107,8 +107,13 @@ impl CheckIPHeader {
     pub(super) fn judge(&mut self, cx: &Context, mut packet: Packet) -> Verdict {
         match self.check.check(&mut packet, self.offset) {
             Ok(()) => Verdict::Pass(packet),
-            Err(reason) => self.tally.refuse(cx, packet, reason, &format!("{}: IP header", cx.name())),
+            Err(reason) => self.tally.refuse(cx, packet, reason, || format!("{}: IP header", cx.name())),
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn pass_plain(&mut self, packet: &mut Packet) -> bool {
+        self.check.pass(packet, self.offset)
     }
 
     pub(super) fn tally(&self) -> &Tally {
@@ -129,6 +134,11 @@ impl Filter for CheckIPHeader {
         let check = HeaderCheck::new(args.checksum, args.interfaces, args.badsrc, args.gooddst);
         let tally = Tally::new(REASONS, args.verbose, args.details);
         Ok(CheckIPHeader::make(check, args.first, args.offset, tally))
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        self.pass_plain(packet)
     }
 
     #[inline(always)]

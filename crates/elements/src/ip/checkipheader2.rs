@@ -74,6 +74,11 @@ impl Filter for CheckIPHeader2 {
     }
 
     #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        self.check.pass_plain(packet)
+    }
+
+    #[inline(always)]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         self.check.judge(cx, packet)
     }

@@ -55,6 +55,19 @@ impl Filter for DecIPTTL {
     }
 
     #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        if !self.args.active || !self.args.multicast {
+            return false;
+        }
+        let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) else { return false };
+        let passes = header.view().ttl() > 1;
+        if passes {
+            header.decrement_ttl();
+        }
+        passes
+    }
+
+    #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if !self.args.active {
             return Verdict::Pass(packet);

@@ -24,14 +24,21 @@ impl Tally {
         Tally { reasons, drops: 0, details: details.then(|| vec![0; reasons.len()]), verbose }
     }
 
-    /// Refuses a packet: output 1 if there is one. `check` begins the message.
+    /// Refuses a packet: output 1 if there is one. `check` begins the message: it is made only where there is one, since
+    /// whoever sends malformed packets must not be able to make each of them cost a piece of text.
     #[cold]
-    pub(crate) fn refuse(&mut self, cx: &Context, packet: Packet, reason: usize, check: &str) -> Verdict {
+    pub(crate) fn refuse(
+        &mut self,
+        cx: &Context,
+        packet: Packet,
+        reason: usize,
+        check: impl FnOnce() -> String,
+    ) -> Verdict {
         let Some(Reason { text, drop }) = self.reasons.get(reason) else {
             return Verdict::Divert(packet, "refused");
         };
         if self.drops == 0 || self.verbose {
-            cx.say(&format!("{check} check failed: {text}"));
+            cx.say(&format!("{} check failed: {text}", check()));
         }
         self.drops += 1;
         if let Some(count) = self.details.as_mut().and_then(|details| details.get_mut(reason)) {

@@ -171,12 +171,15 @@ impl<A: Address> PrefixTable<A> {
     }
 
     /// The hop of the longest prefix of `address`.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, address: A) -> Option<u32> {
-        let (mut best, mut node) = self.begin(address);
-        if node == 0 {
-            return best.checked_sub(1);
-        }
+        let (best, node) = self.begin(address);
+        if node == 0 { best.checked_sub(1) } else { self.descend(address, best, node) }
+    }
+
+    /// The hop of an address, from a node of the third level on, `best` being that of the first two.
+    #[inline(never)]
+    fn descend(&self, address: A, mut best: u32, mut node: u32) -> Option<u32> {
         let mut level = 2;
         loop {
             let value = self.nodes.value(self.nodes.place(node, address.byte(level)));
@@ -249,7 +252,7 @@ impl<A: Address> PrefixTable<A> {
     }
 
     /// The first two levels: the best value so far, and the node to go on with.
-    #[inline]
+    #[inline(always)]
     fn begin(&self, address: A) -> (u32, u32) {
         let top = self.top[address.byte(0)];
         let slot = self.blocks[top.child as usize * SLOTS + address.byte(1)];

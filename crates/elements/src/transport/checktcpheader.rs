@@ -76,14 +76,18 @@ impl Filter for CheckTCPHeader {
         Ok(CheckTCPHeader { tally: Tally::new(REASONS, args.verbose, args.details) })
     }
 
+    #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        fault(packet).is_none()
+    }
+
     #[inline]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         match fault(&packet) {
             None => Verdict::Pass(packet),
-            Some(reason) => {
-                let check = format!("{} :: CheckTCPHeader: TCP header", cx.name());
-                self.tally.refuse(cx, packet, reason, &check)
-            }
+            Some(reason) => self
+                .tally
+                .refuse(cx, packet, reason, || format!("{} :: CheckTCPHeader: TCP header", cx.name())),
         }
     }
 }

@@ -76,11 +76,16 @@ impl Filter for CheckUDPHeader {
         Ok(CheckUDPHeader { tally: Tally::new(REASONS, args.verbose, args.details) })
     }
 
+    #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        fault(packet).is_none()
+    }
+
     #[inline]
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         match fault(&packet) {
             None => Verdict::Pass(packet),
-            Some(reason) => self.tally.refuse(cx, packet, reason, "UDP header"),
+            Some(reason) => self.tally.refuse(cx, packet, reason, || "UDP header".to_string()),
         }
     }
 }
