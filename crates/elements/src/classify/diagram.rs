@@ -22,6 +22,10 @@ use super::slots::Slots;
 const MAX_NODES: usize = 512;
 /// Most comparisons on any way through a diagram: beyond, looking up all fields is as fast.
 const MAX_PATH: usize = 16;
+/// Words of an IP header without options.
+pub(super) const HEADER_WORDS: usize = 5;
+/// So many of them cost as much one by one as all of them together.
+const MANY_WORDS: usize = 3;
 /// Most comparisons in a row on one field; more are halved by a comparison with the middle.
 const IN_A_ROW: usize = 6;
 
@@ -70,8 +74,10 @@ pub(super) struct Step {
 /// A compiled diagram.
 pub(crate) struct Diagram {
     pub(super) steps: Vec<Step>,
-    /// The words that are compared, each once; at most as many as a program has fields.
+    /// The words that are compared, each once, in order; at most as many as a program has fields, and those of `header`.
     pub(super) words: Vec<(Base, u16)>,
+    /// The first of the words of a whole IP header, where so many of them are compared that they are copied out together.
+    pub(super) header: Option<u16>,
 }
 
 impl Diagram {
@@ -286,6 +292,14 @@ impl Builder<'_> {
             compared.map(|(comparison, _)| (comparison.base, comparison.offset)).collect();
         words.sort_unstable();
         words.dedup();
+        let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
+        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MANY_WORDS;
+        if whole {
+            words.extend(of_header);
+            words.sort_unstable();
+            words.dedup();
+        }
+        let header = words.iter().position(|word| *word == (Base::Network, 0)).filter(|_| whole);
         let resolve = |(comparison, link): (Comparison, Link)| {
             let target = match link {
                 Link::Output(output) => END | output,
@@ -296,7 +310,7 @@ impl Builder<'_> {
             Some(Step { comparison, column: u16::try_from(column).ok()?, target })
         };
         let steps: Option<_> = steps.into_iter().map(resolve).collect();
-        Some(Diagram { steps: steps?, words })
+        Some(Diagram { steps: steps?, words, header: header.and_then(|first| u16::try_from(first).ok()) })
     }
 
     /// Most comparisons on a way from `first` on.
