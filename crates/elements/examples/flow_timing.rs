@@ -52,7 +52,7 @@ fn pairs(count: usize) {
             destination_port: 80,
         };
         let reply = Ip4Flow { destination: 0x0101_0101, ..forward.reverse() };
-        if pairs.insert(Pair { forward, reply, flow: ([0u64; 4], 0u32, 0u16, false) }).is_ok() {
+        if pairs.insert(Pair { keys: [forward, reply], flow: ([0u64; 4], 0u32, 0u16, false) }).is_ok() {
             keys.extend([forward, reply]);
         }
     }
@@ -64,7 +64,7 @@ fn pairs(count: usize) {
             pairs.find_batch(keys, sides);
             for side in sides.iter().flatten() {
                 let Some(pair) = pairs.get(side.flow) else { continue };
-                sum += u64::from(if side.reply { pair.forward.source } else { pair.reply.destination });
+                sum += u64::from(if side.reply { pair.keys[0].source } else { pair.keys[1].destination });
                 if let Some(flow) = pairs.get_mut(side.flow) {
                     flow.0[0] += 1;
                 }

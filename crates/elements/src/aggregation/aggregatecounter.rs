@@ -4,7 +4,8 @@ use element::arguments::HandlerCall;
 use element::prelude::*;
 use packet::annotation;
 
-use crate::flow::{ABSENT, Seed, Table};
+use super::counts::Counts;
+use crate::flow::Seed;
 
 /// Counts packets, or with BYTES true bytes, by their aggregate annotation.
 ///
@@ -119,11 +120,7 @@ impl Call {
 
 /// The element.
 pub struct AggregateCounter {
-    counts: Table<u32, u32>,
-    /// Aggregates of the packets at hand.
-    keys: Vec<u32>,
-    /// Where their counts were when the batch came, or `ABSENT`.
-    handles: Vec<u32>,
+    counts: Counts,
     seen: u32,
     total: u64,
     frozen: bool,
@@ -187,17 +184,22 @@ impl AggregateCounter {
         }
     }
 
-    /// Finds the counts of all packets side by side, so that their cache misses overlap. `handles` says where they are.
-    fn find(&mut self, packets: &[Packet]) {
-        self.keys.clear();
-        self.keys.extend(packets.iter().map(Packet::aggregate));
-        self.handles.resize(packets.len(), ABSENT);
-        self.counts.find_batch(&self.keys, &mut self.handles);
-    }
-
     /// Counts packets.
-    fn add_all(&mut self, cx: &Context, packets: &[Packet], frozen: bool) {
-        self.find(packets);
+    fn add_all(&mut self, cx: &Context, mut packets: &[Packet], frozen: bool) {
+        if self.active && self.count_call.is_none() {
+            while let [packet, rest @ ..] = packets
+                && let Some(count) = self.counts.small_mut(packet.aggregate()).filter(|count| **count != 0)
+            {
+                let amount = self.args.amount(packet);
+                *count = count.wrapping_add(amount);
+                self.total += u64::from(amount);
+                packets = rest;
+            }
+        }
+        if packets.is_empty() {
+            return;
+        }
+        self.counts.find(packets);
         for (place, packet) in packets.iter().enumerate() {
             self.add(cx, packet, frozen, place);
         }
@@ -206,10 +208,9 @@ impl AggregateCounter {
     /// Counts a packet, the one at `place` of those whose counts were found; whether it did.
     #[inline(always)]
     fn add(&mut self, cx: &Context, packet: &Packet, frozen: bool, place: usize) -> bool {
-        let seen = self.handles.get(place).copied().unwrap_or(ABSENT);
         if self.active
             && self.count_call.is_none()
-            && let Some(count) = self.counts.value_mut(seen).filter(|count| **count != 0)
+            && let Some(count) = self.counts.found_mut(packet.aggregate(), place).filter(|count| **count != 0)
         {
             let amount = self.args.amount(packet);
             *count = count.wrapping_add(amount);
@@ -228,8 +229,7 @@ impl AggregateCounter {
             if !self.active {
                 return false;
             }
-            let known = self.counts.find(key);
-            let old = known.and_then(|handle| self.counts.value(handle)).copied().unwrap_or(0);
+            let old = self.counts.get(key);
             if old == 0 && (frozen || self.frozen) {
                 return false;
             }
@@ -241,10 +241,7 @@ impl AggregateCounter {
                 }
                 self.seen += 1;
             }
-            match known.and_then(|handle| self.counts.value_mut(handle)) {
-                Some(count) => *count = count.wrapping_add(amount),
-                None => _ = self.counts.insert(key, amount),
-            }
+            self.counts.add(key, amount);
             self.total += u64::from(amount);
             if let Some(call) = self.count_call.take_if(|call| self.total >= call.at) {
                 self.act(&call.act, cx);
@@ -258,29 +255,12 @@ impl AggregateCounter {
         (self.seen, self.total) = (0, 0);
     }
 
-    /// Aggregates with a count, in order.
-    fn sorted(&self) -> Vec<(u32, u32)> {
-        let mut counts: Vec<_> = self
-            .counts
-            .iter()
-            .filter(|(_, _, count)| **count > 0)
-            .map(|(_, key, count)| (key, *count))
-            .collect();
-        counts.sort_unstable();
-        counts
-    }
-
     fn reaggregate(&mut self) {
-        let old = self.sorted();
+        let old = self.counts.sorted();
         self.clear();
         for (_, count) in old {
-            match self.counts.get_mut(count) {
-                Some(number) => *number += 1,
-                None => {
-                    _ = self.counts.insert(count, 1);
-                    self.seen += 1;
-                }
-            }
+            self.seen += u32::from(self.counts.get(count) == 0);
+            self.counts.add(count, 1);
             self.total += 1;
         }
     }
@@ -302,7 +282,7 @@ impl AggregateCounter {
             Form::Text | Form::Share => "",
         });
         let mut bytes = head.into_bytes();
-        for (key, count) in self.sorted() {
+        for (key, count) in self.counts.sorted() {
             match form {
                 Form::Binary => {
                     bytes.extend(key.to_le_bytes());
@@ -419,9 +399,7 @@ impl Element for AggregateCounter {
         let count_call = Call::one("COUNT", args.count_freeze, args.count_stop, args.count_call.take())?;
         setup.strict |= aggregate_call.is_some() || count_call.is_some();
         Ok(AggregateCounter {
-            counts: Table::new(Seed::new(0, 0)),
-            keys: Vec::new(),
-            handles: Vec::new(),
+            counts: Counts::new(Seed::new(0, 0)),
             seen: 0,
             total: 0,
             frozen: false,
@@ -434,7 +412,7 @@ impl Element for AggregateCounter {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let word = || cx.secret();
-        self.counts = Table::new(Seed::new(word(), word()));
+        self.counts = Counts::new(Seed::new(word(), word()));
         for (call, keyword) in [(&self.aggregate_call, "AGGREGATE_CALL"), (&self.count_call, "COUNT_CALL")] {
             if let Some(Call { act: Act::Write(call), .. }) = call {
                 call.check(cx, keyword)?;
@@ -448,7 +426,7 @@ impl Element for AggregateCounter {
             self.add_all(cx, batch.as_slice(), port == 1);
             return cx.emit(0, batch);
         }
-        self.find(batch.as_slice());
+        self.counts.find(batch.as_slice());
         for (place, packet) in batch.drain().enumerate() {
             let output = usize::from(!self.add(cx, &packet, port == 1, place));
             cx.send(output, packet);

@@ -122,6 +122,8 @@ struct Preview {
     handles: Vec<u32>,
     /// The packet whose turn it is.
     next: usize,
+    /// The time of packets that have none, and its seconds.
+    now: (Timestamp, i64),
 }
 
 /// The element.
@@ -137,6 +139,7 @@ pub struct AggregateIPFlows {
     fragments: bool,
     warned: bool,
     records: FlowRecords,
+    patience: Patience,
     args: AggregateIPFlowsArgs,
 }
 
@@ -154,19 +157,26 @@ struct Known {
 
 /// The ends of a flow.
 fn ends(key: u128, flow: &Flow) -> Ends {
-    let low = (Ipv4Addr::from_bits((key >> 64) as u32), (key >> 16) as u16);
-    let high = (Ipv4Addr::from_bits((key >> 32) as u32), key as u16);
+    let low = (Ipv4Addr::from_bits((key >> 64) as u32), (key >> 48) as u16);
+    let high = (Ipv4Addr::from_bits((key >> 16) as u32), key as u16);
     if flow.reverse { [high, low] } else { [low, high] }
 }
 
-impl AggregateIPFlowsArgs {
-    /// Seconds that a flow of a protocol lives without packets.
-    #[inline]
-    fn timeout(&self, number: u8, flow: &Flow) -> i64 {
+/// Seconds after which a flow without packets ends.
+struct Patience {
+    udp: i64,
+    tcp: i64,
+    tcp_done: i64,
+}
+
+impl Patience {
+    /// Those of a flow of a protocol.
+    #[inline(always)]
+    fn seconds(&self, number: u8, flow: &Flow) -> i64 {
         match (number, flow.ended) {
-            (protocol::UDP, _) => self.udp_timeout.seconds(),
-            (_, OVER) => self.tcp_done_timeout.into(),
-            _ => self.tcp_timeout.into(),
+            (protocol::UDP, _) => self.udp,
+            (_, OVER) => self.tcp_done,
+            _ => self.tcp,
         }
     }
 }
@@ -185,7 +195,8 @@ impl Flow {
     }
 }
 
-/// The key of the flow of a packet from one host to another, and whether the packet goes from the higher address to the
+/// The key of the flow of a packet from one host to another (protocol, then address and port of the lower end and of the
+/// higher), and whether the packet goes from the higher address to the
 /// lower, or with equal ones from the higher port.
 #[inline]
 fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128, bool) {
@@ -193,9 +204,7 @@ fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128,
     let from = u64::from(source) << 16 | u64::from(u16::from_be_bytes([a, b]));
     let to = u64::from(destination) << 16 | u64::from(u16::from_be_bytes([c, d]));
     let (low, high) = (from.min(to), from.max(to));
-    let addresses = u128::from(low >> 16) << 64 | u128::from(high >> 16) << 32;
-    let ports = u128::from(low & 0xffff) << 16 | u128::from(high & 0xffff);
-    (u128::from(number) << 96 | addresses | ports, from > to)
+    (u128::from(number) << 96 | u128::from(low) << 48 | u128::from(high), from > to)
 }
 
 /// The key of a whole packet of TCP or UDP, as `key_of`.
@@ -261,7 +270,7 @@ impl AggregateIPFlows {
                 let is_tcp = Ip4View::new(packet.network()).is_some_and(|ip| ip.protocol() == protocol::TCP);
                 let opens = is_tcp && packet.transport().get(13).is_some_and(|flags| flags & flag::SYN != 0);
                 let is_dead =
-                    now - flow.last > self.args.timeout(number, &flow) || (flow.ended == OVER && opens);
+                    now - flow.last > self.patience.seconds(number, &flow) || (flow.ended == OVER && opens);
                 if is_dead { fresh } else { flow }
             }
             None => fresh,
@@ -299,31 +308,35 @@ impl AggregateIPFlows {
         }
     }
 
-    /// Marks the next packet of a batch, if it is a whole one of a flow that goes on and nothing has to wait: what nearly
-    /// all packets are. Whether it did; if not, `judge` does all that there is to do.
+    /// Marks the packet at `place` of a batch, if it is a whole one of a flow that goes on and nothing has to wait: what
+    /// nearly all packets are. Whether it did; if not, `judge` does all that there is to do.
     #[inline(always)]
-    fn pass(&mut self, packet: &mut Packet) -> bool {
-        let place = self.preview.next;
-        self.preview.next += 1;
+    fn go_on(&mut self, place: usize, packet: &mut Packet) -> bool {
         let (Some(&seen), Some(&key), Some(&reverse)) =
             (self.preview.handles.get(place), self.preview.keys.get(place), self.preview.reverse.get(place))
         else {
             return false;
         };
+        let time = packet.timestamp();
+        if time.is_zero() && !self.warned {
+            return false;
+        }
+        let (time, now) = if time.is_zero() { self.preview.now } else { (time, time.seconds()) };
         // A packet before it may have ended the flow, and another have taken its place.
         let Some((_, flow)) = self.flows.entry_mut(seen).filter(|(found, _)| *found == key) else {
             return false;
         };
         let number = (key >> 96) as u8;
-        let now = packet.timestamp().seconds();
-        if now - flow.last > self.args.timeout(number, flow)
+        if now - flow.last > self.patience.seconds(number, flow)
             || flow.ended == OVER
+            || now >= self.reap_at
             || !self.waiting.is_empty()
             || self.records.is_open()
         {
             return false;
         }
         let paint = u8::from(reverse != flow.reverse);
+        packet.set_timestamp(time);
         packet.set_aggregate(flow.number);
         packet.set_paint(paint);
         flow.last = now;
@@ -387,8 +400,8 @@ impl AggregateIPFlows {
         let mut dead = Vec::new();
         for (handle, key, flow) in self.flows.iter() {
             let number = (key >> 96) as u8;
-            let hosts = ((key >> 64) as u32, (key >> 32) as u32, number);
-            if flow.last < now - self.args.timeout(number, flow) && !self.waiting.contains_key(&hosts) {
+            let hosts = ((key >> 64) as u32, (key >> 16) as u32, number);
+            if flow.last < now - self.patience.seconds(number, flow) && !self.waiting.contains_key(&hosts) {
                 dead.push((flow.number, handle));
             }
         }
@@ -467,6 +480,11 @@ impl Filter for AggregateIPFlows {
             fragments: false,
             warned: false,
             records: FlowRecords::default(),
+            patience: Patience {
+                udp: args.udp_timeout.seconds(),
+                tcp: args.tcp_timeout.into(),
+                tcp_done: args.tcp_done_timeout.into(),
+            },
             args,
         })
     }
@@ -492,29 +510,39 @@ impl Filter for AggregateIPFlows {
     }
 
     /// Looks up the flows of all packets side by side, so that their cache misses overlap.
-    fn begin(&mut self, _: &mut Context, batch: &Batch) {
-        let Preview { keys, reverse, handles, next } = &mut self.preview;
+    fn begin(&mut self, cx: &mut Context, batch: &Batch) {
+        let Preview { keys, reverse, handles, next, now } = &mut self.preview;
         *next = 0;
-        keys.clear();
-        reverse.clear();
-        for packet in batch {
-            let (key, turned) = preview(packet).unwrap_or_default();
-            keys.push(key);
-            reverse.push(turned);
+        if keys.len() < batch.len() {
+            keys.resize(batch.len(), 0);
+            reverse.resize(batch.len(), false);
+            handles.resize(batch.len(), ABSENT);
         }
-        handles.resize(keys.len(), ABSENT);
-        self.flows.find_batch(keys, handles);
+        *now = (cx.now(), cx.now().seconds());
+        for ((packet, key), turned) in batch.iter().zip(&mut *keys).zip(reverse) {
+            (*key, *turned) = preview(packet).unwrap_or_default();
+        }
+        self.flows.find_batch(keys.get(..batch.len()).unwrap_or(&[]), handles);
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, packet: &mut Packet) -> bool {
+        let goes_on = self.go_on(self.preview.next, packet);
+        self.preview.next += usize::from(goes_on);
+        goes_on
     }
 
     #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
+        let place = self.preview.next;
+        self.preview.next += 1;
+        if self.go_on(place, &mut packet) {
+            return Verdict::Pass(packet);
+        }
         if packet.timestamp().is_zero() {
             self.stamp(cx, &mut packet);
         }
-        let verdict = match self.pass(&mut packet) {
-            true => Verdict::Pass(packet),
-            false => self.judge(cx, packet),
-        };
+        let verdict = self.judge(cx, packet);
         if self.active >= self.reap_at {
             if self.reap_at > 0 {
                 self.reap(cx, self.active);

@@ -6,6 +6,7 @@ mod aggregatecounter;
 mod aggregateip;
 mod aggregateipflows;
 mod aggregatepacketcounter;
+mod counts;
 mod field;
 mod flowrecords;
 mod ipratemonitor;

@@ -40,19 +40,18 @@ impl Bucket {
         (self.tags[WAYS] as usize).min(WAYS)
     }
 
-    /// The ways that have `tag`, or had it: a byte for each, from the lowest on, 1 if so.
+    /// The ways that have `tag`, or had it: a bit for each, from the lowest on.
     ///
-    /// The number of handles counts as a tag too, so that all lanes are compared alike, as vectors: what is found is
-    /// a candidate only.
-    #[inline]
-    fn matches(&self, tag: u32) -> u64 {
-        u64::from_le_bytes(self.tags.map(|other| u8::from(other == tag)))
+    /// The number of handles counts as a tag too, so that all lanes are compared alike: what is found is a candidate only.
+    #[inline(always)]
+    fn matches(&self, tag: u32) -> u32 {
+        packet::equal_lanes(&self.tags, tag)
     }
 
     /// The handle of the lowest way in `matches`; none if nothing is there.
-    #[inline]
-    fn lowest(&self, matches: u64) -> Option<u32> {
-        let handle = self.handles.get(matches.trailing_zeros() as usize / 8);
+    #[inline(always)]
+    fn lowest(&self, matches: u32) -> Option<u32> {
+        let handle = self.handles.get(matches.trailing_zeros() as usize);
         handle.copied().filter(|handle| *handle != NONE)
     }
 
@@ -207,7 +206,7 @@ impl Index {
     }
 
     /// What the first bucket of a hash says.
-    #[inline]
+    #[inline(always)]
     pub(super) fn candidate(&self, hash: u64) -> Candidate {
         let tag = hash as u32;
         let bucket = self.bucket(self.home(tag));
@@ -222,7 +221,7 @@ impl Index {
     }
 
     /// The bucket that a tag belongs in.
-    #[inline]
+    #[inline(always)]
     fn home(&self, tag: u32) -> usize {
         let wide = (tag & self.mask) as usize;
         if wide < self.buckets { wide } else { (tag & (self.mask >> 1)) as usize }

@@ -32,10 +32,8 @@ impl Side {
 /// A flow with the keys by which packets of its two directions find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<K, F> {
-    /// The key of packets as they were sent first.
-    pub forward: K,
-    /// The key of replies.
-    pub reply: K,
+    /// The key of packets as they were sent first, and that of replies.
+    pub keys: [K; 2],
     /// What its owner keeps.
     pub flow: F,
 }
@@ -83,7 +81,24 @@ impl<K: Key, F> Pairs<K, F> {
     /// The flow and direction of a packet's key.
     #[inline]
     pub fn find(&self, key: K) -> Option<Side> {
-        self.index.find(key.hash(self.seed), |packed| self.is(packed, key)).map(Side::unpacked)
+        let hash = key.hash(self.seed);
+        self.settle(hash, self.index.candidate(hash), key)
+    }
+
+    /// The flow and direction of a key, of whose hash the first bucket says this.
+    #[inline(always)]
+    fn settle(&self, hash: u64, candidate: Candidate, key: K) -> Option<Side> {
+        match candidate {
+            Candidate::Handle(packed) if self.is(packed, key) => Some(Side::unpacked(packed)),
+            Candidate::None => None,
+            _ => self.search(hash, key),
+        }
+    }
+
+    /// The flow and direction of a key that is not the first candidate, if any.
+    #[inline(never)]
+    fn search(&self, hash: u64, key: K) -> Option<Side> {
+        self.index.find(hash, |packed| self.is(packed, key)).map(Side::unpacked)
     }
 
     /// Looks many keys up: `sides[i]` becomes what `find(keys[i])` returns. Stops at the end of the shorter slice.
@@ -116,11 +131,7 @@ impl<K: Key, F> Pairs<K, F> {
             for (((side, &key), &candidate), &hash) in
                 sides.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
             {
-                *side = match candidate {
-                    Candidate::Handle(packed) if self.is(packed, key) => Some(Side::unpacked(packed)),
-                    Candidate::None => None,
-                    _ => self.index.find(hash, |packed| self.is(packed, key)).map(Side::unpacked),
-                };
+                *side = self.settle(hash, candidate, key);
             }
         }
     }
@@ -137,16 +148,16 @@ impl<K: Key, F> Pairs<K, F> {
         self.pairs.get_mut(flow).map(|pair| &mut pair.flow)
     }
 
-    /// A flow, to be changed, with its keys: forward, reply.
+    /// A flow, to be changed, with its keys.
     #[inline]
-    pub fn parts_mut(&mut self, flow: u32) -> Option<(K, K, &mut F)> {
-        self.pairs.get_mut(flow).map(|pair| (pair.forward, pair.reply, &mut pair.flow))
+    pub fn parts_mut(&mut self, flow: u32) -> Option<(&[K; 2], &mut F)> {
+        self.pairs.get_mut(flow).map(|pair| (&pair.keys, &mut pair.flow))
     }
 
     /// Stores a flow and returns its handle. Neither key may be known. If both keys are equal, packets find the
     /// direction of replies.
     pub fn insert(&mut self, pair: Pair<K, F>) -> Result<u32, PairError> {
-        let Pair { forward, reply, .. } = pair;
+        let [forward, reply] = pair.keys;
         if let Some(known) = self.find(forward).or_else(|| self.find(reply)) {
             return Err(PairError::Known(known));
         }
@@ -164,10 +175,11 @@ impl<K: Key, F> Pairs<K, F> {
     /// Removes a flow and returns it.
     pub fn remove(&mut self, flow: u32) -> Option<Pair<K, F>> {
         let pair = self.pairs.remove(flow)?;
-        if pair.forward != pair.reply {
-            self.index.remove(pair.forward.hash(self.seed), Side { flow, reply: false }.packed());
+        let [forward, reply] = pair.keys;
+        if forward != reply {
+            self.index.remove(forward.hash(self.seed), Side { flow, reply: false }.packed());
         }
-        self.index.remove(pair.reply.hash(self.seed), Side { flow, reply: true }.packed());
+        self.index.remove(reply.hash(self.seed), Side { flow, reply: true }.packed());
         Some(pair)
     }
 
@@ -181,10 +193,10 @@ impl<K: Key, F> Pairs<K, F> {
         self.pairs.iter()
     }
 
-    #[inline]
+    #[inline(always)]
     fn is(&self, packed: u32, key: K) -> bool {
         let Side { flow, reply } = Side::unpacked(packed);
-        self.pairs.get(flow).is_some_and(|pair| key == if reply { pair.reply } else { pair.forward })
+        self.pairs.get(flow).is_some_and(|pair| key == pair.keys[usize::from(reply)])
     }
 }
 
@@ -217,7 +229,7 @@ mod tests {
             let (forward, reply) = (key(&mut random), key(&mut random));
             if random.below(2) == 0 {
                 let known = model.get(&forward).or(model.get(&reply)).copied();
-                match pairs.insert(Pair { forward, reply, flow: step }) {
+                match pairs.insert(Pair { keys: [forward, reply], flow: step }) {
                     Err(error) => assert_eq!(Some(error), known.map(PairError::Known)),
                     Ok(flow) => {
                         assert_eq!(known, None);
@@ -228,8 +240,7 @@ mod tests {
                 }
             } else if let Some(Side { flow, .. }) = pairs.find(forward) {
                 let pair = pairs.remove(flow).unwrap();
-                model.remove(&pair.forward);
-                model.remove(&pair.reply);
+                pair.keys.iter().for_each(|key| _ = model.remove(key));
                 assert_eq!(pairs.remove(flow), None);
             }
         }
@@ -242,7 +253,9 @@ mod tests {
         for (key, side) in keys.iter().zip(&sides) {
             assert_eq!((*side, pairs.find(*key)), (model.get(key).copied(), *side));
         }
-        assert!(pairs.iter().all(|(flow, pair)| model.get(&pair.reply).map(|side| side.flow) == Some(flow)));
+        assert!(
+            pairs.iter().all(|(flow, pair)| model.get(&pair.keys[1]).map(|side| side.flow) == Some(flow))
+        );
         pairs.clear();
         assert!(pairs.is_empty() && pairs.find(keys[0]).is_none());
     }

@@ -43,7 +43,24 @@ impl<K: Key, V> Table<K, V> {
     /// The handle of a key's entry.
     #[inline]
     pub fn find(&self, key: K) -> Option<u32> {
-        self.index.find(key.hash(self.seed), |handle| self.is(handle, key))
+        let hash = key.hash(self.seed);
+        self.settle(hash, self.index.candidate(hash), key)
+    }
+
+    /// The handle of a key, of whose hash the first bucket says this.
+    #[inline(always)]
+    fn settle(&self, hash: u64, candidate: Candidate, key: K) -> Option<u32> {
+        match candidate {
+            Candidate::Handle(candidate) if self.is(candidate, key) => Some(candidate),
+            Candidate::None => None,
+            _ => self.search(hash, key),
+        }
+    }
+
+    /// The handle of a key that is not the first candidate, if any.
+    #[inline(never)]
+    fn search(&self, hash: u64, key: K) -> Option<u32> {
+        self.index.find(hash, |handle| self.is(handle, key))
     }
 
     /// Looks many keys up: `handles[i]` becomes the handle of `keys[i]`, or `ABSENT`.
@@ -78,11 +95,7 @@ impl<K: Key, V> Table<K, V> {
             for (((handle, &key), &candidate), &hash) in
                 handles.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
             {
-                *handle = match candidate {
-                    Candidate::Handle(candidate) if self.is(candidate, key) => candidate,
-                    Candidate::None => ABSENT,
-                    _ => self.index.find(hash, |handle| self.is(handle, key)).unwrap_or(ABSENT),
-                };
+                *handle = self.settle(hash, candidate, key).unwrap_or(ABSENT);
             }
         }
     }

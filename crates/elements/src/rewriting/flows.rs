@@ -205,7 +205,7 @@ impl Flows {
         if self.shape == Shape::Udp && pair.flow.protocol != number {
             return None;
         }
-        let other = if side.reply { pair.forward } else { pair.reply };
+        let other = pair.keys[usize::from(!side.reply)];
         let output = pair.flow.outputs[usize::from(side.reply)];
         let reply_annotation = pair.flow.reply_annotation;
         Some(Found { map, side, rewritten: other.reverse(), output, reply_annotation })

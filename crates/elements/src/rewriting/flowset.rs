@@ -87,7 +87,8 @@ impl Map {
         self.waiting.iter_mut().for_each(|waiting| _ = waiting.remove(flow));
         if !self.known.is_empty() {
             // A number was taken by a reply's key, or by a flow that came the other way.
-            for key in [pair.reply, pair.forward] {
+            let [forward, reply] = pair.keys;
+            for key in [reply, forward] {
                 let rewritten = key.reverse();
                 self.known.release(peer(rewritten, true, self.is_ping), rewritten.source_port.into());
                 self.known.release(peer(rewritten, false, self.is_ping), rewritten.source);
@@ -140,7 +141,7 @@ impl Map {
         let old = self.pairs.find(reply).and_then(|side| self.remove(side.flow));
         let waiting = if mapping.guaranteed { GUARANTEED } else { BEST_EFFORT };
         let deadline = mapping.deadline;
-        let flow = match self.pairs.insert(Pair { forward, reply, flow: mapping }) {
+        let flow = match self.pairs.insert(Pair { keys: [forward, reply], flow: mapping }) {
             Ok(flow) => flow,
             Err(PairError::Known(_) | PairError::Full) => return None,
         };

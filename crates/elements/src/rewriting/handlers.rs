@@ -32,8 +32,8 @@ fn describe(shape: Shape, key: Ip4Flow, to: Ip4Flow) -> String {
 
 /// One direction of a flow, as a line of a table.
 fn line(shape: Shape, pair: &Pair<Ip4Flow, Mapping>, reply: bool, lifetimes: &Lifetimes, now: u64) -> String {
-    let Pair { forward, reply: back, flow } = pair;
-    let (key, to) = if reply { (*back, forward.reverse()) } else { (*forward, back.reverse()) };
+    let Pair { keys, flow } = pair;
+    let (key, to) = (keys[usize::from(reply)], keys[usize::from(!reply)].reverse());
     let mut line = describe(shape, key, to);
     match flow.splices.as_deref().map_or(0, |splices| splices.newest(reply)) {
         0 => {}
@@ -56,7 +56,7 @@ fn table(flows: &Flows, map: usize, cx: &Context) -> String {
     let mut text = String::new();
     flows.with_map(map, |pairs, lifetimes| {
         for (_, pair) in pairs.iter() {
-            if pair.forward != pair.reply {
+            if pair.keys[0] != pair.keys[1] {
                 text.push_str(&line(flows.shape, pair, false, lifetimes, now));
             }
             text.push_str(&line(flows.shape, pair, true, lifetimes, now));

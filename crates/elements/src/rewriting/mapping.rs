@@ -120,6 +120,17 @@ impl Lifetimes {
         }
     }
 
+    /// Puts a flow's deadline off after a packet; not if the flow has to wait elsewhere from now on, or to go earlier.
+    #[inline(always)]
+    pub(crate) fn put_off(&self, mapping: &mut Mapping, now: u64) -> bool {
+        let (deadline, guaranteed) = self.deadline(mapping.progress, now);
+        let waits = guaranteed == mapping.guaranteed && deadline >= mapping.deadline;
+        if waits {
+            mapping.deadline = deadline;
+        }
+        waits
+    }
+
     /// When a flow goes at last whose guarantee ends at `deadline`.
     pub(crate) fn after_guarantee(&self, deadline: u64, progress: u8) -> u64 {
         (deadline + self.span(progress)).saturating_sub(self.guarantee)

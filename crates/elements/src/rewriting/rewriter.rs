@@ -64,6 +64,8 @@ pub(crate) struct Rewriter<K: 'static> {
 #[derive(Default)]
 struct Lane {
     keys: Vec<Ip4Flow>,
+    /// How many there are.
+    count: usize,
     sides: Vec<Option<Side>>,
     /// The next one to be used.
     next: usize,
@@ -78,29 +80,34 @@ const AHEAD: usize = 8;
 impl<K: Kind> Rewriter<K> {
     /// Looks the flows of a batch up, all together.
     fn look_up(&mut self, set: &FlowSet, batch: &Batch) {
-        self.keys.clear();
-        for lane in &mut self.lanes {
-            lane.keys.clear();
-            lane.next = 0;
-        }
         let packets = batch.as_slice();
+        if self.keys.len() < packets.len() {
+            self.keys.resize(packets.len(), None);
+        }
+        for lane in &mut self.lanes {
+            if lane.keys.len() < packets.len() {
+                lane.keys.resize(packets.len(), Ip4Flow::default());
+                lane.sides.resize(packets.len(), None);
+            }
+            (lane.count, lane.next) = (0, 0);
+        }
         packets.iter().take(AHEAD).for_each(Packet::prefetch_data);
-        for (place, packet) in packets.iter().enumerate() {
+        for ((place, packet), found) in packets.iter().enumerate().zip(&mut self.keys) {
             if let Some(later) = packets.get(place + AHEAD) {
                 later.prefetch_data();
             }
-            let key = K::SHAPE.key(packet);
-            if let Some(key) = key
+            *found = K::SHAPE.key(packet);
+            if let Some(key) = found
                 && let Some(lane) = self.lanes.get_mut(usize::from(key.map))
+                && let Some(place) = lane.keys.get_mut(lane.count)
             {
-                lane.keys.push(key.flow);
+                *place = key.flow;
+                lane.count += 1;
             }
-            self.keys.push(key);
         }
         let Some(member) = set.members.get(self.flows.member.get()) else { return };
         for (lane, map) in self.lanes.iter_mut().zip(&member.maps) {
-            lane.sides.resize(lane.keys.len().max(lane.sides.len()), None);
-            map.pairs.find_batch(&lane.keys, &mut lane.sides);
+            map.pairs.find_batch(lane.keys.get(..lane.count).unwrap_or(&[]), &mut lane.sides);
         }
     }
 
@@ -111,6 +118,36 @@ impl<K: Kind> Rewriter<K> {
             Some(InputKind::Pass(output)) => Ok(*output),
             _ => Err(NOT_REWRITABLE),
         }
+    }
+
+    /// Rewrites the first packets of a batch, in place, up to one that is of no known flow or leaves by another output
+    /// than the first: how many, and that output. What nearly all packets are, so it is one loop.
+    fn rewrite_known(&mut self, set: &mut FlowSet, packets: &mut [Packet], now: u64) -> (usize, u16) {
+        let mut common = None;
+        let Some(member) = set.members.get_mut(self.flows.member.get()) else { return (0, 0) };
+        let annotations = self.flows.annotations;
+        let mut count = 0;
+        for (packet, key) in packets.iter_mut().zip(&self.keys) {
+            let Some(key) = key else { break };
+            let map = usize::from(key.map);
+            let (Some(lane), Some(table)) = (self.lanes.get_mut(map), member.maps.get_mut(map)) else {
+                break;
+            };
+            let Some(side) = lane.sides.get(lane.next).copied().flatten() else { break };
+            let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else { break };
+            let output = mapping.outputs[usize::from(side.reply)];
+            if *common.get_or_insert(output) != output {
+                break;
+            }
+            let to = keys[usize::from(!side.reply)].reverse();
+            translate(K::SHAPE, packet, Way { to, reply: side.reply, mapping }, annotations);
+            if !table.lifetimes.put_off(mapping, now) {
+                table.renew(side.flow, now);
+            }
+            lane.next += 1;
+            count += 1;
+        }
+        (count, common.unwrap_or(0))
     }
 
     /// Rewrites a packet; its output, or why it is dropped. `stale` says that flows came or went since the batch was
@@ -153,13 +190,11 @@ impl<K: Kind> Rewriter<K> {
         let Some(table) = set.members.get_mut(member).and_then(|member| member.maps.get_mut(map)) else {
             return Err(NOT_REWRITABLE);
         };
-        let Some((forward, reply, mapping)) = table.pairs.parts_mut(side.flow) else {
+        let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else {
             return Err(NOT_REWRITABLE);
         };
-        let (to, output) = match side.reply {
-            false => (reply.reverse(), mapping.outputs[0]),
-            true => (forward.reverse(), mapping.outputs[1]),
-        };
+        let (to, output) =
+            (keys[usize::from(!side.reply)].reverse(), mapping.outputs[usize::from(side.reply)]);
         translate(K::SHAPE, packet, Way { to, reply: side.reply, mapping }, self.flows.annotations);
         table.renew(side.flow, now);
         Ok(output)
@@ -255,11 +290,14 @@ impl<K: Kind> Element for Rewriter<K> {
         let mut set = set.borrow_mut();
         self.look_up(&set, &batch);
         let now = clock(cx);
+        let (passed, output) = self.rewrite_known(&mut set, batch.as_mut_slice(), now);
+        if passed == batch.len() {
+            return cx.emit(output.into(), batch);
+        }
         let mut stale = false;
-        let mut place = None;
-        let mut first = None;
-        let mut count = 0;
-        batch.filter_map(|mut packet| {
+        let (mut place, mut first) = ((passed > 0).then_some(0), (passed > 0).then_some(output.into()));
+        let mut count = passed;
+        batch.filter_map_from(passed, |mut packet| {
             let key = self.keys.get(count).copied().flatten();
             count += 1;
             match self.rewrite(cx, &mut set, (port, key), &mut packet, now, &mut stale) {

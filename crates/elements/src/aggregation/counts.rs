@@ -1,0 +1,129 @@
+//! Counts by number: an array for small numbers, a table for the others.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use packet::Packet;
+
+use crate::flow::{ABSENT, Seed, Table};
+
+/// Numbers below have a place in an array, as those have that `AggregateIPFlows` gives out one after the other. Bounds the
+/// memory that scattered numbers can claim: 4 MB.
+const SMALL: u32 = 1 << 20;
+/// Places that are allocated together.
+const PAGE: usize = 1 << 10;
+
+/// A count for each number; 0 if it was never counted.
+pub(super) struct Counts {
+    pages: Vec<Option<Box<[u32; PAGE]>>>,
+    others: Table<u32, u32>,
+    keys: Vec<u32>,
+    /// Where the counts of a batch are in the table, or `ABSENT`.
+    handles: Vec<u32>,
+}
+
+impl Counts {
+    /// None yet. The seed comes from the environment's random numbers.
+    pub(super) fn new(seed: Seed) -> Counts {
+        Counts { pages: Vec::new(), others: Table::new(seed), keys: Vec::new(), handles: Vec::new() }
+    }
+
+    /// The count of a small number whose neighbours or itself were counted.
+    #[inline(always)]
+    pub(super) fn small_mut(&mut self, number: u32) -> Option<&mut u32> {
+        let page = self.pages.get_mut(number as usize / PAGE)?.as_mut()?;
+        Some(&mut page[number as usize % PAGE])
+    }
+
+    /// Finds the counts of the packets' aggregates side by side, so that their cache misses overlap: for `found_mut`.
+    pub(super) fn find(&mut self, packets: &[Packet]) {
+        self.keys.clear();
+        self.keys.extend(packets.iter().map(Packet::aggregate));
+        self.handles.clear();
+        self.handles.resize(packets.len(), ABSENT);
+        if self.keys.iter().any(|key| *key >= SMALL) {
+            self.others.find_batch(&self.keys, &mut self.handles);
+        }
+    }
+
+    /// The count of a number that is the aggregate of the packet at `place` of those that `find` has seen.
+    #[inline(always)]
+    pub(super) fn found_mut(&mut self, number: u32, place: usize) -> Option<&mut u32> {
+        match self.pages.get_mut(number as usize / PAGE) {
+            Some(Some(page)) => Some(&mut page[number as usize % PAGE]),
+            _ => self.others.value_mut(self.handles.get(place).copied().unwrap_or(ABSENT)),
+        }
+    }
+
+    /// The count of a number.
+    pub(super) fn get(&self, number: u32) -> u32 {
+        match self.pages.get(number as usize / PAGE) {
+            Some(Some(page)) => page[number as usize % PAGE],
+            _ => self.others.get(number).copied().unwrap_or(0),
+        }
+    }
+
+    /// Adds to the count of a number, which wraps at its end. A number beyond 2^32 others is not counted.
+    pub(super) fn add(&mut self, number: u32, amount: u32) {
+        if number < SMALL && self.small_mut(number).is_none() {
+            let page = number as usize / PAGE;
+            if self.pages.len() <= page {
+                self.pages.resize_with(page + 1, || None);
+            }
+            self.pages[page] = Some(Box::new([0; PAGE]));
+        }
+        let count = match self.small_mut(number) {
+            Some(count) => Some(count),
+            None => self.others.get_mut(number),
+        };
+        match count {
+            Some(count) => *count = count.wrapping_add(amount),
+            None => _ = self.others.insert(number, amount),
+        }
+    }
+
+    /// The numbers that have a count, in order, with it.
+    pub(super) fn sorted(&self) -> Vec<(u32, u32)> {
+        let pages = self.pages.iter().zip((0..).step_by(PAGE));
+        let small = pages.filter_map(|(page, first)| Some((first..).zip(page.as_ref()?.iter().copied())));
+        let others = self.others.iter().map(|(_, number, count)| (number, *count));
+        let mut counts: Vec<(u32, u32)> =
+            small.flatten().chain(others).filter(|(_, count)| *count > 0).collect();
+        counts.sort_unstable();
+        counts
+    }
+
+    /// Forgets all counts.
+    pub(super) fn clear(&mut self) {
+        self.pages.clear();
+        self.others.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_numbers_are_counted_alike() {
+        let mut counts = Counts::new(Seed::new(1, 2));
+        let numbers = [0, 1, 1_023, 1_024, SMALL - 1, SMALL, u32::MAX];
+        for (amount, number) in (1..).zip(numbers) {
+            assert_eq!(counts.get(number), 0);
+            counts.add(number, amount);
+            counts.add(number, amount);
+        }
+        counts.add(7, 0);
+        counts.add(SMALL + 7, 0);
+        let expected: Vec<(u32, u32)> = numbers.into_iter().zip((2..).step_by(2)).collect();
+        assert_eq!(counts.sorted(), expected);
+        assert!(expected.iter().all(|(number, count)| counts.get(*number) == *count));
+        counts.add(1, u32::MAX);
+        assert_eq!(
+            (counts.get(1), counts.small_mut(2).copied(), counts.small_mut(SMALL)),
+            (3, Some(0), None)
+        );
+        counts.clear();
+        assert_eq!(counts.sorted(), []);
+    }
+}
