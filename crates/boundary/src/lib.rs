@@ -22,6 +22,7 @@ mod ground;
 mod layout;
 pub mod leave;
 pub mod limits;
+mod loans;
 mod mailbox;
 mod memory;
 mod origin;
@@ -35,6 +36,7 @@ pub use codec::DecodeError;
 pub use crash::{CrashCause, CrashPage, CrashReport, Registers, fault};
 pub use ground::{Ground, HeapUse, Rest};
 pub use layout::{AreaLayout, LayoutError, PortLayout, control};
+pub use loans::Loans;
 pub use mailbox::{
     ChannelError, Event, Finding, Frame, FrameReader, FrameWriter, Gravity, Inbox, Kind, Message, Outbox,
     PortStats, Reply, Request, Stats,

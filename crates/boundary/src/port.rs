@@ -104,14 +104,19 @@ impl<Owner> HostPort<Owner> {
     /// came from.
     #[inline]
     pub fn send_parts(&mut self, head: &[u8], rest: Option<Remainder>) -> Result<bool, PortFault> {
-        if let Some(start) = self.to_box.ahead(AHEAD).and_then(|spare| self.pool.buffer(spare.buffer).ok()) {
-            self.buffers.expect_write(start);
+        let next = self.to_box.ahead(AHEAD);
+        if let Some((spare, start)) =
+            next.and_then(|spare| Some((spare, self.pool.buffer(spare.buffer).ok()?)))
+        {
+            let place = Pool::place(spare.buffer, LINE);
+            self.buffers.expect_write(start + usize::from(place));
         }
         let length = head.len() + rest.map_or(0, |rest| rest.length());
         let Some(spare) = self.to_box.spare().filter(|_| length <= BUFFER_SIZE) else {
             return Ok(false);
         };
-        let start = self.pool.buffer(spare.buffer)?;
+        let offset = Pool::place(spare.buffer, length);
+        let start = self.pool.buffer(spare.buffer)? + usize::from(offset);
         match head.first_chunk::<LINE>() {
             // Of a known length it is a few instructions instead of a call.
             Some(line) if head.len() == LINE => self.buffers.write(start, line),
@@ -120,7 +125,7 @@ impl<Owner> HostPort<Owner> {
         if let Some(rest) = rest {
             rest.copy_to(&self.buffers, start + head.len());
         }
-        Ok(self.to_box.push(Descriptor { buffer: spare.buffer, offset: 0, length: length as u16, flags: 0 }))
+        Ok(self.to_box.push(Descriptor { buffer: spare.buffer, offset, length: length as u16, flags: 0 }))
     }
 
     /// Shows the box what was sent. True: it sleeps, and its doorbell is to be rung.
@@ -190,9 +195,9 @@ impl<Owner> HostPort<Owner> {
             let (Some(packet), Some(spare)) = (self.from_box.pop(), other.to_box.spare()) else { break };
             match (self.pool.range(packet), other.pool.buffer(spare.buffer)) {
                 (Ok(from), Ok(to)) => {
-                    let length = packet.length;
-                    self.buffers.copy_to(from.start, &other.buffers, to, from.len());
-                    other.to_box.push(Descriptor { buffer: spare.buffer, offset: 0, length, flags: 0 });
+                    let (length, offset) = (packet.length, Pool::place(spare.buffer, from.len()));
+                    self.buffers.copy_to(from.start, &other.buffers, to + usize::from(offset), from.len());
+                    other.to_box.push(Descriptor { buffer: spare.buffer, offset, length, flags: 0 });
                     passed.packets += 1;
                     passed.bytes += u64::from(length);
                 }

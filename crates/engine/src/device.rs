@@ -1,6 +1,6 @@
 //! One side of a port, as elements have it.
 
-use crate::port::Side;
+use crate::port::{Port, Side};
 use crate::world::World;
 use alloc::boxed::Box;
 use alloc::format;
@@ -63,6 +63,18 @@ pub(crate) fn open(
 }
 
 impl PortDevice {
+    /// Takes packets out of a ring, with buffers gathered to be left in their places.
+    fn take(&self, port: &Port, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), Corrupt> {
+        let world = &self.world;
+        let waiting = port.waiting(most)?;
+        if waiting == 0 {
+            return Ok(());
+        }
+        let mut buffers = world.buffers.borrow_mut();
+        buffers.gather(waiting, pool, &world.ports)?;
+        port.receive(&mut buffers, pool, waiting, world.now(), &*world.ground, into)
+    }
+
     fn damaged(&self, corrupt: Corrupt) -> IoError {
         self.world.fail(corrupt);
         IoError::Failed(format!("{corrupt}"))
@@ -72,8 +84,8 @@ impl PortDevice {
 impl Device for PortDevice {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
         let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
-        let (before, now) = (into.len(), self.world.now());
-        port.receive(pool, most, now, &*self.world.ground, into).map_err(|corrupt| self.damaged(corrupt))?;
+        let before = into.len();
+        self.take(port, pool, most, into).map_err(|corrupt| self.damaged(corrupt))?;
         self.world.count_received(into.len() - before);
         Ok(())
     }
@@ -81,7 +93,8 @@ impl Device for PortDevice {
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
         let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
         let before = batch.len();
-        port.send(batch, &*self.world.ground).map_err(|corrupt| self.damaged(corrupt))?;
+        let mut buffers = self.world.buffers.borrow_mut();
+        port.send(&mut buffers, batch, &*self.world.ground).map_err(|corrupt| self.damaged(corrupt))?;
         self.world.count_sent(before - batch.len());
         Ok(())
     }

@@ -16,6 +16,7 @@
 
 extern crate alloc;
 
+mod buffers;
 mod clock;
 mod configuration;
 mod device;

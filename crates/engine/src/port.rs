@@ -1,13 +1,22 @@
 //! A port of the box: two rings, and who uses them.
+//!
+//! A packet is worked on in the buffer in which it came, and leaves in it by another port: the ring that it came by
+//! gets another buffer for it. Where there is none, and where a packet has no buffer of the ports, bytes are copied.
 
+use crate::buffers::{Buffers, NoPacket};
 use alloc::rc::{Rc, Weak};
 use alloc::string::String;
+use alloc::vec::Vec;
 use boundary::limits::BUFFER_SIZE;
-use boundary::{
-    Consumer, Corrupt, Descriptor, Ground, Mapped, Pool, PortInfo, PortStats, Producer, SharedMemory,
-};
+use boundary::{Consumer, Corrupt, Ground, Mapped, PortInfo, PortStats, Producer};
 use core::cell::{Cell, RefCell};
 use packet::{Batch, PacketType, Timestamp};
+
+/// How many packets ahead memory is asked for: the time of so many packets is that of a cache miss.
+const AHEAD: u32 = 8;
+
+/// The share of a transmit ring's slots that keep their buffers, one in so many.
+const KEPT: u32 = 2;
 
 /// Which end of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +41,8 @@ struct Holder {
 pub(crate) struct Port {
     receive: RefCell<Consumer<Mapped>>,
     transmit: RefCell<Producer<Mapped>>,
-    buffers: Mapped,
-    pool: Pool,
+    /// Slots of each.
+    slots: u32,
     stats: Cell<PortStats>,
     /// Packets lost for want of a packet to receive them into.
     no_buffer: Cell<u64>,
@@ -48,8 +57,7 @@ impl Port {
         Some(Port {
             receive: RefCell::new(Consumer::new(ring(info.receive)?, info.slots).ok()?),
             transmit: RefCell::new(Producer::new(ring(info.transmit)?, info.slots).ok()?),
-            buffers: area.part(info.buffers as usize, info.buffers_size as usize)?,
-            pool: Pool::in_bytes(info.buffers_size as usize),
+            slots: info.slots.count(),
             stats: Cell::default(),
             no_buffer: Cell::default(),
             mac: Cell::new(link(info)),
@@ -99,10 +107,11 @@ impl Port {
         }
     }
 
-    /// Copies at most `most` packets out of the ring. Their slots are the host's again at once, so that it can answer
-    /// what is sent next.
+    /// Takes at most `most` packets out of the ring. Their slots are the host's again at once, so that it can answer what
+    /// is sent next.
     pub(crate) fn receive(
         &self,
+        buffers: &mut Buffers,
         pool: &packet::Pool,
         most: usize,
         now: Timestamp,
@@ -114,16 +123,24 @@ impl Port {
         let count = ring.available(most)?.min(most);
         let (mac, mut stats) = (self.mac.get(), self.stats.get());
         for _ in 0..count {
-            let Some(range) = ring.pop().and_then(|descriptor| self.pool.range(descriptor).ok()) else {
-                continue;
+            if let Some(next) = ring.ahead(AHEAD) {
+                buffers.expect(next);
+            }
+            let received = match buffers.spare() {
+                Some(spare) => ring.exchange(spare).and_then(|packet| buffers.accept(packet, pool)),
+                None => ring.pop().and_then(|packet| buffers.copy(packet, pool)),
             };
+            let Some(received) = received else { continue };
             stats.received_packets += 1;
-            stats.received_bytes += range.len() as u64;
-            let Some(mut packet) = pool.allocate(range.len()) else {
-                self.no_buffer.set(self.no_buffer.get() + 1);
-                continue;
+            let mut packet = match received {
+                Ok(packet) => packet,
+                Err(NoPacket(length)) => {
+                    stats.received_bytes += length as u64;
+                    self.no_buffer.set(self.no_buffer.get() + 1);
+                    continue;
+                }
             };
-            self.buffers.read(range.start, packet.data_mut());
+            stats.received_bytes += packet.len() as u64;
             let kind = kind(packet.data(), &mac);
             packet.set_packet_type(kind);
             packet.set_timestamp(now);
@@ -137,32 +154,69 @@ impl Port {
         Ok(())
     }
 
-    /// Copies packets from the front of `batch` into the ring, and leaves those for which there is no room.
-    pub(crate) fn send(&self, batch: &mut Batch, ground: &dyn Ground) -> Result<(), Corrupt> {
+    /// Packets that a receiver may take out now, at most so many.
+    pub(crate) fn waiting(&self, most: usize) -> Result<usize, Corrupt> {
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        Ok(self.receive.borrow_mut().available(most)?.min(most) as usize)
+    }
+
+    /// Takes buffers out of free slots of the transmit ring until `into` has as many as wanted. Some slots keep
+    /// theirs, for packets that have none.
+    pub(crate) fn lend_spares(&self, wanted: usize, into: &mut Vec<u16>) -> Result<(), Corrupt> {
+        let mut ring = self.transmit.borrow_mut();
+        let missing = wanted.saturating_sub(into.len()) as u32;
+        let borrowed = ring.borrowed();
+        let free = ring.free(borrowed + missing)?.saturating_sub(borrowed);
+        let most = (self.slots - self.slots / KEPT).saturating_sub(borrowed);
+        for _ in 0..missing.min(free).min(most) {
+            into.extend(ring.borrow().map(|spare| spare.buffer));
+        }
+        Ok(())
+    }
+
+    /// Puts packets from the front of `batch` into the ring, and leaves those for which there is no room.
+    pub(crate) fn send(
+        &self,
+        buffers: &mut Buffers,
+        batch: &mut Batch,
+        ground: &dyn Ground,
+    ) -> Result<(), Corrupt> {
         let mut ring = self.transmit.borrow_mut();
         let wanted = u32::try_from(batch.len()).unwrap_or(u32::MAX);
-        let room = ring.free(wanted)?.min(wanted) as usize;
-        let mut stats = self.stats.get();
-        for packet in batch.iter().take(room) {
-            // What is longer than a buffer can't leave: it takes no slot, and is counted as if there were no room.
-            let bytes = packet.data();
-            let spare = ring.spare().filter(|_| bytes.len() <= BUFFER_SIZE);
-            let Some((spare, start)) =
-                spare.and_then(|spare| Some((spare, self.pool.buffer(spare.buffer).ok()?)))
-            else {
+        let wished = wanted.saturating_add(ring.borrowed());
+        let room = ring.free(wished)?.min(wanted) as usize;
+        let (mut stats, mut taken) = (self.stats.get(), 0);
+        for packet in batch.iter_mut().take(room) {
+            let descriptor = match packet.surrender() {
+                Some((bytes, range)) => {
+                    // It brings its own: what lies in the slot is spare, unless that is out already.
+                    if ring.borrowed() == 0 {
+                        buffers.keep(ring.borrow());
+                    }
+                    buffers.name(bytes, range)
+                }
+                // It takes no slot, and is counted as if there were no room.
+                None if packet.len() > BUFFER_SIZE => None,
+                None => {
+                    let spare = buffers.spare().or_else(|| ring.borrow().map(|spare| spare.buffer));
+                    let Some(spare) = spare else { break };
+                    buffers.fill(spare, packet.data())
+                }
+            };
+            taken += 1;
+            let Some(descriptor) = descriptor else {
                 stats.full_drops += 1;
                 continue;
             };
-            self.buffers.write(start, bytes);
-            ring.push(Descriptor { buffer: spare.buffer, offset: 0, length: bytes.len() as u16, flags: 0 });
+            ring.push(descriptor);
             stats.sent_packets += 1;
-            stats.sent_bytes += bytes.len() as u64;
+            stats.sent_bytes += u64::from(descriptor.length);
         }
         self.stats.set(stats);
-        if room >= batch.len() {
+        if taken >= batch.len() {
             batch.clear();
         } else {
-            drop(batch.drain_front(room));
+            drop(batch.drain_front(taken));
         }
         if ring.publish() {
             ground.ring_host();
@@ -180,7 +234,11 @@ impl Port {
     pub(crate) fn is_ready(&self, side: Side) -> Result<bool, Corrupt> {
         Ok(match side {
             Side::Receive => self.receive.borrow_mut().available(1)? > 0,
-            Side::Transmit => self.transmit.borrow_mut().free(1)? > 0,
+            Side::Transmit => {
+                let mut ring = self.transmit.borrow_mut();
+                let borrowed = ring.borrowed();
+                ring.free(borrowed + 1)? > borrowed
+            }
         })
     }
 

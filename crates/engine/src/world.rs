@@ -1,5 +1,6 @@
 //! What all configurations of a box share: ground, clock, ports, files, and what is said.
 
+use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::engine::EngineError;
 use crate::events::Events;
@@ -18,6 +19,8 @@ pub(crate) struct World {
     pub(crate) ground: Rc<dyn Ground>,
     pub(crate) clock: Clock,
     pub(crate) ports: Vec<Port>,
+    /// Where the ports' packets lie.
+    pub(crate) buffers: RefCell<Buffers>,
     pub(crate) files: RefCell<BTreeMap<String, Rc<[u8]>>>,
     pub(crate) events: RefCell<Events>,
     /// Packets of all configurations.
@@ -47,6 +50,7 @@ impl World {
         Ok(World {
             clock: Clock::new(info),
             ports: ports.collect::<Result<_, _>>()?,
+            buffers: RefCell::new(Buffers::new(area, &info.ports).ok_or(EngineError::Area)?),
             files: RefCell::default(),
             events: RefCell::new(events),
             pool: Pool::new(packets),

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 
 use crate::line::{LINE, Line};
 use crate::packet::Packet;
-use crate::pool::{CAPACITY, HEADER, NONE, Shared, Slot};
+use crate::pool::{CAPACITY, HEADER, Home, NONE, Shared, Slot};
 
 impl Shared {
     /// Adds `count` packets like the one of `template` to `into`, with bytes of their own or sharing its bytes; returns
@@ -72,7 +72,11 @@ impl Shared {
             let (mut end, mut others) = (start, 0);
             for place in 0..count {
                 let slot = *places.add(place);
-                if (*slot).owner == slot && (*slot).users == 1 && !(*slot).from_heap && (*slot).pool == pool {
+                let alone = (*slot).owner == slot && (*slot).users == 1 && (*slot).pool == pool;
+                if alone && (*slot).home != Home::Heap {
+                    if (*slot).home == Home::Lent {
+                        shared.take_back(slot);
+                    }
                     end.write(NonNull::new_unchecked(slot));
                     end = end.add(1);
                 } else {
@@ -105,7 +109,7 @@ unsafe fn header_of(template: *const Slot, capacity: u32) -> [Line; 2] {
     unsafe {
         let mut header = core::ptr::read(template);
         header.users = 1;
-        header.from_heap = false;
+        header.home = Home::Pool;
         header.capacity = capacity;
         header.own_capacity = CAPACITY as u32;
         let bytes = (&raw const header).cast::<u8>();

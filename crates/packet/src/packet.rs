@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 
 use crate::Timestamp;
 use crate::annotation::{self, Place};
-use crate::pool::{MAX_CAPACITY, NONE, Shared, Slot};
+use crate::pool::{Home, MAX_CAPACITY, NONE, Shared, Slot};
 
 /// How a frame was addressed, as the link layer saw it; the values are Click's and Linux's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,6 +209,25 @@ impl Packet {
             (*to).kind = from.kind;
             (*to).timestamp = from.timestamp;
             (*to).annotations = from.annotations;
+        }
+    }
+
+    /// Gives up the buffer that was lent for this packet, with the range of its data, unless another packet holds the same
+    /// bytes or nothing was lent. The packet is then an empty one.
+    #[inline]
+    pub fn surrender(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
+        let slot = self.slot.as_ptr();
+        // SAFETY: the handle keeps the slot, and is borrowed uniquely. A slot that owns its bytes and has one user has
+        // only this handle, so that nobody else reaches the buffer.
+        unsafe {
+            if (*slot).home != Home::Lent || (*slot).owner != slot || (*slot).users != 1 {
+                return None;
+            }
+            let range = (*slot).start as usize..(*slot).end as usize;
+            let buffer = Shared::lent(slot);
+            ((*slot).start, (*slot).end) = (0, 0);
+            ((*slot).mac, (*slot).network, (*slot).transport) = (NONE, NONE, NONE);
+            Some((buffer, range))
         }
     }
 

@@ -39,13 +39,25 @@ pub(crate) struct Slot {
     pub(crate) transport: u32,
     pub(crate) device: u16,
     pub(crate) kind: u8,
-    pub(crate) from_heap: bool,
+    pub(crate) home: Home,
     pub(crate) timestamp: Timestamp,
     pub(crate) pool: *const Shared,
     pub(crate) annotations: [u8; annotation::SIZE],
     pub(crate) own_capacity: u32,
     /// Makes every byte of the header one that can be copied as such.
     pub(crate) unused: [u32; 3],
+}
+
+/// Where a slot and its bytes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Home {
+    /// The slot is one of a chunk, the bytes lie behind its header.
+    Pool = 0,
+    /// The slot is a piece of the heap of its own.
+    Heap = 1,
+    /// The slot is one of a chunk, `base` and `capacity` are a buffer that was lent to the pool.
+    Lent = 2,
 }
 
 pub(crate) const HEADER: usize = size_of::<Slot>();
@@ -58,6 +70,8 @@ const _: () = assert!((STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
 pub(crate) struct Shared {
     pub(crate) free: UnsafeCell<Vec<NonNull<Slot>>>,
     chunks: UnsafeCell<Vec<NonNull<u8>>>,
+    /// Lent buffers whose packets are gone.
+    returned: UnsafeCell<Vec<&'static mut [u8]>>,
     /// Slots that were ever handed out.
     slots: Cell<usize>,
     /// Slots of the last chunk that were not: their memory is not touched before.
@@ -82,6 +96,7 @@ impl Pool {
         let shared = Box::new(Shared {
             free: UnsafeCell::new(Vec::new()),
             chunks: UnsafeCell::new(Vec::new()),
+            returned: UnsafeCell::new(Vec::new()),
             slots: Cell::new(0),
             fresh: Cell::new(0),
             limit,
@@ -119,6 +134,40 @@ impl Pool {
         let mut packet = self.allocate(bytes.len())?;
         packet.data_mut().copy_from_slice(bytes);
         Some(packet)
+    }
+
+    /// A packet whose bytes are those of `range` in a buffer that is lent to the pool: nothing is copied. The buffer comes
+    /// back by [`Packet::surrender`], or by [`returned`](Self::returned) when the packet and all that share its bytes
+    /// are gone. The buffer itself comes back at once when the pool is exhausted or the range not in it.
+    #[inline]
+    pub fn lend(
+        &self,
+        buffer: &'static mut [u8],
+        range: core::ops::Range<usize>,
+    ) -> Result<Packet, &'static mut [u8]> {
+        if range.start > range.end || range.end > buffer.len() || !(1..=MAX_CAPACITY).contains(&buffer.len())
+        {
+            return Err(buffer);
+        }
+        let Some(slot) = self.shared().take(0) else { return Err(buffer) };
+        // SAFETY: `take` hands out a slot that nobody else has, reset. The buffer is borrowed for ever and uniquely, so
+        // that its bytes are this slot's until they are handed back; the range lies in it.
+        unsafe {
+            let lent = slot.as_ptr();
+            (*lent).base = buffer.as_mut_ptr();
+            (*lent).capacity = buffer.len() as u32;
+            (*lent).start = range.start as u32;
+            (*lent).end = range.end as u32;
+            (*lent).home = Home::Lent;
+            Ok(Packet::from_slot(slot))
+        }
+    }
+
+    /// A buffer that was lent and whose packet is gone.
+    #[inline]
+    pub fn returned(&self) -> Option<&'static mut [u8]> {
+        // SAFETY: the list is used by this thread only, one borrow at a time.
+        unsafe { (*self.shared().returned.get()).pop() }
     }
 
     /// Packets alive.
@@ -212,7 +261,7 @@ impl Shared {
             let Some(slot) = NonNull::new(alloc_zeroed(layout).cast::<Slot>()) else {
                 alloc::alloc::handle_alloc_error(layout)
             };
-            (*slot.as_ptr()).from_heap = true;
+            (*slot.as_ptr()).home = Home::Heap;
             (*slot.as_ptr()).own_capacity = capacity as u32;
             self.reset(slot.as_ptr());
             slot
@@ -278,6 +327,36 @@ impl Shared {
         }
     }
 
+    /// Keeps the buffer that was lent to `slot`, to be fetched.
+    ///
+    /// # Safety
+    /// The slot's bytes are lent, and its last user is giving it up.
+    #[inline]
+    pub(crate) unsafe fn take_back(&self, slot: *mut Slot) {
+        // SAFETY: by the contract above nobody but this call reaches the buffer; the list is used by this thread only.
+        unsafe {
+            let buffer = Self::lent(slot);
+            (*self.returned.get()).push(buffer);
+        }
+    }
+
+    /// Takes out the buffer that was lent to `slot`, which has only its own from here on.
+    ///
+    /// # Safety
+    /// The slot's bytes are lent and nobody else uses them.
+    #[inline]
+    pub(crate) unsafe fn lent(slot: *mut Slot) -> &'static mut [u8] {
+        // SAFETY: `lend` took base and capacity from a slice borrowed for ever and uniquely, and by the contract above
+        // this is its last use under the slot.
+        unsafe {
+            let buffer = core::slice::from_raw_parts_mut((*slot).base, (*slot).capacity as usize);
+            (*slot).home = Home::Pool;
+            (*slot).base = slot.cast::<u8>().add(HEADER);
+            (*slot).capacity = (*slot).own_capacity;
+            buffer
+        }
+    }
+
     /// Gives up one use of `slot`.
     ///
     /// # Safety
@@ -289,9 +368,12 @@ impl Shared {
             (*slot).users -= 1;
             if (*slot).users == 0 {
                 let shared = (*slot).pool;
-                if (*slot).from_heap {
+                if (*slot).home == Home::Heap {
                     dealloc(slot.cast(), Self::layout((*slot).own_capacity as usize));
                 } else {
+                    if (*slot).home == Home::Lent {
+                        (*shared).take_back(slot);
+                    }
                     (*(*shared).free.get()).push(NonNull::new_unchecked(slot));
                 }
                 let live = (*shared).live.get() - 1;

@@ -187,3 +187,86 @@ fn a_batch_may_be_the_last_of_its_pool() {
     drop(batch);
     drop(mixed);
 }
+
+/// A buffer that is never given back to the allocator.
+fn buffer(bytes: &[u8]) -> &'static mut [u8] {
+    Vec::leak(bytes.to_vec())
+}
+
+#[test]
+fn a_lent_buffer_holds_the_packet_and_comes_back() {
+    let pool = Pool::new(4);
+    let lent = buffer(&[7; 200]);
+    let place = lent.as_ptr();
+    let mut packet = pool.lend(lent, 64..164).unwrap();
+    assert_eq!((packet.data(), packet.headroom(), packet.tailroom()), (&[7; 100][..], 64, 36));
+    assert_eq!(packet.data().as_ptr(), place.wrapping_add(64));
+    packet.strip(10);
+    packet.data_mut()[0] = 8;
+    packet.set_network(0, 20);
+    let (back, range) = packet.surrender().unwrap();
+    assert_eq!((back.as_ptr(), range.clone(), back[range.start], back.len()), (place, 74..164, 8, 200));
+    // What is left is an empty packet like any other.
+    assert!(packet.is_empty() && packet.surrender().is_none() && !packet.has_network());
+    packet.append(2000).unwrap();
+    assert_eq!((packet.len(), pool.live()), (2000, 1));
+    let packet = pool.lend(back, 0..200).unwrap();
+    drop(packet);
+    assert_eq!(pool.returned().unwrap().as_ptr(), place);
+    assert!(pool.returned().is_none());
+}
+
+#[test]
+fn a_lent_buffer_stays_while_anybody_shares_it() {
+    let pool = Pool::new(8);
+    let mut first = pool.lend(buffer(&[1; 100]), 0..100).unwrap();
+    let mut second = first.duplicate().unwrap();
+    assert!(first.surrender().is_none() && second.surrender().is_none());
+    second.data_mut()[0] = 2;
+    assert_eq!((first.data()[0], second.data()[0]), (1, 2));
+    // The copy has its own bytes now, so the first is alone again.
+    let (bytes, _) = first.surrender().unwrap();
+    let first = pool.lend(bytes, 10..20).unwrap();
+    let third = first.duplicate().unwrap();
+    drop(first);
+    assert!(pool.returned().is_none());
+    assert_eq!(third.data(), [1; 10]);
+    drop(third);
+    assert_eq!(pool.returned().unwrap().len(), 100);
+}
+
+#[test]
+fn a_lent_buffer_that_is_outgrown_comes_back() {
+    let pool = Pool::new(8);
+    let mut packet = pool.lend(buffer(&[3; 100]), 20..100).unwrap();
+    packet.set_mac(0);
+    packet.prepend(30).unwrap().fill(4);
+    assert_eq!(
+        (packet.len(), packet.data()[29], packet.data()[30], packet.mac_offset()),
+        (110, 4, 3, Some(30))
+    );
+    assert!(packet.surrender().is_none());
+    assert_eq!(pool.returned().unwrap().len(), 100);
+    let mut batch = Batch::new();
+    let template = pool.lend(buffer(&[5; 300]), 0..300).unwrap();
+    assert_eq!(batch.push_copies(&template, 2), 2);
+    let small = pool.lend(buffer(&[6; 64]), 0..64).unwrap();
+    assert_eq!(batch.push_copies(&small, 2), 2);
+    batch.push(template);
+    batch.push(small);
+    batch.clear();
+    let lengths = [pool.returned(), pool.returned()].map(|buffer| buffer.unwrap().len());
+    assert_eq!((lengths, pool.returned().is_none(), pool.live()), ([64, 300], true, 1));
+}
+
+#[test]
+fn impossible_loans_are_refused() {
+    let pool = Pool::new(1);
+    #[expect(clippy::reversed_empty_ranges, reason = "it is to be refused")]
+    for range in [0..11, 11..11, 5..4, usize::MAX..usize::MAX] {
+        assert!(pool.lend(buffer(&[0; 10]), range).is_err());
+    }
+    assert!(pool.lend(&mut [], 0..0).is_err());
+    let _only = pool.lend(buffer(&[0; 10]), 10..10).unwrap();
+    assert_eq!(pool.lend(buffer(&[0; 10]), 0..10).unwrap_err().len(), 10);
+}

@@ -26,7 +26,7 @@ impl Mapped {
     /// # Safety
     ///
     /// The range must be mapped readable and writable for as long as the value or a copy or part of it is
-    /// used, and no Rust reference to any byte of it may exist meanwhile.
+    /// used, and no Rust reference to any byte of it may exist meanwhile but those of [`Loans`](crate::Loans).
     pub const unsafe fn new(base: NonNull<u8>, size: usize) -> Self {
         Self { base, size }
     }

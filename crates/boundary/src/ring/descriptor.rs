@@ -75,6 +75,12 @@ pub struct Pool {
     buffers: u32,
 }
 
+/// Bytes of a cache line, and the least room that is left before a packet, for headers to be put in front.
+const LINE: u16 = 64;
+
+/// Lines among which packets' beginnings are spread.
+const LINES: u16 = 8;
+
 impl Pool {
     /// The pool that a region of so many bytes holds: its whole buffers, at most [`MAX_BUFFERS`].
     pub const fn in_bytes(bytes: usize) -> Self {
@@ -93,6 +99,19 @@ impl Pool {
         match (buffer as u32) < self.buffers {
             true => Ok(buffer as usize * BUFFER_SIZE),
             false => Err(DescriptorError::Buffer(buffer)),
+        }
+    }
+
+    /// Where in a buffer a packet of so many bytes best begins: with room before it, and in other lines of the
+    /// buffer than its neighbours'. Buffers lie a power of two apart, so packets that all began at the same
+    /// place would drive each other's headers out of the caches.
+    #[inline(always)]
+    pub const fn place(buffer: u16, length: usize) -> u16 {
+        let spread = LINE + (buffer >> 1) % LINES * LINE;
+        match length {
+            length if length + spread as usize <= BUFFER_SIZE => spread,
+            length if length + LINE as usize <= BUFFER_SIZE => LINE,
+            _ => 0,
         }
     }
 

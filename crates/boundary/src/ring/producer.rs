@@ -14,6 +14,8 @@ pub struct Producer<M> {
     memory: M,
     mask: u32,
     writer: Writer,
+    /// Slots from the next one on whose buffers were taken out ahead of time.
+    borrowed: u32,
 }
 
 impl<M: SharedMemory> Producer<M> {
@@ -25,7 +27,12 @@ impl<M: SharedMemory> Producer<M> {
     /// The producer of a ring that was empty when both indices stood at `position`.
     pub fn at(memory: M, slots: Slots, position: u32) -> Result<Self, RingError> {
         slots.fit(&memory)?;
-        Ok(Self { memory, mask: slots.count() - 1, writer: Writer::new(slots.count(), position) })
+        Ok(Self {
+            memory,
+            mask: slots.count() - 1,
+            writer: Writer::new(slots.count(), position),
+            borrowed: 0,
+        })
     }
 
     /// Fills all slots of a new ring with the buffers that the ring starts with: `first` and those
@@ -50,11 +57,30 @@ impl<M: SharedMemory> Producer<M> {
     /// What the next slot holds: the buffer to write the next packet into, unless another is brought along.
     ///
     /// The consumer chose it, so its value is to be checked against the pool. Nothing when no slot is
-    /// known free.
+    /// known free, or while buffers are [borrowed](Self::borrow).
     #[inline(always)]
     pub fn spare(&self) -> Option<Descriptor> {
         let word = || self.memory.load_u64(place(self.writer.head() & self.mask), Relaxed);
-        self.writer.has_room().then(|| Descriptor::from_bits(word()))
+        (self.writer.has_room() && self.borrowed == 0).then(|| Descriptor::from_bits(word()))
+    }
+
+    /// Takes the buffer out of the next slot that still has one, before the slot is filled: for a producer that keeps
+    /// buffers and brings others along. Each [`push`](Self::push) then fills a slot with a buffer that the
+    /// producer has. As for [`spare`](Self::spare), the value is to be checked. Nothing when no slot with a
+    /// buffer is known free.
+    #[inline(always)]
+    pub fn borrow(&mut self) -> Option<Descriptor> {
+        if self.borrowed >= self.writer.room() {
+            return None;
+        }
+        let slot = self.writer.head().wrapping_add(self.borrowed) & self.mask;
+        self.borrowed += 1;
+        Some(Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
+    }
+
+    /// Free slots whose buffers were taken out.
+    pub const fn borrowed(&self) -> u32 {
+        self.borrowed
     }
 
     /// What the slot holds that will be filled after `distance` others: a hint where memory will be needed
@@ -74,6 +100,7 @@ impl<M: SharedMemory> Producer<M> {
         if room {
             self.memory.store_u64(place(self.writer.head() & self.mask), descriptor.to_bits(), Relaxed);
             self.writer.advance(1);
+            self.borrowed = self.borrowed.saturating_sub(1);
         }
         room
     }
@@ -84,9 +111,10 @@ impl<M: SharedMemory> Producer<M> {
         self.writer.publish(&self.memory)
     }
 
-    /// Announces that the caller sleeps until a slot is free. False: one is free already, don't sleep.
+    /// Announces that the caller sleeps until a slot is free that has its buffer. False: one is already, don't
+    /// sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
-        self.writer.prepare_sleep(&self.memory, 1)
+        self.writer.prepare_sleep(&self.memory, self.borrowed + 1)
     }
 
     /// Takes the announcement back, after waking for another reason.

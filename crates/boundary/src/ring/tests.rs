@@ -77,6 +77,48 @@ fn a_full_ring_takes_no_more_and_buffers_are_exchanged() {
     assert_eq!(producer.spare().unwrap().buffer, 1001);
 }
 
+/// Who takes buffers out of free slots ahead of time still fills every slot, each buffer being in one place.
+#[test]
+fn borrowed_buffers_are_in_one_place_each() {
+    let mut words = Vec::new();
+    let memory = region(&mut words);
+    let (mut producer, mut consumer) =
+        (Producer::new(memory, SLOTS).unwrap(), Consumer::new(memory, SLOTS).unwrap());
+    producer.fill(0);
+    let (mut held, mut random) = (Vec::new(), Random::new(11));
+    for round in 0..4_000 {
+        let wanted = random.next() as u32 % 70;
+        producer.free(wanted).unwrap();
+        for _ in 0..wanted {
+            held.extend(producer.borrow().map(|spare| spare.buffer));
+        }
+        assert!(producer.borrowed() <= 64 && (producer.borrowed() == 0 || producer.spare().is_none()));
+        for _ in 0..random.next() % 70 {
+            if held.is_empty() {
+                break;
+            }
+            let buffer = held.swap_remove(random.next() as usize % held.len());
+            assert!(producer.push(Descriptor { buffer, ..Descriptor::default() }));
+        }
+        assert_eq!(producer.borrowed() as usize, held.len(), "{round}");
+        producer.publish();
+        let mut places: Vec<u16> = held.clone();
+        for slot in 0..64 {
+            // A slot whose buffer is out names one that is somewhere else.
+            let free = (slot + 64 - producer.position() % 64) % 64;
+            if free >= producer.borrowed() {
+                places.push(Descriptor::from_bits(memory.load_u64(256 + slot as usize * 8, Relaxed)).buffer);
+            }
+        }
+        places.sort_unstable();
+        assert!(places.iter().copied().eq(0..64), "{round}: {places:?}");
+        for _ in 0..consumer.available(1).unwrap().min(random.next() as u32 % 70) {
+            consumer.pop().unwrap();
+        }
+        consumer.release();
+    }
+}
+
 #[test]
 fn a_sleeper_is_woken_once() {
     let mut words = Vec::new();

@@ -1,0 +1,118 @@
+//! The packet buffers of a box's ports, while they are in no ring.
+
+use crate::port::Port;
+use alloc::vec::Vec;
+use boundary::{Corrupt, Descriptor, Loans, Mapped, Pool, PortInfo, SharedMemory};
+use core::ops::Range;
+use packet::Packet;
+
+/// No packet could be made for so many bytes that came.
+pub(crate) struct NoPacket(pub(crate) usize);
+
+/// The buffers that all ports of a box share: in use by packets, or spare.
+///
+/// A ring has a buffer in every slot. A box that keeps one of a packet that came leaves another in its place; these come
+/// from packets that are gone, and from free slots of the rings by which it sends, ahead of the packets that go there.
+pub(crate) struct Buffers {
+    memory: Mapped,
+    pool: Pool,
+    loans: Loans,
+    spares: Vec<u16>,
+}
+
+impl Buffers {
+    /// The buffers that the ports of a box have, or nothing when they don't lie in the area.
+    pub(crate) fn new(area: &Mapped, ports: &[PortInfo]) -> Option<Buffers> {
+        let (start, size) =
+            ports.first().map_or((0, 0), |port| (port.buffers as usize, port.buffers_size as usize));
+        let memory = area.part(start, size)?;
+        let pool = Pool::in_bytes(size);
+        Some(Buffers { memory, pool, loans: Loans::new(memory), spares: Vec::new() })
+    }
+
+    /// Sees to it that there are so many spare buffers, as far as possible without holding up what is to be sent.
+    pub(crate) fn gather(
+        &mut self,
+        wanted: usize,
+        packets: &packet::Pool,
+        ports: &[Port],
+    ) -> Result<(), Corrupt> {
+        while self.spares.len() < wanted
+            && let Some(bytes) = packets.returned()
+        {
+            self.spares.extend(self.loans.take_back(bytes));
+        }
+        for port in ports {
+            if self.spares.len() >= wanted {
+                break;
+            }
+            port.lend_spares(wanted, &mut self.spares)?;
+        }
+        Ok(())
+    }
+
+    /// Says that a packet will be looked at soon.
+    #[inline]
+    pub(crate) fn expect(&self, packet: Descriptor) {
+        self.loans.expect(packet);
+    }
+
+    /// A buffer that nothing lies in.
+    #[inline]
+    pub(crate) fn spare(&mut self) -> Option<u16> {
+        self.spares.pop()
+    }
+
+    /// Keeps a buffer that nothing lies in.
+    #[inline]
+    pub(crate) fn keep(&mut self, spare: Option<Descriptor>) {
+        self.spares.extend(spare.map(|spare| spare.buffer));
+    }
+
+    /// A packet where it lies, whose buffer was taken out of its ring. Nothing when the descriptor is impossible.
+    #[inline]
+    pub(crate) fn accept(
+        &mut self,
+        packet: Descriptor,
+        packets: &packet::Pool,
+    ) -> Option<Result<Packet, NoPacket>> {
+        let (bytes, range) = self.loans.lend(packet)?;
+        let length = range.len();
+        Some(packets.lend(bytes, range).map_err(|bytes| {
+            self.spares.extend(self.loans.take_back(bytes));
+            NoPacket(length)
+        }))
+    }
+
+    /// A copy of a packet whose buffer stays in its ring. Nothing when the descriptor is impossible.
+    #[inline]
+    pub(crate) fn copy(
+        &self,
+        packet: Descriptor,
+        packets: &packet::Pool,
+    ) -> Option<Result<Packet, NoPacket>> {
+        let range = self.pool.range(packet).ok()?;
+        let Some(mut copy) = packets.allocate(range.len()) else { return Some(Err(NoPacket(range.len()))) };
+        self.memory.read(range.start, copy.data_mut());
+        Some(Ok(copy))
+    }
+
+    /// What names a packet in a buffer that was given up.
+    #[inline]
+    pub(crate) fn name(&mut self, bytes: &'static mut [u8], range: Range<usize>) -> Option<Descriptor> {
+        let buffer = self.loans.take_back(bytes)?;
+        Some(Descriptor { buffer, offset: range.start as u16, length: range.len() as u16, flags: 0 })
+    }
+
+    /// What names a copy of `bytes` in a spare buffer. Nothing when they are too many for one, or the buffer is none.
+    #[inline]
+    pub(crate) fn fill(&mut self, buffer: u16, bytes: &[u8]) -> Option<Descriptor> {
+        let (offset, length) = (Pool::place(buffer, bytes.len()), u16::try_from(bytes.len()).ok()?);
+        let descriptor = Descriptor { buffer, offset, length, flags: 0 };
+        let (lent, range) = self.loans.lend(descriptor)?;
+        if let Some(place) = lent.get_mut(range) {
+            place.copy_from_slice(bytes);
+        }
+        self.loans.take_back(lent).map(|_| descriptor)
+    }
+}
