@@ -4,7 +4,7 @@ use core::any::Any;
 
 use element::arguments::Word;
 use element::prelude::*;
-use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
+use element::{Descriptor, Device, DeviceRequest, Direction, IoError, Signal};
 
 /// The timer of another try.
 const RETRY: usize = 0;
@@ -14,7 +14,7 @@ const LONGEST_PAUSE: i64 = 256;
 /// Sends packets out of the network interface DEVNAME, or in a box out of the switch port of that number.
 ///
 /// Packets begin with their Ethernet header. They are pulled when there is room, or taken as they are pushed: then what
-/// finds no room is dropped as `full`. Those that were sent leave by output 0, those that could not be by output 1, if there
+/// finds no room is dropped as `full`, and sources that heed it, such as InfiniteSource, pause until there is room. Those that were sent leave by output 0, those that could not be by output 1, if there
 /// are such outputs.
 /// ```click
 /// // FromDevice(eth0) -> Queue -> ToDevice(eth1, BURST 32);  FromDevice(eth1) -> Counter -> ToDevice(eth0);
@@ -33,6 +33,7 @@ const LONGEST_PAUSE: i64 = 256;
     ports = "1/0-2",
     processing = "a/h",
     task,
+    notifies = "full",
     see = "FromDevice, ToDump"
 )]
 pub struct ToDeviceArgs {
@@ -129,10 +130,17 @@ impl Element for ToDevice {
         cx.recycle(batch);
         self.send(cx);
         if !self.waiting.is_empty() {
+            let mut descriptor = None;
             if let Some(device) = &mut self.device {
                 device.count_full(self.waiting.len() as u64);
+                descriptor = device.descriptor();
             }
             cx.drop_batch(core::mem::take(&mut self.waiting), "full");
+            // Sources that make packets as fast as they go rest until there is room.
+            if let Some(descriptor) = descriptor {
+                cx.set_signal(Direction::Full, false);
+                cx.watch(descriptor, false, true);
+            }
         }
     }
 
@@ -158,7 +166,11 @@ impl Element for ToDevice {
 
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
         cx.watch(descriptor, false, false);
-        cx.schedule();
+        if cx.is_push_input(0) {
+            cx.set_signal(Direction::Full, true);
+        } else {
+            cx.schedule();
+        }
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
