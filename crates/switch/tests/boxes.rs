@@ -108,13 +108,16 @@ fn linked_boxes_pass_frames_on() {
             }
         }
         sender.install("", "drop", PATIENCE).unwrap();
-        while bridge.step() > 0 {}
         let stats = |sandbox: &mut Sandbox| {
             let reply = sandbox.call(&boundary::Request::Stats, PATIENCE).unwrap();
             boundary::Stats::decode(&reply).unwrap().ports[0]
         };
-        let [left, right] = bridge.link(link).unwrap().counters();
         let (sent, mut taken) = (stats(&mut sender).sent_packets, 0);
+        while bridge.link(link).unwrap().counters()[0].received_frames < sent {
+            assert!(start.elapsed() < PATIENCE, "{:?}", bridge.link(link).unwrap().counters());
+            bridge.step();
+        }
+        let [left, right] = bridge.link(link).unwrap().counters();
         assert_eq!((left.received_frames, right.sent_frames), (sent, sent));
         while taken < sent {
             assert!(start.elapsed() < PATIENCE, "{taken} of {sent}");
