@@ -3,6 +3,8 @@
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
 
+pub mod control;
+
 use std::rc::Rc;
 
 use support::{BATCHES, Memory};

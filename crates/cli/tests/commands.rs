@@ -84,7 +84,7 @@ fn everything_that_is_wrong_is_said_at_once() {
 #[test]
 fn requirements_are_looked_at() {
     let config = |package: &str| format!("require(package {package}); {GOOD}");
-    check(&["click", "-h", "c.count"], &config("ip"), 0, &["3"]);
+    check(&["click"], &config("ip"), 1, &["requirement 'ip' not available"]);
     check(&["click"], &config("pigeons"), 1, &["requirement 'pigeons' not available"]);
     check(&["check", "-"], &config("pigeons"), 1, &["requirement", "pigeons", "1 error"]);
 }
@@ -112,6 +112,17 @@ fn the_driver_ends_as_clicks_does() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "a.received:\n\n");
     let check_header = "c :: CheckIPHeader; Idle -> c -> Discard; DriverManager(stop)";
     check(&["click", "-h", "c.drop_details", "-e", check_header], "", 1, &["no 'c.drop_details' handler"]);
+}
+
+#[test]
+fn elements_are_assigned_to_threads() {
+    let config = "StaticThreadSched(sub0 1); sub0, sub1 :: { s :: RatedSource -> q :: Queue -> d :: Discard;
+        StaticThreadSched(d 0) }; Script(wait 1s, stop)";
+    let handlers = ["-h", "sub0/s.home_thread", "-h", "sub0/d.home_thread", "-h", "sub1/s.home_thread"];
+    let text = ["sub0/s.home_thread:\n1\n", "sub0/d.home_thread:\n0\n", "sub1/s.home_thread:\n0\n"];
+    let run = ["click", "--simtime", "--threads=2", "-e", config];
+    check(&[&run[..], &handlers].concat(), "", 0, &text);
+    check(&["click", "-q", "-e", config], "", 0, &["warning: thread preference 1 out of range"]);
 }
 
 #[test]

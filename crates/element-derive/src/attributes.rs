@@ -70,10 +70,13 @@ impl ElementAttributes {
                     "phase" => {
                         let value = text(&meta)?;
                         parsed.phase = match value.as_str() {
+                            "names" => "Names".into(),
                             "information" => "Information".into(),
+                            "receiver" => "Receiver".into(),
+                            "sender" => "Sender".into(),
                             "early" => "Early".into(),
                             "late" => "Late".into(),
-                            _ => return Err(meta.error("expected \"information\", \"early\" or \"late\"")),
+                            _ => return Err(meta.error("expected a phase, such as \"names\" or \"late\"")),
                         };
                     }
                     _ => return Err(meta.error("unknown key")),

@@ -8,11 +8,17 @@ use crate::contract::{Element, Object};
 use crate::error::SetupError;
 use crate::handler::HandlerInfo;
 
-/// When an element is configured and initialised, relative to the others.
+/// When an element is configured and initialised, relative to the others: the phases that Click's classes have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// First: it names things that others' arguments use.
+    Names,
+    /// Then what else others' arguments refer to.
     Information,
+    /// Devices that are read from, or in both directions.
+    Receiver,
+    /// Devices that are sent to.
+    Sender,
     /// Before the elements that refer to it.
     Early,
     /// As most are.

@@ -50,6 +50,10 @@ pub trait Runtime {
     fn is_push_input(&self, element: usize, port: usize) -> bool;
     fn is_push_output(&self, element: usize, port: usize) -> bool;
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
+    /// Whether an input pulls right from queues.
+    fn is_fed_by_storage(&self, element: usize, port: usize) -> bool;
+    /// Delivers what an element has emitted.
+    fn deliver(&self, element: usize, outputs: &mut Outputs);
     /// Lets pulls at an output go on to an input without a call of the element.
     fn relay(&self, element: usize, output: usize, input: Option<usize>);
     fn count_drops(&self, element: usize, reason: &'static str, count: u64);
@@ -58,6 +62,8 @@ pub trait Runtime {
     fn is_scheduled(&self, element: usize) -> bool;
     fn tickets(&self, element: usize) -> u32;
     fn set_tickets(&self, element: usize, tickets: u32);
+    /// Assigns an element to a thread, which `home_thread` tells.
+    fn assign(&self, element: usize, thread: usize);
     /// How often in a row the task would run if it went on: 1 unless it is alone.
     fn turns(&self, element: usize) -> usize;
     fn set_timer(&self, element: usize, timer: usize, at: Timestamp);
@@ -287,6 +293,18 @@ impl Context<'_> {
         into.len() - before
     }
 
+    /// Pulls at most `most` packets one by one, up to the first pull in vain, as where a packet is dropped on the way; all at once
+    /// where they come out of a queue. Returns how many came.
+    pub fn pull_burst(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
+        let before = into.len();
+        if most < 2 || self.runtime.is_fed_by_storage(self.element, port) {
+            self.runtime.pull(self.element, port, most, into);
+        } else {
+            while into.len() - before < most && self.pull(port, 1, into) > 0 {}
+        }
+        into.len() - before
+    }
+
     /// Pulls one packet from input `port`.
     pub fn pull_one(&mut self, port: usize) -> Option<Packet> {
         let mut batch = self.batch();
@@ -327,6 +345,14 @@ impl Context<'_> {
             self.count_exhausted();
         }
         packet
+    }
+
+    /// Delivers what this call has emitted so far, where packets pass one by one: before the call goes on, as Click does. For
+    /// elements that nothing is pushed to and nobody pulls from, so that no packet can come back to them meanwhile.
+    pub fn deliver_singly(&mut self) {
+        if self.batch_limit() == 1 && !self.outputs.is_empty() {
+            self.runtime.deliver(self.element, self.outputs);
+        }
     }
 
     /// Another packet with the same bytes; when the pool is exhausted that is counted.

@@ -25,6 +25,7 @@ mod error;
 pub mod figures;
 mod filter;
 mod handler;
+pub mod known;
 mod names;
 mod outputs;
 mod random;

@@ -124,14 +124,7 @@ impl Engine {
 
     fn check(&self, text: &str) -> Vec<u8> {
         let compiled = compile(&self.world, file(""), text);
-        let mut found = compiled.diagnostics;
-        // What compiled is checked further even if something else did not; what was said already is not said again.
-        let surroundings = Rc::new(Surroundings::new(&self.world, ""));
-        for problem in router::check(&compiled.graph, REGISTRY, surroundings) {
-            if !found.iter().any(|known| known.message == problem.message) {
-                found.push(problem);
-            }
-        }
+        let found = router::check(compiled, REGISTRY, Rc::new(Surroundings::new(&self.world, "")));
         Finding::encode(&findings(&found, file("")))
     }
 

@@ -17,6 +17,7 @@ use crate::core::{Core, NOBODY};
 use crate::hookup::{Hookup, error, hook_up, named};
 use crate::node::{Node, Notifier, Port};
 use crate::order;
+use crate::precedence;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 
@@ -31,6 +32,8 @@ pub struct Options {
     pub simulated: Option<Timestamp>,
     /// The seed of all randomness; without one the environment gives it.
     pub seed: Option<u64>,
+    /// The threads that tasks may be assigned to; all of them are run by one.
+    pub threads: usize,
     /// Whether the `hotconfig` handler may be written.
     pub allow_reconfigure: bool,
     /// The configuration as it was given, for the `config` handler.
@@ -48,6 +51,7 @@ impl Default for Options {
             packets: 1 << 18,
             simulated: None,
             seed: None,
+            threads: 1,
             allow_reconfigure: true,
             source: String::new(),
             added: Vec::new(),
@@ -116,6 +120,7 @@ impl Core {
                 empty: Notifier::active(),
                 full: Notifier::active(),
                 work: Cell::default(),
+                thread: Cell::new(0),
             });
         }
         let by_name: BTreeMap<_, _> =
@@ -151,9 +156,8 @@ impl Core {
     }
 
     pub(crate) fn in_order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        order.sort_by_key(|index| self.nodes.get(*index).map(|node| node.class.info.phase));
-        order
+        let phases: Vec<_> = self.nodes.iter().map(|node| node.class.info.phase).collect();
+        precedence::order(&phases)
     }
 
     /// Makes all elements.
@@ -164,6 +168,7 @@ impl Core {
             let config = node.config.borrow();
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
             setup.checking = checking;
+            setup.threads = self.options.threads;
             let made = node.class.create(Arguments::new(&config), &mut setup);
             strict |= setup.strict;
             match made {

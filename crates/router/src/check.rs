@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use click_lang::{Diagnostic, Graph, Severity};
+use click_lang::{Compiled, Diagnostic, Graph, Severity};
 use element::Environment;
 
 use crate::build::Options;
@@ -12,11 +12,27 @@ use crate::core::Core;
 use crate::hookup::{Hookup, hook_up_all, named};
 use crate::registry::Registry;
 
-/// Everything that is wrong or odd about a graph: classes, ports, push and pull, arguments, elements that no packet can
-/// come to. Elements are made but not initialised, so no file or device is touched.
-pub fn check(graph: &Graph, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
+/// What was found when the text was compiled, and everything that is wrong or odd about the graph that came of it, even if
+/// something was wrong with the text: classes, ports, push and pull, arguments, elements that no packet can come to. A mistake
+/// that the compiler told is not told again. Elements are made but not initialised, so no file or device is touched.
+pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
+    let mut found = compiled.diagnostics;
+    let place =
+        |problem: &Diagnostic| problem.location.clone().map(|location| (location.file, location.span));
+    let errors = found.iter().filter(|known| known.severity == Severity::Error);
+    let places: Vec<_> = errors.filter_map(place).collect();
+    for problem in check_graph(compiled.graph, registry, environment) {
+        let is_said = found.iter().any(|known| known.message == problem.message)
+            || place(&problem).is_some_and(|place| places.contains(&place));
+        if !is_said {
+            found.push(problem);
+        }
+    }
+    found
+}
+
+fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
-    let mut graph = graph.clone();
     registry.name_classes(&mut graph);
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);

@@ -42,7 +42,7 @@ pub(crate) const TASK: &[HandlerInfo] = &[
     write("scheduled", "Puts the task on the run queue, or takes it off."),
     read("tickets", "The task's tickets: its share of the turns."),
     write("tickets", "Sets the task's tickets."),
-    read("home_thread", "The thread that runs the task: 0."),
+    read("home_thread", "The thread that the task is assigned to."),
 ];
 
 /// Handlers of the router.
@@ -191,7 +191,7 @@ impl Core {
             }
             "scheduled" if node.class.info.task => self.is_scheduled(index).to_string(),
             "tickets" if node.class.info.task => self.tickets(index).to_string(),
-            "home_thread" if node.class.info.task => "0".to_string(),
+            "home_thread" if node.class.info.task => node.thread.get().to_string(),
             _ => {
                 let handlers = self.list_handlers(Some(index));
                 let written = handlers.iter().any(|info| info.name == handler && !is_read(info));

@@ -23,6 +23,7 @@ mod hookup;
 mod node;
 mod order;
 mod ports;
+mod precedence;
 mod processing;
 mod registry;
 mod router;

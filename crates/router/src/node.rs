@@ -28,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) full: Notifier,
     /// Nanoseconds and calls of the task, for the `cycles` handler.
     pub(crate) work: Cell<(u64, u64)>,
+    /// The thread that it is assigned to.
+    pub(crate) thread: Cell<usize>,
 }
 
 /// A port while the router runs.

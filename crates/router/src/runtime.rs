@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use element::{
-    Additive, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Runtime,
-    Signal, Tap,
+    Additive, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Outputs,
+    Runtime, Signal, Tap,
 };
 use packet::{Batch, Pool, Timestamp};
 
@@ -93,6 +93,21 @@ impl Runtime for Core {
         }
     }
 
+    fn is_fed_by_storage(&self, element: usize, port: usize) -> bool {
+        let Some(input) = self.nodes.get(element).and_then(|node| node.inputs.get(port)) else {
+            return false;
+        };
+        let is_storage =
+            |peer: &usize| self.nodes.get(*peer).is_some_and(|node| node.class.info.processing == "h/lh");
+        input.end.peers.iter().all(|(peer, _)| is_storage(peer))
+    }
+
+    fn deliver(&self, element: usize, outputs: &mut Outputs) {
+        self.write_deferred();
+        Core::deliver(self, element, outputs);
+        self.running.set(element);
+    }
+
     fn relay(&self, element: usize, output: usize, input: Option<usize>) {
         if let Some(port) = self.nodes.get(element).and_then(|node| node.outputs.get(output)) {
             port.relay.set(input);
@@ -125,6 +140,12 @@ impl Runtime for Core {
 
     fn set_tickets(&self, element: usize, tickets: u32) {
         self.schedule.borrow_mut().set_tickets(element, tickets);
+    }
+
+    fn assign(&self, element: usize, thread: usize) {
+        if let Some(node) = self.nodes.get(element) {
+            node.thread.set(thread);
+        }
     }
 
     fn turns(&self, element: usize) -> usize {

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// Use EXPR as the configuration.
     #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]
     expression: Vec<String>,
-    /// Threads; a configuration runs on one whatever the number.
+    /// Threads that tasks may be assigned to; one runs them all.
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
     threads: i64,
     /// Pin the thread to CPU N (default 0).
@@ -142,6 +142,7 @@ impl Driver {
             // Their places are taken until the old ones hand them over.
             added: control_sockets(&arguments, ", RETRIES 1, RETRY_WARNINGS false"),
             stop_when_idle: false,
+            threads: usize::try_from(arguments.threads).unwrap_or_default().max(1),
             ..Options::default()
         };
         match configuration::router(graph, Rc::new(Process::new()), options) {

@@ -1,5 +1,6 @@
 //! ICMP types and codes.
 
+use crate::known;
 use crate::names::NameKind;
 
 use super::numbers::integer;
@@ -9,25 +10,6 @@ use super::setup::Setup;
 /// An ICMP type, by number or name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpType(pub u8);
-
-/// Types (RFC 792, 950, 1256) by Click's names.
-const TYPES: &[(&str, u8)] = &[
-    ("echo-reply", 0),
-    ("unreachable", 3),
-    ("sourcequench", 4),
-    ("redirect", 5),
-    ("echo", 8),
-    ("routeradvert", 9),
-    ("routersolicit", 10),
-    ("timeexceeded", 11),
-    ("parameterproblem", 12),
-    ("timestamp", 13),
-    ("timestamp-reply", 14),
-    ("inforeq", 15),
-    ("inforeq-reply", 16),
-    ("maskreq", 17),
-    ("maskreq-reply", 18),
-];
 
 /// Codes of each type that has named ones (RFC 792, 1122, 1812).
 const CODES: &[(u8, &str, u8)] = &[
@@ -68,15 +50,14 @@ impl FromArgument for IcmpType {
         if let Some(&[number]) = setup.names().find(NameKind::IcmpType, setup.scope(), text).as_deref() {
             return Ok(IcmpType(number));
         }
-        let known = TYPES.iter().find(|(name, _)| *name == text);
-        known.map(|(_, number)| IcmpType(*number)).ok_or(Problem::Syntax)
+        known::icmp_type(text).map(IcmpType).ok_or(Problem::Syntax)
     }
 }
 
 impl IcmpType {
     /// Its name, if it has one.
     pub fn name(self) -> Option<&'static str> {
-        TYPES.iter().find(|(_, number)| *number == self.0).map(|(name, _)| *name)
+        known::icmp_type_name(self.0)
     }
 
     /// The name of a code of this type, if it has one.

@@ -21,6 +21,8 @@ pub struct Setup<'a> {
     /// Whether the configuration is only being checked, so that warnings which cost time or would be new to users of
     /// Click are welcome.
     pub checking: bool,
+    /// The threads that tasks may be assigned to; one runs them all.
+    pub threads: usize,
 }
 
 impl<'a> Setup<'a> {
@@ -40,6 +42,7 @@ impl<'a> Setup<'a> {
             notes: Vec::new(),
             strict: false,
             checking: false,
+            threads: 1,
         }
     }
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use packet::annotation;
 
+use crate::known;
 use crate::names::NameKind;
 use crate::text;
 
@@ -143,47 +144,6 @@ pub struct UdpPort(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpProtocol(pub u8);
 
-/// Well-known services (IANA), for both transports unless only one has them.
-const SERVICES: &[(&str, u16)] = &[
-    ("echo", 7),
-    ("discard", 9),
-    ("daytime", 13),
-    ("chargen", 19),
-    ("ftp-data", 20),
-    ("ftp", 21),
-    ("ssh", 22),
-    ("telnet", 23),
-    ("smtp", 25),
-    ("time", 37),
-    ("domain", 53),
-    ("dns", 53),
-    ("bootps", 67),
-    ("bootpc", 68),
-    ("tftp", 69),
-    ("finger", 79),
-    ("http", 80),
-    ("www", 80),
-    ("pop3", 110),
-    ("sunrpc", 111),
-    ("auth", 113),
-    ("nntp", 119),
-    ("ntp", 123),
-    ("netbios-ns", 137),
-    ("netbios-dgm", 138),
-    ("netbios-ssn", 139),
-    ("imap", 143),
-    ("imap2", 143),
-    ("snmp", 161),
-    ("snmp-trap", 162),
-    ("irc", 194),
-    ("ldap", 389),
-    ("https", 443),
-    ("syslog", 514),
-    ("rip", 520),
-    ("imaps", 993),
-    ("pop3s", 995),
-];
-
 fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, Problem> {
     if let Some(number) = integer(text) {
         return u16::try_from(number).map_err(|_| Problem::OutOfRange("65535".to_owned()));
@@ -191,7 +151,7 @@ fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, Problem> {
     if let Some(&[high, low]) = setup.names().find(kind, setup.scope(), text).as_deref() {
         return Ok(u16::from_be_bytes([high, low]));
     }
-    SERVICES.iter().find(|(name, _)| *name == text).map(|(_, number)| *number).ok_or(Problem::Syntax)
+    known::service(text).ok_or(Problem::Syntax)
 }
 
 impl FromArgument for TcpPort {
@@ -210,23 +170,6 @@ impl FromArgument for UdpPort {
     }
 }
 
-/// Protocols (IANA) by Click's names.
-const PROTOCOLS: &[(&str, u8)] = &[
-    ("icmp", 1),
-    ("igmp", 2),
-    ("ipip", 4),
-    ("tcp", 6),
-    ("udp", 17),
-    ("dccp", 33),
-    ("gre", 47),
-    ("esp", 50),
-    ("ah", 51),
-    ("icmp6", 58),
-    ("ospf", 89),
-    ("payload", 99),
-    ("sctp", 132),
-];
-
 impl FromArgument for IpProtocol {
     const KIND: &'static str = "IP protocol";
 
@@ -237,14 +180,13 @@ impl FromArgument for IpProtocol {
         if let Some(&[number]) = setup.names().find(NameKind::Protocol, setup.scope(), text).as_deref() {
             return Ok(IpProtocol(number));
         }
-        let known = PROTOCOLS.iter().find(|(name, _)| *name == text);
-        known.map(|(_, number)| IpProtocol(*number)).ok_or(Problem::Syntax)
+        known::protocol(text).map(IpProtocol).ok_or(Problem::Syntax)
     }
 }
 
 impl IpProtocol {
     /// Its name, if it has one.
     pub fn name(self) -> Option<&'static str> {
-        PROTOCOLS.iter().find(|(_, number)| *number == self.0).map(|(name, _)| *name)
+        known::protocol_name(self.0)
     }
 }

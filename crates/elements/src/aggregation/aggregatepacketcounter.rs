@@ -12,8 +12,8 @@ use packet::annotation;
 /// Packets of input N go to output N. Those without an aggregate (0) are not counted. `received` and `undelivered` take an
 /// aggregate, 0 if none is given.
 /// ```click
-/// InfiniteSource(LIMIT 3) -> SetAnnoByte(20, 7) -> [0]c :: AggregatePacketCounter(ANNO NONE);
-/// InfiniteSource(LIMIT 2, STOP true) -> SetAnnoByte(20, 7) -> [1]c;
+/// InfiniteSource(LIMIT 2) -> SetAnnoByte(20, 7) -> [0]c :: AggregatePacketCounter(ANNO NONE);
+/// InfiniteSource(LIMIT 3, STOP true) -> SetAnnoByte(20, 7) -> [1]c;
 /// c[0] -> Discard;
 /// c[1] -> Discard;
 /// ```

@@ -3,8 +3,6 @@
 use element::prelude::*;
 
 /// Passes packets of at most LENGTH bytes; longer ones go to output 1, or are dropped as `too_long`.
-///
-/// The packet's own bytes count, or with EXTRA_LENGTH true also those that its extra length annotation stands for.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> check :: CheckLength(59);
 /// check[0] -> short :: Counter -> Discard;
@@ -27,9 +25,6 @@ pub struct CheckLengthArgs {
     /// The most bytes that pass.
     #[arg(position)]
     length: u32,
-    /// Whether the extra length annotation counts.
-    #[arg(default = "false")]
-    extra_length: bool,
 }
 
 /// The element.
@@ -54,8 +49,7 @@ impl Filter for CheckLength {
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
-        let extra = if self.args.extra_length { u64::from(packet.extra_length()) } else { 0 };
-        if packet.len() as u64 + extra > u64::from(self.args.length) {
+        if packet.len() > self.args.length as usize {
             return Verdict::Divert(packet, "too_long");
         }
         Verdict::Pass(packet)

@@ -18,7 +18,7 @@ use element::{HandlerInfo, HandlerKind};
 /// ## Differences
 /// In Click the class is only what others are derived from, and can't stand in a configuration.
 #[derive(Args)]
-#[element(name = "HandlerProxy", group = "control", ports = "0/0", phase = "late", see = "ControlSocket")]
+#[element(name = "HandlerProxy", group = "control", ports = "0/0", see = "ControlSocket")]
 pub struct HandlerProxyArgs {
     /// The elements whose handlers may be called; none: all.
     #[arg(position, default = "")]

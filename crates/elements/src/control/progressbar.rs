@@ -24,7 +24,7 @@ const DRAW: usize = 0;
 /// ## Differences
 /// The bar is drawn in the background too.
 #[derive(Args)]
-#[element(name = "ProgressBar", group = "control", ports = "0/0", phase = "late", see = "FromDump, Script")]
+#[element(name = "ProgressBar", group = "control", ports = "0/0", see = "FromDump, Script")]
 pub struct ProgressBarArgs {
     /// Handlers of the position; their values are added.
     #[arg(position)]

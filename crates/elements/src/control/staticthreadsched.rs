@@ -6,7 +6,8 @@ use element::text;
 
 /// Says which thread is to run an element's task: each argument is `ELEMENT THREAD`.
 ///
-/// `COMPOUND THREAD` is for all elements within a compound element.
+/// `COMPOUND THREAD` is for all elements within a compound element. Of several that name an element the last one counts. The
+/// handler `home_thread` of an element with a task tells its thread; there are as many as the option `-j` of `click` says.
 /// ```click
 /// StaticThreadSched(source 0);
 /// source :: InfiniteSource(LIMIT 2, STOP true) -> c :: Counter -> Discard;
@@ -16,7 +17,7 @@ use element::text;
 /// source.home_thread = 0
 /// ```
 /// ## Differences
-/// A configuration runs on one thread: all tasks are on thread 0, whatever the number.
+/// One thread runs the tasks of all threads. THREAD -1, in Click for tasks that never run, is thread 0.
 #[derive(Args)]
 #[element(name = "StaticThreadSched", group = "control", ports = "0/0", see = "BalancedThreadSched")]
 pub struct StaticThreadSchedArgs {
@@ -27,14 +28,14 @@ pub struct StaticThreadSchedArgs {
 
 /// The element.
 pub struct StaticThreadSched {
-    names: Vec<String>,
+    threads: Vec<(String, usize)>,
 }
 
 impl Element for StaticThreadSched {
     type Args = StaticThreadSchedArgs;
 
     fn new(args: StaticThreadSchedArgs, setup: &mut Setup) -> Result<StaticThreadSched, SetupError> {
-        let mut names = Vec::new();
+        let mut threads = Vec::new();
         for Raw(argument) in &args.threads {
             let words = text::words(argument);
             let [name, thread] = words.as_slice() else {
@@ -42,24 +43,35 @@ impl Element for StaticThreadSched {
             };
             let thread =
                 i32::from_argument(thread, setup).map_err(|error| SetupError::argument("THREAD", error))?;
+            let known = usize::try_from(thread).ok().filter(|thread| *thread < setup.threads);
             if setup.checking && thread > 0 {
-                setup.warn(format_args!("‘{name}’ runs on thread 0 all the same: there is one thread"));
+                setup.warn(format_args!(
+                    "thread {thread} of ‘{name}’ will not run beside the others: one runs all"
+                ));
             }
-            names.push(name.clone());
+            if !setup.checking && known.is_none() && thread != -1 {
+                setup.warn(format_args!("thread preference {thread} out of range"));
+            }
+            threads.push((name.clone(), known.unwrap_or(0)));
         }
-        Ok(StaticThreadSched { names })
+        Ok(StaticThreadSched { threads })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let own = cx.name();
         let scope = own.rsplit_once('/').map_or(String::new(), |(scope, _)| format!("{scope}/"));
         let runtime = cx.runtime();
-        for name in &self.names {
+        for (name, thread) in &self.threads {
             let inside = format!("{scope}{name}/");
-            let within = |element| runtime.element_name(element).starts_with(&inside);
-            if runtime.find(cx.element(), name).is_none() && !(0..runtime.element_count()).any(within) {
+            let within = |element: &usize| runtime.element_name(*element).starts_with(&inside);
+            let meant: Vec<usize> = match runtime.find(cx.element(), name) {
+                Some(element) => vec![element],
+                None => (0..runtime.element_count()).filter(within).collect(),
+            };
+            if meant.is_empty() {
                 return Err(SetupError::new(format_args!("‘{name}’ does not name an element")));
             }
+            meant.into_iter().for_each(|element| runtime.assign(element, *thread));
         }
         Ok(())
     }

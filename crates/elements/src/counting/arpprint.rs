@@ -13,6 +13,9 @@ const ETHERNET_LENGTH: isize = 14;
 /// Protocols whose addresses ARP may be about.
 const PROTOCOL_IP: u16 = 0x0800;
 const PROTOCOL_TRAILER: u16 = 0x1000;
+/// Bytes of an ARP packet about IPv4 addresses on Ethernet, and of the part of it that others have too.
+const ARP_LENGTH: usize = 28;
+const FIXED_LENGTH: usize = 8;
 
 /// Writes a line for each ARP packet to the log: LABEL, time and who asks for or has which address.
 ///
@@ -77,13 +80,22 @@ impl ARPPrint {
         {
             let _ = write!(line, "{} > {}: ", ethernet.source(), ethernet.destination());
         }
-        let Some(arp) = ArpView::new(packet.network()) else {
-            let _ = write!(line, "truncated-arp ({})", packet.network().len());
+        // Of what is cut off the rest says as much as there is: what is not about IPv4 is not told.
+        let mut whole = [0; ARP_LENGTH];
+        let bytes = packet.network();
+        if bytes.len() < FIXED_LENGTH {
+            let _ = write!(line, "truncated-arp ({})", bytes.len());
             return Some(line);
-        };
+        }
+        whole.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        let arp = ArpView::new(&whole)?;
         let about_ip = [PROTOCOL_IP, PROTOCOL_TRAILER].contains(&arp.protocol());
         if !about_ip || arp.protocol_length() != 4 || arp.hardware_length() == 0 {
             return None;
+        }
+        if bytes.len() < ARP_LENGTH {
+            let _ = write!(line, "truncated-arp ({})", bytes.len());
+            return Some(line);
         }
         if arp.protocol() == PROTOCOL_TRAILER {
             line.push_str("trailer-");

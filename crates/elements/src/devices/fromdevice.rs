@@ -25,7 +25,7 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 /// ```
 /// ## Differences
 /// METHOD LINUX and PCAP are the same: memory shared with the kernel. A BPF_FILTER is refused: put an IPClassifier behind.
-/// With SNIFFER false there is a warning, for the kernel still handles the packets. All packets that have arrived are
+/// SNIFFER false is refused too, but at a box's port, where there is no kernel: it would go on handling the packets. All packets that have arrived are
 /// taken at a turn, whatever BURST says, and HEADROOM is at least 28. The link type is always Ethernet. While packets
 /// come, it looks for more of them every 20 microseconds rather than being woken by each. Packets that are not of the
 /// PROTOCOL are counted as dropped for `other_protocol`. A configuration that replaces another takes over what has arrived.
@@ -35,6 +35,7 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
     group = "devices",
     ports = "0/1-2",
     processing = "/h",
+    phase = "receiver",
     see = "ToDevice, FromDump"
 )]
 pub struct FromDeviceArgs {
@@ -101,7 +102,7 @@ impl Element for FromDevice {
         }),
     ];
 
-    fn new(args: FromDeviceArgs, setup: &mut Setup) -> Result<FromDevice, SetupError> {
+    fn new(args: FromDeviceArgs, _: &mut Setup) -> Result<FromDevice, SetupError> {
         if !(14..=65_535).contains(&args.snaplen) {
             return Err(SetupError::new("SNAPLEN out of range"));
         }
@@ -119,10 +120,16 @@ impl Element for FromDevice {
             return Err(SetupError::new("bad encapsulation type"));
         }
         if args.bpf_filter.as_ref().is_some_and(|filter| !filter.is_empty()) {
-            return Err(SetupError::argument("BPF_FILTER", "not supported: use IPClassifier"));
+            return Err(SetupError::argument(
+                "BPF_FILTER",
+                "not supported: leave it out, and put an IPClassifier behind",
+            ));
         }
-        if !args.sniffer {
-            setup.warn("SNIFFER false is not supported: the kernel handles the packets too");
+        // A box's port is nobody else's.
+        if !args.sniffer && args.devname.parse::<u32>().is_err() {
+            let problem = "false is not supported: the kernel goes on handling the packets. Keep them from it by other \
+                           means, for instance an interface without addresses, and leave SNIFFER out";
+            return Err(SetupError::argument("SNIFFER", problem));
         }
         Ok(FromDevice { args, device: None, count: 0, trouble: None })
     }

@@ -29,6 +29,7 @@ use super::tunnel::{Settings, TunnelArguments, Tunnelled};
     processing = "a/h",
     flow = "x/y",
     task,
+    phase = "receiver",
     see = "KernelTun, FromDevice, ToDevice"
 )]
 pub struct KernelTapArgs {

@@ -42,7 +42,6 @@ const LONGEST_NAME: usize = 107;
     processing = "a/h",
     flow = "x/y",
     task,
-    phase = "late",
     see = "RawSocket, ControlSocket"
 )]
 pub struct SocketArgs {

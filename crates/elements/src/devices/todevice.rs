@@ -34,6 +34,7 @@ const LONGEST_PAUSE: i64 = 256;
     processing = "a/h",
     task,
     notifies = "full",
+    phase = "sender",
     see = "FromDevice, ToDump"
 )]
 pub struct ToDeviceArgs {

@@ -30,7 +30,7 @@ use super::problems::Problems;
     name = "AddressInfo",
     group = "information",
     ports = "0/0",
-    phase = "information",
+    phase = "names",
     see = "PortInfo, AnnotationInfo"
 )]
 pub struct AddressInfoArgs {

@@ -24,7 +24,7 @@ use super::problems::Problems;
     name = "AnnotationInfo",
     group = "information",
     ports = "0/0",
-    phase = "information",
+    phase = "names",
     see = "SetAnnoByte, Paint"
 )]
 pub struct AnnotationInfoArgs {

@@ -21,13 +21,7 @@ use super::problems::Problems;
 /// u.dport = 8080
 /// ```
 #[derive(Args)]
-#[element(
-    name = "PortInfo",
-    group = "information",
-    ports = "0/0",
-    phase = "information",
-    see = "AddressInfo"
-)]
+#[element(name = "PortInfo", group = "information", ports = "0/0", phase = "names", see = "AddressInfo")]
 pub struct PortInfoArgs {
     /// Names, each with its port.
     #[arg(rest)]

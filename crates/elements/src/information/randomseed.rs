@@ -24,7 +24,7 @@ use element::prelude::*;
 /// right.count = 1002
 /// ```
 #[derive(Args)]
-#[element(name = "RandomSeed", group = "information", ports = "0/0", phase = "information")]
+#[element(name = "RandomSeed", group = "information", ports = "0/0", phase = "names")]
 pub struct RandomSeedArgs {
     /// The seed.
     #[arg(position)]

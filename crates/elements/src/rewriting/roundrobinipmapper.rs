@@ -32,6 +32,7 @@ use crate::flow::Ip4Flow;
     name = "RoundRobinIPMapper",
     group = "rewriting",
     ports = "0/0",
+    phase = "early",
     see = "IPRewriter, TCPRewriter, IPRewriterPatterns, SourceIPHashMapper"
 )]
 pub(crate) struct RoundRobinIPMapperArgs {

@@ -34,6 +34,7 @@ use crate::flow::Ip4Flow;
     name = "SourceIPHashMapper",
     group = "rewriting",
     ports = "0/0",
+    phase = "early",
     see = "IPRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper"
 )]
 pub(crate) struct SourceIPHashMapperArgs {

@@ -117,7 +117,7 @@ impl Stride {
             return Err(HandlerError::new("number of tickets must be >= 0"));
         }
         if tickets > MAX_TICKETS {
-            cx.say(&format!("warning: port {port} tickets reduced to {MAX_TICKETS}"));
+            cx.say(&format!("warning: port {port}’s tickets reduced to {MAX_TICKETS}"));
         }
         self.set(port, tickets.min(MAX_TICKETS));
         Ok(())
@@ -183,7 +183,7 @@ pub(crate) fn tickets(
             }
             Ok(tickets) => {
                 if tickets > MAX_TICKETS {
-                    setup.warn(format!("{side} {index} tickets reduced to {MAX_TICKETS}"));
+                    setup.warn(format!("{side} {index}’s tickets reduced to {MAX_TICKETS}"));
                 }
                 all.push(tickets.min(MAX_TICKETS));
             }

@@ -3,9 +3,15 @@
 use element::Signal;
 use element::prelude::*;
 
+use super::production::MOST_AT_ONCE;
+
 /// Drops every packet, pushed or pulled; they count as no loss.
 ///
 /// On a pull input it empties what is upstream, BURST packets at a turn, and sleeps while that is empty.
+///
+/// ## Differences
+///
+/// A BURST above 4096 is spread over several turns.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> d :: Discard;
 /// ```
@@ -26,7 +32,7 @@ pub struct DiscardArgs {
     /// Whether it pulls.
     #[arg(default = "true")]
     active: bool,
-    /// Packets pulled at a turn.
+    /// Packets pulled at a turn; 0 for all that come.
     #[arg(default = "1")]
     burst: u32,
 }
@@ -57,9 +63,6 @@ impl Element for Discard {
     ];
 
     fn new(args: DiscardArgs, _: &mut Setup) -> Result<Discard, SetupError> {
-        if args.burst == 0 {
-            return Err(SetupError::argument("BURST", "must be at least 1"));
-        }
         Ok(Discard { args, count: 0, signal: Signal::BUSY })
     }
 
@@ -82,9 +85,21 @@ impl Element for Discard {
         if !self.args.active {
             return false;
         }
-        let mut batch = cx.batch();
-        let count = cx.pull(0, self.args.burst as usize, &mut batch);
-        cx.recycle(batch);
+        let most = match self.args.burst {
+            0 => MOST_AT_ONCE,
+            burst => (burst as usize).min(MOST_AT_ONCE),
+        };
+        let mut count = 0;
+        while count < most {
+            let mut batch = cx.batch();
+            let came = cx.pull_burst(0, (most - count).min(cx.batch_limit()), &mut batch);
+            let full = batch.len() >= cx.batch_limit();
+            cx.recycle(batch);
+            count += came;
+            if !full {
+                break;
+            }
+        }
         self.count += count as u64;
         if count > 0 || self.signal.is_active() {
             cx.schedule();

@@ -217,6 +217,7 @@ impl Element for InfiniteSource {
             let mut batch = cx.batch();
             self.produce(cx, count, &mut batch);
             cx.emit(0, batch);
+            cx.deliver_singly();
             left -= count;
         }
         cx.schedule();

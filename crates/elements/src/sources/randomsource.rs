@@ -175,6 +175,7 @@ impl Element for RandomSource {
             let mut batch = cx.batch();
             self.produce(cx, count, &mut batch);
             cx.emit(0, batch);
+            cx.deliver_singly();
             left -= count;
         }
         cx.schedule();

@@ -78,6 +78,7 @@ impl Element for DelayUnqueue {
             match packet {
                 Some(packet) if packet.timestamp() <= now => {
                     cx.send(0, packet);
+                    cx.deliver_singly();
                     moved += 1;
                 }
                 Some(packet) => {

@@ -55,10 +55,9 @@ impl<T: Timed> Element for TimedPull<T> {
         while moved < self.burst {
             let most = (self.burst - moved).min(cx.batch_limit());
             let mut batch = cx.batch();
-            // One by one: the first pull that brings nothing, as where a packet is dropped on the way, ends the burst.
-            while batch.len() < most && cx.pull(0, 1, &mut batch) > 0 {}
-            let count = batch.len();
+            let count = cx.pull_burst(0, most, &mut batch);
             cx.emit(0, batch);
+            cx.deliver_singly();
             moved += count;
             if count < most {
                 break;

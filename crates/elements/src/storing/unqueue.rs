@@ -123,9 +123,11 @@ impl Element for Unqueue {
             return false;
         }
         let mut wish = self.args.burst as usize;
+        let mut turns = 1;
         if wish > 0 && wish < cx.batch_limit() {
             // As many of the turns that it has alone as fill a batch.
-            wish *= cx.turns().min(cx.batch_limit() / wish);
+            turns = cx.turns().min(cx.batch_limit() / wish);
+            wish *= turns;
         }
         let wish = self.allow(wish.min(MOST_AT_ONCE));
         if wish == 0 && self.allow(1) == 0 {
@@ -135,8 +137,11 @@ impl Element for Unqueue {
         while moved < wish {
             let most = (wish - moved).min(cx.batch_limit());
             let mut batch = cx.batch();
-            let count = cx.pull(0, most, &mut batch);
+            // A pull in vain ends the burst, but another turn follows at once where there are several.
+            let count =
+                if turns > 1 { cx.pull(0, most, &mut batch) } else { cx.pull_burst(0, most, &mut batch) };
             cx.emit(0, batch);
+            cx.deliver_singly();
             moved += count;
             if count < most {
                 break;

@@ -1,6 +1,7 @@
 //! `SetUDPChecksum`: computes the checksum of UDP datagrams.
 
 use element::prelude::*;
+use packet::checksum::Sum;
 use packet::{Ip4View, UdpViewMut};
 
 /// Computes the UDP checksum of packets whose IPv4 header is marked, and writes it.
@@ -47,6 +48,18 @@ impl SetUDPChecksum {
     }
 }
 
+/// For a length that is less than the header's: over so many bytes, as Click does.
+#[cold]
+fn fill_stub(bytes: &mut [u8], pseudo: Sum, length: usize) {
+    if let Some(checksum) = bytes.get_mut(6..8) {
+        checksum.fill(0);
+    }
+    let sum = pseudo.bytes(bytes.get(..length).unwrap_or_default()).finish().to_be_bytes();
+    if let Some(checksum) = bytes.get_mut(6..8) {
+        checksum.copy_from_slice(&sum);
+    }
+}
+
 impl Filter for SetUDPChecksum {
     type Args = SetUDPChecksumArgs;
 
@@ -67,10 +80,14 @@ impl Filter for SetUDPChecksum {
         let bytes = packet.transport_mut();
         let most = bytes.len();
         if let Some(mut udp) = UdpViewMut::new(bytes)
-            && (8..=most).contains(&udp.view().length().into())
+            && usize::from(udp.view().length()) <= most
         {
             let length = udp.view().length();
-            udp.fill_checksum(pseudo.word(length));
+            if length >= 8 {
+                udp.fill_checksum(pseudo.word(length));
+            } else {
+                fill_stub(bytes, pseudo.word(length), length.into());
+            }
             return Verdict::Pass(packet);
         }
         self.refuse(cx, packet, "bad_length")
