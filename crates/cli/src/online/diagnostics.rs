@@ -43,6 +43,7 @@ fn local(diagnostic: &Diagnostic, text: &Text) -> click_lang::Diagnostic {
             .map(|other| (place(&other.file, Some(other.line), None), escape::line(&other.message)))
             .collect(),
         hint: diagnostic.hint.as_deref().map(escape::line),
+        bare: false,
     }
 }
 
