@@ -21,6 +21,10 @@ use crate::precedence;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 
+/// The most packets in a batch unless said otherwise. Of so many the headers and first bytes, three cache lines each, fit a
+/// first-level cache of 32 KB; those of twice as many fit none, and a wire takes a third more time.
+pub const USUAL_BATCH: usize = 128;
+
 /// How a router runs.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -47,7 +51,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            batch: BATCH,
+            batch: USUAL_BATCH,
             packets: 1 << 18,
             simulated: None,
             seed: None,

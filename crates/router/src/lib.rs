@@ -33,7 +33,7 @@ mod signals;
 mod timers;
 mod turn;
 
-pub use build::Options;
+pub use build::{Options, USUAL_BATCH};
 pub use check::check;
 pub use registry::Registry;
 pub use router::{End, ROUTER_VERSION, Router};

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
     /// Packets in a batch, 1 to 256; results do not depend on it.
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, default_value_t = router::USUAL_BATCH as u16, value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: u16,
     /// Print the summary as JSON.
     #[arg(long)]
