@@ -11,8 +11,10 @@ use router::{Options, Registry, Router};
 
 use crate::report;
 
-/// The classes of the element library.
-pub(crate) const REGISTRY: Registry = Registry::new(elements::REGISTRY);
+/// The classes of the element library. As a constant it would have them all compiled once more, for this crate.
+pub(crate) fn registry() -> Registry {
+    Registry::new(elements::REGISTRY)
+}
 
 /// Where a configuration comes from.
 pub(crate) enum Source {
@@ -89,8 +91,8 @@ fn parameter(text: &str) -> Result<(String, String), String> {
 
 /// Compiles a configuration; libraries are looked for along `path`.
 pub(crate) fn compile(text: &Text, parameters: &[(String, String)], path: &[String]) -> Compiled {
-    let is_class = |name: &str| REGISTRY.has(name);
-    let names: Vec<&str> = REGISTRY.classes().map(|class| class.info.name).collect();
+    let is_class = |name: &str| registry().has(name);
+    let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
     let reader = |name: &str, from: &str| {
         let folders = std::iter::once(from).chain(path.iter().map(|folder| &**folder));
         folders.into_iter().find_map(|folder| {
@@ -116,7 +118,7 @@ pub(crate) fn router(
     environment: Rc<dyn Environment>,
     options: Options,
 ) -> Result<Router, Vec<Diagnostic>> {
-    Router::new(graph, REGISTRY, environment, options)
+    Router::new(graph, registry(), environment, options)
 }
 
 /// Prints diagnostics for people, to standard error.

@@ -12,8 +12,10 @@ use element::Environment;
 use packet::Timestamp;
 use router::{Options, Registry, Router};
 
-/// The classes of the element library.
-pub(crate) const REGISTRY: Registry = Registry::new(elements::REGISTRY);
+/// The classes of the element library. As a constant it would have them all compiled once more, for this crate.
+pub(crate) fn registry() -> Registry {
+    Registry::new(elements::REGISTRY)
+}
 
 /// Dropped packets by reason.
 pub(crate) type Drops = BTreeMap<&'static str, u64>;
@@ -33,8 +35,8 @@ pub(crate) fn file(name: &str) -> &str {
 
 /// Compiles a text. Libraries that it requires are looked for among the box's files.
 pub(crate) fn compile(world: &World, file: &str, text: &str) -> Compiled {
-    let is_class = |name: &str| REGISTRY.has(name);
-    let names: Vec<&str> = REGISTRY.classes().map(|class| class.info.name).collect();
+    let is_class = |name: &str| registry().has(name);
+    let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
     let reader = |name: &str, _: &str| {
         let files = world.files.borrow();
         let text = core::str::from_utf8(files.get(name)?).ok()?;
@@ -71,7 +73,7 @@ impl Configuration {
             return Err(findings::text(&compiled.diagnostics));
         }
         let options = Options { source: text.to_string(), ..options };
-        let router = Router::in_pool(compiled.graph, REGISTRY, environment, options, world.pool.clone())
+        let router = Router::in_pool(compiled.graph, registry(), environment, options, world.pool.clone())
             .map_err(|problems| findings::text(&problems))?;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());

@@ -1,6 +1,6 @@
 //! The mailbox: requests, and what becomes of them.
 
-use crate::configuration::{Configuration, REGISTRY, compile, file};
+use crate::configuration::{Configuration, compile, file, registry};
 use crate::engine::{Engine, EngineError};
 use crate::environment::Surroundings;
 use crate::findings::findings;
@@ -124,7 +124,7 @@ impl Engine {
 
     fn check(&self, text: &str) -> Vec<u8> {
         let compiled = compile(&self.world, file(""), text);
-        let found = router::check(compiled, REGISTRY, Rc::new(Surroundings::new(&self.world, "")));
+        let found = router::check(compiled, registry(), Rc::new(Surroundings::new(&self.world, "")));
         Finding::encode(&findings(&found, file("")))
     }
 

@@ -16,7 +16,7 @@ impl Registry {
     }
 
     /// All classes, in order.
-    pub fn classes(&self) -> impl Iterator<Item = &'static Class> {
+    pub fn classes(&self) -> impl Iterator<Item = &'static Class> + use<> {
         self.groups.iter().flat_map(|group| group.iter())
     }
 

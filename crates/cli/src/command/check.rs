@@ -7,7 +7,7 @@ use std::rc::Rc;
 use clap::Args;
 use click_lang::Severity;
 
-use crate::configuration::{self, ConfigurationArguments, REGISTRY};
+use crate::configuration::{self, ConfigurationArguments, registry};
 use crate::environment::Process;
 use crate::report;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let Some((text, parameters)) = arguments.configuration.read() else { return ExitCode::from(2) };
     let compiled = configuration::compile(&text, &parameters, &[]);
     let elements = compiled.graph.elements.len();
-    let found = router::check(compiled, REGISTRY, Rc::new(Process::new()));
+    let found = router::check(compiled, registry(), Rc::new(Process::new()));
     let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
     if arguments.json {
         let entries: Vec<_> = found.iter().map(report::Entry::new).collect();

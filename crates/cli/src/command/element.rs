@@ -7,7 +7,7 @@ use clap::Args;
 use element::{ArgumentInfo, Class, HandlerKind};
 use serde::Serialize;
 
-use crate::configuration::REGISTRY;
+use crate::configuration::registry;
 use crate::output;
 
 /// Show the elements, or the reference of one.
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         list(arguments);
         return ExitCode::SUCCESS;
     };
-    let Some(class) = REGISTRY.find(name) else {
+    let Some(class) = registry().find(name) else {
         let near = nearest(name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
         eprintln!("clickbox: there is no element {name}{near}");
         return ExitCode::from(1);
@@ -172,16 +172,16 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn list(arguments: &Arguments) {
     if arguments.json {
-        let entries: Vec<Entry> = REGISTRY.classes().map(Entry::new).collect();
+        let entries: Vec<Entry> = registry().classes().map(Entry::new).collect();
         return output::json(&entries);
     }
     if arguments.markdown {
-        let pages: Vec<String> = REGISTRY.classes().map(|class| Entry::new(class).markdown()).collect();
+        let pages: Vec<String> = registry().classes().map(|class| Entry::new(class).markdown()).collect();
         return output::text(&pages.join("\n"));
     }
     let mut text = String::new();
     let mut group = "";
-    for class in REGISTRY.classes() {
+    for class in registry().classes() {
         if class.info.group != group {
             group = class.info.group;
             let _ = writeln!(text, "\n{group}");
@@ -194,7 +194,7 @@ fn list(arguments: &Arguments) {
 /// The class whose name is nearest, by letters without regard to case.
 fn nearest(name: &str) -> Option<&'static str> {
     let wanted = name.to_lowercase();
-    let names = REGISTRY.classes().map(|class| class.info.name);
+    let names = registry().classes().map(|class| class.info.name);
     let best = names.min_by_key(|known| distance(&wanted, &known.to_lowercase()))?;
     (distance(&wanted, &best.to_lowercase()) <= wanted.len() / 2).then_some(best)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use click_lang::{Graph, Port};
 
 use super::ports::{self, Flow, Sides};
-use crate::configuration::REGISTRY;
+use crate::configuration::registry;
 
 /// A configuration to draw.
 pub(crate) struct Model {
@@ -50,7 +50,7 @@ impl Model {
                 name: (!name.contains('@')).then_some(name),
                 class: element.class.clone(),
                 config: element.config.split_whitespace().collect::<Vec<_>>().join(" "),
-                group: REGISTRY.find(&element.class).map_or("", |class| class.info.group),
+                group: registry().find(&element.class).map_or("", |class| class.info.group),
                 sides,
                 path,
             });

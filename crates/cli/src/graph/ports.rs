@@ -2,7 +2,7 @@
 
 use click_lang::Graph;
 
-use crate::configuration::REGISTRY;
+use crate::configuration::registry;
 
 /// What a port does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) fn resolve(graph: &Graph) -> Vec<Sides> {
             count.0 = count.0.max(edge.to.port + 1);
         }
     }
-    let processing = |class: &str| REGISTRY.find(class).map_or("a/a", |class| class.info.processing);
+    let processing = |class: &str| registry().find(class).map_or("a/a", |class| class.info.processing);
     let mut sides: Vec<Sides> = graph
         .elements
         .iter()

@@ -8,7 +8,7 @@ use api::{ConfigurationName, CreateBox, File, Install, Value};
 use click_lang::{Compiled, Library, config};
 
 use super::failure::Failure;
-use crate::configuration::{REGISTRY, Source, Text};
+use crate::configuration::{Source, Text, registry};
 
 /// A configuration on its way to a box.
 pub(crate) struct Parcel {
@@ -79,7 +79,7 @@ impl Parcel {
 
 /// Compiles a configuration for the files in it; libraries that it requires are kept.
 fn compile(text: &Text, folder: &Path, libraries: &RefCell<BTreeMap<String, Vec<u8>>>) -> Compiled {
-    let is_class = |name: &str| REGISTRY.has(name);
+    let is_class = |name: &str| registry().has(name);
     // A box finds a library by the name by which it is required, wherever the one that requires it lies.
     let reader = |name: &str, from: &str| {
         let path = Path::new(from).join(name);
