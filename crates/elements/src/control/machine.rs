@@ -81,8 +81,13 @@ impl Values for Scope<'_, '_, '_> {
                     Some(value)
                 }
                 Err(error) => {
+                    let is_there = !matches!(
+                        error,
+                        HandlerError::NoHandler(_) | HandlerError::NoElement(_) | HandlerError::Wrong { .. }
+                    );
                     self.machine.complain(self.cx, error.of_call(true));
-                    None
+                    // A handler that fails has no value; one that does not exist is no reference.
+                    is_there.then(String::new)
                 }
             };
         }
@@ -111,8 +116,15 @@ impl Machine {
         }
     }
 
-    /// Sets initial variables and starts what starts by itself.
+    /// Sets initial variables and starts what starts by itself. What is set anywhere is empty before.
     pub(super) fn start(&mut self, cx: &mut Context) {
+        for instruction in self.instructions.clone() {
+            if let Instruction::Set { variable, .. } | Instruction::Initialise { variable, .. } = instruction
+                && self.get(&variable).is_none()
+            {
+                self.set(&variable, String::new());
+            }
+        }
         for instruction in self.instructions.clone() {
             if let Instruction::Initialise { variable, text, unquote: quoted, .. } = instruction {
                 let text = self.expand(cx, &text, false);

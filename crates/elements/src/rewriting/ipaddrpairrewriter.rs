@@ -3,63 +3,52 @@
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 
+use super::arguments::rewriter_arguments;
 use super::handlers::{first_table, handlers};
 use super::mapping::{Lifetimes, Tracking};
 use super::rewriter::{Kind, Rewriter, Settings, annotations, seconds};
 use super::translate::Shape;
 
-/// Rewrites the addresses of packets by pairs of source and destination.
-///
-/// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by both addresses. Its patterns are
-/// `SADDR DADDR`, where SADDR may be a range or prefix as in `IPAddrRewriter`.
-///
-/// ## Differences
-///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
-///
-/// ```click
-/// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
-///     -> rw :: IPAddrPairRewriter(pattern 1.0.0.1 6.0.0.6 0 1, drop);
-/// rw[0] -> IPMirror -> [1]rw;
-/// rw[1] -> back :: IPClassifier(src host 5.0.0.5 and dst host 10.0.0.1, -);
-/// back[0] -> right :: Counter -> Discard;
-/// back[1] -> wrong :: Counter -> Discard;
-/// ```
-/// ```expect
-/// right.count = 3
-/// wrong.count = 0
-/// rw.patterns = 1.0.0.1 6.0.0.6 [1]\n<drop>
-/// ```
-#[derive(Args)]
-#[element(
-    name = "IPAddrPairRewriter",
-    group = "rewriting",
-    ports = "1-/1-",
-    processing = "h/h",
-    see = "IPRewriter, IPAddrRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress"
-)]
-pub(crate) struct IPAddrPairRewriterArgs {
-    /// How long a flow lives.
-    #[arg(default = "2h")]
-    timeout: Timestamp,
-    /// How long after a packet a flow is kept in any case.
-    #[arg(default = "5")]
-    guarantee: Timestamp,
-    /// The most flows, or the name of the rewriter whose capacity is shared; without end if not given.
-    mapping_capacity: Option<Raw>,
-    /// Another name of MAPPING_CAPACITY.
-    capacity: Option<Raw>,
-    /// Time between searches for flows that are dead; 0 for none.
-    #[arg(default = "15m")]
-    reap_interval: Timestamp,
-    /// An older name of REAP_INTERVAL.
-    reap_time: Option<Timestamp>,
-    /// An annotation byte that replies get from the first packet of their flow.
-    reply_anno: Option<Annotation<1>>,
-    /// What becomes of packets of unknown flows: one for each input.
-    #[arg(rest, keyword = "INPUTSPEC")]
-    inputs: Vec<Raw>,
+rewriter_arguments! {
+    /// Rewrites the addresses of packets by pairs of source and destination.
+    ///
+    /// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by both addresses. Its patterns are
+    /// `SADDR DADDR`, where SADDR may be a range or prefix as in `IPAddrRewriter`.
+    ///
+    /// ## Differences
+    ///
+    /// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
+    /// stand in another order. A specification that names no element is found out when the router starts.
+    ///
+    /// ```click
+    /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
+    ///     -> rw :: IPAddrPairRewriter(pattern 1.0.0.1 6.0.0.6 0 1, drop);
+    /// rw[0] -> IPMirror -> [1]rw;
+    /// rw[1] -> back :: IPClassifier(src host 5.0.0.5 and dst host 10.0.0.1, -);
+    /// back[0] -> right :: Counter -> Discard;
+    /// back[1] -> wrong :: Counter -> Discard;
+    /// ```
+    /// ```expect
+    /// right.count = 3
+    /// wrong.count = 0
+    /// rw.patterns = 1.0.0.1 6.0.0.6 [1]\n<drop>
+    /// ```
+    #[derive(Args)]
+    #[element(
+        name = "IPAddrPairRewriter",
+        group = "rewriting",
+        ports = "1-/1-",
+        processing = "h/h",
+        see = "IPRewriter, IPAddrRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress"
+    )]
+    IPAddrPairRewriterArgs {
+        /// How long a flow lives.
+        #[arg(default = "2h")]
+        timeout: Timestamp,
+        /// How long after a packet a flow is kept in any case.
+        #[arg(default = "5")]
+        guarantee: Timestamp,
+    } []
 }
 
 /// What makes a rewriter an IPAddrPairRewriter.
@@ -84,12 +73,6 @@ impl Kind for IPAddrPairRewriterKind {
             done: 0,
             tracking: Tracking::None,
         };
-        Settings {
-            inputs: args.inputs,
-            lifetimes: vec![lifetimes],
-            capacity: args.mapping_capacity.or(args.capacity).map(|Raw(text)| text),
-            interval: args.reap_time.unwrap_or(args.reap_interval),
-            annotations: annotations(true, args.reply_anno),
-        }
+        args.into_settings(vec![lifetimes], true)
     }
 }

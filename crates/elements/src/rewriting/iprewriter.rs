@@ -3,104 +3,94 @@
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 
+use super::arguments::rewriter_arguments;
 use super::handlers::{first_table, handlers, look_up, udp_table};
 use super::mapping::{Lifetimes, Tracking};
 use super::rewriter::{Kind, Rewriter, Settings, annotations, seconds};
 use super::translate::Shape;
 
-/// Rewrites the addresses and ports of TCP and UDP packets by flow: a network address and port translator (RFC 3022).
-///
-/// Packets of a known flow are rewritten and go to its output; its first packet, and those that make no flow, go by the
-/// specification of their input:
-///
-/// - `drop` (or `discard`) drops them;
-/// - `pass [OUTPUT]` sends them on as they are;
-/// - `keep FOUTPUT ROUTPUT` begins a flow that changes nothing, with these outputs for its packets and the replies;
-/// - `pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT` begins a flow whose packets get these addresses and ports; `-` leaves a
-///   field as it is. SPORT may be a range `1024-65535`, of which a port is chosen that no flow to the same place has: the
-///   packet's own if it is free, else a random one. `1024-65535#` chooses one after the other, `1024-65535?` at random;
-/// - `pattern NAME FOUTPUT ROUTPUT` takes a pattern of `IPRewriterPatterns`;
-/// - the name of an element such as `RoundRobinIPMapper`, which chooses.
-///
-/// Replies get the addresses and ports of the first packet back. Packets need their IP header marked. What is neither TCP nor
-/// UDP, later fragments and packets too short for ports are dropped as `not_rewritable`, unless the input says `pass`; packets
-/// that may begin no flow as `no_mapping`, without a free port as `no_free_mapping`, without room as `too_many_flows`.
-///
-/// Every packet renews its flow's guarantee. After that the flow lives until its timeout, and is taken away earlier only to
-/// make room. A TCP flow has TCP_TIMEOUT once data went both ways, and TCP_DONE_TIMEOUT after FINs of both sides or a reset; a
-/// UDP flow of three packets, one of them a reply, has UDP_STREAMING_TIMEOUT. `pattern0` and so on read and write the inputs'
-/// specifications; a written one ends the flows that began there. A new configuration takes over the flows of inputs whose
-/// specification is the same.
-///
-/// ## Differences
-///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
-///
-/// ```click
-/// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
-///     -> rw :: IPRewriter(pattern 1.0.0.1 2000-3000# - - 0 1, drop);
-/// rw[0] -> IPMirror -> [1]rw;
-/// rw[1] -> back :: IPClassifier(dst host 10.0.0.1 and udp dst port 1000, -);
-/// back[0] -> right :: Counter -> Discard;
-/// back[1] -> wrong :: Counter -> Discard;
-/// ```
-/// ```expect
-/// right.count = 3
-/// wrong.count = 0
-/// rw.table_size = 1
-/// rw.patterns = 1.0.0.1 2000-3000 - - [1]\n<drop>
-/// ```
-#[derive(Args)]
-#[element(
-    name = "IPRewriter",
-    group = "rewriting",
-    ports = "1-/1-",
-    processing = "h/h",
-    see = "TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, ICMPPingRewriter, FTPPortMapper"
-)]
-pub(crate) struct IPRewriterArgs {
-    /// How long a TCP flow lives once data went both ways.
-    #[arg(default = "24h")]
-    tcp_timeout: Timestamp,
-    /// Another name of TCP_TIMEOUT.
-    timeout: Option<Timestamp>,
-    /// How long a TCP flow lives after both sides have ended it.
-    #[arg(default = "4m")]
-    tcp_done_timeout: Timestamp,
-    /// How long a TCP flow lives before data went both ways.
-    #[arg(default = "5m")]
-    tcp_nodata_timeout: Timestamp,
-    /// How long after a packet a TCP flow is kept in any case.
-    #[arg(default = "5")]
-    tcp_guarantee: Timestamp,
-    /// Another name of TCP_GUARANTEE.
-    guarantee: Option<Timestamp>,
-    /// How long a UDP flow lives.
-    #[arg(default = "5m")]
-    udp_timeout: Timestamp,
-    /// How long a UDP flow of packets both ways lives; as UDP_TIMEOUT if not given.
-    udp_streaming_timeout: Option<Timestamp>,
-    /// How long after a packet a UDP flow is kept in any case.
-    #[arg(default = "5")]
-    udp_guarantee: Timestamp,
-    /// The most flows, or the name of the rewriter whose capacity is shared; without end if not given.
-    mapping_capacity: Option<Raw>,
-    /// Another name of MAPPING_CAPACITY.
-    capacity: Option<Raw>,
-    /// Time between searches for flows that are dead; 0 for none.
-    #[arg(default = "15m")]
-    reap_interval: Timestamp,
-    /// An older name of REAP_INTERVAL.
-    reap_time: Option<Timestamp>,
-    /// Whether the destination annotation becomes the new destination.
-    #[arg(default = "true")]
-    dst_anno: bool,
-    /// An annotation byte that replies get from the first packet of their flow.
-    reply_anno: Option<Annotation<1>>,
-    /// What becomes of packets of unknown flows: one for each input.
-    #[arg(rest, keyword = "INPUTSPEC")]
-    inputs: Vec<Raw>,
+rewriter_arguments! {
+    /// Rewrites the addresses and ports of TCP and UDP packets by flow: a network address and port translator (RFC 3022).
+    ///
+    /// Packets of a known flow are rewritten and go to its output; its first packet, and those that make no flow, go by the
+    /// specification of their input:
+    ///
+    /// - `drop` (or `discard`) drops them;
+    /// - `pass [OUTPUT]` sends them on as they are;
+    /// - `keep FOUTPUT ROUTPUT` begins a flow that changes nothing, with these outputs for its packets and the replies;
+    /// - `pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT` begins a flow whose packets get these addresses and ports; `-` leaves a
+    ///   field as it is. SPORT may be a range `1024-65535`, of which a port is chosen that no flow to the same place has: the
+    ///   packet's own if it is free, else a random one. `1024-65535#` chooses one after the other, `1024-65535?` at random;
+    /// - `pattern NAME FOUTPUT ROUTPUT` takes a pattern of `IPRewriterPatterns`;
+    /// - the name of an element such as `RoundRobinIPMapper`, which chooses.
+    ///
+    /// Replies get the addresses and ports of the first packet back. Packets need their IP header marked. What is neither TCP nor
+    /// UDP, later fragments and packets too short for ports are dropped as `not_rewritable`, unless the input says `pass`; packets
+    /// that may begin no flow as `no_mapping`, without a free port as `no_free_mapping`, without room as `too_many_flows`.
+    ///
+    /// Every packet renews its flow's guarantee. After that the flow lives until its timeout, and is taken away earlier only to
+    /// make room. A TCP flow has TCP_TIMEOUT once data went both ways, and TCP_DONE_TIMEOUT after FINs of both sides or a reset; a
+    /// UDP flow of three packets, one of them a reply, has UDP_STREAMING_TIMEOUT. `pattern0` and so on read and write the inputs'
+    /// specifications; a written one ends the flows that began there. A new configuration takes over the flows of inputs whose
+    /// specification is the same.
+    ///
+    /// ## Differences
+    ///
+    /// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
+    /// stand in another order. A specification that names no element is found out when the router starts.
+    ///
+    /// ```click
+    /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
+    ///     -> rw :: IPRewriter(pattern 1.0.0.1 2000-3000# - - 0 1, drop);
+    /// rw[0] -> IPMirror -> [1]rw;
+    /// rw[1] -> back :: IPClassifier(dst host 10.0.0.1 and udp dst port 1000, -);
+    /// back[0] -> right :: Counter -> Discard;
+    /// back[1] -> wrong :: Counter -> Discard;
+    /// ```
+    /// ```expect
+    /// right.count = 3
+    /// wrong.count = 0
+    /// rw.table_size = 1
+    /// rw.patterns = 1.0.0.1 2000-3000 - - [1]\n<drop>
+    /// ```
+    #[derive(Args)]
+    #[element(
+        name = "IPRewriter",
+        group = "rewriting",
+        ports = "1-/1-",
+        processing = "h/h",
+        see = "TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, ICMPPingRewriter, FTPPortMapper"
+    )]
+    IPRewriterArgs {
+        /// How long a TCP flow lives once data went both ways.
+        #[arg(default = "24h")]
+        tcp_timeout: Timestamp,
+        /// Another name of TCP_TIMEOUT.
+        timeout: Option<Timestamp>,
+        /// How long a TCP flow lives after both sides have ended it.
+        #[arg(default = "4m")]
+        tcp_done_timeout: Timestamp,
+        /// How long a TCP flow lives before data went both ways.
+        #[arg(default = "5m")]
+        tcp_nodata_timeout: Timestamp,
+        /// How long after a packet a TCP flow is kept in any case.
+        #[arg(default = "5")]
+        tcp_guarantee: Timestamp,
+        /// Another name of TCP_GUARANTEE.
+        guarantee: Option<Timestamp>,
+        /// How long a UDP flow lives.
+        #[arg(default = "5m")]
+        udp_timeout: Timestamp,
+        /// How long a UDP flow of packets both ways lives; as UDP_TIMEOUT if not given.
+        udp_streaming_timeout: Option<Timestamp>,
+        /// How long after a packet a UDP flow is kept in any case.
+        #[arg(default = "5")]
+        udp_guarantee: Timestamp,
+    } [
+        /// Whether the destination annotation becomes the new destination.
+        #[arg(default = "true")]
+        dst_anno: bool,
+    ]
 }
 
 /// What makes a rewriter an IPRewriter.
@@ -139,12 +129,7 @@ impl Kind for IPRewriterKind {
             done: 0,
             tracking: Tracking::Udp,
         };
-        Settings {
-            inputs: args.inputs,
-            lifetimes: vec![tcp, udp],
-            capacity: args.mapping_capacity.or(args.capacity).map(|Raw(text)| text),
-            interval: args.reap_time.unwrap_or(args.reap_interval),
-            annotations: annotations(args.dst_anno, args.reply_anno),
-        }
+        let sets_destination = args.dst_anno;
+        args.into_settings(vec![tcp, udp], sets_destination)
     }
 }

@@ -2,6 +2,7 @@
 
 use element::Class;
 
+mod arguments;
 mod flows;
 mod flowset;
 mod ftpportmapper;

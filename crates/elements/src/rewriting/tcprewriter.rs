@@ -3,72 +3,62 @@
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 
+use super::arguments::rewriter_arguments;
 use super::handlers::{first_table, handlers, look_up};
 use super::mapping::{Lifetimes, Tracking};
 use super::rewriter::{Kind, Rewriter, Settings, annotations, seconds};
 use super::translate::Shape;
 
-/// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
-///
-/// It is an `IPRewriter` (which see) for TCP alone. Sequence and acknowledgement numbers, those in selective acknowledgements
-/// included, move where another element has made the data longer or shorter, as `FTPPortMapper` does.
-///
-/// ## Differences
-///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
-///
-/// ```click
-/// FastTCPFlows(0, 4, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 5.0.0.5, 1, 4) -> Unqueue -> Strip(14) -> CheckIPHeader
-///     -> rw :: TCPRewriter(pattern 1.0.0.1 2000-3000# - - 0 0)
-///     -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
-/// ```
-/// ```expect
-/// c.count = 4
-/// rw.table_size = 1
-/// ```
-#[derive(Args)]
-#[element(
-    name = "TCPRewriter",
-    group = "rewriting",
-    ports = "1-/1-",
-    processing = "h/h",
-    see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper"
-)]
-pub(crate) struct TCPRewriterArgs {
-    /// How long a flow lives once data went both ways.
-    #[arg(default = "24h")]
-    tcp_timeout: Timestamp,
-    /// Another name of TCP_TIMEOUT.
-    timeout: Option<Timestamp>,
-    /// How long a flow lives after both sides have ended it.
-    #[arg(default = "4m")]
-    tcp_done_timeout: Timestamp,
-    /// How long a flow lives before data went both ways.
-    #[arg(default = "5m")]
-    tcp_nodata_timeout: Timestamp,
-    /// How long after a packet a flow is kept in any case.
-    #[arg(default = "5")]
-    tcp_guarantee: Timestamp,
-    /// Another name of TCP_GUARANTEE.
-    guarantee: Option<Timestamp>,
-    /// The most flows, or the name of the rewriter whose capacity is shared; without end if not given.
-    mapping_capacity: Option<Raw>,
-    /// Another name of MAPPING_CAPACITY.
-    capacity: Option<Raw>,
-    /// Time between searches for flows that are dead; 0 for none.
-    #[arg(default = "15m")]
-    reap_interval: Timestamp,
-    /// An older name of REAP_INTERVAL.
-    reap_time: Option<Timestamp>,
-    /// Whether the destination annotation becomes the new destination.
-    #[arg(default = "true")]
-    dst_anno: bool,
-    /// An annotation byte that replies get from the first packet of their flow.
-    reply_anno: Option<Annotation<1>>,
-    /// What becomes of packets of unknown flows: one for each input.
-    #[arg(rest, keyword = "INPUTSPEC")]
-    inputs: Vec<Raw>,
+rewriter_arguments! {
+    /// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
+    ///
+    /// It is an `IPRewriter` (which see) for TCP alone. Sequence and acknowledgement numbers, those in selective acknowledgements
+    /// included, move where another element has made the data longer or shorter, as `FTPPortMapper` does.
+    ///
+    /// ## Differences
+    ///
+    /// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
+    /// stand in another order. A specification that names no element is found out when the router starts.
+    ///
+    /// ```click
+    /// FastTCPFlows(0, 4, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 5.0.0.5, 1, 4) -> Unqueue -> Strip(14) -> CheckIPHeader
+    ///     -> rw :: TCPRewriter(pattern 1.0.0.1 2000-3000# - - 0 0)
+    ///     -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
+    /// ```
+    /// ```expect
+    /// c.count = 4
+    /// rw.table_size = 1
+    /// ```
+    #[derive(Args)]
+    #[element(
+        name = "TCPRewriter",
+        group = "rewriting",
+        ports = "1-/1-",
+        processing = "h/h",
+        see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper"
+    )]
+    TCPRewriterArgs {
+        /// How long a flow lives once data went both ways.
+        #[arg(default = "24h")]
+        tcp_timeout: Timestamp,
+        /// Another name of TCP_TIMEOUT.
+        timeout: Option<Timestamp>,
+        /// How long a flow lives after both sides have ended it.
+        #[arg(default = "4m")]
+        tcp_done_timeout: Timestamp,
+        /// How long a flow lives before data went both ways.
+        #[arg(default = "5m")]
+        tcp_nodata_timeout: Timestamp,
+        /// How long after a packet a flow is kept in any case.
+        #[arg(default = "5")]
+        tcp_guarantee: Timestamp,
+        /// Another name of TCP_GUARANTEE.
+        guarantee: Option<Timestamp>,
+    } [
+        /// Whether the destination annotation becomes the new destination.
+        #[arg(default = "true")]
+        dst_anno: bool,
+    ]
 }
 
 /// What makes a rewriter an TCPRewriter.
@@ -98,12 +88,7 @@ impl Kind for TCPRewriterKind {
             done: seconds(args.tcp_done_timeout),
             tracking: Tracking::Tcp,
         };
-        Settings {
-            inputs: args.inputs,
-            lifetimes: vec![lifetimes],
-            capacity: args.mapping_capacity.or(args.capacity).map(|Raw(text)| text),
-            interval: args.reap_time.unwrap_or(args.reap_interval),
-            annotations: annotations(args.dst_anno, args.reply_anno),
-        }
+        let sets_destination = args.dst_anno;
+        args.into_settings(vec![lifetimes], sets_destination)
     }
 }
