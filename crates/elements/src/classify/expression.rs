@@ -88,6 +88,11 @@ impl Test {
         }
     }
 
+    /// Whether any word of which only the first `available` bytes exist may pass.
+    pub(crate) fn may_pass(&self, available: u32) -> bool {
+        self.relation != Relation::Equal || needed_bytes(self.mask << self.shift) <= available
+    }
+
     /// The comparison on a complete word.
     #[inline]
     fn compare(&self, word: u32) -> bool {

@@ -160,7 +160,13 @@ impl Trie {
             while parts.get(from + 1).is_some_and(|(bound, _)| *bound <= first) {
                 from += 1;
             }
-            let count = parts[from..].partition_point(|(bound, _)| *bound <= last);
+            let count = match parts.get(from + 1) {
+                Some((bound, _)) if *bound <= last => {
+                    parts[from..].partition_point(|(bound, _)| *bound <= last)
+                }
+                // No other part begins in the branch.
+                _ => 1.min(parts.len() - from),
+            };
             *link = self.branch(&parts[from..from + count], first, below);
         }
         // Where lists are common the other branches become lists too: a processor guesses badly which it will be.

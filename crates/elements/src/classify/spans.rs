@@ -138,8 +138,8 @@ pub(crate) fn passing(test: &Test, field: Field) -> Option<Spans> {
         Relation::Greater => greater(bits, mask, value)?,
     };
     let mut spans = if test.negated { full.complement(field.values() - 1) } else { full };
-    if field.width == 2 {
-        let available = u32::from(field.offset - test.offset) + 1;
+    let available = u32::from(field.offset - test.offset) + 1;
+    if field.width == 2 && test.may_pass(available) {
         for byte in 0..256u64 {
             if test.decide((byte as u32) << (drop + 8), available) {
                 spans.push(field.values() + byte, field.values() + byte);

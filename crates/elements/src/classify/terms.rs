@@ -176,7 +176,7 @@ impl Breaker {
     }
 
     /// Cuts a test into tests of one field each; none when that can't be done.
-    fn pieces(&self, test: &Test) -> Option<Vec<(Test, Field)>> {
+    fn pieces(&mut self, test: &Test) -> Option<Vec<(Test, Field)>> {
         let bits = test.mask << test.shift;
         if bits == 0 {
             return Some(Vec::new());
@@ -218,11 +218,11 @@ impl Breaker {
     }
 
     /// Whether the part of the test in these bytes of its word makes a short list of spans.
-    fn fits(&self, test: &Test, start: u16, width: u8) -> bool {
+    fn fits(&mut self, test: &Test, start: u16, width: u8) -> bool {
         let mask = half_bits(start, width) >> test.shift;
         let part = Test { mask: test.mask & mask, value: test.value & mask, ..*test };
         let field = Field { base: test.base, offset: test.offset.saturating_add(start), width };
-        self.known.get(&(part, field)).map_or_else(|| passing(&part, field).is_some(), Option::is_some)
+        self.known.entry((part, field)).or_insert_with(|| passing(&part, field)).is_some()
     }
 
     fn spans(&mut self, test: &Test, field: Field) -> Option<Spans> {
