@@ -4,15 +4,18 @@ use crate::effort::Effort;
 use crate::error::Error;
 use crate::line::Line;
 use crate::program::{PACKET, Program};
-use crate::stand::{PATIENCE, Stand};
+use crate::stand::{Kind, PATIENCE, Stand};
 use crate::statistics::{Times, median, milliseconds, rounded};
 use boundary::Slots;
-use sandbox::Sandbox;
+use sandbox::{Sandbox, Snapshot};
 use serde::Serialize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Slots of the box's port: as few as can be, as their number is no part of the question.
 const SLOTS: u32 = 64;
+
+/// How long to sleep between looks whether a box rests.
+const NAP: Duration = Duration::from_micros(200);
 
 /// Points of the curve of starts.
 const STRETCHES: usize = 40;
@@ -31,6 +34,10 @@ pub struct Boot {
     /// Private memory of a box without its rings, in kilobytes: the mean.
     #[serde(serialize_with = "rounded")]
     pub private_kb: f64,
+    /// From the wish to the first packet processed, for boxes that are copies of one that was installed before: for
+    /// boxes that can be copied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_ms: Option<Times>,
     /// How long a start took when so many boxes were there already: medians of stretches.
     pub curve_ms: Vec<(f64, f64)>,
     /// Taking a box away.
@@ -62,6 +69,7 @@ type Start = [f64; 4];
 pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> {
     let (mut whole, mut installs, mut steps) = (Vec::new(), Vec::new(), [const { Vec::new() }; 4]);
     let (mut private, mut removals, mut curves) = (Vec::new(), Vec::new(), Vec::new());
+    let mut copies = Vec::new();
     for _ in 0..effort.runs.max(1) {
         let (mut boxes, mut starts) = (Vec::new(), Vec::new());
         for _ in 0..count {
@@ -81,6 +89,9 @@ pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> 
         let begin = Instant::now();
         drop(boxes);
         removals.push(milliseconds(begin.elapsed()) / count.max(1) as f64);
+        if stand.kind() != Kind::None {
+            copies.push(Times::of(&copy(stand, count)?));
+        }
     }
     let [create, start, install, first_packet] = steps.map(median);
     Ok(Boot {
@@ -89,9 +100,42 @@ pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> 
         steps_ms: BootSteps { create, start, install, first_packet },
         install_ms: Times::median(&installs),
         private_kb: median(private),
+        copy_ms: (!copies.is_empty()).then(|| Times::median(&copies)),
         curve_ms: curve(count, &curves),
         remove_ms: median(removals),
     })
+}
+
+/// Copies one box again and again, keeping all copies; how long each took to its first packet. Installing the original and
+/// taking the snapshot are not in it: they are done once.
+fn copy(stand: &Stand, count: usize) -> Result<Vec<f64>, Error> {
+    let program = Program::Firewall;
+    let settings = Stand::settings(program, Slots::new(SLOTS)?, None);
+    let mut original = stand.run(program, Slots::new(SLOTS)?, None)?;
+    let snapshot = rested(&mut original)?;
+    let (mut boxes, mut times) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let begin = Instant::now();
+        let mut sandbox = stand.host().restore(stand.place(), &snapshot, &settings)?;
+        stand.start(&mut sandbox)?;
+        Line::take(&mut sandbox, 0)?.exchange(&PACKET)?;
+        times.push(milliseconds(begin.elapsed()));
+        boxes.push(sandbox);
+    }
+    Ok(times)
+}
+
+/// A snapshot of a box, as soon as it has said what it has to say, and rests.
+fn rested(sandbox: &mut Sandbox) -> Result<Snapshot, Error> {
+    let begin = Instant::now();
+    loop {
+        while sandbox.event()?.is_some() {}
+        match sandbox.snapshot() {
+            Ok(snapshot) => return Ok(snapshot),
+            Err(_) if begin.elapsed() < PATIENCE => std::thread::sleep(NAP),
+            Err(_) => return Err(Error::Late { what: "a rest of the box" }),
+        }
+    }
 }
 
 /// The medians, over all runs, of stretches of starts: at most so many.

@@ -36,7 +36,7 @@ pub use effort::Effort;
 pub use error::Error;
 pub use io::{Io, Mode, io};
 pub use latency::{Latency, LatencyRow, Load, Waiting, latency};
-pub use memory::{Memory, RingMemory, memory};
+pub use memory::{Memory, RingMemory, TableMemory, memory};
 pub use program::Inside;
 pub use report::{Machine, Report, Scope, page, report};
 pub use sandbox::thread::{Entry, Start};

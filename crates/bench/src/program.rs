@@ -61,6 +61,63 @@ pub(crate) enum Program {
     Store,
 }
 
+/// A table of many entries, of which the size is of interest and not the speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Table {
+    /// Routes to prefixes of 24 bits.
+    Routes,
+    /// Rules of a firewall.
+    Rules,
+    /// Patterns that payloads begin with.
+    Patterns,
+}
+
+impl Table {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Routes, Self::Rules, Self::Patterns];
+
+    /// What its entries are.
+    pub(crate) fn entries(self) -> &'static str {
+        match self {
+            Self::Routes => "routes",
+            Self::Rules => "rules",
+            Self::Patterns => "patterns",
+        }
+    }
+
+    /// How many there are beside so many routes.
+    pub(crate) fn count(self, entries: u32) -> u32 {
+        match self {
+            Self::Routes | Self::Rules => entries,
+            Self::Patterns => entries * 2 / 5,
+        }
+    }
+
+    /// A configuration with so many entries.
+    pub(crate) fn configuration(self, count: u32) -> String {
+        let list = |entry: &dyn Fn(u32) -> String| (0..count).map(entry).collect::<Vec<_>>().join(", ");
+        let net = |number: u32| format!("10.{}.{}.0/24", number / 256 % 256, number % 256);
+        match self {
+            Self::Routes => {
+                let routes = list(&|number| format!("{} 0", net(number)));
+                format!("Idle -> RadixIPLookup({routes}) -> Discard;")
+            }
+            Self::Rules => {
+                let port = |number: u32| 1_024 + number % 60_000;
+                let rules = list(&|number| {
+                    format!("allow src net {} and tcp dst port {}", net(number), port(number))
+                });
+                format!("Idle -> MarkIPHeader(0) -> IPFilter({rules}, deny all) -> Discard;")
+            }
+            Self::Patterns => {
+                let patterns = list(&|number| format!("42/{:08x}", number.wrapping_mul(0x9e37_79b9)));
+                let outputs: String = (0..=count).map(|output| format!("p[{output}] -> d; ")).collect();
+                format!("Idle -> p :: Classifier({patterns}, -); d :: Discard; {outputs}")
+            }
+        }
+    }
+}
+
 /// Ten rules of which the last lets [`PACKET`] through.
 const RULES: &str = "deny src net 127.0.0.0/8, deny src net 192.0.2.0/24, deny dst net 172.16.0.0/12, deny ip frag, \
     deny tcp and dst port 23, deny tcp and dst port 445, allow tcp and dst host 192.0.2.9 and dst port 443, \

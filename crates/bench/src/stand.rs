@@ -108,6 +108,11 @@ impl Stand {
         Settings { ports, quantum: slots.count(), bell, ..Settings::new(MEMORY) }
     }
 
+    /// A box without ports, with room for large tables.
+    pub(crate) fn roomy() -> Settings {
+        Settings::new(4 * MEMORY)
+    }
+
     /// A box that runs a program.
     pub(crate) fn run(
         &self,

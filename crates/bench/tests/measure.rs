@@ -34,6 +34,7 @@ fn starts_are_measured() {
     on_each(|stand| {
         let boot = bench::boot(stand, 3, SHORT).unwrap();
         assert!(plausible(&boot.boot_ms) && plausible(&boot.install_ms), "{boot:?}");
+        assert!(boot.copy_ms.is_some_and(|times| plausible(&times)), "{boot:?}");
         assert!(boot.steps_ms.create > 0.0 && boot.steps_ms.install < boot.boot_ms.p50, "{boot:?}");
         assert!((16.0..2_000.0).contains(&boot.private_kb), "{boot:?}");
     });
@@ -83,6 +84,21 @@ fn answers_are_measured() {
 }
 
 #[test]
+fn memory_is_measured() {
+    on_each(|stand| {
+        let memory = bench::memory(stand, 50).unwrap();
+        let tables: Vec<_> = memory.tables.iter().map(|table| (table.entries, table.count)).collect();
+        match stand.inside() {
+            Inside::Click => assert_eq!(tables, [("routes", 50), ("rules", 50), ("patterns", 20)]),
+            Inside::Probe => assert_eq!(tables, []),
+        }
+        for table in &memory.tables {
+            assert!(table.text_kb < table.adds_kb && table.adds_kb < table.private_kb, "{table:?}");
+        }
+    });
+}
+
+#[test]
 fn settings_that_cannot_be_are_refused() {
     assert!(matches!(Stand::new(Kind::None, Inside::Click, None), Err(Error::NoEntry)));
     on_each(|stand| {
@@ -101,6 +117,7 @@ fn a_report_becomes_a_page() {
         lengths: vec![2, 3],
         senders: vec![1, 2],
         values: vec![1, 100],
+        entries: 10,
     };
     let mut told = Vec::new();
     let stand = Stand::new(Kind::Process, Inside::Click, None).unwrap();

@@ -256,6 +256,6 @@ fn the_benchmarks_of_boxes_print_their_fields() {
         }
     }
     check(&["bench", "io", "--ring", "100", "--sandbox", "process"], "", 1, &["100 slots"]);
-    check(&["bench", "memory"], "", 0, &["2048"]);
+    check(&["bench", "memory", "--entries", "20"], "", 0, &["2048", "20 rules", "8 patterns"]);
     check(&["bench", "all", "--out", "/proc/nowhere"], "", 1, &["/proc/nowhere"]);
 }

@@ -52,6 +52,8 @@ pub struct Scope {
     pub senders: Vec<usize>,
     /// Bytes of handlers' values.
     pub values: Vec<usize>,
+    /// Entries of the tables of which the memory is measured.
+    pub entries: u32,
 }
 
 impl Default for Scope {
@@ -65,6 +67,7 @@ impl Default for Scope {
             lengths: (2..=9).collect(),
             senders: vec![1, 10, 25, 50, 75, 100],
             values: vec![1, 16, 64, 256, 1024, 4096, 16_384, 65_536],
+            entries: 1_000,
         }
     }
 }
@@ -117,7 +120,7 @@ pub fn report(
     let density = density.collect::<Result<_, _>>()?;
     tell("handlers");
     let state = crate::state(stand, &scope.values, effort)?;
-    let memory = crate::memory()?;
+    let memory = crate::memory(stand, scope.entries)?;
     Ok(Report {
         machine,
         sandbox: stand.kind(),
