@@ -10,6 +10,7 @@ const WAKE: usize = 192;
 const GENERATION: usize = 256;
 const RESTING: usize = 320;
 const ALARM: usize = 384;
+const PRISTINE: usize = 448;
 
 /// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,18 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.load_u32(RESTING, Acquire) != 0
     }
 
-    /// Where in the page that is said.
+    /// Whether the box says, as it rests, that a copy of it is as good as a box that is installed anew: it has made nothing of
+    /// its ports' addresses, which copies have of their own, has no seed of its own choice, and waits for no moment.
+    pub fn is_pristine(&self) -> bool {
+        self.0.load_u32(PRISTINE, Acquire) != 0
+    }
+
+    /// Says whether a copy is as good as a box that is installed anew.
+    pub fn set_pristine(&self, pristine: bool) {
+        self.0.store_u32(PRISTINE, u32::from(pristine), Release);
+    }
+
+    /// Where in the page a box in a process says that it rests.
     pub const fn resting_offset() -> usize {
         RESTING
     }

@@ -30,6 +30,18 @@ pub(crate) const MOST_CHECKS: usize = 4;
 /// Private memory of a box that checks: what it does not touch it does not take.
 pub(crate) const CHECK_MEMORY: usize = 1 << 30;
 
+/// Boxes of which a snapshot is kept for others like them: each takes as much memory as a small box.
+pub(crate) const MOST_TEMPLATES: usize = 64;
+
+/// Bytes of texts and files of a box of which a snapshot may be kept: they are compared with those of each box that starts.
+pub(crate) const LONGEST_RECIPE: usize = 256 << 10;
+
+/// Bytes of a snapshot that is kept.
+pub(crate) const LARGEST_TEMPLATE: usize = 4 << 20;
+
+/// How long a box that is to be a template may take to come to rest: one that is always busy never does.
+pub(crate) const TEMPLATE_TIME: Duration = Duration::from_millis(500);
+
 /// How long a box may take to install a configuration or to check it: a million routes take seconds.
 pub(crate) const INSTALL_TIME: Duration = Duration::from_secs(60);
 

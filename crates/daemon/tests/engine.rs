@@ -162,3 +162,57 @@ fn a_configuration_that_stops_is_followed_by_the_policy() {
         assert_eq!(supervisor.crash(&name("fw")).unwrap().cause, "killed on request");
     });
 }
+
+/// From the second start on a template is made; later boxes of the recipe are copies, each with random numbers, counters and
+/// diagnostics of its own.
+#[test]
+fn boxes_start_as_copies_of_those_like_them() {
+    let text = "FromDevice(0) -> c :: Counter -> Discard; Idle -> IPFilter(allow udp, deny udp) -> Discard;
+        dice :: Script(TYPE PASSIVE, return $(random 4000000000));";
+    let busy = "InfiniteSource -> Discard;";
+    in_each(|supervisor, sandbox| {
+        if sandbox == Sandbox::None {
+            return;
+        }
+        supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
+        let is_copy = |box_name: &str| {
+            let log = supervisor.log_list(&name(box_name), &LogQuery::default()).unwrap();
+            log.iter().any(|line| line.text.contains("a copy of one"))
+        };
+        let (mut copies, mut anew) = (Vec::new(), Vec::new());
+        let mut number = 0;
+        until("boxes are copies", || {
+            let box_name = format!("fw{number}");
+            number += 1;
+            supervisor.create_box(make(sandbox, &box_name, text, &["lan"])).unwrap();
+            if is_copy(&box_name) {
+                copies.push(box_name);
+            } else {
+                anew = supervisor.show_box(&name(&box_name)).unwrap().installed[0].diagnostics.clone();
+                assert!(copies.is_empty(), "{sandbox:?}: {box_name} is none");
+                supervisor.remove_box(&name(&box_name)).unwrap();
+            }
+            copies.len() == 3
+        });
+        assert!(number >= 5, "{sandbox:?}: the first two of {number} are none");
+        let numbers: BTreeSet<String> =
+            copies.iter().map(|copy| read(supervisor, &format!("{copy}/dice.run"))).collect();
+        assert_eq!(numbers.len(), 3, "{sandbox:?}: {numbers:?}");
+        let source = "FastUDPSource(RATE 1000, LIMIT 50, LENGTH 60, SRCETH 2:0:0:0:0:1, SRCIP 10.0.0.1, \
+                      SPORT 1, DSTETH 2:0:0:0:0:2, DSTIP 10.0.0.2, DPORT 2) -> ToDevice(0);";
+        supervisor.create_box(make(sandbox, "source", source, &["lan"])).unwrap();
+        for copy in &copies {
+            let count = format!("{copy}/c.count");
+            until("packets come to each", || read(supervisor, &count) == "50");
+            let installed = supervisor.show_box(&name(copy)).unwrap().installed;
+            assert_eq!((installed.len(), &installed[0].diagnostics), (1, &anew), "{sandbox:?}");
+        }
+        // One that never rests is installed each time.
+        for round in 0..4 {
+            let box_name = format!("busy{round}");
+            supervisor.create_box(make(sandbox, &box_name, busy, &[])).unwrap();
+            assert!(!is_copy(&box_name), "{sandbox:?}");
+            supervisor.remove_box(&name(&box_name)).unwrap();
+        }
+    });
+}

@@ -122,6 +122,6 @@ impl Device for PortDevice {
     }
 
     fn link(&self) -> Option<[u8; 6]> {
-        self.world.ports.get(self.number).map(|port| port.mac())
+        self.world.ports.get(self.number).map(|port| self.world.address(port))
     }
 }

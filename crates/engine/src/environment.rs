@@ -64,7 +64,7 @@ impl Environment for Surroundings {
 
     fn interface(&self, name: &str) -> Option<Interface> {
         let port = self.world.ports.get(name.parse::<usize>().ok()?)?;
-        Some(Interface { ip: None, link: Some(port.mac()) })
+        Some(Interface { ip: None, link: Some(self.world.address(port)) })
     }
 
     fn host(&self, _name: &str) -> Option<Ipv4Addr> {

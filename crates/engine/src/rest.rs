@@ -28,7 +28,10 @@ impl Engine {
         damaged?;
         let changed = self.status.stop_wished() || self.status.generation() != self.generation;
         if sleeps && !changed {
-            ground.idle(rest, self.next_timer().map(|at| self.world.clock.tsc(at)));
+            let next = self.next_timer();
+            let seeded = self.configurations.iter().any(|configuration| configuration.router.is_seeded());
+            self.status.set_pristine(next.is_none() && !seeded && !self.world.is_addressed());
+            ground.idle(rest, next.map(|at| self.world.clock.tsc(at)));
         }
         self.requests.end_sleep();
         self.replies.end_sleep();

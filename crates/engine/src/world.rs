@@ -29,6 +29,8 @@ pub(crate) struct World {
     seeds: Cell<([u64; 4], u64)>,
     /// Packets that came in by ports, and went out.
     moved: Cell<(u64, u64)>,
+    /// Whether a configuration was told the address of a port.
+    addressed: Cell<bool>,
     /// What the host did to a ring that it never does.
     fault: Cell<Option<Corrupt>>,
 }
@@ -56,6 +58,7 @@ impl World {
             pool: Pool::new(packets),
             seeds: Cell::new((info.seeds, 0)),
             moved: Cell::new((0, 0)),
+            addressed: Cell::new(false),
             fault: Cell::new(None),
             ground,
         })
@@ -68,6 +71,17 @@ impl World {
         for (port, info) in self.ports.iter().zip(&info.ports) {
             port.readdress(info);
         }
+    }
+
+    /// The address of a port, for a configuration that makes something of it.
+    pub(crate) fn address(&self, port: &Port) -> [u8; 6] {
+        self.addressed.set(true);
+        port.mac()
+    }
+
+    /// Whether a configuration was told the address of a port.
+    pub(crate) fn is_addressed(&self) -> bool {
+        self.addressed.get()
     }
 
     /// Wall-clock time.

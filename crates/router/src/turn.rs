@@ -85,6 +85,11 @@ impl Router {
         self.core.reseed(seed);
     }
 
+    /// Whether a configuration has fixed the seed of its randomness, which a copy would not keep.
+    pub fn is_seeded(&self) -> bool {
+        self.core.shared_random.borrow().is_some()
+    }
+
     /// The element that is being called, and the packet that was handed on last: for a crash report. It takes no memory,
     /// and works in the middle of any call.
     pub fn running(&self) -> Option<(&str, Glimpse)> {

@@ -53,7 +53,8 @@ impl Area {
             Backing::Mapping(_) => Ok(memory::pages(&self.memory)),
         };
         let area = area.map_err(|cause| SystemError { action: "read a box's memory", cause })?;
-        Ok(Shared { area, channels, ports, generation: status.generation() })
+        let (generation, pristine) = (status.generation(), status.is_pristine());
+        Ok(Shared { area, channels, ports, generation, pristine })
     }
 
     /// Fills a new area with what another held.

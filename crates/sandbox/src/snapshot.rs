@@ -33,6 +33,7 @@ pub(crate) struct Shared {
     /// Where each port's rings stood: receive, transmit.
     pub(crate) ports: Vec<[u32; 2]>,
     pub(crate) generation: u32,
+    pub(crate) pristine: bool,
 }
 
 impl Snapshot {
@@ -43,6 +44,12 @@ impl Snapshot {
             Private::Process { size, .. } => *size,
         };
         private + self.shared.area.len() * PAGE
+    }
+
+    /// Whether the box said that a copy of it is as good as a box that is installed anew: it has made nothing of its ports'
+    /// addresses, which may be others for copies, has no seed of its own choice, and waits for no moment.
+    pub fn is_pristine(&self) -> bool {
+        self.shared.pristine
     }
 
     /// The settings of a copy: what the box is made of as it was, what it is told and how it is run as

@@ -6,7 +6,7 @@ use crate::fabric::Port;
 use api::{CreateBox, Mac, Sandbox as Kind};
 use boundary::Slots;
 use sandbox::thread::Entry;
-use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Worker};
+use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use switch::driver::BoxPort;
@@ -130,8 +130,13 @@ impl Forge {
         }
     }
 
-    /// Makes a box by its definition. It rings `bell` when it has packets.
-    pub(crate) fn make(&self, definition: &CreateBox, bell: Arc<Bell>) -> Result<Made, Failure> {
+    /// Makes a box by its definition, as a copy if there is a snapshot. It rings `bell` when it has packets.
+    pub(crate) fn make(
+        &self,
+        definition: &CreateBox,
+        bell: Arc<Bell>,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Made, Failure> {
         let slots = u32::from(definition.ring);
         let ring = Slots::new(slots).map_err(sandbox::CreateError::Ring)?;
         let port = |port: &api::PortRequest| PortSettings {
@@ -146,23 +151,27 @@ impl Forge {
             end_bell: Some(self.end_bell.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
         };
+        let begin = |place: Place| match snapshot {
+            Some(snapshot) => self.host.restore(place, snapshot, &settings),
+            None => self.host.create(place, &settings),
+        };
         let (mut sandbox, keeps) = match self.resolve(definition.sandbox)? {
             Kind::Vm if definition.dedicated => {
                 let own = self.own_worker()?;
-                (self.host.create(Place::Machine(&own._worker), &settings)?, Keeps::Own { _own: own })
+                (begin(Place::Machine(&own._worker))?, Keeps::Own { _own: own })
             }
             Kind::Vm => {
                 let least = self.workers.iter().min_by_key(|shared| shared.boxes.load(Ordering::Relaxed));
                 let shared = least.ok_or(sandbox::CreateError::NoKvm)?;
                 shared.boxes.fetch_add(1, Ordering::Relaxed);
                 let seat = Seat(shared.clone());
-                (self.host.create(Place::Machine(&shared.worker), &settings)?, Keeps::Seat { _seat: seat })
+                (begin(Place::Machine(&shared.worker))?, Keeps::Seat { _seat: seat })
             }
             Kind::None => {
                 let entry = self.thread.ok_or(sandbox::CreateError::OtherPlace)?;
-                (self.host.create(Place::Thread(entry), &settings)?, Keeps::Nothing)
+                (begin(Place::Thread(entry))?, Keeps::Nothing)
             }
-            Kind::Process | Kind::Auto => (self.host.create(Place::Process, &settings)?, Keeps::Nothing),
+            Kind::Process | Kind::Auto => (begin(Place::Process)?, Keeps::Nothing),
         };
         let ports = take_ports(&mut sandbox, definition.ports.len());
         Ok(Made { instance: Instance::new(sandbox, keeps), ports })

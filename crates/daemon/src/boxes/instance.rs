@@ -4,7 +4,7 @@ use super::forge::Keeps;
 use super::forge::Share;
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
-use sandbox::{ControlError, CreateError, End, Ender, Sandbox, State, Usage};
+use sandbox::{ControlError, CreateError, End, Ender, Sandbox, Snapshot, SnapshotError, State, Usage};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -147,6 +147,25 @@ impl Instance {
         if let Some(mut sandbox) = self.try_lock() {
             self.held.store(false, Ordering::SeqCst);
             sandbox.resume();
+        }
+    }
+
+    /// What it is as soon as it rests, if it does in time, has said nothing, and says that a copy of it is as good as a box
+    /// that is installed anew.
+    pub(crate) fn snapshot(&self, time: Duration) -> Option<Snapshot> {
+        let (start, mut sandbox) = (Instant::now(), self.lock());
+        loop {
+            // A line that is said at the start would be missing in the logs of copies.
+            if !matches!(sandbox.event(), Ok(None)) {
+                return None;
+            }
+            match sandbox.snapshot() {
+                Ok(snapshot) => return snapshot.is_pristine().then_some(snapshot),
+                Err(SnapshotError::Busy | SnapshotError::NotRunning) if start.elapsed() < time => {
+                    std::thread::sleep(NAP);
+                }
+                Err(_) => return None,
+            }
         }
     }
 

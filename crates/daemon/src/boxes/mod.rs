@@ -5,9 +5,11 @@ mod forge;
 mod instance;
 mod member;
 mod report;
+mod templates;
 
 pub(crate) use calls::{diagnostics, in_box, refusal};
 pub(crate) use forge::{Forge, Share};
 pub(crate) use instance::{Instance, Look, Settled};
 pub(crate) use member::{Installed, Member, Phase};
 pub(crate) use report::{End, report};
+pub(crate) use templates::{Beginning, Recipe, Template, Templates};

@@ -1,14 +1,20 @@
 //! How a box is made, started, and given its configurations.
 
 use super::core::Supervisor;
-use crate::boxes::{Installed, Instance, Member, Phase, Share, diagnostics, in_box, refusal};
+use crate::boxes::{
+    Beginning, Installed, Instance, Member, Phase, Recipe, Share, diagnostics, in_box, refusal,
+};
 use crate::error::Failure;
 use crate::limits::{CALL_TIME, INSTALL_TIME};
-use api::{Diagnostic, EventKind, File, Time};
+use crate::store::StoredConfiguration;
+use api::{BoxName, CreateBox, Diagnostic, EventKind, File, Time};
 use boundary::Request;
-use sandbox::ControlError;
+use sandbox::{ControlError, Snapshot};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// A configuration of the store, with its files.
+pub(super) type Stored = (StoredConfiguration, Vec<File>);
 
 impl Supervisor {
     /// Makes and starts a box with the configurations that the store has for it. The caller holds `busy`. If it fails the
@@ -23,12 +29,9 @@ impl Supervisor {
             let before = std::mem::replace(&mut inner.phase, Phase::Booting);
             (inner.definition.clone(), before)
         };
-        let booted = self.make(member, &definition).and_then(|instance| {
-            let installed = self.furnish(member, &instance);
-            installed.map(|installed| (instance, installed))
-        });
+        let booted = self.begin(member, &definition);
         match booted {
-            Ok((instance, installed)) => {
+            Ok((instance, installed, how)) => {
                 let time = begin.elapsed();
                 {
                     let mut inner = member.inner();
@@ -37,7 +40,8 @@ impl Supervisor {
                     inner.boot = Some(time);
                     inner.phase = Phase::Running;
                 }
-                let message = format!("box {} runs after {:.1} ms", member.name, time.as_secs_f64() * 1e3);
+                let message =
+                    format!("box {} runs after {:.1} ms{how}", member.name, time.as_secs_f64() * 1e3);
                 member.note(&message);
                 self.0.journal.note(EventKind::BoxStarted, format!("box/{}", member.name), message);
                 // Its end may have been seen while it was not to be dealt with yet.
@@ -58,8 +62,53 @@ impl Supervisor {
         }
     }
 
-    fn make(&self, member: &Arc<Member>, definition: &api::CreateBox) -> Result<Arc<Instance>, Failure> {
-        let made = self.0.forge.make(definition, self.0.fabric.bell())?;
+    /// Makes a box and gives it its configurations, or copies one that has them; and in words if it was a copy.
+    fn begin(
+        &self,
+        member: &Arc<Member>,
+        definition: &CreateBox,
+    ) -> Result<(Arc<Instance>, Vec<Installed>, &'static str), Failure> {
+        let stored = self.stored(&member.name)?;
+        let kind = self.0.forge.resolve(definition.sandbox)?;
+        let beginning = match Recipe::new(kind, definition, &stored) {
+            Some(recipe) => self.0.templates.begin(recipe),
+            None => Beginning::Anew(None),
+        };
+        let wanted = match beginning {
+            Beginning::Copy(template) => match self.make(member, definition, Some(&template.snapshot)) {
+                Ok(instance) => {
+                    let replies = stored.iter().zip(&template.replies);
+                    let installed = replies.map(|((configuration, _), reply)| {
+                        installed(configuration, diagnostics(reply, configuration.source.as_deref()))
+                    });
+                    return Ok((instance, installed.collect(), ", a copy of one that was installed before"));
+                }
+                // A box that is not wanted any more, or that the host has no room for.
+                Err(failure) if member.inner().unwanted || member.instance().is_some() => {
+                    return Err(failure);
+                }
+                Err(_) => {
+                    self.0.templates.give_up(&template);
+                    None
+                }
+            },
+            Beginning::Anew(wanted) => wanted,
+        };
+        let instance = self.make(member, definition, None)?;
+        let installed = self.furnish(member, &instance, &stored)?;
+        if let Some(recipe) = wanted {
+            self.begin_template(recipe, definition.clone(), stored);
+        }
+        Ok((instance, installed, ""))
+    }
+
+    fn make(
+        &self,
+        member: &Arc<Member>,
+        definition: &CreateBox,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Arc<Instance>, Failure> {
+        let made = self.0.forge.make(definition, self.0.fabric.bell(), snapshot)?;
         let instance = Arc::new(made.instance);
         let unwanted = {
             let mut inner = member.inner();
@@ -77,33 +126,34 @@ impl Supervisor {
         Ok(instance)
     }
 
-    /// Installs all configurations that the store has.
-    fn furnish(&self, member: &Member, instance: &Instance) -> Result<Vec<Installed>, Failure> {
-        let stored = {
-            let store = self.0.store();
-            let configurations = store.configurations(&member.name)?;
-            let with_files = |configuration: crate::store::StoredConfiguration| {
-                let files = store.files(configuration.id)?;
-                Ok::<_, Failure>((configuration, files))
-            };
-            configurations.into_iter().map(with_files).collect::<Result<Vec<_>, Failure>>()?
+    /// All configurations that the store has for a box, with their files.
+    fn stored(&self, name: &BoxName) -> Result<Vec<Stored>, Failure> {
+        let store = self.0.store();
+        let with_files = |configuration: StoredConfiguration| {
+            let files = store.files(configuration.id)?;
+            Ok((configuration, files))
         };
-        let mut installed = Vec::new();
+        store.configurations(name)?.into_iter().map(with_files).collect()
+    }
+
+    /// Installs configurations.
+    fn furnish(
+        &self,
+        member: &Member,
+        instance: &Instance,
+        stored: &[Stored],
+    ) -> Result<Vec<Installed>, Failure> {
+        let mut all = Vec::new();
         for (configuration, files) in stored {
             let diagnostics = self.install_now(
                 member,
                 instance,
                 (in_box(&configuration.name), &configuration.text, configuration.source.as_deref()),
-                &files,
+                files,
             )?;
-            installed.push(Installed {
-                name: configuration.name,
-                installed: configuration.installed,
-                swaps: configuration.swaps,
-                diagnostics,
-            });
+            all.push(installed(configuration, diagnostics));
         }
-        Ok(installed)
+        Ok(all)
     }
 
     /// Ships files to a box and installs a configuration in it; warnings.
@@ -136,5 +186,15 @@ impl Supervisor {
         request: &Request,
     ) -> Result<Vec<u8>, Failure> {
         instance.call(request, CALL_TIME).map_err(|error| Failure::call(&member.name, error, CALL_TIME))
+    }
+}
+
+/// A configuration of the store as one that a box has.
+fn installed(configuration: &StoredConfiguration, diagnostics: Vec<Diagnostic>) -> Installed {
+    Installed {
+        name: configuration.name.clone(),
+        installed: configuration.installed,
+        swaps: configuration.swaps,
+        diagnostics,
     }
 }

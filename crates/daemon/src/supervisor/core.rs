@@ -3,7 +3,7 @@
 use super::check::Gate;
 use super::meter::Meter;
 use super::watch::Watch;
-use crate::boxes::{Forge, Member};
+use crate::boxes::{Forge, Member, Templates};
 use crate::error::Failure;
 use crate::fabric::Fabric;
 use crate::journal::Journal;
@@ -85,6 +85,7 @@ pub(super) struct Core {
     store: Mutex<Store>,
     pub(super) fabric: Fabric,
     pub(super) forge: Forge,
+    pub(super) templates: Templates,
     pub(super) journal: Journal,
     pub(super) watch: Watch,
     pub(super) meter: Mutex<Meter>,
@@ -187,6 +188,7 @@ impl Supervisor {
             store: Mutex::new(store),
             fabric: Fabric::start()?,
             forge: Forge::new(settings, end_bell)?,
+            templates: Templates::default(),
             journal: Journal::new(events),
             watch,
             meter: Mutex::default(),

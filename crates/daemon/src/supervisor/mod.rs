@@ -15,6 +15,7 @@ mod stacks;
 mod status;
 mod streams;
 mod switches;
+mod template;
 mod throttle;
 mod watch;
 

@@ -1,0 +1,177 @@
+//! Boxes as they were when they had just been installed, from which boxes like them start.
+//!
+//! What makes boxes alike is their recipe. When a recipe is started for the second time a box of it is made aside, which
+//! has no traffic; its snapshot is the template from which the next ones start, without being installed again.
+
+use crate::limits::{LONGEST_RECIPE, MOST_TEMPLATES};
+use crate::store::StoredConfiguration;
+use api::{ConfigurationName, CreateBox, File, Sandbox as Kind};
+use sandbox::Snapshot;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a box is made of, but for what copies are told anew: addresses of ports, seeds, time.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Recipe {
+    kind: Kind,
+    memory: u64,
+    ring: u32,
+    ports: usize,
+    /// Names, texts and files.
+    configurations: Vec<(ConfigurationName, String, Vec<File>)>,
+}
+
+impl Recipe {
+    /// The recipe of a box of this kind; nothing if it is too long to be kept.
+    pub(crate) fn new(
+        kind: Kind,
+        definition: &CreateBox,
+        configurations: &[(StoredConfiguration, Vec<File>)],
+    ) -> Option<Self> {
+        let size = |(configuration, files): &(StoredConfiguration, Vec<File>)| {
+            let files = files.iter().map(|file| file.name.len() + file.contents.0.len());
+            configuration.text.len() + files.sum::<usize>()
+        };
+        if kind == Kind::None || configurations.iter().map(size).sum::<usize>() > LONGEST_RECIPE {
+            return None;
+        }
+        // What a configuration is called in diagnostics, and when it was installed, makes no difference to a box.
+        let part = |(configuration, files): &(StoredConfiguration, Vec<File>)| {
+            (configuration.name.clone(), configuration.text.clone(), files.clone())
+        };
+        Some(Self {
+            kind,
+            memory: definition.memory.0,
+            ring: definition.ring.into(),
+            ports: definition.ports.len(),
+            configurations: configurations.iter().map(part).collect(),
+        })
+    }
+}
+
+/// A box that was just installed, and what it answered to that.
+#[derive(Debug)]
+pub(crate) struct Template {
+    pub(crate) snapshot: Snapshot,
+    /// The replies to its installations, in the order of its configurations.
+    pub(crate) replies: Vec<Vec<u8>>,
+}
+
+/// How a box is to start.
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    /// As a copy.
+    Copy(Arc<Template>),
+    /// Anew. The caller is to make a template of the recipe aside, if there is one, and to hand it in.
+    Anew(Option<Arc<Recipe>>),
+}
+
+#[derive(Debug)]
+enum State {
+    /// Started once.
+    Known,
+    /// A template is being made.
+    Making,
+    /// Boxes of the recipe are no good as templates.
+    Useless,
+    Ready(Arc<Template>),
+}
+
+/// The templates that there are, and the recipes that were started lately.
+#[derive(Debug, Default)]
+pub(crate) struct Templates(Mutex<Vec<(Arc<Recipe>, State)>>);
+
+impl Templates {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Arc<Recipe>, State)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a box of a recipe is to start now.
+    pub(crate) fn begin(&self, recipe: Recipe) -> Beginning {
+        let mut recipes = self.lock();
+        let Some(place) = recipes.iter().position(|(known, _)| **known == recipe) else {
+            if recipes.len() >= MOST_TEMPLATES {
+                recipes.remove(0);
+            }
+            recipes.push((Arc::new(recipe), State::Known));
+            return Beginning::Anew(None);
+        };
+        // The one that was wanted longest ago is first.
+        let (recipe, state) = recipes.remove(place);
+        let (state, beginning) = match state {
+            State::Known => (State::Making, Beginning::Anew(Some(recipe.clone()))),
+            State::Ready(template) => (State::Ready(template.clone()), Beginning::Copy(template)),
+            other => (other, Beginning::Anew(None)),
+        };
+        recipes.push((recipe, state));
+        beginning
+    }
+
+    /// Keeps the template of a recipe, or that there is none.
+    pub(crate) fn keep(&self, recipe: &Arc<Recipe>, template: Option<Template>) {
+        if let Some((_, state)) = self.lock().iter_mut().find(|(known, _)| Arc::ptr_eq(known, recipe)) {
+            *state = template.map_or(State::Useless, |template| State::Ready(Arc::new(template)));
+        }
+    }
+
+    /// Takes a template back from which no box could be made.
+    pub(crate) fn give_up(&self, template: &Arc<Template>) {
+        let is_it = |state: &State| matches!(state, State::Ready(ready) if Arc::ptr_eq(ready, template));
+        if let Some((_, state)) = self.lock().iter_mut().find(|(_, state)| is_it(state)) {
+            *state = State::Useless;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::{PortRequest, Time};
+
+    /// What the store has of a text.
+    fn stored(text: &str) -> (StoredConfiguration, Vec<File>) {
+        let configuration = StoredConfiguration {
+            id: 7,
+            name: ConfigurationName::main(),
+            source: Some("fw.click".into()),
+            installed: Time::now(),
+            swaps: 3,
+            text: text.into(),
+        };
+        (configuration, Vec::new())
+    }
+
+    fn recipe(text: &str, ports: usize) -> Recipe {
+        let definition = CreateBox {
+            ports: vec![PortRequest::default(); ports],
+            ..CreateBox::new("fw".parse().unwrap(), "")
+        };
+        Recipe::new(Kind::Process, &definition, &[stored(text)]).unwrap()
+    }
+
+    #[test]
+    fn a_template_is_wanted_at_the_second_start() {
+        let templates = Templates::default();
+        let next = |text| templates.begin(recipe(text, 1));
+        assert!(matches!(next("Idle;"), Beginning::Anew(None)));
+        assert!(matches!(templates.begin(recipe("Idle;", 2)), Beginning::Anew(None)));
+        let Beginning::Anew(Some(wanted)) = next("Idle;") else { panic!("a template is wanted") };
+        assert!(matches!(next("Idle;"), Beginning::Anew(None)), "it is being made");
+        templates.keep(&wanted, None);
+        assert!(matches!(next("Idle;"), Beginning::Anew(None)), "there is none");
+    }
+
+    #[test]
+    fn few_recipes_are_kept_and_none_that_is_long() {
+        let templates = Templates::default();
+        templates.begin(recipe("Idle;", 1));
+        for number in 0..MOST_TEMPLATES {
+            templates.begin(recipe(&number.to_string(), 1));
+        }
+        assert_eq!(templates.lock().len(), MOST_TEMPLATES);
+        assert!(matches!(templates.begin(recipe("Idle;", 1)), Beginning::Anew(None)), "it was forgotten");
+        let long = stored(&" ".repeat(LONGEST_RECIPE + 1));
+        let definition = CreateBox::new("fw".parse().unwrap(), "");
+        assert_eq!(Recipe::new(Kind::Process, &definition, &[long]), None);
+        assert_eq!(Recipe::new(Kind::None, &definition, &[]), None, "threads can't be copied");
+    }
+}

@@ -1,0 +1,117 @@
+//! Copies of a box that was installed: as good as boxes that are installed anew, and nothing of each other.
+
+mod sandboxes;
+
+use boundary::Request;
+use sandbox::{Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
+use sandboxes::{PATIENCE, exchange, host, install, read, settings, until};
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u :: Unqueue -> ToDevice(1);
+    dice :: Script(TYPE PASSIVE, return $(random 4000000000));
+    clock :: Script(TYPE PASSIVE, return $(now));";
+
+/// Runs `check` in a machine, where there are any, and in a process.
+fn in_each(check: impl Fn(&str, Place)) {
+    if host().has_machines() {
+        check("machine", Place::Machine(&Worker::start().unwrap()));
+    } else {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    check("process", Place::Process);
+}
+
+fn frame(number: u32) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0][..], &[7; 42], &number.to_be_bytes()].concat()
+}
+
+/// A snapshot of a box as soon as it rests.
+fn rested(sandbox: &mut Sandbox) -> Snapshot {
+    let mut snapshot = None;
+    until("the box rests", || {
+        snapshot = sandbox.snapshot().ok();
+        snapshot.is_some()
+    });
+    snapshot.unwrap()
+}
+
+/// Sends so many frames through a box, and takes them.
+fn send(sandbox: &mut Sandbox, count: u32) {
+    let (mut to, mut from) = (sandbox.take_port(0).unwrap(), sandbox.take_port(1).unwrap());
+    let packets: Vec<_> = (0..count).map(frame).collect();
+    assert!(exchange(&sandbox.doorbell(), &mut to, &mut from, &packets) == packets);
+}
+
+#[test]
+fn copies_are_as_good_as_new_and_share_nothing() {
+    in_each(|name, place| {
+        let settings = settings(2, 64);
+        let mut original = host().create(place, &settings).unwrap();
+        original.start().unwrap();
+        install(&mut original, "", FIREWALL);
+        let snapshot = rested(&mut original);
+        assert!(snapshot.is_pristine(), "{name}");
+        send(&mut original, 7);
+        let mut copies: Vec<Sandbox> =
+            (0..3).map(|_| host().restore(place, &snapshot, &settings).unwrap()).collect();
+        let mut seeds = BTreeSet::from([read(&mut original, "dice.run")]);
+        for (number, copy) in (1u32..).zip(&mut copies) {
+            copy.start().unwrap();
+            send(copy, 10 * number);
+            seeds.insert(read(copy, "dice.run"));
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+            let told: f64 = read(copy, "clock.run").trim().parse().unwrap();
+            assert!((now - told).abs() < 5.0, "{name}: {told} is not {now}");
+        }
+        assert_eq!(seeds.len(), 4, "{name}: each has random numbers of its own");
+        for (number, copy) in (1u32..).zip(&mut copies) {
+            assert_eq!(read(copy, "c.count"), (10 * number).to_string(), "{name}");
+        }
+        assert_eq!(read(&mut original, "c.count"), "7", "{name}");
+        // A copy's configuration is its own to swap, too.
+        install(&mut copies[0], "", "FromDevice(0) -> c :: Counter -> ToDevice(1);");
+        assert_eq!(
+            (read(&mut copies[0], "c.count"), read(&mut copies[1], "c.count")),
+            ("10".into(), "20".into())
+        );
+    });
+}
+
+/// What copies have of their own, or what is bound to a moment, makes a box no template.
+#[test]
+fn a_box_says_when_copies_would_not_be_as_good() {
+    for (text, pristine) in [
+        ("FromDevice(0) -> Discard;", true),
+        ("FromDevice(0) -> EtherEncap(0x0800, 0:eth, 2:0:0:0:0:9) -> Discard;", false),
+        ("TimedSource(INTERVAL 3600) -> Discard;", false),
+        ("RandomSeed(7); FromDevice(0) -> Discard;", false),
+    ] {
+        in_each(|name, place| {
+            let mut sandbox = host().create(place, &settings(1, 64)).unwrap();
+            sandbox.start().unwrap();
+            install(&mut sandbox, "", text);
+            assert_eq!(rested(&mut sandbox).is_pristine(), pristine, "{name}: {text}");
+        });
+    }
+}
+
+/// The address of a copy's port is what its own settings say.
+#[test]
+fn a_copy_has_its_own_addresses() {
+    in_each(|name, place| {
+        let wished = settings(1, 64);
+        let mut original = host().create(place, &wished).unwrap();
+        original.start().unwrap();
+        install(&mut original, "", "FromDevice(0) -> Discard;");
+        let snapshot = rested(&mut original);
+        let port = PortSettings { mac: [2, 0, 0, 0, 7, 7], ..wished.ports[0] };
+        let mut copy = host().restore(place, &snapshot, &Settings { ports: vec![port], ..wished }).unwrap();
+        copy.start().unwrap();
+        install(&mut copy, "second", "Idle -> e :: EtherEncap(0x0800, 0:eth, 2:0:0:0:0:9) -> Discard;");
+        let request = Request::Read { name: "second", handler: "e.src", argument: b"" };
+        let source = copy.call(&request, PATIENCE).unwrap();
+        assert_eq!(String::from_utf8_lossy(&source).replace(":", "-"), "02-00-00-00-07-07", "{name}");
+        assert!(!rested(&mut copy).is_pristine(), "{name}: it has made something of the address now");
+    });
+}
