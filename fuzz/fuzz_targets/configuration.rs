@@ -14,6 +14,6 @@ fuzz_target!(|text: &str| {
     let _ = click_lang::format(text, "fuzz");
     if !compiled.has_errors() {
         click_lang::flatten(&compiled.graph);
-        router::check(&compiled.graph, Registry::new(elements::REGISTRY), Rc::new(fuzz::Nowhere));
+        router::check(compiled, Registry::new(elements::REGISTRY), Rc::new(fuzz::Nowhere));
     }
 });
