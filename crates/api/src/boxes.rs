@@ -343,6 +343,17 @@ pub struct Register {
     pub value: String,
 }
 
+/// A file that a box writes, with `ToDump` and its like. The daemon keeps it as long as the box is there, within limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WrittenFile {
+    /// Its name as the configuration has it. It is a name in the box, never a path of the host.
+    pub name: String,
+    /// Bytes that are kept.
+    pub bytes: Size,
+    /// Bytes that were left out, because the box wrote too fast or too much.
+    pub lost: Size,
+}
+
 /// A line that a box wrote to its console, or that the daemon wrote about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {

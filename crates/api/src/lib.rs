@@ -33,7 +33,7 @@ mod value;
 
 pub use boxes::{
     BoxDetail, BoxState, BoxStatus, CrashReport, CreateBox, LogLine, LogQuery, PortRequest, PortStatus,
-    Rates, Register, Restart, Sandbox, Traffic, Usage,
+    Rates, Register, Restart, Sandbox, Traffic, Usage, WrittenFile,
 };
 pub use configuration::{
     Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,

@@ -63,6 +63,10 @@ pub struct Lines<T>(PhantomData<T>);
 #[derive(Debug)]
 pub struct Capture;
 
+/// Bytes as they are.
+#[derive(Debug)]
+pub struct Bytes;
+
 /// Counters in the text format of Prometheus.
 #[derive(Debug)]
 pub struct Metrics;
@@ -89,6 +93,10 @@ impl<T: JsonSchema> Body for Lines<T> {
 
 impl Body for Capture {
     const MEDIA: Option<&'static str> = Some("application/vnd.tcpdump.pcap");
+}
+
+impl Body for Bytes {
+    const MEDIA: Option<&'static str> = Some("application/octet-stream");
 }
 
 impl Body for Metrics {
@@ -254,6 +262,13 @@ operations! {
     /// Returns the report of a box's last crash.
     CRASH: "crash" Get "/v1/boxes/{box}/crash",
         Nothing, Nothing => Json<CrashReport>, [NotFound];
+
+    /// Lists the files that a box has written, by name.
+    FILES: "files" Get "/v1/boxes/{box}/files",
+        Nothing, Nothing => Json<Vec<WrittenFile>>, [NotFound];
+    /// Returns what a file that a box writes has now.
+    FILE: "file" Get "/v1/boxes/{box}/files/{file}",
+        Nothing, Nothing => Bytes, [NotFound];
 
     /// Returns the text of a configuration.
     SHOW_CONFIGURATION: "show_configuration" Get "/v1/boxes/{box}/configurations/{configuration}",

@@ -18,6 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "top",
             "show",
             "logs",
+            "files",
             "read",
             "write",
             "handlers",

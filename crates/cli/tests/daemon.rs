@@ -63,6 +63,42 @@ fn a_box_from_its_creation_to_its_end() {
     daemon.check(&["doctor"], 0, &["Boxes can run here."]);
 }
 
+/// What a box writes comes out as other tools read it, and its name is no path.
+#[test]
+fn what_a_box_writes_is_fetched() {
+    let daemon = Daemon::start("files");
+    let file = daemon.file(
+        "dump.click",
+        "i :: InfiniteSource(LENGTH 60, LIMIT 1000, BURST 7) -> ToDump(../out.pcap, UNBUFFERED true);\n",
+    );
+    daemon.check(&["create", "fw", &file, "--sandbox", "process"], 0, &[]);
+    let size = 24 + 1000 * (16 + 60);
+    daemon.until(&["files", "fw"], "76,024");
+    assert_eq!(daemon.json(&["files", "fw"])[0]["name"], "../out.pcap");
+    let copy = daemon.folder.join("copy.pcap");
+    let path = copy.to_str().expect("a plain path");
+    daemon.check(&["files", "fw", "../out.pcap", "-w", path], 0, &[]);
+    assert_eq!(std::fs::read(&copy).expect("the copy").len(), size);
+    assert!(!daemon.folder.join("../out.pcap").exists());
+    let read = [
+        "run",
+        "-q",
+        "-e",
+        &format!("FromDump({path}, STOP true) -> c :: Counter -> Discard"),
+        "--handler",
+        "c.count",
+    ];
+    daemon.check(&read, 0, &["1000"]);
+    daemon.check(&["files", "fw", "other.pcap"], 4, &["clickbox files fw"]);
+    daemon.check(&["files", "fw", "-w", path], 2, &[]);
+    daemon.check(&["logs", "fw"], 0, &["the box writes a file ../out.pcap"]);
+    // It is gone with the box.
+    daemon.check(&["restart", "fw"], 0, &[]);
+    daemon.until(&["files", "fw"], "76,024");
+    daemon.check(&["rm", "fw"], 0, &[]);
+    daemon.check(&["files", "fw"], 4, &["no box fw"]);
+}
+
 #[test]
 fn boxes_run_in_threads_for_development() {
     let daemon = Daemon::start("threads");

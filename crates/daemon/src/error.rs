@@ -23,6 +23,8 @@ pub enum Failure {
     NoStack(StackName),
     /// There is no such address in the switch's table.
     NoAddress(SwitchName, api::Mac),
+    /// A box has written no file of this name.
+    NoFile(BoxName, String),
     /// The box has not crashed.
     NoCrash(BoxName),
     /// The box says that it has no such handler.
@@ -90,6 +92,7 @@ impl Failure {
             | Self::NoConfiguration(..)
             | Self::NoStack(_)
             | Self::NoAddress(..)
+            | Self::NoFile(..)
             | Self::NoCrash(_)
             | Self::Missing(_) => ErrorCode::NotFound,
             Self::Exists(..) => ErrorCode::Exists,
@@ -126,6 +129,12 @@ impl fmt::Display for Failure {
             }
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
+            Self::NoFile(name, file) => {
+                write!(
+                    f,
+                    "box {name} has written no file {file}; `clickbox files {name}` lists those that it has"
+                )
+            }
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
             Self::Missing(what) | Self::HandlerRefused(what) => f.write_str(what),
             Self::Exists(what, name) => write!(f, "there is a {what} {name} already"),

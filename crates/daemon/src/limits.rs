@@ -57,6 +57,12 @@ pub(crate) const STOP_TIME: Duration = Duration::from_secs(2);
 /// Lines of a box's log that are kept.
 pub(crate) const LOG_LINES: usize = 2000;
 
+/// Bytes of the files that one box writes, bytes of those of all boxes, and files of one box: boxes must not fill the disk,
+/// nor take the daemon's last descriptor.
+pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
+pub(crate) const MOST_OUTPUTS: u64 = 1 << 30;
+pub(crate) const MOST_OUTPUT_FILES: usize = 16;
+
 /// Events that are kept.
 pub(crate) const JOURNAL_EVENTS: usize = 8192;
 

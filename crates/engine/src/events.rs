@@ -118,18 +118,18 @@ impl Events {
         }
     }
 
-    /// Writes bytes to a file of the host.
+    /// Writes bytes to a file of the host: all of them or, beyond the limits, none, so that no record is lost in part.
     pub(crate) fn output(&mut self, file: &Rc<str>, position: u64, bytes: &[u8], now: Timestamp) {
         if self.kept.is_some() {
             return;
         }
+        if !self.bytes.take(bytes.len() as u64, now) || self.outbox.bytes() >= self.most {
+            self.lost += 1;
+            return;
+        }
         let mut position = position;
         for bytes in bytes.chunks(PIECE) {
-            if !self.bytes.take(bytes.len() as u64, now) || self.outbox.bytes() >= self.most {
-                self.lost += 1;
-            } else {
-                self.add(file, position, bytes);
-            }
+            self.add(file, position, bytes);
             position += bytes.len() as u64;
         }
     }

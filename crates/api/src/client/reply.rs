@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use ureq::BodyReader;
 
 use super::error::ClientError;
-use crate::operation::{Body, Capture, Json, Lines, Metrics, Nothing};
+use crate::operation::{Body, Bytes, Capture, Json, Lines, Metrics, Nothing};
 
 /// Longest reply that is read at once; a box's largest is 16 MB. Stops what listens there from filling the memory.
 const MAX_REPLY: u64 = 64 << 20;
@@ -96,6 +96,14 @@ impl Receive for Metrics {
 }
 
 impl Receive for Capture {
+    type Value = BodyReader<'static>;
+
+    fn decode(_: u16, body: BodyReader<'static>) -> Result<BodyReader<'static>, ClientError> {
+        Ok(body)
+    }
+}
+
+impl Receive for Bytes {
     type Value = BodyReader<'static>;
 
     fn decode(_: u16, body: BodyReader<'static>) -> Result<BodyReader<'static>, ClientError> {

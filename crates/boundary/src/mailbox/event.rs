@@ -18,7 +18,7 @@ pub enum Event<'a> {
     Output {
         /// The file's name as the configuration has it.
         file: &'a [u8],
-        /// Where in the file the bytes belong: a gap tells how much was lost.
+        /// Where in the file the bytes belong: 0 begins it anew, a gap tells how much was lost.
         position: u64,
         /// The bytes.
         bytes: &'a [u8],

@@ -25,10 +25,16 @@ impl Daemon {
 
     /// Starts one with these options in a new folder.
     pub(crate) fn start_with(name: &str, options: &[&str]) -> Daemon {
+        Daemon::start_by(name, &[], options)
+    }
+
+    /// Starts one with these options by a program that becomes it, with its arguments.
+    pub(crate) fn start_by(name: &str, program: &[&str], options: &[&str]) -> Daemon {
         let folder = std::env::temp_dir().join(format!("clickbox-daemon-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
-            .args(["daemon", "--until-input-ends", "--json"])
+        let words = [program, &[env!("CARGO_BIN_EXE_clickbox"), "daemon", "--until-input-ends", "--json"]].concat();
+        let mut child = Command::new(words[0])
+            .args(&words[1..])
             .args(options)
             .arg("--socket")
             .arg(folder.join("socket"))

@@ -1,6 +1,7 @@
 //! What the supervisor knows of a box.
 
 use super::instance::Instance;
+use super::outputs::Outputs;
 use crate::limits::LOG_LINES;
 use crate::ring::Ring;
 use crate::supervisor::Budget;
@@ -73,6 +74,8 @@ pub(crate) struct Member {
     pub(crate) name: BoxName,
     /// What it wrote.
     pub(crate) log: Ring<LogLine>,
+    /// The files that it writes.
+    pub(crate) outputs: Outputs,
     /// Held by whoever starts, stops or changes it: one at a time.
     pub(crate) busy: Mutex<()>,
     inner: Mutex<Inner>,
@@ -121,6 +124,7 @@ impl Member {
         Self {
             name: definition.name.clone(),
             log: Ring::new(LOG_LINES, 0),
+            outputs: Outputs::default(),
             busy: Mutex::default(),
             inner: Mutex::new(Inner {
                 definition,

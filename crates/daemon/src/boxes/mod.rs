@@ -4,6 +4,7 @@ mod calls;
 mod forge;
 mod instance;
 mod member;
+mod outputs;
 mod report;
 mod templates;
 
@@ -11,5 +12,6 @@ pub(crate) use calls::{diagnostics, in_box, refusal};
 pub(crate) use forge::{Forge, Share};
 pub(crate) use instance::{Instance, Look, Settled};
 pub(crate) use member::{Installed, Member, Phase};
+pub(crate) use outputs::{Contents, Kept, Shelf, Written, folder as output_folder};
 pub(crate) use report::{End, report};
 pub(crate) use templates::{Beginning, Recipe, Template, Templates};

@@ -11,7 +11,7 @@ use api::{
     ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox, CreateSwitch,
     ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus,
     Install, LogQuery, Mac, PortName, SetAddress, Stack, StackName, StackStatus, SwitchDetail, SwitchName,
-    SwitchPort, SwitchStatus,
+    SwitchPort, SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -58,6 +58,8 @@ fn route(name: &str) -> Option<MethodRouter<Shared>> {
         "restart_box" => post(restart_box),
         "logs" => get(logs),
         "crash" => get(crash),
+        "files" => get(files),
+        "file" => get(file),
         "show_configuration" => get(show_configuration),
         "install" => put(install),
         "remove_configuration" => delete(remove_configuration),
@@ -162,6 +164,19 @@ async fn logs(
 
 async fn crash(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<CrashReport> {
     answer(supervisor, move |supervisor| supervisor.crash(&name)).await
+}
+
+async fn files(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<Vec<WrittenFile>> {
+    answer(supervisor, move |supervisor| supervisor.files(&name)).await
+}
+
+async fn file(
+    State(supervisor): Own,
+    State(ending): State<Ending>,
+    Names((name, file)): Names<(BoxName, String)>,
+) -> Result<Response, Refusal> {
+    let contents = wait(supervisor, move |supervisor| supervisor.file(&name, &file)).await?;
+    Ok(stream::contents(contents, ending))
 }
 
 type InBox = (BoxName, ConfigurationName);

@@ -1,7 +1,8 @@
 //! Answers that go on for as long as the caller listens.
 
+use crate::boxes::Contents;
 use crate::supervisor::{Capture, Follow};
-use api::operation::{Body as _, Capture as CaptureBody, Lines};
+use api::operation::{Body as _, Bytes as BytesBody, Capture as CaptureBody, Lines};
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -49,5 +50,19 @@ pub(super) fn capture(capture: Capture, ending: Ending) -> Response {
         Some((Ok::<_, Infallible>(Bytes::from(records)), (capture, ending)))
     });
     let media = CaptureBody::MEDIA.unwrap_or_default();
+    ([(CONTENT_TYPE, media)], Body::from_stream(stream)).into_response()
+}
+
+/// The contents of a file.
+pub(super) fn contents(contents: Contents, ending: Ending) -> Response {
+    let stream = unfold((contents, ending), |(mut contents, mut ending)| async move {
+        let read = tokio::task::spawn_blocking(move || contents.next().map(|bytes| (bytes, contents)));
+        let (bytes, contents) = tokio::select! {
+            read = read => read.ok()??,
+            () = ended(&mut ending) => return None,
+        };
+        Some((Ok::<_, Infallible>(Bytes::from(bytes)), (contents, ending)))
+    });
+    let media = BytesBody::MEDIA.unwrap_or_default();
     ([(CONTENT_TYPE, media)], Body::from_stream(stream)).into_response()
 }

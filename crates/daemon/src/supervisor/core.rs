@@ -3,7 +3,7 @@
 use super::check::Gate;
 use super::meter::Meter;
 use super::watch::Watch;
-use crate::boxes::{Forge, Member, Templates};
+use crate::boxes::{Forge, Member, Shelf, Templates, output_folder};
 use crate::error::Failure;
 use crate::fabric::Fabric;
 use crate::journal::Journal;
@@ -92,6 +92,8 @@ pub(super) struct Core {
     /// Held by whoever changes what is attached to what.
     change: Mutex<()>,
     pub(super) checks: Gate,
+    /// Where the files are kept that boxes write.
+    pub(super) shelf: Shelf,
     pub(super) captures: Arc<AtomicUsize>,
     /// Packets that captures left out because their readers were too slow.
     pub(super) capture_lost: Arc<AtomicU64>,
@@ -194,6 +196,7 @@ impl Supervisor {
             meter: Mutex::default(),
             change: Mutex::default(),
             checks: Gate::new(MOST_CHECKS),
+            shelf: Shelf::new(output_folder(settings.store.as_deref())),
             captures: Arc::default(),
             capture_lost: Arc::default(),
             faults: Mutex::default(),

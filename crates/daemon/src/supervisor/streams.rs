@@ -1,11 +1,12 @@
 //! What is told as it happens: logs, events, captures.
 
 use super::core::Supervisor;
+use crate::boxes::{Contents, Written};
 use crate::error::Failure;
 use crate::fabric::{Tap, capture_header};
 use crate::limits::{CAPTURE_QUEUE, MOST_CAPTURES};
 use crate::ring::Page;
-use api::{BoxName, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Time};
+use api::{BoxName, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time, WrittenFile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, watch};
@@ -97,6 +98,32 @@ impl Supervisor {
             position: position.max(kept),
             more,
         })
+    }
+
+    /// The files that a box has written.
+    pub fn files(&self, name: &BoxName) -> Result<Vec<WrittenFile>, Failure> {
+        let member = self.0.member(name)?;
+        self.listen(&member);
+        let file = |Written { name, bytes, lost }| WrittenFile { name, bytes: Size(bytes), lost: Size(lost) };
+        Ok(member.outputs.list().into_iter().map(file).collect())
+    }
+
+    /// What a file that a box writes has now.
+    pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, Failure> {
+        let member = self.0.member(name)?;
+        self.listen(&member);
+        let contents = member.outputs.open(file).ok_or_else(|| Failure::NoFile(name.clone(), file.into()))?;
+        contents.map_err(|error| Failure::System("read what the box wrote", error))
+    }
+
+    /// What a file that a box writes has now, piece by piece.
+    pub fn file_bytes(
+        &self,
+        name: &BoxName,
+        file: &str,
+    ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, Failure> {
+        let mut contents = self.file(name, file)?;
+        Ok(std::iter::from_fn(move || contents.next()))
     }
 
     /// What happened.

@@ -1,7 +1,7 @@
 //! The thread that hears when boxes end, makes them anew in time, and keeps what they say.
 
 use super::core::Supervisor;
-use crate::boxes::{Instance, Look, Member, Phase};
+use crate::boxes::{Instance, Kept, Look, Member, Phase};
 use crate::escape;
 use crate::limits::EVENTS_AT_ONCE;
 use api::{LogLine, Time};
@@ -202,12 +202,18 @@ impl Supervisor {
                         LogLine { time: Time::now(), configuration: Some(configuration), text, lost: 0 };
                     member.log.push(|_| line);
                 }
-                Ok(Event::Output { file, position: 0, .. }) => {
-                    // Its name is shown, and never opened: a box writes no file of the host.
-                    member.note(format!("the box writes a file {}, which is not kept", escape::line(file)));
+                Ok(Event::Output { file, position, bytes }) => {
+                    let name = escape::line(file);
+                    match member.outputs.keep(&self.0.shelf, &name, position, bytes) {
+                        Kept::Yes => {}
+                        Kept::First => member.note(format!("the box writes a file {name}")),
+                        Kept::No(why) => {
+                            member.note(format!("of the file {name} not everything is kept: {why}"));
+                        }
+                    }
                 }
-                // The rest of such a file, or an event that means nothing.
-                Ok(Event::Output { .. }) | Err(_) => {}
+                // An event that means nothing.
+                Err(_) => {}
             }
         }
         !messages.is_empty()

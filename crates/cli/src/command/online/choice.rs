@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    capture, create, doctor, events, handlers, install, lifecycle, list, logs, show, stack, switch, top,
+    capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, show, stack, switch,
+    top,
 };
 
 /// The commands that talk to a daemon, in the order of the help.
@@ -16,6 +17,7 @@ pub(crate) enum Command {
     Top(top::Arguments),
     Show(show::Arguments),
     Logs(logs::Arguments),
+    Files(files::Arguments),
     Read(handlers::Read),
     Write(handlers::Write),
     Handlers(handlers::List),
@@ -45,6 +47,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Top(arguments) => top::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Logs(arguments) => logs::run(arguments),
+        Command::Files(arguments) => files::run(arguments),
         Command::Read(arguments) => handlers::read(arguments),
         Command::Write(arguments) => handlers::write(arguments),
         Command::Handlers(arguments) => handlers::list(arguments),

@@ -5,6 +5,7 @@ mod choice;
 mod create;
 mod doctor;
 mod events;
+mod files;
 mod handlers;
 mod install;
 mod lifecycle;

@@ -1,0 +1,287 @@
+//! The files that a box writes (`ToDump` and its like), as the host keeps them.
+//!
+//! A file of the host has no name: it is made in the daemon's folder, and its name is taken away at once, so that nothing
+//! that a box says becomes a path, and everything is gone with the box. What one box may write is bounded, and what all
+//! may; what is beyond is left out and counted.
+
+use crate::limits::{MOST_OUTPUT, MOST_OUTPUT_FILES, MOST_OUTPUTS};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that a reader gets at once.
+const PIECE: u64 = 64 << 10;
+
+/// Where files of boxes are kept, and what they take together. All clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Shelf {
+    folder: Arc<PathBuf>,
+    taken: Arc<AtomicU64>,
+    made: Arc<AtomicU64>,
+}
+
+impl Shelf {
+    /// Keeps files in a folder.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder: Arc::new(folder), taken: Arc::default(), made: Arc::default() }
+    }
+
+    /// A new file without a name.
+    fn make(&self) -> io::Result<File> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!(".output-{}-{number}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        std::fs::remove_file(&path)?;
+        Ok(file)
+    }
+
+    /// Takes room for so many bytes, if there is some.
+    fn take(&self, bytes: u64) -> bool {
+        let room = |taken: u64| taken.checked_add(bytes).filter(|sum| *sum <= MOST_OUTPUTS);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Its name, as the box has it, fit to be shown.
+    pub(crate) name: String,
+    /// Bytes that are kept.
+    pub(crate) bytes: u64,
+    /// Bytes that were left out: on their way, or because there was no room.
+    pub(crate) lost: u64,
+}
+
+#[derive(Debug)]
+struct Output {
+    /// None: it could not be made.
+    file: Option<File>,
+    bytes: u64,
+    lost: u64,
+    /// Where the next piece is to belong.
+    next: u64,
+}
+
+/// The files of one box.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs(Mutex<Files>);
+
+#[derive(Debug, Default)]
+struct Files {
+    shelf: Option<Shelf>,
+    outputs: BTreeMap<String, Output>,
+}
+
+/// What became of a piece, as far as it is worth a line.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// It is in the file, or was left out as others before.
+    Yes,
+    /// It is the first of a file.
+    First,
+    /// It is the first that is left out of this file, for this reason.
+    No(Refusal),
+}
+
+/// Why a piece is not kept.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The box has too many files.
+    Files,
+    /// Its files are as large as they may be, or those of all boxes are.
+    Bytes,
+    /// The system.
+    System(io::Error),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Files => write!(f, "a box has at most {MOST_OUTPUT_FILES} files"),
+            Self::Bytes => {
+                write!(f, "a box may write {} MB, all together {} MB", MOST_OUTPUT >> 20, MOST_OUTPUTS >> 20)
+            }
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Outputs {
+    fn lock(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a piece of a file. One at the start begins the file anew; others are put behind what is there, so that what
+    /// was lost on the way leaves no hole: elements write whole records.
+    pub(crate) fn keep(&self, shelf: &Shelf, name: &str, position: u64, bytes: &[u8]) -> Kept {
+        let mut files = self.lock();
+        files.shelf.get_or_insert_with(|| shelf.clone());
+        if position == 0 {
+            files.forget(name);
+        }
+        let sum: u64 = files.outputs.values().map(|output| output.bytes).sum();
+        let (count, length) = (files.outputs.len(), bytes.len() as u64);
+        let is_new = !files.outputs.contains_key(name);
+        if is_new && count >= MOST_OUTPUT_FILES {
+            return if position == 0 { Kept::No(Refusal::Files) } else { Kept::Yes };
+        }
+        let mut failure = None;
+        let output = files.outputs.entry(name.to_string()).or_insert_with(|| {
+            let file = shelf.make().map_err(|error| failure = Some(Refusal::System(error))).ok();
+            Output { file, bytes: 0, lost: 0, next: position }
+        });
+        let before = output.lost;
+        output.lost += position.saturating_sub(output.next);
+        output.next = position.saturating_add(length);
+        if failure.is_none() && output.file.is_some() {
+            let room = sum + length <= MOST_OUTPUT && shelf.take(length);
+            match output.file.as_ref().filter(|_| room).map(|file| file.write_all_at(bytes, output.bytes)) {
+                Some(Ok(())) => {
+                    output.bytes += length;
+                    return if is_new { Kept::First } else { Kept::Yes };
+                }
+                Some(Err(error)) => {
+                    shelf.give_back(length);
+                    failure = Some(Refusal::System(error));
+                }
+                None => failure = Some(Refusal::Bytes),
+            }
+        }
+        output.lost += length;
+        failure.filter(|_| before == 0).map_or(Kept::Yes, Kept::No)
+    }
+
+    /// The files, by name.
+    pub(crate) fn list(&self) -> Vec<Written> {
+        let files = self.lock();
+        let written = |(name, output): (&String, &Output)| Written {
+            name: name.clone(),
+            bytes: output.bytes,
+            lost: output.lost,
+        };
+        files.outputs.iter().map(written).collect()
+    }
+
+    /// What a file has now, for a reader.
+    pub(crate) fn open(&self, name: &str) -> Option<io::Result<Contents>> {
+        let files = self.lock();
+        let output = files.outputs.get(name)?;
+        let contents = |file: &File| Ok(Contents { file: file.try_clone()?, at: 0, end: output.bytes });
+        output.file.as_ref().map(contents)
+    }
+}
+
+impl Files {
+    fn forget(&mut self, name: &str) {
+        if let (Some(output), Some(shelf)) = (self.outputs.remove(name), &self.shelf) {
+            shelf.give_back(output.bytes);
+        }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let sum = self.outputs.values().map(|output| output.bytes).sum();
+        if let Some(shelf) = &self.shelf {
+            shelf.give_back(sum);
+        }
+    }
+}
+
+/// The bytes that a file had when it was asked for.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    file: File,
+    at: u64,
+    end: u64,
+}
+
+impl Contents {
+    /// The next bytes. Nothing: that was all, or the disk fails.
+    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from((self.end - self.at).min(PIECE)).unwrap_or(0)];
+        if bytes.is_empty() || self.file.read_exact_at(&mut bytes, self.at).is_err() {
+            return None;
+        }
+        self.at += bytes.len() as u64;
+        Some(bytes)
+    }
+}
+
+/// The folder for files beside a store, or the system's for what does not last.
+pub(crate) fn folder(store: Option<&Path>) -> PathBuf {
+    let parent = store.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+    match (store, parent) {
+        (Some(_), Some(parent)) => parent.to_path_buf(),
+        (Some(_), None) => PathBuf::from("."),
+        (None, _) => std::env::temp_dir(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(outputs: &Outputs, name: &str) -> Vec<u8> {
+        let mut contents = outputs.open(name).unwrap().unwrap();
+        std::iter::from_fn(|| contents.next()).flatten().collect()
+    }
+
+    #[test]
+    fn files_are_kept_within_bounds_and_have_no_name() {
+        let folder = std::env::temp_dir().join(format!("clickbox-outputs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let shelf = Shelf::new(folder.clone());
+        let outputs = Outputs::default();
+        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 0, b"one"), Kept::First));
+        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 3, b"two"), Kept::Yes));
+        // Two bytes were lost on the way.
+        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 8, b"three"), Kept::Yes));
+        assert_eq!(contents(&outputs, "../a\\u{1b}"), b"onetwothree");
+        let expected = Written { name: "../a\\u{1b}".into(), bytes: 11, lost: 2 };
+        assert_eq!(outputs.list(), [expected]);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        // A file that begins anew has nothing of the old one.
+        assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 0, b"new"), Kept::First));
+        assert_eq!(contents(&outputs, "../a\\u{1b}"), b"new");
+        assert_eq!(shelf.taken.load(Ordering::Relaxed), 3);
+        assert!(outputs.open("b").is_none());
+        for number in 1..MOST_OUTPUT_FILES {
+            assert!(matches!(outputs.keep(&shelf, &number.to_string(), 0, b""), Kept::First));
+        }
+        assert!(matches!(outputs.keep(&shelf, "more", 0, b"x"), Kept::No(Refusal::Files)));
+        drop(outputs);
+        assert_eq!(shelf.taken.load(Ordering::Relaxed), 0);
+        std::fs::remove_dir_all(&folder).unwrap();
+        // Where nothing can be written, that is told once.
+        let outputs = Outputs::default();
+        assert!(matches!(outputs.keep(&shelf, "a", 0, b"one"), Kept::No(Refusal::System(_))));
+        assert!(matches!(outputs.keep(&shelf, "a", 3, b"one"), Kept::Yes));
+        assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: 0, lost: 6 }]);
+    }
+
+    #[test]
+    fn what_is_beyond_the_bounds_is_counted() {
+        let shelf = Shelf::new(std::env::temp_dir());
+        let outputs = Outputs::default();
+        let piece = vec![7; 1 << 20];
+        let mut refused = 0;
+        for number in 0..(MOST_OUTPUT >> 20) + 3 {
+            refused += usize::from(matches!(
+                outputs.keep(&shelf, "a", number << 20, &piece),
+                Kept::No(Refusal::Bytes)
+            ));
+        }
+        assert_eq!(refused, 1);
+        assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: MOST_OUTPUT, lost: 3 << 20 }]);
+    }
+}
