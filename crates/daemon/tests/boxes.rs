@@ -202,6 +202,36 @@ fn processor_time_is_limited() {
     });
 }
 
+/// Machines that never give their turns back have their worker's time by their weights.
+#[test]
+fn loops_share_a_worker_by_their_weights() {
+    let supervisor = Supervisor::start(&Settings { workers: 1, ..settings() }).unwrap();
+    if !supervisor.host().unwrap().kvm.usable {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here: weights of machines are not tested");
+        return;
+    }
+    for (box_name, weight) in [("less", 50u32), ("usual", 100), ("more", 300)] {
+        supervisor
+            .create_box(CreateBox {
+                sandbox: Sandbox::Vm,
+                cpu_weight: weight.try_into().unwrap(),
+                ..process(box_name, "busy", &[])
+            })
+            .unwrap();
+    }
+    let used = |box_name: &str| supervisor.show_box(&name(box_name)).unwrap().status.usage.own_ns;
+    let before = ["less", "usual", "more"].map(used);
+    let mut ratios = [0.0; 2];
+    until("each has its share", || {
+        let now = ["less", "usual", "more"].map(used);
+        let [less, usual, more] = [0, 1, 2].map(|number| (now[number] - before[number]) as f64);
+        ratios = [usual / less, more / usual];
+        // For so long that a turn more or less does not count.
+        usual > 300e6 && (1.5..2.7).contains(&ratios[0]) && (2.2..4.0).contains(&ratios[1])
+    });
+    eprintln!("{ratios:?}");
+}
+
 /// Stops come at any moment of starts; whatever wins, the box is whole.
 #[test]
 fn a_stop_while_booting() {

@@ -141,6 +141,8 @@ pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
     fn kill(&self);
     /// How it ended, if it has.
     fn end(&self) -> Option<End>;
+    /// Sets its share, where boxes share a worker.
+    fn set_weight(&self, _hundredths: u32) {}
     /// What it has used.
     fn usage(&self) -> Usage;
     /// Bytes of memory that it has for itself.
@@ -367,6 +369,12 @@ impl Sandbox {
         if let Ok(status) = self.area.status() {
             status.set_quantum(packets);
         }
+    }
+
+    /// Sets the box's share, in hundredths of the usual one, of a worker's time that several boxes want who don't give
+    /// their turns back by themselves. The kernel, which divides the time of processes, is told by who made the box.
+    pub fn set_weight(&self, hundredths: u32) {
+        self.carrier.set_weight(hundredths);
     }
 
     /// What the box has used.

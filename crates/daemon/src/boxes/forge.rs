@@ -208,6 +208,8 @@ impl Forge {
 /// A box's share beside others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
+    /// Its weight, in hundredths of the usual one.
+    pub(crate) weight: u32,
     /// Packets of one turn: a ring for a box of usual weight.
     pub(crate) quantum: u32,
     /// How nice its process is: with each step the kernel gives it a fifth less.
@@ -221,6 +223,7 @@ impl Share {
         let packets = u64::from(u32::from(definition.ring)) * u64::from(weight) / 100;
         let steps = (f64::from(weight) / 100.0).ln() / 1.25f64.ln();
         Self {
+            weight,
             quantum: u32::try_from(packets).unwrap_or(u32::MAX).max(LEAST_QUANTUM),
             nice: -(steps.round() as i32).clamp(-19, 20),
         }
@@ -251,7 +254,7 @@ mod tests {
         ] {
             definition.ring = ring.try_into().unwrap();
             definition.cpu_weight = weight.try_into().unwrap();
-            assert_eq!(Share::of(&definition), Share { quantum, nice });
+            assert_eq!(Share::of(&definition), Share { weight, quantum, nice });
         }
     }
 }

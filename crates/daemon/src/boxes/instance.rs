@@ -241,6 +241,7 @@ impl Instance {
     pub(crate) fn set_share(&self, share: Share) {
         let sandbox = self.lock();
         sandbox.set_quantum(share.quantum);
+        sandbox.set_weight(share.weight);
         if let Some(process) = sandbox.process_id().and_then(Pid::from_raw) {
             // Without the privilege to be less nice than others it stays as nice as they are.
             let _ = setpriority_process(Some(process), share.nice);

@@ -3,7 +3,8 @@
 //! A machine gets its turn when its doorbell was rung, and keeps it until it leaves: with nothing to do,
 //! or with its quantum used up, when it goes to the end of the queue. One that doesn't leave by itself is
 //! called out by a timer, counted, and from then on gives way to the others until it leaves by itself: a loop
-//! costs its own box's share and no more, and keeps nobody's answer waiting. A machine that rests may have set an alarm: then its doorbell rings by itself.
+//! costs its own box's share and no more, and keeps nobody's answer waiting. Machines that are called out share the time by
+//! their weights: each turn gives one its slice, what it overdraws it has to save up again. A machine that rests may have set an alarm: then its doorbell rings by itself.
 
 use crate::area::Area;
 use crate::cpu;
@@ -15,14 +16,21 @@ use crate::vm::kick::{Target, Ticker};
 use crate::vm::machine::{Leave, Machine};
 use crate::vm::turns::{Class, Turns};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a machine may stay without leaving by itself.
+/// How long a machine of usual weight may stay without leaving by itself.
 const SLICE: Duration = Duration::from_millis(4);
+
+/// A turn in which something else may have run, too.
+const LONG: Duration = Duration::from_micros(500);
+
+/// Bounds of a weight, in hundredths: one that waits has to come to its turn, one that runs to its end.
+const LEAST_WEIGHT: u32 = 1;
+const MOST_WEIGHT: u32 = 1000;
 
 /// What machines that end their turns by themselves may use, after a rest, before strays are served again.
 const CREDIT: Duration = Duration::from_millis(20);
@@ -110,6 +118,16 @@ impl Queue {
     }
 }
 
+/// How many of the cycles of a turn were the machine's: in a long one the kernel may have run something else on the
+/// processor, and only the thread's own time tells. In a short one that is not worth a system call.
+fn own(cycles: u64, spent: Duration) -> u64 {
+    if cpu::time(cycles) < LONG {
+        return cycles;
+    }
+    let own = (cpu::thread_time() - spent).as_nanos() * u128::from(cpu::tsc_hz()) / 1_000_000_000;
+    cycles.min(u64::try_from(own).unwrap_or(u64::MAX))
+}
+
 /// A machine's place in its worker's care.
 #[derive(Debug)]
 pub(crate) struct Seat {
@@ -127,6 +145,11 @@ pub(crate) struct Seat {
     /// Suspended: not to be entered.
     held: AtomicBool,
     killed: AtomicBool,
+    /// Nanoseconds that a turn is worth, and those that are left of the turns so far; less than nothing when more was used.
+    slice: AtomicU64,
+    credit: AtomicI64,
+    /// It gave way in the middle of a turn, which goes on.
+    gave_way: AtomicBool,
     /// When the machine wants to be woken, 0 for never; changed by who holds the queue.
     alarm: AtomicU64,
     busy_cycles: AtomicU64,
@@ -182,6 +205,9 @@ impl Worker {
             rung: AtomicBool::new(false),
             held: AtomicBool::new(false),
             killed: AtomicBool::new(false),
+            slice: AtomicU64::new(SLICE.as_nanos() as u64),
+            credit: AtomicI64::new(0),
+            gave_way: AtomicBool::new(false),
             alarm: AtomicU64::new(0),
             busy_cycles: AtomicU64::new(0),
             turns: AtomicU64::new(0),
@@ -212,9 +238,9 @@ impl Shared {
         while let Some((seat, class)) = self.next(ticker) {
             // From here on a doorbell puts the machine into the queue again.
             seat.queued.store(false, Ordering::SeqCst);
-            let from = cpu::cycles();
-            let after = seat.turn();
-            let used = cpu::cycles().wrapping_sub(from);
+            let (from, spent) = (cpu::cycles(), cpu::thread_time());
+            let after = seat.turn(spent);
+            let used = own(cpu::cycles().wrapping_sub(from), spent);
             seat.busy_cycles.fetch_add(used, Ordering::Relaxed);
             let mut queue = lock(&self.queue);
             queue.running = None;
@@ -280,29 +306,38 @@ enum After {
 }
 
 impl Seat {
-    /// Gives the machine a turn.
-    fn turn(self: &Arc<Self>) -> After {
+    /// Gives the machine a turn, at the beginning of which the thread had `spent` so much time.
+    fn turn(self: &Arc<Self>, spent: Duration) -> After {
         let mut place = lock(&self.machine);
         let Some(machine) = place.as_mut() else { return After::Rest };
         if self.held.load(Ordering::SeqCst) || self.killed.load(Ordering::SeqCst) {
             return After::Rest;
         }
+        let strays = self.strays.load(Ordering::Relaxed);
+        let Some(slice) = self.begin(strays) else { return After::More };
         // One that left by itself looks for work first of all; one that was called out may have looked already.
         if !self.cut.swap(true, Ordering::SeqCst) {
             self.rung.store(false, Ordering::SeqCst);
         }
-        let (spent, pressed) = (cpu::thread_time(), &self.shared.pressed);
+        let pressed = &self.shared.pressed;
         let leave = loop {
             match machine.enter() {
                 Leave::Ring => self.bell.iter().for_each(|bell| bell.ring()),
                 Leave::Kicked if pressed.load(Ordering::SeqCst) && !self.called_out() => {
+                    self.spend(cpu::thread_time() - spent);
+                    self.gave_way.store(true, Ordering::Relaxed);
                     return After::GaveWay;
                 }
                 // The timer doesn't know who came when, nor who was kept waiting by the kernel.
-                Leave::Kicked if cpu::thread_time() - spent < SLICE && !self.called_out() => {}
+                Leave::Kicked if cpu::thread_time() - spent < slice && !self.called_out() => {}
                 leave => break leave,
             }
         };
+        if strays && leave == Leave::Kicked {
+            self.spend(cpu::thread_time() - spent);
+        } else {
+            self.credit.store(0, Ordering::Relaxed);
+        }
         self.turns.fetch_add(1, Ordering::Relaxed);
         self.strays.store(leave == Leave::Kicked, Ordering::Relaxed);
         self.cut.store(leave == Leave::Kicked, Ordering::SeqCst);
@@ -322,6 +357,26 @@ impl Seat {
         }
         *place = None;
         After::Rest
+    }
+
+    /// How long its turn may last. Nothing: it has overdrawn so much that it has none now.
+    fn begin(&self, strays: bool) -> Option<Duration> {
+        if !strays {
+            return Some(SLICE);
+        }
+        let worth = match self.gave_way.swap(false, Ordering::Relaxed) {
+            true => 0,
+            false => i64::try_from(self.slice.load(Ordering::Relaxed)).unwrap_or(i64::MAX),
+        };
+        let credit = self.credit.load(Ordering::Relaxed).saturating_add(worth);
+        self.credit.store(credit, Ordering::Relaxed);
+        // Turns end when the timer ticks: what is nearer to nothing than to a tick is nothing.
+        let least = SLICE.as_nanos() as i64 / 2;
+        (credit >= least).then(|| Duration::from_nanos((credit - least + 1).unsigned_abs()))
+    }
+
+    fn spend(&self, time: Duration) {
+        self.credit.fetch_sub(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
     /// Whether someone wants the machine to leave for another reason than time.
@@ -382,6 +437,11 @@ impl Carrier for Arc<Seat> {
         *lock(&self.machine) = None;
         lock(&self.shared.queue).set_alarm(self, 0);
         self.finish(End::Killed);
+    }
+
+    fn set_weight(&self, hundredths: u32) {
+        let slice = SLICE.as_nanos() as u64 / 100 * u64::from(hundredths.clamp(LEAST_WEIGHT, MOST_WEIGHT));
+        self.slice.store(slice, Ordering::Relaxed);
     }
 
     fn private_memory(&self) -> std::io::Result<usize> {
