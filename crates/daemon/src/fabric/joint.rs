@@ -4,15 +4,19 @@
 //! lost for it. With one box there what it sends is dropped and counted.
 
 use super::plug::Port;
-use super::survey::add;
+use super::survey::{Passed, add};
 use super::tap::Taps;
 use boundary::PortFault;
 use sandbox::Area;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use switch::{Batch, BoxLink, Counters, Driver, DriverError, Link, Reason};
 
 /// Frames that are looked at in one go: where they are counted or captured, not where they are passed on.
 const QUANTUM: usize = 64;
+
+/// Steps of which one is measured.
+const SAMPLE: u32 = 16;
 
 /// A joint. All clones are the same.
 #[derive(Clone, Debug)]
@@ -25,6 +29,9 @@ struct Inner {
     /// What was carried by wires that are no more, and by those that count nothing themselves.
     counters: [Counters; 2],
     down: Option<PortFault>,
+    /// What each side's frames have cost, looked at once in so many steps.
+    cost: [Duration; 2],
+    steps: u32,
 }
 
 #[derive(Debug)]
@@ -50,8 +57,14 @@ struct Lane {
 impl Joint {
     /// A joint without boxes.
     pub(crate) fn new() -> Self {
-        let inner =
-            Inner { wire: Wire::Open, taps: Default::default(), counters: Default::default(), down: None };
+        let inner = Inner {
+            wire: Wire::Open,
+            taps: Default::default(),
+            counters: Default::default(),
+            down: None,
+            cost: Default::default(),
+            steps: 0,
+        };
         Self(Arc::new(Mutex::new(inner)))
     }
 
@@ -76,16 +89,18 @@ impl Joint {
         self.lock().taps.get(side).cloned().unwrap_or_default()
     }
 
-    /// What a side has carried, and why it can't go on.
-    pub(crate) fn passed(&self, side: usize) -> (Counters, Option<String>) {
+    /// What a side has carried, what that has cost, and why it can't go on.
+    pub(crate) fn passed(&self, side: usize) -> Passed {
         let inner = self.lock();
-        let mut counters = inner.counters.get(side).copied().unwrap_or_default();
         let mut down = inner.down;
         if let Wire::Direct(link) = &inner.wire {
-            add(&mut counters, link.counters().get(side).unwrap_or(&Counters::default()));
             down = down.or(link.down());
         }
-        (counters, down.map(|fault| fault.to_string()))
+        Passed {
+            counters: inner.counted(side),
+            cost: inner.cost.get(side).copied().unwrap_or_default(),
+            fault: down.map(|fault| fault.to_string()),
+        }
     }
 }
 
@@ -135,6 +150,37 @@ impl Inner {
             Wire::Watched { lanes, .. } => wanted || lanes.iter().any(|lane| !lane.left.is_empty()),
             Wire::Open | Wire::Half { .. } => true,
         }
+    }
+
+    /// What a side has carried.
+    fn counted(&self, side: usize) -> Counters {
+        let mut counters = self.counters.get(side).copied().unwrap_or_default();
+        if let Wire::Direct(link) = &self.wire {
+            add(&mut counters, link.counters().get(side).unwrap_or(&Counters::default()));
+        }
+        counters
+    }
+
+    /// Moves frames. One step in so many is measured, and stands for the others: a look at the clock at each would cost
+    /// more than a step without frames.
+    fn step_measured(&mut self) -> Result<usize, DriverError> {
+        self.steps = self.steps.wrapping_add(1);
+        if !self.steps.is_multiple_of(SAMPLE) {
+            return self.step();
+        }
+        let before = [0, 1].map(|side| self.counted(side).received_frames);
+        let begin = Instant::now();
+        let moved = self.step()?;
+        let time = begin.elapsed() * SAMPLE;
+        let came = [0, 1].map(|side| self.counted(side).received_frames.saturating_sub(before[side]));
+        let sum = came[0] + came[1];
+        if sum > 0 {
+            // A side pays for the frames that come from it, as at a switch.
+            for (cost, came) in self.cost.iter_mut().zip(came) {
+                *cost += time.mul_f64(came as f64 / sum as f64);
+            }
+        }
+        Ok(moved)
     }
 
     fn step(&mut self) -> Result<usize, DriverError> {
@@ -215,7 +261,7 @@ impl Link for Joint {
         if inner.down.is_some() {
             return 0;
         }
-        inner.step().unwrap_or_else(|error| {
+        inner.step_measured().unwrap_or_else(|error| {
             if let DriverError::Box(fault) = error {
                 inner.down = Some(fault);
             }
@@ -258,7 +304,7 @@ impl Link for Joint {
     }
 
     fn counters(&self) -> [Counters; 2] {
-        [self.passed(0).0, self.passed(1).0]
+        [self.passed(0).counters, self.passed(1).counters]
     }
 
     fn down(&self) -> Option<PortFault> {

@@ -107,10 +107,7 @@ impl Network {
                 super::network::End::Switch { switch, port, .. } => {
                     survey.switches.get(switch).and_then(|ports| ports.get(port)).cloned().unwrap_or_default()
                 }
-                super::network::End::Joint { joint, side, .. } => {
-                    let (counters, fault) = joint.passed(*side);
-                    Passed { counters, cost: Duration::ZERO, fault }
-                }
+                super::network::End::Joint { joint, side, .. } => joint.passed(*side),
             };
             survey.boxes.insert(place.clone(), passed);
         }
