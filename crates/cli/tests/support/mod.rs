@@ -32,7 +32,8 @@ impl Daemon {
     pub(crate) fn start_by(name: &str, program: &[&str], options: &[&str]) -> Daemon {
         let folder = std::env::temp_dir().join(format!("clickbox-daemon-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
-        let words = [program, &[env!("CARGO_BIN_EXE_clickbox"), "daemon", "--until-input-ends", "--json"]].concat();
+        let words =
+            [program, &[env!("CARGO_BIN_EXE_clickbox"), "daemon", "--until-input-ends", "--json"]].concat();
         let mut child = Command::new(words[0])
             .args(&words[1..])
             .args(options)

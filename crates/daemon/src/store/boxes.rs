@@ -87,20 +87,22 @@ impl Store {
     ) -> Result<i64, StoreError> {
         let definition =
             serde_json::to_string(&stored.definition).map_err(|error| StoreError::Entry("box", error))?;
-        let transaction = self.connection.transaction()?;
-        transaction.execute(
-            "INSERT INTO boxes VALUES (?1, ?2, ?3, ?4, ?5)",
-            (
-                stored.definition.name.as_str(),
-                definition,
-                stored.stack.as_ref().map(StackName::as_str),
-                stored.created.to_string(),
-                stored.running,
-            ),
-        )?;
-        let id = insert_configuration(&transaction, &stored.definition.name, configuration, files, true)?;
-        transaction.commit()?;
-        Ok(id)
+        self.change(|connection| {
+            let transaction = connection.transaction()?;
+            transaction.execute(
+                "INSERT INTO boxes VALUES (?1, ?2, ?3, ?4, ?5)",
+                (
+                    stored.definition.name.as_str(),
+                    &definition,
+                    stored.stack.as_ref().map(StackName::as_str),
+                    stored.created.to_string(),
+                    stored.running,
+                ),
+            )?;
+            let id = insert_configuration(&transaction, &stored.definition.name, configuration, files, true)?;
+            transaction.commit()?;
+            Ok(id)
+        })
     }
 
     /// Changes what a box is defined as.
@@ -120,8 +122,10 @@ impl Store {
 
     /// Removes a box with its configurations.
     pub(crate) fn remove_box(&mut self, name: &BoxName) -> Result<(), StoreError> {
-        self.connection.execute("DELETE FROM boxes WHERE name = ?1", [name.as_str()])?;
-        Ok(())
+        self.change(|connection| {
+            connection.execute("DELETE FROM boxes WHERE name = ?1", [name.as_str()])?;
+            Ok(())
+        })
     }
 
     /// All boxes, by name.
@@ -148,17 +152,19 @@ impl Store {
         configuration: &StoredConfiguration,
         files: &[File],
     ) -> Result<i64, StoreError> {
-        let transaction = self.connection.transaction()?;
-        let id = insert_configuration(&transaction, name, configuration, files, false)?;
-        transaction.execute(
-            "INSERT INTO files (configuration, name, contents)
-             SELECT ?1, old.name, old.contents FROM files old JOIN configurations c ON c.id = old.configuration
-             WHERE c.box = ?2 AND c.name = ?3 AND c.active
-               AND old.name NOT IN (SELECT name FROM files WHERE configuration = ?1)",
-            (id, name.as_str(), configuration.name.as_str()),
-        )?;
-        transaction.commit()?;
-        Ok(id)
+        self.change(|connection| {
+            let transaction = connection.transaction()?;
+            let id = insert_configuration(&transaction, name, configuration, files, false)?;
+            transaction.execute(
+                "INSERT INTO files (configuration, name, contents)
+                 SELECT ?1, old.name, old.contents FROM files old JOIN configurations c ON c.id = old.configuration
+                 WHERE c.box = ?2 AND c.name = ?3 AND c.active
+                   AND old.name NOT IN (SELECT name FROM files WHERE configuration = ?1)",
+                (id, name.as_str(), configuration.name.as_str()),
+            )?;
+            transaction.commit()?;
+            Ok(id)
+        })
     }
 
     /// Makes a staged configuration the one that counts.

@@ -7,6 +7,10 @@ use std::path::Path;
 /// The version of the tables below.
 const VERSION: i64 = 1;
 
+/// Pages of 4 KB of the file's log at which it is worked off. That needs as much room again, which a full disk has not: so
+/// they are few.
+const LOG_PAGES: i64 = 128;
+
 /// Definitions are JSON of the API's types; texts of configurations and files lie apart, since they are large and rarely
 /// looked at. A configuration has a row for each version while it is swapped: `active` says which one counts.
 const TABLES: &str = "
@@ -57,12 +61,29 @@ impl Store {
              PRAGMA foreign_keys = ON;
              PRAGMA journal_size_limit = 16777216;",
         )?;
+        opened.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
         if let Some(pages) = most_pages {
             opened.pragma_update(None, "max_page_count", pages)?;
         }
         let mut store = Self { connection: opened };
         store.migrate()?;
         Ok(store)
+    }
+
+    /// Makes a change. On a full disk it is tried once more when the store's log is worked off, which grows with each
+    /// change, and into which also a removal has to be written.
+    pub(super) fn change<T>(
+        &mut self,
+        change: impl Fn(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match change(&mut self.connection) {
+            Err(StoreError::Full) => {
+                // On a disk that has no room for that either the change fails as before.
+                let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                change(&mut self.connection)
+            }
+            result => result,
+        }
     }
 
     fn migrate(&mut self) -> Result<(), StoreError> {

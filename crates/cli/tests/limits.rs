@@ -1,0 +1,126 @@
+//! What limits a box: its memory, its share of a processor beside others. Ratios are of time and packets, within generous
+//! bounds, so that other load on the machine changes nothing.
+
+mod support;
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use support::{Daemon, PATIENCE};
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// A figure of a process, in kilobytes.
+fn kilobytes(pid: u64, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the figure");
+    line.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().expect("a number")
+}
+
+/// A box can't take more memory than it was given, whatever its configuration does.
+#[test]
+fn a_box_takes_no_more_memory_than_it_was_given() {
+    let daemon = Daemon::start("memory");
+    // A queue that nobody empties, for more packets than the memory holds.
+    let file = daemon.file(
+        "hungry.click",
+        "i :: InfiniteSource(LENGTH 1400, BURST 32) -> q :: Queue(10000000) -> Idle;\n",
+    );
+    daemon.check(&["create", "hungry", &file, "--sandbox", "process", "--memory", "6M"], 0, &[]);
+    let begin = Instant::now();
+    // Its pool of packets is used up, and what finds no buffer is counted; or the box has ended for want of memory.
+    loop {
+        let shown = daemon.json(&["show", "hungry"]);
+        let (_, losses) = daemon.run(&["read", "hungry/i.losses"]);
+        if losses.contains("no_buffer") || !shown["crash"].is_null() {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{losses}: {shown}");
+    }
+    let shown = daemon.json(&["show", "hungry"]);
+    assert!(count(&shown["usage"]["heap"]) < 6 << 20, "{shown}");
+    if let Some(pid) = shown["pid"].as_u64() {
+        // Its memory, its image, which it shares, and its stack.
+        let most = (6 + 4 + 1) << 10;
+        assert!(kilobytes(pid, "VmHWM:") < most, "{} KB", kilobytes(pid, "VmHWM:"));
+    }
+}
+
+/// How many times as much of something one box has as the other, in the same time.
+fn ratio(daemon: &Daemon, figure: fn(&str, &Daemon) -> u64) -> f64 {
+    let look = |name: &str| figure(name, daemon);
+    let before = [look("less"), look("more")];
+    let begin = Instant::now();
+    let mut found = 0.0;
+    // Long enough for the kernel to have divided its time many times, longer where other load slows everything down.
+    while begin.elapsed() < Duration::from_secs(2)
+        || (begin.elapsed() < PATIENCE && !(2.0..4.5).contains(&found))
+    {
+        let [less, more] = [look("less") - before[0], look("more") - before[1]];
+        found = more as f64 / less.max(1) as f64;
+    }
+    found
+}
+
+/// A box of three times the weight gets about three times as much, where both want all that there is.
+#[test]
+fn weights_divide_what_is_wanted_by_both() {
+    // Everything that this thread starts is on one processor, so that they compete.
+    let mut one = CpuSet::new();
+    one.set(rustix::thread::sched_getcpu());
+    sched_setaffinity(None, &one).expect("a processor");
+    let start = |name: &str, sandbox: &str| {
+        let daemon = Daemon::start_with(name, &["--no-store", "--workers", "1"]);
+        let busy = daemon.file("busy.click", "InfiniteSource(LENGTH 64) -> c :: Counter -> Discard;\n");
+        for (name, weight) in [("less", "30"), ("more", "90")] {
+            let create =
+                ["create", name, &busy, "--sandbox", sandbox, "--cpu-weight", weight, "--ring", "1024"];
+            daemon.check(&create, 0, &[]);
+        }
+        daemon
+    };
+    let daemon = start("weights-process", "process");
+    if !daemon.check(&["doctor"], 0, &[]).contains("CAP_SYS_NICE") {
+        let found = ratio(&daemon, |name, daemon| count(&daemon.json(&["show", name])["usage"]["own_ns"]));
+        assert!((2.0..4.5).contains(&found), "processes: {found}");
+    }
+    drop(daemon);
+    let probe = Daemon::start("weights-probe");
+    let usable = probe.json(&["doctor"])["daemon"]["kvm"]["usable"] == true;
+    drop(probe);
+    if !usable {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+        return;
+    }
+    let daemon = start("weights-machine", "vm");
+    let found = ratio(&daemon, |name, daemon| {
+        daemon.check(&["read", &format!("{name}/c.count")], 0, &[]).trim().parse().expect("a number")
+    });
+    assert!((2.0..4.5).contains(&found), "machines: {found}");
+}
+
+/// What a box has used is told: its own time, and the switch's time for what it sends, through a pipe too.
+#[test]
+fn a_pipe_costs_whom_it_serves() {
+    let daemon = Daemon::start("pipes");
+    daemon.file("source.click", "InfiniteSource(LENGTH 64) -> ToDevice(0);\n");
+    daemon.file("sink.click", "FromDevice(0) -> c :: Counter -> Discard;\n");
+    let stack = daemon.file(
+        "row.toml",
+        "chains = [[\"source\", \"sink\"]]\n[boxes.source]\nconfiguration = \"source.click\"\nsandbox = \"process\"\n\
+         [boxes.sink]\nconfiguration = \"sink.click\"\nsandbox = \"process\"\n",
+    );
+    daemon.check(&["up", &stack], 0, &[]);
+    let begin = Instant::now();
+    loop {
+        let shown = daemon.json(&["show", "source"]);
+        if count(&shown["usage"]["switch_ns"]) > 0 && count(&shown["usage"]["own_ns"]) > 0 {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{shown}");
+    }
+    // The other side sends nothing.
+    assert_eq!(daemon.json(&["show", "sink"])["usage"]["switch_ns"], 0);
+}
