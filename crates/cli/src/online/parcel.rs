@@ -2,13 +2,22 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use api::{ConfigurationName, CreateBox, File, Install, Value};
 use click_lang::{Compiled, Library, config};
+use flate2::read::MultiGzDecoder;
 
 use super::failure::Failure;
 use crate::configuration::{Source, Text, registry};
+
+/// What a file begins with that gzip has compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Bytes that a compressed file may unpack to: more than a box takes, and less than a small file of zeros could fill the
+/// memory with.
+const MOST_UNPACKED: u64 = 256 << 20;
 
 /// A configuration on its way to a box.
 pub(crate) struct Parcel {
@@ -29,7 +38,7 @@ impl Parcel {
         let mut parcel = Parcel { text, files: BTreeMap::new() };
         parcel.add_named(folder);
         for (name, path) in also {
-            let contents = std::fs::read(folder.join(path)).map_err(|error| Failure::file(path, error))?;
+            let contents = read(&folder.join(path)).map_err(|error| Failure::file(path, error))?;
             parcel.files.insert(name.clone(), contents);
         }
         Ok(parcel)
@@ -45,7 +54,7 @@ impl Parcel {
                 let Ok(name) = String::from_utf8(name) else { continue };
                 let path = folder.join(&name);
                 if path.is_file()
-                    && let Ok(contents) = std::fs::read(path)
+                    && let Ok(contents) = read(&path)
                 {
                     self.files.insert(name, contents);
                 }
@@ -75,6 +84,17 @@ impl Parcel {
         };
         self.files.iter().map(file).collect()
     }
+}
+
+/// Reads a file as a box can use it: one that gzip has compressed is unpacked, since a box has no way to.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let contents = std::fs::read(path)?;
+    if !contents.starts_with(&GZIP) {
+        return Ok(contents);
+    }
+    let mut unpacked = Vec::new();
+    MultiGzDecoder::new(contents.as_slice()).take(MOST_UNPACKED).read_to_end(&mut unpacked)?;
+    Ok(unpacked)
 }
 
 /// Compiles a configuration for the files in it; libraries that it requires are kept.
