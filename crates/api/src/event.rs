@@ -61,7 +61,9 @@ pub enum EventKind {
     PortRemoved,
     /// A stack was applied.
     StackApplied,
-    /// A stack could not be applied, and everything is as it was.
+    /// A stack was confirmed.
+    StackConfirmed,
+    /// A stack could not be applied or was not confirmed, and everything is as it was.
     StackRolledBack,
     /// A stack is gone.
     StackRemoved,

@@ -46,7 +46,7 @@ pub use mac::{Mac, MacError};
 pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};
 pub use place::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PlaceError};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
-pub use stack::{Change, ChangeAction, Changes, Stack, StackStatus};
+pub use stack::{ApplyQuery, Change, ChangeAction, Changes, Stack, StackStatus};
 pub use switches::{
     AddPort, AddressEntry, AddressKind, CreateSwitch, Device, DeviceError, Limits, PortDriver, SetAddress,
     SwitchDetail, SwitchMode, SwitchPort, SwitchStatus,

@@ -123,7 +123,7 @@ macro_rules! queries {
     )*};
 }
 
-queries!(LogQuery, EventQuery, CaptureQuery);
+queries!(ApplyQuery, LogQuery, EventQuery, CaptureQuery);
 
 /// An operation with its types: the query `Q`, the body of the request `I`, that of the reply `O`.
 #[derive(Debug)]
@@ -340,10 +340,16 @@ operations! {
     /// Makes everything as a stack says: all of it, or nothing if anything is refused. What the stack had and is not in
     /// it any more is removed.
     APPLY_STACK: "apply_stack" Put "/v1/stacks/{stack}",
-        Nothing, Json<Stack> => Json<Changes>, [Exists NotFound Refused TooLarge Limit Store Timeout];
+        ApplyQuery, Json<Stack> => Json<Changes>, [Exists NotFound Refused Busy TooLarge Limit Store Timeout];
+    /// Confirms a stack that was applied to be confirmed: it stays.
+    CONFIRM_STACK: "confirm_stack" Post "/v1/stacks/{stack}/confirm",
+        Nothing, Nothing => Nothing, [Busy Store];
+    /// Takes a stack back that was applied to be confirmed: everything is as it was before.
+    ROLL_BACK_STACK: "roll_back_stack" Post "/v1/stacks/{stack}/rollback",
+        Nothing, Nothing => Json<Changes>, [Exists NotFound Refused Busy Limit Store Timeout];
     /// Removes a stack's boxes and switches.
     REMOVE_STACK: "remove_stack" Delete "/v1/stacks/{stack}",
-        Nothing, Nothing => Json<Changes>, [NotFound Store];
+        Nothing, Nothing => Json<Changes>, [NotFound Busy Store];
 
     /// Returns all counters for Prometheus.
     METRICS: "metrics" Get "/metrics",

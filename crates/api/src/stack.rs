@@ -20,6 +20,15 @@ pub struct Stack {
     pub boxes: Vec<CreateBox>,
 }
 
+/// How a stack is applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApplyQuery {
+    /// Seconds after which everything is made again as it was, unless the stack is confirmed; without it the stack stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_within: Option<u32>,
+}
+
 /// What was changed, or would be, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
@@ -62,6 +71,9 @@ pub struct StackStatus {
     pub name: StackName,
     /// When it was last applied.
     pub applied: Time,
+    /// When it is taken back unless it is confirmed; none: it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_until: Option<Time>,
     /// Its boxes.
     pub boxes: Vec<BoxName>,
     /// Its switches.

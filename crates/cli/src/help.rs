@@ -35,7 +35,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("What joins boxes", &["switch", "port", "address", "capture"]),
-    ("Everything together", &["up", "diff", "down", "stacks", "events"]),
+    ("Everything together", &["up", "diff", "confirm", "rollback", "down", "stacks", "events"]),
     ("This machine and this program", &["demo", "daemon", "doctor", "completion"]),
 ];
 

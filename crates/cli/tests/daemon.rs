@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use support::{Daemon, PATIENCE};
@@ -99,6 +100,31 @@ fn what_a_box_writes_is_fetched() {
     daemon.check(&["files", "fw"], 4, &["no box fw"]);
 }
 
+/// A box can't unpack what gzip has compressed: that is done before it is shipped.
+#[test]
+fn a_compressed_file_is_unpacked_for_the_box() {
+    let daemon = Daemon::start("gzip");
+    let plain = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/mix.pcap");
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&std::fs::read(plain).expect("the capture")).expect("it is packed");
+    let path = daemon.folder.join("mix.pcap.gz");
+    std::fs::write(&path, packed.finish().expect("it is packed")).expect("a file");
+    let text = |path: &str| format!("FromDump({path}, STOP false) -> c :: Counter -> Discard;\n");
+    let file = daemon.file("packed.click", &text(path.to_str().expect("a plain path")));
+    daemon.check(&["create", "packed", &file, "--sandbox", "process"], 0, &[]);
+    let file = daemon.file("plain.click", &text(plain));
+    daemon.check(&["create", "plain", &file, "--sandbox", "process"], 0, &[]);
+    let begin = Instant::now();
+    loop {
+        let counts =
+            ["packed", "plain"].map(|name| daemon.check(&["read", &format!("{name}/c.count")], 0, &[]));
+        if counts[0] == counts[1] && counts[0].trim() != "0" {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{counts:?}");
+    }
+}
+
 #[test]
 fn boxes_run_in_threads_for_development() {
     let daemon = Daemon::start("threads");
@@ -134,6 +160,15 @@ fn boxes_are_joined_by_switches() {
     daemon.check(&["capture", "sink", "--port", "0", "--count", "3", "-w", path], 0, &[]);
     // A header, and three packets of 64 bytes, each with one of its own.
     assert_eq!(std::fs::read(&capture).expect("the capture").len(), 24 + 3 * (16 + 64));
+    let packets = daemon.check(&["capture", "sink", "--count", "2", "--snap", "14", "--json"], 0, &[]);
+    for packet in packets.lines() {
+        let packet: serde_json::Value = serde_json::from_str(packet).expect("JSON");
+        assert_eq!(
+            (&packet["length"], &packet["bytes"]),
+            (&64.into(), &"0200000000020200000000010800".into())
+        );
+    }
+    assert_eq!(packets.lines().count(), 2);
     daemon.check(&["port", "add", "lan", "nowhere", "--driver", "null"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 4, &["nowhere"]);
@@ -162,6 +197,56 @@ fn a_stack_is_applied_changed_and_removed() {
     daemon.check(&["up", &file], 5, &["Cuonter"]);
     daemon.check(&["down", "edge"], 0, &["remove", "box/one"]);
     daemon.check(&["ps"], 0, &["there are no boxes"]);
+}
+
+/// A stack that nobody confirms is taken back, at its time, on request, or by the next daemon.
+#[test]
+fn a_stack_that_nobody_confirms_is_taken_back() {
+    let folder = std::env::temp_dir().join(format!("clickbox-confirm-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let store = folder.join("store");
+    let store = ["--store", store.to_str().expect("a plain path")];
+    let text = |capacity: &str| format!("FromDevice(0) -> q :: Queue({capacity}) -> Discard;\n");
+    let stack = "[boxes.one]\nconfiguration = \"q.click\"\nsandbox = \"process\"\nattach = [\"-\"]\n";
+    let two =
+        format!("{stack}[boxes.two]\nconfiguration = \"q.click\"\nsandbox = \"process\"\nattach = [\"-\"]\n");
+    let daemon = Daemon::start_with("confirm", &store);
+    daemon.file("q.click", &text("10"));
+    let file = daemon.file("edge.toml", stack);
+    // There was none before: it is gone again.
+    daemon.check(&["up", "--confirm-within", "1s", &file], 0, &["create", "clickbox confirm edge"]);
+    daemon.check(&["stacks"], 0, &["unconfirmed"]);
+    daemon.until(&["ps"], "there are no boxes");
+    daemon.until(&["events"], "since nobody confirmed it in time");
+    // Confirmed, it stays.
+    daemon.check(&["up", "--confirm-within", "5m", &file], 0, &["create"]);
+    daemon.check(&["up", &file], 6, &["clickbox rollback edge"]);
+    daemon.check(&["down", "edge"], 6, &["clickbox confirm edge"]);
+    daemon.check(&["confirm", &file], 0, &[]);
+    daemon.check(&["confirm", "edge"], 6, &["does not wait"]);
+    // Back to what it was: the new box goes, the old one has its configuration again.
+    daemon.file("q.click", &text("20"));
+    daemon.file("edge.toml", &two);
+    daemon.check(&["up", "--confirm-within", "5m", &file], 0, &["create", "reload"]);
+    daemon.check(&["read", "one/q.capacity"], 0, &["20"]);
+    daemon.check(&["rollback", "edge"], 0, &["remove", "reload"]);
+    daemon.check(&["read", "one/q.capacity"], 0, &["10"]);
+    daemon.check(&["ps", "--quiet"], 0, &["one\n"]);
+    daemon.check(&["up", "--confirm-within", "1", &file], 2, &["60s"]);
+    // What is refused leaves nothing that waits.
+    daemon.file("q.click", "Cuonter;\n");
+    daemon.check(&["up", "--confirm-within", "5m", &file], 5, &["Cuonter"]);
+    daemon.check(&["confirm", "edge"], 6, &["does not wait"]);
+    daemon.file("q.click", &text("30"));
+    daemon.check(&["up", "--confirm-within", "5m", &file], 0, &["create", "reload"]);
+    drop(daemon);
+    let daemon = Daemon::start_with("confirm", &store);
+    daemon.until(&["ps", "--quiet"], "one\n");
+    daemon.check(&["read", "one/q.capacity"], 0, &["10"]);
+    assert_eq!(daemon.check(&["ps", "--quiet"], 0, &[]), "one\n");
+    daemon.check(&["events"], 0, &["the daemon ended before it was confirmed"]);
+    drop(daemon);
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
 #[test]

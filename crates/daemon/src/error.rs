@@ -21,6 +21,10 @@ pub enum Failure {
     NoConfiguration(BoxName, ConfigurationName),
     /// There is no such stack.
     NoStack(StackName),
+    /// The stack waits for its confirmation.
+    Unconfirmed(StackName),
+    /// The stack does not wait for a confirmation.
+    NothingToConfirm(StackName),
     /// There is no such address in the switch's table.
     NoAddress(SwitchName, api::Mac),
     /// A box has written no file of this name.
@@ -96,7 +100,9 @@ impl Failure {
             | Self::NoCrash(_)
             | Self::Missing(_) => ErrorCode::NotFound,
             Self::Exists(..) => ErrorCode::Exists,
-            Self::State { .. } | Self::Ending => ErrorCode::Busy,
+            Self::State { .. } | Self::Unconfirmed(_) | Self::NothingToConfirm(_) | Self::Ending => {
+                ErrorCode::Busy
+            }
             Self::Invalid(_) => ErrorCode::Invalid,
             Self::Refused(_) | Self::HandlerRefused(_) | Self::Denied(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
@@ -127,6 +133,11 @@ impl fmt::Display for Failure {
             Self::NoConfiguration(name, configuration) => {
                 write!(f, "box {name} has no configuration {configuration}")
             }
+            Self::Unconfirmed(name) => write!(
+                f,
+                "stack {name} waits for its confirmation; `clickbox confirm {name}` keeps it, `clickbox rollback {name}` takes it back"
+            ),
+            Self::NothingToConfirm(name) => write!(f, "stack {name} does not wait for a confirmation"),
             Self::NoStack(name) => write!(f, "there is no stack {name}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoFile(name, file) => {

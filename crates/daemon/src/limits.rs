@@ -63,6 +63,9 @@ pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
 pub(crate) const MOST_OUTPUTS: u64 = 1 << 30;
 pub(crate) const MOST_OUTPUT_FILES: usize = 16;
 
+/// How long a stack may wait for its confirmation: what is forgotten does not come back after a week.
+pub(crate) const LONGEST_CONFIRMATION: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Events that are kept.
 pub(crate) const JOURNAL_EVENTS: usize = 8192;
 

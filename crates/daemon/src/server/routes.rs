@@ -7,17 +7,18 @@ use super::stream::{self, Ending};
 use crate::supervisor::Supervisor;
 use api::operation;
 use api::{
-    AddPort, AddressEntry, BoxDetail, BoxName, BoxStatus, CaptureQuery, Changes, Check, CheckReply,
-    ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox, CreateSwitch,
-    ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, HandlerWrite, HostStatus,
-    Install, LogQuery, Mac, PortName, SetAddress, Stack, StackName, StackStatus, SwitchDetail, SwitchName,
-    SwitchPort, SwitchStatus, WrittenFile,
+    AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus, CaptureQuery, Changes, Check,
+    CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox,
+    CreateSwitch, ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue,
+    HandlerWrite, HostStatus, Install, LogQuery, Mac, PortName, SetAddress, Stack, StackName, StackStatus,
+    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Json, Router};
+use std::time::Duration;
 
 /// What every request has at hand.
 #[derive(Clone, Debug)]
@@ -82,6 +83,8 @@ fn route(name: &str) -> Option<MethodRouter<Shared>> {
         "list_stacks" => get(list_stacks),
         "diff_stack" => post(diff_stack),
         "apply_stack" => put(apply_stack),
+        "confirm_stack" => post(confirm_stack),
+        "roll_back_stack" => post(roll_back_stack),
         "remove_stack" => delete(remove_stack),
         "metrics" => get(metrics_text),
         _ => return None,
@@ -313,9 +316,19 @@ async fn diff_stack(
 async fn apply_stack(
     State(supervisor): Own,
     Names(name): Names<StackName>,
+    Asked(query): Asked<ApplyQuery>,
     Sent(request): Sent<Stack>,
 ) -> Answer<Changes> {
-    answer(supervisor, move |supervisor| supervisor.apply_stack(&name, request)).await
+    let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
+    answer(supervisor, move |supervisor| supervisor.apply_stack_within(&name, request, time)).await
+}
+
+async fn confirm_stack(State(supervisor): Own, Names(name): Names<StackName>) -> Done {
+    done(supervisor, move |supervisor| supervisor.confirm_stack(&name)).await
+}
+
+async fn roll_back_stack(State(supervisor): Own, Names(name): Names<StackName>) -> Answer<Changes> {
+    answer(supervisor, move |supervisor| supervisor.roll_back_stack(&name)).await
 }
 
 async fn remove_stack(State(supervisor): Own, Names(name): Names<StackName>) -> Answer<Changes> {

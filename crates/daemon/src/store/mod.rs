@@ -8,4 +8,4 @@ mod switches;
 pub(crate) use boxes::{StoredBox, StoredConfiguration};
 pub use error::StoreError;
 pub(crate) use schema::Store;
-pub(crate) use switches::{StoredStack, StoredSwitch};
+pub(crate) use switches::{StoredStack, StoredSwitch, StoredUnconfirmed};

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// The version of the tables below.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Pages of 4 KB of the file's log at which it is worked off. That needs as much room again, which a full disk has not: so
 /// they are few.
@@ -35,6 +35,9 @@ const TABLES: &str = "
     );
     CREATE INDEX files_of_configuration ON files (configuration);
 ";
+
+/// What version 2 added: stacks that wait for their confirmation, and what they were before, with all texts and files.
+const UNCONFIRMED: &str = "CREATE TABLE unconfirmed (name TEXT PRIMARY KEY, before TEXT) WITHOUT ROWID;";
 
 /// The store.
 #[derive(Debug)]
@@ -92,6 +95,11 @@ impl Store {
         match found {
             0 => {
                 transaction.execute_batch(TABLES)?;
+                transaction.execute_batch(UNCONFIRMED)?;
+                transaction.pragma_update(None, "user_version", VERSION)?;
+            }
+            1 => {
+                transaction.execute_batch(UNCONFIRMED)?;
                 transaction.pragma_update(None, "user_version", VERSION)?;
             }
             VERSION => {}

@@ -37,6 +37,15 @@ pub(crate) struct StoredStack {
     pub(crate) applied: Time,
 }
 
+/// A stack that waits for its confirmation, as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredUnconfirmed {
+    /// Its name.
+    pub(crate) name: StackName,
+    /// What it was before, with texts and files; none: there was none.
+    pub(crate) before: Option<Stack>,
+}
+
 impl Store {
     /// Stores a switch, new or changed.
     pub(crate) fn put_switch(&mut self, stored: &StoredSwitch) -> Result<(), StoreError> {
@@ -120,6 +129,35 @@ impl Store {
     pub(crate) fn remove_stack(&mut self, name: &StackName) -> Result<(), StoreError> {
         self.connection.execute("DELETE FROM stacks WHERE name = ?1", [name.as_str()])?;
         Ok(())
+    }
+
+    /// Stores that a stack waits for its confirmation.
+    pub(crate) fn put_unconfirmed(&mut self, stored: &StoredUnconfirmed) -> Result<(), StoreError> {
+        let before = stored.before.as_ref().map(serde_json::to_string).transpose();
+        let before = before.map_err(|error| StoreError::Entry("stack", error))?;
+        self.connection.execute(
+            "INSERT INTO unconfirmed VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET before = ?2",
+            (stored.name.as_str(), before),
+        )?;
+        Ok(())
+    }
+
+    /// Stores that a stack waits no more.
+    pub(crate) fn remove_unconfirmed(&mut self, name: &StackName) -> Result<(), StoreError> {
+        self.connection.execute("DELETE FROM unconfirmed WHERE name = ?1", [name.as_str()])?;
+        Ok(())
+    }
+
+    /// All stacks that wait for their confirmation, by name.
+    pub(crate) fn unconfirmed(&self) -> Result<Vec<StoredUnconfirmed>, StoreError> {
+        let mut query = self.connection.prepare("SELECT name, before FROM unconfirmed ORDER BY name")?;
+        let rows = query.query_map([], |row| Ok((read(row, 0)?, row.get::<_, Option<String>>(1)?)))?;
+        rows.map(|row| {
+            let (name, before) = row?;
+            let before = before.as_deref().map(serde_json::from_str).transpose();
+            Ok(StoredUnconfirmed { name, before: before.map_err(|error| StoreError::Entry("stack", error))? })
+        })
+        .collect()
     }
 
     /// All stacks, by name.

@@ -1,6 +1,7 @@
 //! The supervisor's parts, and how it starts and ends.
 
 use super::check::Gate;
+use super::confirm::Pending;
 use super::meter::Meter;
 use super::watch::Watch;
 use crate::boxes::{Forge, Member, Shelf, Templates, output_folder};
@@ -10,7 +11,7 @@ use crate::journal::Journal;
 use crate::limits::MOST_CHECKS;
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, StoredSwitch};
-use api::{BoxName, EventKind, PortName, SwitchName, Time};
+use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
 use sandbox::{Bell, HostError, SystemError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,6 +100,8 @@ pub(super) struct Core {
     pub(super) capture_lost: Arc<AtomicU64>,
     /// Ports of switches that nothing passes, and why: those whose device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
+    /// Stacks that wait for their confirmation.
+    pending: Mutex<BTreeMap<StackName, Pending>>,
     pub(super) started: Time,
     pub(super) image: String,
     events_until: Mutex<u64>,
@@ -132,6 +135,10 @@ impl Core {
 
     pub(super) fn faults(&self) -> MutexGuard<'_, BTreeMap<(SwitchName, PortName), String>> {
         lock(&self.faults)
+    }
+
+    pub(super) fn pending(&self) -> MutexGuard<'_, BTreeMap<StackName, Pending>> {
+        lock(&self.pending)
     }
 
     /// All boxes, by name.
@@ -200,6 +207,7 @@ impl Supervisor {
             captures: Arc::default(),
             capture_lost: Arc::default(),
             faults: Mutex::default(),
+            pending: Mutex::default(),
             started: Time::now(),
             image: settings.image_name.clone(),
             events_until: Mutex::new(until),
@@ -207,6 +215,7 @@ impl Supervisor {
         }));
         supervisor.watch().map_err(|error| Failure::System("start the watching thread", error))?;
         supervisor.restore()?;
+        supervisor.roll_back_unconfirmed()?;
         let message = format!("the daemon {} started", env!("CARGO_PKG_VERSION"));
         supervisor.0.journal.note(EventKind::DaemonStarted, "daemon", message);
         Ok(supervisor)

@@ -4,6 +4,7 @@ mod boot;
 mod boxes;
 mod check;
 mod configurations;
+mod confirm;
 mod core;
 mod difference;
 mod end;

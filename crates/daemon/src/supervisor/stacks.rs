@@ -50,6 +50,7 @@ impl Supervisor {
             let of = |stack: &Option<StackName>| stack.as_ref() == Some(&stored.name);
             StackStatus {
                 applied: stored.applied,
+                confirm_until: self.0.pending().get(&stored.name).map(|pending| pending.until),
                 boxes: members
                     .iter()
                     .filter(|member| of(&member.inner().stack))
@@ -107,6 +108,12 @@ impl Supervisor {
 
     /// Removes a stack's boxes and switches.
     pub fn remove_stack(&self, name: &StackName) -> Result<Changes, Failure> {
+        self.refuse_unconfirmed(name)?;
+        self.drop_stack(name)
+    }
+
+    /// The same, whether it waits for a confirmation or not.
+    pub(super) fn drop_stack(&self, name: &StackName) -> Result<Changes, Failure> {
         if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
             return Err(Failure::NoStack(name.clone()));
         }
@@ -220,7 +227,7 @@ impl Supervisor {
     }
 
     /// A box's main configuration as it is stored.
-    fn main_of(&self, name: &BoxName) -> Result<(String, Vec<File>), Failure> {
+    pub(super) fn main_of(&self, name: &BoxName) -> Result<(String, Vec<File>), Failure> {
         let store = self.0.store();
         match store.configuration(name, &ConfigurationName::main())? {
             Some(found) => {

@@ -157,6 +157,7 @@ impl Supervisor {
             self.ended(&member, &instance);
         }
         self.restart_due();
+        self.roll_back_due();
         let heard = self.0.all().iter().filter(|member| self.listen(member)).count();
         if metered.elapsed() >= METER {
             *metered = Instant::now();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use api::{ChangeAction, Changes, StackName, operation};
+use api::{ApplyQuery, ChangeAction, Changes, StackName, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
@@ -18,8 +18,13 @@ const USUAL: &str = "stack.toml";
 ///
 /// What the stack had and is not in the file any more is removed. Configurations that changed are swapped under traffic.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox up examples/stack.toml")]
+#[command(
+    after_help = "Examples: clickbox up examples/stack.toml\n          clickbox up --confirm-within 60s edge.toml && clickbox confirm edge"
+)]
 pub(crate) struct Up {
+    /// Take everything back after this time, as in 60s or 5m, unless `clickbox confirm` comes first.
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    confirm_within: Option<u32>,
     #[command(flatten)]
     what: What,
 }
@@ -61,6 +66,34 @@ pub(crate) struct Down {
     daemon: Connection,
 }
 
+/// Keep a stack that `clickbox up --confirm-within` has applied.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox confirm edge")]
+pub(crate) struct Confirm {
+    /// The stack's name or its file.
+    #[arg(value_name = "NAME|FILE", default_value = USUAL, add = ArgValueCompleter::new(online::stacks))]
+    what: String,
+    /// Print JSON: {}.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// Take a stack back that `clickbox up --confirm-within` has applied, without waiting for its time.
+#[derive(Args)]
+#[command(after_help = "Example: clickbox rollback edge")]
+pub(crate) struct Rollback {
+    /// The stack's name or its file.
+    #[arg(value_name = "NAME|FILE", default_value = USUAL, add = ArgValueCompleter::new(online::stacks))]
+    what: String,
+    /// Print JSON: {"changes": [...]}.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
 /// List the stacks.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox stacks")]
@@ -77,8 +110,45 @@ pub(super) fn up(arguments: &Up, texts: &mut Vec<Text>) -> Result<ExitCode, Fail
     let What { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
     *texts = file.texts;
-    let changes = daemon.client()?.send(&operation::APPLY_STACK, &[file.name.as_str()], &file.stack)?;
+    let query = ApplyQuery { confirm_within: arguments.confirm_within };
+    let name = file.name.as_str();
+    let changes = daemon.client()?.call(&operation::APPLY_STACK, &[name], &query, &file.stack)?;
     print(&changes, *json, "everything is as it is to be");
+    if let Some(seconds) = arguments.confirm_within {
+        eprintln!("taken back in {seconds} s unless confirmed: clickbox confirm {name}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A time in whole seconds.
+fn seconds(text: &str) -> Result<u32, String> {
+    let wrong = || "a time is wanted, as in 60s or 5m".to_string();
+    let time = humantime::parse_duration(text).map_err(|_| wrong())?;
+    u32::try_from(time.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or_else(wrong)
+}
+
+/// The stack that is meant by a name or a file.
+fn named(what: &str) -> Result<StackName, Failure> {
+    let path = PathBuf::from(what);
+    match what.parse() {
+        Ok(name) if !path.is_file() => Ok(name),
+        _ => StackFile::name(&path),
+    }
+}
+
+/// Runs `confirm`.
+pub(super) fn confirm(arguments: &Confirm) -> Result<ExitCode, Failure> {
+    let name = named(&arguments.what)?;
+    arguments.daemon.client()?.ask(&operation::CONFIRM_STACK, &[name.as_str()])?;
+    online::done(arguments.json);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `rollback`.
+pub(super) fn rollback(arguments: &Rollback) -> Result<ExitCode, Failure> {
+    let name = named(&arguments.what)?;
+    let changes = arguments.daemon.client()?.ask(&operation::ROLL_BACK_STACK, &[name.as_str()])?;
+    print(&changes, arguments.json, "there was nothing to take back");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -94,11 +164,7 @@ pub(super) fn diff(arguments: &Diff, texts: &mut Vec<Text>) -> Result<ExitCode, 
 
 /// Runs `down`.
 pub(super) fn down(arguments: &Down) -> Result<ExitCode, Failure> {
-    let path = PathBuf::from(&arguments.what);
-    let name: StackName = match arguments.what.parse() {
-        Ok(name) if !path.is_file() => name,
-        _ => StackFile::name(&path)?,
-    };
+    let name = named(&arguments.what)?;
     let changes = arguments.daemon.client()?.ask(&operation::REMOVE_STACK, &[name.as_str()])?;
     print(&changes, arguments.json, "there was nothing");
     Ok(ExitCode::SUCCESS)
@@ -118,7 +184,8 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
         Column::text("APPLIED"),
     ];
     let row = |status: &api::StackStatus| {
-        let applied = format!("{} ago", online::ago(status.applied));
+        let unconfirmed = if status.confirm_until.is_some() { ", unconfirmed" } else { "" };
+        let applied = format!("{} ago{unconfirmed}", online::ago(status.applied));
         vec![
             status.name.to_string(),
             status.boxes.len().to_string(),

@@ -1,0 +1,199 @@
+//! Stacks that are taken back unless somebody confirms them in time: for changes that may cut off whoever makes them.
+//!
+//! What the stack was is stored whole before anything is changed, so that it comes back also when the daemon ends
+//! meanwhile. It is applied as any stack is: what did not change goes on.
+
+use super::core::Supervisor;
+use crate::error::Failure;
+use crate::limits::LONGEST_CONFIRMATION;
+use crate::store::StoredUnconfirmed;
+use api::{Changes, EventKind, Stack, StackName, Time};
+use std::time::{Duration, Instant};
+
+/// A stack that waits for its confirmation.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// When it is taken back.
+    due: Instant,
+    /// The same, to be told.
+    pub(super) until: Time,
+    /// What it was; none: there was none of its name.
+    before: Option<Stack>,
+    /// Somebody applies it or takes it back just now.
+    busy: bool,
+}
+
+impl Supervisor {
+    /// Makes everything as a stack says: all of it, or nothing if anything is refused. With a time it is taken back after
+    /// it unless it is confirmed.
+    pub fn apply_stack_within(
+        &self,
+        name: &StackName,
+        stack: Stack,
+        time: Option<Duration>,
+    ) -> Result<Changes, Failure> {
+        let Some(time) = time else {
+            self.refuse_unconfirmed(name)?;
+            return self.apply_stack(name, stack);
+        };
+        if time.is_zero() || time > LONGEST_CONFIRMATION {
+            return Err(Failure::Invalid(format!(
+                "a stack waits for its confirmation for 1 to {} seconds",
+                LONGEST_CONFIRMATION.as_secs()
+            )));
+        }
+        let before = self.stack_as_it_is(name)?;
+        {
+            let mut pending = self.0.pending();
+            if pending.contains_key(name) {
+                return Err(Failure::Unconfirmed(name.clone()));
+            }
+            let due = Instant::now() + time;
+            let until = Time::from(Time::now().system() + time);
+            pending.insert(name.clone(), Pending { due, until, before: before.clone(), busy: true });
+        }
+        let stored = StoredUnconfirmed { name: name.clone(), before };
+        let put = self.0.store().put_unconfirmed(&stored);
+        let applied = match put {
+            Ok(()) => self.apply_stack(name, stack),
+            Err(error) => Err(error.into()),
+        };
+        let mut pending = self.0.pending();
+        match (&applied, pending.get_mut(name)) {
+            (Ok(_), Some(entry)) => {
+                entry.busy = false;
+                entry.due = Instant::now() + time;
+                entry.until = Time::from(Time::now().system() + time);
+            }
+            _ => {
+                pending.remove(name);
+                drop(pending);
+                // A row that stays would only have the same stack applied again.
+                let _ = self.0.store().remove_unconfirmed(name);
+            }
+        }
+        applied
+    }
+
+    /// Refuses what must not be done to a stack that waits for its confirmation.
+    pub(super) fn refuse_unconfirmed(&self, name: &StackName) -> Result<(), Failure> {
+        match self.0.pending().contains_key(name) {
+            true => Err(Failure::Unconfirmed(name.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// Confirms a stack: it stays as it was applied.
+    pub fn confirm_stack(&self, name: &StackName) -> Result<(), Failure> {
+        let pending = self.claim(name)?;
+        let removed = self.0.store().remove_unconfirmed(name);
+        if let Err(error) = removed {
+            self.0.pending().insert(name.clone(), Pending { busy: false, ..pending });
+            return Err(error.into());
+        }
+        self.0.pending().remove(name);
+        let message = format!("stack {name} is confirmed");
+        self.0.journal.note(EventKind::StackConfirmed, format!("stack/{name}"), message);
+        Ok(())
+    }
+
+    /// Takes a stack back that waits for its confirmation.
+    pub fn roll_back_stack(&self, name: &StackName) -> Result<Changes, Failure> {
+        let pending = self.claim(name)?;
+        let result = self.take_stack_back(name, pending.before, "as was asked for");
+        self.0.pending().remove(name);
+        result
+    }
+
+    /// Takes the confirmation of a stack into one's own hands.
+    fn claim(&self, name: &StackName) -> Result<Pending, Failure> {
+        let mut pending = self.0.pending();
+        let entry = pending.get_mut(name).ok_or_else(|| Failure::NothingToConfirm(name.clone()))?;
+        if entry.busy {
+            return Err(Failure::Unconfirmed(name.clone()));
+        }
+        entry.busy = true;
+        Ok(Pending { due: entry.due, until: entry.until, before: entry.before.clone(), busy: true })
+    }
+
+    fn take_stack_back(
+        &self,
+        name: &StackName,
+        before: Option<Stack>,
+        why: &str,
+    ) -> Result<Changes, Failure> {
+        let result = match before {
+            Some(before) => self.apply_stack(name, before),
+            None => self.drop_stack(name),
+        };
+        let message = match &result {
+            Ok(_) => format!("stack {name} is as it was before, {why}"),
+            Err(failure) => format!("stack {name} could not be taken back, {why}: {failure}"),
+        };
+        // With a full disk it is taken back once more by the next daemon, which changes nothing.
+        let _ = self.0.store().remove_unconfirmed(name);
+        self.0.journal.note(EventKind::StackRolledBack, format!("stack/{name}"), message);
+        result
+    }
+
+    /// Takes back what nobody has confirmed in time, each in a thread of its own.
+    pub(super) fn roll_back_due(&self) {
+        let now = Instant::now();
+        let due: Vec<StackName> = {
+            let pending = self.0.pending();
+            let late = |entry: &Pending| entry.due <= now && !entry.busy;
+            pending.iter().filter(|(_, entry)| late(entry)).map(|(name, _)| name.clone()).collect()
+        };
+        for name in due {
+            let supervisor = self.clone();
+            let run = move || {
+                // Confirmed at the last moment, it is nobody's any more.
+                if let Ok(pending) = supervisor.claim(&name) {
+                    // What it comes to is in the journal.
+                    let _ = supervisor.take_stack_back(
+                        &name,
+                        pending.before,
+                        "since nobody confirmed it in time",
+                    );
+                    supervisor.0.pending().remove(&name);
+                }
+            };
+            // Without a thread it is tried again in the next round.
+            let _ = std::thread::Builder::new().name("roll back".into()).spawn(run);
+        }
+    }
+
+    /// Takes back what an earlier daemon had applied, and nobody had confirmed when it ended.
+    pub(super) fn roll_back_unconfirmed(&self) -> Result<(), Failure> {
+        let stored = self.0.store().unconfirmed()?;
+        for StoredUnconfirmed { name, before } in stored {
+            // What it comes to is in the journal.
+            let _ = self.take_stack_back(&name, before, "since the daemon ended before it was confirmed");
+        }
+        Ok(())
+    }
+
+    /// A stack as it is now, with all texts and files; none: there is none of the name.
+    fn stack_as_it_is(&self, name: &StackName) -> Result<Option<Stack>, Failure> {
+        if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
+            return Ok(None);
+        }
+        let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
+        let mut stack = Stack::default();
+        for stored in self.0.switches().values().filter(|stored| ours(&stored.stack)) {
+            stack.switches.push(stored.definition.clone());
+        }
+        for member in self.0.all() {
+            let mut definition = {
+                let inner = member.inner();
+                if !ours(&inner.stack) {
+                    continue;
+                }
+                inner.definition.clone()
+            };
+            (definition.configuration, definition.files) = self.main_of(&member.name)?;
+            stack.boxes.push(definition);
+        }
+        Ok(Some(stack))
+    }
+}
