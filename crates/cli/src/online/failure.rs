@@ -12,9 +12,9 @@ use super::{diagnostics, escape};
 use crate::configuration::Text;
 
 /// What the help says about exit codes.
-pub(crate) const CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or unreadable file, 3 no daemon, 4 not found, \
-                                5 refused (a configuration, value or stack), 6 it is there already, or in a state that \
-                                does not allow it.";
+pub(crate) const CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or unreadable file, 3 no daemon,\n\
+                                4 not found, 5 refused (a configuration, value or stack), 6 it is there already,\n\
+                                or in a state that does not allow it.";
 
 /// Why a command failed.
 #[derive(Debug)]

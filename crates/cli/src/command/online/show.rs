@@ -7,7 +7,7 @@ use api::{BoxDetail, BoxName, CrashReport, Traffic, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::live::grouped;
+use crate::live::{bytes, grouped};
 use crate::online::{self, Connection, Failure};
 use crate::output;
 
@@ -71,10 +71,8 @@ fn text(detail: &BoxDetail) -> String {
     let limit = status.cpu_limit.map_or("no limit".into(), |limit| format!("at most {limit} processors"));
     let dedicated = if status.dedicated { ", a processor of its own" } else { "" };
     line("processors", format!("weight {}, {limit}{dedicated}", status.cpu_weight));
-    line(
-        "memory",
-        format!("{} of {} touched, heap {}", status.usage.memory, status.memory, status.usage.heap),
-    );
+    let [memory, heap] = [status.usage.memory, status.usage.heap].map(|size| bytes(size.0 as f64));
+    line("memory", format!("{memory} of {} touched, heap {heap}", status.memory));
     let milliseconds = |time: u64| time as f64 / 1e6;
     line(
         "time used",
