@@ -175,8 +175,10 @@ impl Element for RandomSource {
             let mut batch = cx.batch();
             self.produce(cx, count, &mut batch);
             cx.emit(0, batch);
-            cx.deliver_singly();
             left -= count;
+            if left > 0 {
+                cx.deliver_singly();
+            }
         }
         cx.schedule();
         true

@@ -70,6 +70,9 @@ impl Element for DelayUnqueue {
         let now = cx.now();
         let mut moved = 0;
         while moved < MOST_AT_ONCE {
+            if moved > 0 {
+                cx.deliver_singly();
+            }
             let packet = self.held.take().or_else(|| {
                 let mut packet = cx.pull_one(0)?;
                 postpone(cx, &mut packet, self.delay);
@@ -78,7 +81,6 @@ impl Element for DelayUnqueue {
             match packet {
                 Some(packet) if packet.timestamp() <= now => {
                     cx.send(0, packet);
-                    cx.deliver_singly();
                     moved += 1;
                 }
                 Some(packet) => {

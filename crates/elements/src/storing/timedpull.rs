@@ -53,11 +53,14 @@ impl<T: Timed> Element for TimedPull<T> {
         }
         let mut moved = 0;
         while moved < self.burst {
+            // Not the last one: what it leads to may be written to this element.
+            if moved > 0 {
+                cx.deliver_singly();
+            }
             let most = (self.burst - moved).min(cx.batch_limit());
             let mut batch = cx.batch();
             let count = cx.pull_burst(0, most, &mut batch);
             cx.emit(0, batch);
-            cx.deliver_singly();
             moved += count;
             if count < most {
                 break;

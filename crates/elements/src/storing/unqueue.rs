@@ -135,13 +135,16 @@ impl Element for Unqueue {
         }
         let mut moved = 0;
         while moved < wish {
+            // Not the last one: what it leads to may be written to this element.
+            if moved > 0 {
+                cx.deliver_singly();
+            }
             let most = (wish - moved).min(cx.batch_limit());
             let mut batch = cx.batch();
             // A pull in vain ends the burst, but another turn follows at once where there are several.
             let count =
                 if turns > 1 { cx.pull(0, most, &mut batch) } else { cx.pull_burst(0, most, &mut batch) };
             cx.emit(0, batch);
-            cx.deliver_singly();
             moved += count;
             if count < most {
                 break;
