@@ -8,6 +8,7 @@ use crate::stand::{PATIENCE, Stand};
 use crate::statistics::{median, rounded};
 use crate::wiring;
 use boundary::Slots;
+use sandbox::Settings;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use switch::{BoxLink, PortId, StaticTable, Worker};
@@ -35,7 +36,7 @@ pub struct Chain {
 }
 
 /// Lets the first of `length` boxes send as fast as it can to the last, through all others. All boxes are
-/// on one core; between each two is a switch of its own, or a pipe.
+/// on one core; between each two is a switch of its own, or a pipe, and then they share a packet pool.
 pub fn chain(
     stand: &Stand,
     length: usize,
@@ -45,11 +46,16 @@ pub fn chain(
     effort: Effort,
 ) -> Result<Chain, Error> {
     let slots = Slots::new(ring)?;
-    let mut boxes = vec![stand.run(Program::Send(size), slots, None)?];
+    let pool = if pipes { stand.pool()? } else { None };
+    let run = |program| {
+        let settings = Settings { pool: pool.clone(), ..Stand::settings(program, slots, None) };
+        stand.run_with(program, &settings)
+    };
+    let mut boxes = vec![run(Program::Send(size))?];
     for _ in 2..length {
-        boxes.push(stand.run(Program::Forward, slots, None)?);
+        boxes.push(run(Program::Forward)?);
     }
-    boxes.push(stand.run(Program::Drop, slots, None)?);
+    boxes.push(run(Program::Drop)?);
     let mut hops = Vec::new();
     for (index, pair) in (0..).zip(1..boxes.len()) {
         let (before, after) = boxes.split_at_mut(pair);
@@ -67,17 +73,17 @@ pub fn chain(
         }
         hops.push(hop);
     }
-    run(&mut hops, pipes, WARM_UP)?;
+    carry(&mut hops, pipes, WARM_UP)?;
     let mut rates = Vec::new();
     for _ in 0..effort.runs.max(1) {
-        rates.push(run(&mut hops, pipes, effort.time)? / 1e6);
+        rates.push(carry(&mut hops, pipes, effort.time)? / 1e6);
     }
     let mpps = median(rates);
     Ok(Chain { length, pipes, size, ring, mpps, gbps: gbps(mpps, size) })
 }
 
 /// Moves packets for so long, and until one reached the last box; how many did in a second.
-fn run(hops: &mut [Worker<StaticTable>], pipes: bool, time: Duration) -> Result<f64, Error> {
+fn carry(hops: &mut [Worker<StaticTable>], pipes: bool, time: Duration) -> Result<f64, Error> {
     let (begin, before) = (Instant::now(), arrived(hops, pipes));
     loop {
         for hop in &mut *hops {

@@ -5,7 +5,7 @@ use crate::program::{Inside, Program};
 use boundary::Slots;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use sandbox::thread::Entry;
-use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Worker};
+use sandbox::{Bell, Host, PacketPool, Place, PortSettings, Sandbox, Settings, Worker};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,7 +120,21 @@ impl Stand {
         slots: Slots,
         bell: Option<Arc<Bell>>,
     ) -> Result<Sandbox, Error> {
-        let mut sandbox = self.host.create(self.place(), &Self::settings(program, slots, bell))?;
+        self.run_with(program, &Self::settings(program, slots, bell))
+    }
+
+    /// A packet pool for boxes of this kind to share, where they can.
+    pub(crate) fn pool(&self) -> Result<Option<Arc<PacketPool>>, Error> {
+        Ok(match self.kind {
+            Kind::Vm => Some(PacketPool::for_machines()?),
+            Kind::Process => Some(PacketPool::for_processes()?),
+            Kind::None => None,
+        })
+    }
+
+    /// A box that runs a program, of these settings.
+    pub(crate) fn run_with(&self, program: Program, settings: &Settings) -> Result<Sandbox, Error> {
+        let mut sandbox = self.host.create(self.place(), settings)?;
         self.start(&mut sandbox)?;
         sandbox.install("", &program.configuration(self.inside), PATIENCE)?;
         Ok(sandbox)

@@ -7,6 +7,9 @@ use core::fmt;
 
 const PAGE: usize = 4096;
 
+/// Bytes of a large page, at which a shared pool begins.
+const LARGE_PAGE: usize = 2 << 20;
+
 /// Offsets of the parts of the control area, which is the start of the shared area.
 pub mod control {
     /// The boot info: written by the host before the box runs.
@@ -69,17 +72,22 @@ pub struct PortLayout {
     pub buffers: usize,
     /// Their bytes.
     pub buffers_size: usize,
-    /// The first buffer that the port starts with.
+    /// The first buffer that the port starts with; in a shared pool, of those that the box got.
     pub first: u16,
 }
 
 /// Where everything in the shared area lies: control area, then the rings of each port, then the buffers.
+///
+/// The buffers may be those of a pool that several boxes share. They are other memory then, and lie behind the area at
+/// the next large page; between the two nothing is mapped, and no part of the layout lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AreaLayout {
     /// The ports in order.
     pub ports: Vec<PortLayout>,
     /// Bytes of the area, a multiple of the page size.
     pub size: usize,
+    /// Bytes from the start of the area to the end of the buffers, wherever they are.
+    pub extent: usize,
 }
 
 impl AreaLayout {
@@ -103,7 +111,25 @@ impl AreaLayout {
         };
         let ports = ports.iter().map(place).collect();
         let size = buffers + buffers_size.next_multiple_of(PAGE);
-        Ok(Self { ports, size })
+        Ok(Self { ports, size, extent: size })
+    }
+
+    /// Lays out an area whose buffers are those of a shared pool of so many bytes.
+    pub fn pooled(ports: &[Slots], pool: usize) -> Result<Self, LayoutError> {
+        let mut layout = Self::new(ports)?;
+        let own: usize = ports.iter().map(|slots| 2 * slots.count() as usize * BUFFER_SIZE).sum();
+        layout.size -= own.next_multiple_of(PAGE);
+        let buffers = layout.size.next_multiple_of(LARGE_PAGE);
+        for port in &mut layout.ports {
+            (port.buffers, port.buffers_size) = (buffers, pool);
+        }
+        layout.extent = buffers + pool;
+        Ok(layout)
+    }
+
+    /// Buffers that the rings of all ports start with.
+    pub fn buffers(&self) -> usize {
+        self.ports.iter().map(|port| 2 * port.slots.count() as usize).sum()
     }
 }
 
@@ -130,6 +156,22 @@ mod tests {
             assert!(layout.size - control::SIZE <= MAX_PORTS * (slots.count() as usize * 4096 + 40_960));
         }
         assert_eq!(AreaLayout::new(&[Slots::new(64).unwrap(); 17]), Err(LayoutError::Ports(17)));
+    }
+
+    #[test]
+    fn a_shared_pool_lies_behind_the_area() {
+        let slots = [64, 2048].map(|slots| Slots::new(slots).unwrap());
+        let (own, pooled) = (AreaLayout::new(&slots).unwrap(), AreaLayout::pooled(&slots, 6 << 20).unwrap());
+        assert_eq!((pooled.buffers(), own.extent), (2 * 64 + 2 * 2048, own.size));
+        assert_eq!(own.size - pooled.size, pooled.buffers() * BUFFER_SIZE);
+        for (own, pooled) in own.ports.iter().zip(&pooled.ports) {
+            assert_eq!((pooled.buffers, pooled.buffers_size), (LARGE_PAGE, 6 << 20));
+            assert_eq!(
+                (own.receive, own.transmit, own.first),
+                (pooled.receive, pooled.transmit, pooled.first)
+            );
+        }
+        assert_eq!(pooled.extent, 8 << 20);
     }
 
     fn first_size(layout: &AreaLayout) -> usize {

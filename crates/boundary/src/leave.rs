@@ -33,3 +33,6 @@ pub const BELL_DESCRIPTOR: i32 = 4;
 /// The descriptor under which a process that is a copy finds the memory to go on with: a 64-bit count of
 /// pages, then each page's 64-bit address and its 4,096 bytes.
 pub const SNAPSHOT_DESCRIPTOR: i32 = 5;
+
+/// The descriptor under which a process finds the packet pool that it shares with others, if it does.
+pub const POOL_DESCRIPTOR: i32 = 6;

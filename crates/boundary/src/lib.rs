@@ -19,6 +19,7 @@ mod boot;
 mod codec;
 mod crash;
 mod ground;
+mod holders;
 mod layout;
 pub mod leave;
 pub mod limits;
@@ -35,6 +36,7 @@ pub use boot::{BootError, BootInfo, CpuFeatures, MemoryKind, MemoryRegion, Platf
 pub use codec::DecodeError;
 pub use crash::{CrashCause, CrashPage, CrashReport, Registers, fault};
 pub use ground::{Ground, HeapUse, Rest};
+pub use holders::{Holder, Holders};
 pub use layout::{AreaLayout, LayoutError, PortLayout, control};
 pub use loans::Loans;
 pub use mailbox::{

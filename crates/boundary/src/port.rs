@@ -1,10 +1,12 @@
 //! The host's end of a box's port. Packets are copied, so that what was checked stays as it was.
 
+use crate::holders::{Holder, Holders};
 use crate::layout::PortLayout;
 use crate::limits::BUFFER_SIZE;
 use crate::memory::{Mapped, SharedMemory};
 use crate::origin::{Origin, Remainder};
 use crate::ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError};
+use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
 
@@ -53,6 +55,8 @@ pub struct HostPort<Owner> {
     from_box: Consumer<Mapped>,
     buffers: Mapped,
     pool: Pool,
+    /// Who the box is among those that share its pool.
+    member: Option<(Arc<Holders>, Holder)>,
     /// Keeps the memory that the rings lie in.
     owner: Owner,
 }
@@ -83,8 +87,30 @@ impl<Owner> HostPort<Owner> {
             from_box: Consumer::at(ring(layout.transmit)?, layout.slots, positions[1])?,
             buffers: part(area, layout.buffers, layout.buffers_size)?,
             pool: Pool::in_bytes(layout.buffers_size),
+            member: None,
             owner,
         })
+    }
+
+    /// The ends of a new port in a zeroed area, whose buffers are those of a shared pool in `buffers`. The rings
+    /// start with `own`, which the box got of the pool: the receive ring's first.
+    pub fn pooled(
+        area: &Mapped,
+        layout: &PortLayout,
+        buffers: Mapped,
+        (holders, holder): (Arc<Holders>, Holder),
+        own: &[u16],
+        owner: Owner,
+    ) -> Result<Self, RingError> {
+        let (slots, ring) = (layout.slots, |offset| part(area, offset, layout.slots.bytes()));
+        let first = usize::from(layout.first);
+        let mut own = own.iter().copied().skip(first).take(2 * slots.count() as usize);
+        let mut to_box = Producer::new(ring(layout.receive)?, slots)?;
+        to_box.fill_with(own.by_ref());
+        Producer::new(ring(layout.transmit)?, slots)?.fill_with(own);
+        let from_box = Consumer::new(ring(layout.transmit)?, slots)?;
+        let pool = Pool::in_bytes(buffers.size());
+        Ok(Self { to_box, from_box, buffers, pool, member: Some((holders, holder)), owner })
     }
 
     /// Packets that can be sent to the box now.
@@ -178,10 +204,54 @@ impl<Owner> HostPort<Owner> {
         self.from_box.release()
     }
 
-    /// Copies up to `most` packets straight from this port's box to another's, and publishes them;
-    /// nothing looks at their contents. Packets that leave their pool are left out. What the other ring
-    /// has no room for stays.
+    /// Passes up to `most` packets straight from this port's box to another's, and publishes them;
+    /// nothing looks at their contents. Between boxes that share a pool a packet goes with its buffer, for another in
+    /// return; else it is copied. Packets that leave their pool are left out, and so are those in buffers that
+    /// their box does not have. What the other ring has no room for stays.
     pub fn pass<Other>(&mut self, other: &mut HostPort<Other>, most: u32) -> Result<Passed, PortFault> {
+        if let (Some((holders, from)), Some((others, to))) = (&self.member, &other.member)
+            && Arc::ptr_eq(holders, others)
+        {
+            let pair = (holders.clone(), *from, *to);
+            return self.hand_over(other, most, pair);
+        }
+        self.copy_over(other, most)
+    }
+
+    /// [`pass`](Self::pass) between boxes that share a pool.
+    fn hand_over<Other>(
+        &mut self,
+        other: &mut HostPort<Other>,
+        most: u32,
+        (holders, from, to): (Arc<Holders>, Holder, Holder),
+    ) -> Result<Passed, PortFault> {
+        let there = self.from_box.available(most)?.min(most);
+        let count = other.to_box.free(there)?.min(there);
+        let mut passed = Passed::default();
+        for _ in 0..count {
+            let Some(spare) = other.to_box.spare() else { break };
+            let mut sound = false;
+            let packet = self.from_box.exchange_if(|packet| {
+                sound = holders.exchange(from, packet, to, spare.buffer);
+                sound.then_some(spare.buffer)
+            });
+            match packet {
+                Some(packet) if sound => {
+                    other.to_box.push(Descriptor { flags: 0, ..packet });
+                    passed.packets += 1;
+                    passed.bytes += u64::from(packet.length);
+                }
+                Some(_) => passed.faulty += 1,
+                None => break,
+            }
+        }
+        passed.wake_receiver = other.to_box.publish();
+        passed.wake_sender = self.from_box.release();
+        Ok(passed)
+    }
+
+    /// [`pass`](Self::pass) between boxes that share nothing.
+    fn copy_over<Other>(&mut self, other: &mut HostPort<Other>, most: u32) -> Result<Passed, PortFault> {
         let there = self.from_box.available(most)?.min(most);
         let count = other.to_box.free(there)?.min(there);
         let mut passed = Passed::default();
@@ -230,7 +300,7 @@ impl<Owner> HostPort<Owner> {
 /// What [`HostPort::pass`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Packets copied.
+    /// Packets that went over.
     pub packets: u32,
     /// Their bytes.
     pub bytes: u64,
@@ -323,6 +393,100 @@ mod tests {
                     area.write(ring, &[0; 256]);
                 }
             }
+        });
+    }
+
+    /// Two boxes of one pool: the second one's side of a port, and what it had at first.
+    fn with_pool(
+        body: impl FnOnce([HostPort<()>; 2], [(Consumer<Mapped>, Producer<Mapped>); 2], Mapped, Arc<Holders>),
+    ) {
+        let slots = [Slots::new(64).unwrap()];
+        let size = 300 * BUFFER_SIZE;
+        let layout = AreaLayout::pooled(&slots, size).unwrap();
+        let mut words = vec![0u64; (2 * layout.size + size) / 8];
+        let all = NonNull::new(words.as_mut_ptr().cast()).unwrap();
+        // SAFETY: the vector outlives `body` and is not touched meanwhile.
+        let memory = unsafe { Mapped::new(all, words.len() * 8) };
+        let areas = [0, layout.size].map(|start| memory.part(start, layout.size).unwrap());
+        let buffers = memory.part(2 * layout.size, size).unwrap();
+        let holders = Arc::new(Holders::new(size));
+        let port = |number: u16| {
+            let holder = Holder::new(number + 1).unwrap();
+            let own = holders.take(holder, layout.buffers()).unwrap();
+            let member = (holders.clone(), holder);
+            HostPort::pooled(&areas[usize::from(number)], &layout.ports[0], buffers, member, &own, ())
+                .unwrap()
+        };
+        let ports = [0, 1].map(port);
+        body(ports, areas.map(|area| box_side(&area, &layout.ports[0])), buffers, holders.clone());
+    }
+
+    #[test]
+    fn packets_go_over_with_their_buffers() {
+        with_pool(|[mut left, mut right], [(_, mut sends), (mut receives, _)], buffers, holders| {
+            for round in 0..40u16 {
+                sends.free(64).unwrap();
+                let mut sent = Vec::new();
+                for number in 0..50 {
+                    let spare = sends.spare().unwrap();
+                    buffers.write(usize::from(spare.buffer) * BUFFER_SIZE + 100, &[round as u8, number]);
+                    assert!(sends.push(Descriptor { offset: 100, length: 2, ..spare }));
+                    sent.push(spare.buffer);
+                }
+                sends.publish();
+                let passed = left.pass(&mut right, 1000).unwrap();
+                assert_eq!((passed.packets, passed.bytes, passed.faulty), (50, 100, 0));
+                assert_eq!(receives.available(64), Ok(50));
+                for (number, buffer) in (0u8..).zip(sent) {
+                    let packet = receives.pop().unwrap();
+                    let mut bytes = [0; 2];
+                    buffers.read(right.pool.range(packet).unwrap().start, &mut bytes);
+                    assert_eq!((packet.buffer, bytes), (buffer, [round as u8, number]));
+                }
+                receives.release();
+            }
+            assert_eq!([1, 2].map(|box_| holders.give_back(Holder::new(box_).unwrap())), [128; 2]);
+        });
+    }
+
+    /// Boxes that name what is not theirs lose the packet, and have as many buffers as before.
+    #[test]
+    fn boxes_of_a_pool_that_lie_keep_what_they_have() {
+        with_pool(|[mut left, mut right], mut sides, buffers, holders| {
+            let mut random = Random::new(21);
+            let mut faulty = 0;
+            let mut buffer = [0; BUFFER_SIZE];
+            for _ in 0..3_000 {
+                for (_, sends) in &mut sides {
+                    for _ in 0..sends.free(64).unwrap().min(random.next() as u32 % 20) {
+                        let lie = Descriptor::from_bits(random.next() & 0x0000_0fff_03ff_01ff);
+                        let honest = Descriptor { length: 60, ..sends.spare().unwrap() };
+                        sends.push(if random.next().is_multiple_of(3) { lie } else { honest });
+                    }
+                    sends.publish();
+                }
+                faulty += left.pass(&mut right, 1000).unwrap().faulty;
+                faulty += right.pass(&mut left, 1000).unwrap().faulty;
+                for (receives, _) in &mut sides {
+                    for _ in 0..receives.available(64).unwrap() {
+                        let lie = (random.next() % 300) as u16;
+                        let _ = if random.next().is_multiple_of(50) {
+                            receives.exchange(lie)
+                        } else {
+                            receives.pop()
+                        };
+                    }
+                    receives.release();
+                }
+                // Whoever looks at the packets copies them, and may meet the same lies.
+                let _ = left.available(64).and_then(|_| left.receive(&mut buffer).map(drop));
+                let _ = right.room(64).and_then(|_| right.send(&[1; 60]));
+                right.publish();
+                left.release();
+            }
+            assert!(faulty > 100);
+            assert_eq!([1, 2].map(|box_| holders.give_back(Holder::new(box_).unwrap())), [128; 2]);
+            assert_eq!(buffers.size(), 300 * BUFFER_SIZE);
         });
     }
 

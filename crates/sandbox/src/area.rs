@@ -2,11 +2,14 @@
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
+use crate::host::HostPort;
 use crate::memory::{self, Mapping, Part};
+use crate::pool::{Membership, POOL_SIZE};
 use crate::settings::Settings;
 use crate::snapshot::{Shared, SnapshotError};
 use boundary::{
-    AreaLayout, BootInfo, CrashPage, Mapped, MemoryRegion, Platform, PortInfo, StatusPage, control, indices,
+    AreaLayout, BootInfo, CrashPage, Mapped, MemoryKind, MemoryRegion, Platform, PortInfo, StatusPage,
+    control, indices,
 };
 use std::sync::Arc;
 
@@ -23,19 +26,90 @@ pub struct Area {
     memory: Mapped,
     pub(crate) layout: AreaLayout,
     backing: Backing,
+    membership: Option<Membership>,
+}
+
+/// What an area is made of but its memory.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) layout: AreaLayout,
+    /// The pool that holds the buffers, if it is shared.
+    pub(crate) membership: Option<Membership>,
+}
+
+impl Plan {
+    /// The plan of the area of a box to be. Where a pool can't be shared its wish is passed over.
+    pub(crate) fn new(settings: &Settings, shares: bool) -> Result<Self, CreateError> {
+        let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
+        match &settings.pool {
+            Some(pool) if shares => {
+                let layout = AreaLayout::pooled(&slots, POOL_SIZE)?;
+                let membership = Some(pool.join(layout.buffers())?);
+                Ok(Self { layout, membership })
+            }
+            _ => Ok(Self { layout: AreaLayout::new(&slots)?, membership: None }),
+        }
+    }
+
+    /// Where in the area's addresses the shared pool begins, if there is one.
+    pub(crate) fn pool_offset(&self) -> Option<usize> {
+        self.membership.as_ref().map(|_| self.layout.extent - POOL_SIZE)
+    }
+
+    /// What the box is told of area and pool, of which the area begins at `address`.
+    pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
+        regions(&self.layout, self.pool_offset(), address)
+    }
+}
+
+fn regions(layout: &AreaLayout, pool: Option<usize>, address: u64) -> Vec<MemoryRegion> {
+    let area = MemoryRegion { kind: MemoryKind::Area, address, size: layout.extent as u64 };
+    let pool = pool.map(|offset| MemoryRegion {
+        kind: MemoryKind::Pool,
+        address: address + offset as u64,
+        size: POOL_SIZE as u64,
+    });
+    [area].into_iter().chain(pool).collect()
 }
 
 impl Area {
-    pub(crate) fn new(memory: Mapped, layout: AreaLayout, backing: Backing) -> Arc<Self> {
-        Arc::new(Self { memory, layout, backing })
+    pub(crate) fn new(memory: Mapped, plan: Plan, backing: Backing) -> Arc<Self> {
+        Arc::new(Self { memory, layout: plan.layout, backing, membership: plan.membership })
+    }
+
+    /// The host's ends of the ports of a new area.
+    pub(crate) fn ports(self: &Arc<Self>) -> Result<Vec<HostPort>, CreateError> {
+        let port = |layout| match &self.membership {
+            Some(membership) => {
+                let (buffers, own) = (membership.buffers(), &membership.own);
+                HostPort::pooled(&self.memory, layout, buffers, membership.member(), own, self.clone())
+            }
+            None => HostPort::new(&self.memory, layout, self.clone()),
+        };
+        Ok(self.layout.ports.iter().map(port).collect::<Result<_, _>>()?)
+    }
+
+    /// What the box is told of area and pool, of which the area begins at `address`.
+    pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
+        let pool = self.membership.as_ref().map(|_| self.layout.extent - POOL_SIZE);
+        regions(&self.layout, pool, address)
+    }
+
+    /// The box's part in a shared pool, if it has one.
+    pub(crate) fn membership(&self) -> Option<&Membership> {
+        self.membership.as_ref()
     }
 
     /// What the area holds, while its box stands still.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Busy`] while anything is under way in its rings.
+    /// [`SnapshotError::Busy`] while anything is under way in its rings, [`SnapshotError::Pooled`] when its packets lie
+    /// in a shared pool.
     pub(crate) fn snapshot(&self) -> Result<Shared, SnapshotError> {
+        if self.membership.is_some() {
+            return Err(SnapshotError::Pooled);
+        }
         let still = |offset, size| match self.part(offset, size).map(|ring| indices(&ring)) {
             Ok((head, tail)) if head == tail => Ok(head),
             _ => Err(SnapshotError::Busy),

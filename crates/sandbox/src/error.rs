@@ -116,6 +116,10 @@ pub enum CreateError {
     NoMemory,
     /// There is no usable `/dev/kvm`.
     NoKvm,
+    /// All buffers of a shared packet pool are in use.
+    PoolFull,
+    /// A packet pool of machines was to be one of processes.
+    PoolPlace,
     /// A snapshot of a machine was to become a process, or the other way round.
     OtherPlace,
     /// The box's process couldn't be set up.
@@ -131,6 +135,13 @@ impl fmt::Display for CreateError {
             Self::Boot(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::NoMemory => write!(f, "all of the memory that is set aside for boxes is in use"),
+            Self::PoolFull => write!(
+                f,
+                "all buffers of the packet pool are in use: give its boxes shorter rings, or let fewer share it"
+            ),
+            Self::PoolPlace => {
+                write!(f, "a packet pool of machines can't be shared with a process: make one for processes")
+            }
             Self::OtherPlace => {
                 write!(f, "a snapshot becomes a box only where it was taken: machine or process")
             }

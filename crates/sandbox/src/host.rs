@@ -1,6 +1,6 @@
 //! What makes boxes: an image, memory, and what carries them.
 
-use crate::area::{Area, Backing};
+use crate::area::{Area, Backing, Plan};
 use crate::control::Control;
 use crate::cpu;
 use crate::error::{CreateError, HostError};
@@ -12,7 +12,6 @@ use crate::settings::Settings;
 use crate::snapshot::{Shared, Snapshot};
 use crate::thread::{self, Entry, Threaded};
 use crate::vm::{Hypervisor, Machine, Worker};
-use boundary::AreaLayout;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -89,7 +88,7 @@ impl Host {
                 Ok(Sandbox::new(Arc::new(child), area, control, ports))
             }
             Place::Thread(entry) => {
-                let area = thread::area(layout(settings)?)?;
+                let area = thread::area(Plan::new(settings, false)?)?;
                 let (control, ports) = ends(&area)?;
                 let threaded = Threaded::new(entry, &area, settings)?;
                 Ok(Sandbox::new(Arc::new(threaded), area, control, ports))
@@ -138,23 +137,22 @@ impl Host {
 
     fn make_machine(&self, settings: &Settings) -> Result<(Machine, Arc<Area>), CreateError> {
         let hypervisor = self.hypervisor.as_ref().ok_or(CreateError::NoKvm)?;
-        let machine = Machine::new(hypervisor, settings, layout(settings)?, &self.dense, &self.sparse)?;
+        let machine =
+            Machine::new(hypervisor, settings, Plan::new(settings, true)?, &self.dense, &self.sparse)?;
         let area = machine.area.clone();
         Ok((machine, area))
     }
 }
 
-fn layout(settings: &Settings) -> Result<AreaLayout, CreateError> {
-    let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
-    Ok(AreaLayout::new(&slots)?)
-}
-
 /// An area that can be shared with a process, and its file.
 fn process_area(settings: &Settings) -> Result<(OwnedFd, Arc<Area>), CreateError> {
-    let layout = layout(settings)?;
-    let file = process::area_file(layout.size)?;
-    let mapping = Mapping::shared(&file, layout.size)?;
-    Ok((file, Area::new(mapping.mapped(), layout, Backing::Mapping(mapping))))
+    let plan = Plan::new(settings, true)?;
+    if plan.membership.as_ref().is_some_and(|membership| membership.file().is_none()) {
+        return Err(CreateError::PoolPlace);
+    }
+    let file = process::area_file(plan.layout.size)?;
+    let mapping = Mapping::shared(&file, plan.layout.size)?;
+    Ok((file, Area::new(mapping.mapped(), plan, Backing::Mapping(mapping))))
 }
 
 /// The host's ends of an area that goes on where another stood.
@@ -166,6 +164,5 @@ fn ends_at(area: &Arc<Area>, shared: &Shared) -> Result<(Control, Vec<HostPort>)
 
 /// The host's ends of an area's mailbox and ports.
 fn ends(area: &Arc<Area>) -> Result<(Control, Vec<HostPort>), CreateError> {
-    let ports = area.layout.ports.iter().map(|port| HostPort::new(&area.memory(), port, area.clone()));
-    Ok((Control::new(area.clone())?, ports.collect::<Result<_, _>>()?))
+    Ok((Control::new(area.clone())?, area.ports()?))
 }

@@ -1,5 +1,6 @@
 //! What a box is made of.
 
+use crate::pool::PacketPool;
 use crate::sandbox::Bell;
 use boundary::Slots;
 use std::fmt;
@@ -51,6 +52,9 @@ pub struct Settings {
     pub ports: Vec<PortSettings>,
     /// Packets after which the box gives its turn back; 0: when it has nothing to do.
     pub quantum: u32,
+    /// The pool that its packets lie in, shared with others of the same owner; else it has buffers of its own. Boxes in
+    /// threads always have.
+    pub pool: Option<Arc<PacketPool>>,
     /// What the box rings when the host sleeps beside its packets.
     pub bell: Option<Arc<Bell>>,
     /// What rings when the box ends and has no process of its own, beside the bell above: for whoever
@@ -61,7 +65,7 @@ pub struct Settings {
 impl Settings {
     /// A box with so much memory, no ports, and no quantum.
     pub fn new(memory: usize) -> Self {
-        Self { memory, ports: Vec::new(), quantum: 0, bell: None, end_bell: None }
+        Self { memory, ports: Vec::new(), quantum: 0, pool: None, bell: None, end_bell: None }
     }
 
     /// Checks the memory. Slots are checked by their type, the number of ports by the area's layout.

@@ -79,6 +79,8 @@ pub enum SnapshotError {
     NotRunning,
     /// Packets, requests or events are under way.
     Busy,
+    /// Its packets lie in a pool that it shares with others.
+    Pooled,
     /// It is a thread, which can't be copied.
     Thread,
     /// The system.
@@ -89,6 +91,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRunning => write!(f, "the box is not running"),
+            Self::Pooled => write!(f, "a box that shares its packet pool can't be copied"),
             Self::Thread => write!(f, "a box in a thread can't be copied"),
             Self::Busy => write!(f, "packets or messages of the box are under way"),
             Self::System(error) => error.fmt(f),

@@ -4,16 +4,14 @@
 //! whether it is to. One that never comes to the end of a round can't be held, and when it is killed its thread is left
 //! behind, with its memory, until the process ends. A panic is caught and reported; a fault ends the whole process.
 
-use crate::area::{Area, Backing};
+use crate::area::{Area, Backing, Plan};
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::memory::{Arena, PAGE, Use};
 use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::settings::Settings;
 use crate::snapshot::{Snapshot, SnapshotError};
-use boundary::{
-    AreaLayout, BootInfo, CrashCause, Ground, Mapped, MemoryKind, MemoryRegion, Platform, Rest, StatusPage,
-};
+use boundary::{BootInfo, CrashCause, Ground, Mapped, MemoryKind, MemoryRegion, Platform, Rest, StatusPage};
 use std::any::Any;
 use std::os::unix::thread::JoinHandleExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -90,11 +88,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A zeroed area for a box in a thread.
-pub(crate) fn area(layout: AreaLayout) -> Result<Arc<Area>, CreateError> {
+pub(crate) fn area(plan: Plan) -> Result<Arc<Area>, CreateError> {
     static ARENA: OnceLock<Option<Arc<Arena>>> = OnceLock::new();
     let arena = ARENA.get_or_init(|| Arena::new(SPACE, Use::Dense).ok());
-    let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(layout.size, PAGE)?;
-    Ok(Area::new(part.mapped(), layout, Backing::Part(part)))
+    let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(plan.layout.size, PAGE)?;
+    Ok(Area::new(part.mapped(), plan, Backing::Part(part)))
 }
 
 impl Threaded {

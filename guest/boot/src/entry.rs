@@ -86,8 +86,8 @@ extern "C" fn enter() -> ! {
     // SAFETY: the heap's region is mapped, its memory is new, and nothing else lies in it.
     unsafe { heap::set(free.address as usize, free.size as usize) };
     let Some(base) = NonNull::new(whole.address as *mut u8) else { refuse(&control) };
-    // SAFETY: the area is mapped there, as long as the boot info tells, for ever; no reference to it is
-    // ever made.
+    // SAFETY: the area is mapped there for ever, as long as the boot info tells, but for the hole before a shared pool,
+    // in which no part of its layout lies; references into it are those of loans only.
     let area = unsafe { Mapped::new(base, whole.size as usize) };
     match BootInfo::read(&area) {
         Ok(info) => {

@@ -63,18 +63,26 @@ fn require(step: i32, result: isize) -> usize {
 
 /// Maps the shared area where its boot info wants it, and tells the address.
 pub(crate) fn map_area() -> usize {
-    let shared = |address, size, fixed| {
-        let descriptor = leave::AREA_DESCRIPTOR as usize;
-        call(MMAP, [address, size, READ_WRITE, MAP_SHARED | fixed, descriptor, 0])
+    let shared = |descriptor: i32, address, size, fixed| {
+        call(MMAP, [address, size, READ_WRITE, MAP_SHARED | fixed, descriptor as usize, 0])
     };
-    let first = require(1, shared(0, control::SIZE, 0));
+    let first = require(1, shared(leave::AREA_DESCRIPTOR, 0, control::SIZE, 0));
     let Some(base) = core::ptr::NonNull::new(first as *mut u8) else { exit(leave::SETUP_STATUS) };
     // SAFETY: just mapped, and never unmapped.
     let control = unsafe { Mapped::new(base, control::SIZE) };
-    match BootInfo::find_region(&control, MemoryKind::Area) {
-        Some(area) => require(2, shared(area.address as usize, area.size as usize, MAP_FIXED)),
+    let region = |kind| BootInfo::find_region(&control, kind);
+    let fixed = |step, descriptor, region: MemoryRegion| {
+        require(step, shared(descriptor, region.address as usize, region.size as usize, MAP_FIXED))
+    };
+    let area = match region(MemoryKind::Area) {
+        Some(area) => fixed(2, leave::AREA_DESCRIPTOR, area),
         None => exit(leave::SETUP_STATUS + 3),
+    };
+    // A pool that is shared with others lies in the area's addresses, over what the area's file has not.
+    if let Some(pool) = region(MemoryKind::Pool) {
+        fixed(15, leave::POOL_DESCRIPTOR, pool);
     }
+    area
 }
 
 /// Maps heap and stack, catches exceptions, closes all descriptors and gives up all system calls but

@@ -59,6 +59,19 @@ impl<M: SharedMemory> Consumer<M> {
         Some(descriptor)
     }
 
+    /// Takes the next descriptor, and leaves what `judge` says in its slot: the buffer that is there, or another for
+    /// it. Nothing when none is known to be there.
+    #[inline(always)]
+    pub fn exchange_if(&mut self, judge: impl FnOnce(Descriptor) -> Option<u16>) -> Option<Descriptor> {
+        let descriptor = self.peek()?;
+        if let Some(spare) = judge(descriptor) {
+            let left = Descriptor { buffer: spare, ..Descriptor::default() };
+            self.memory.store_u64(place(self.reader.tail() & self.mask), left.to_bits(), Relaxed);
+        }
+        self.reader.advance(1);
+        Some(descriptor)
+    }
+
     /// What the slot holds that will be taken after `distance` others: a hint where memory will be needed
     /// soon, and nothing to act upon, as the slot is loaded again when it is taken.
     #[inline(always)]

@@ -38,8 +38,12 @@ impl<M: SharedMemory> Producer<M> {
     /// Fills all slots of a new ring with the buffers that the ring starts with: `first` and those
     /// after it.
     pub fn fill(&mut self, first: u16) {
-        for slot in 0..=self.mask {
-            let buffer = first.wrapping_add(slot as u16);
+        self.fill_with((0..=self.mask).map(|slot| first.wrapping_add(slot as u16)));
+    }
+
+    /// As [`fill`](Self::fill), with these buffers: one for each slot.
+    pub fn fill_with(&mut self, buffers: impl Iterator<Item = u16>) {
+        for (slot, buffer) in (0..=self.mask).zip(buffers) {
             self.memory.store_u64(
                 place(slot),
                 Descriptor { buffer, ..Descriptor::default() }.to_bits(),

@@ -4,6 +4,7 @@ use crate::area::Area;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
 use crate::memory::PAGE;
+use crate::pool::Membership;
 use crate::process::filter;
 use crate::process::program::Program;
 use crate::process::spawn::Order;
@@ -22,7 +23,7 @@ pub(crate) struct Child {
     pub(super) area: Arc<Area>,
     pub(super) settings: Settings,
     /// What the image is told of its own memory.
-    pub(super) regions: [MemoryRegion; 4],
+    pub(super) regions: Vec<MemoryRegion>,
     /// The memory of the box that it is a copy of.
     snapshot: Option<OwnedFd>,
     life: Mutex<Life>,
@@ -58,12 +59,12 @@ impl Child {
         let stack_size = program.image.note.stack_size.clamp(page, 1 << 20).next_multiple_of(page);
         let heap_size =
             (settings.memory as u64).saturating_sub(stack_size + data_size).next_multiple_of(page);
-        let regions = [
+        let own = [
             MemoryRegion { kind: MemoryKind::Data, address: data.address, size: data_size },
             MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
             MemoryRegion { kind: MemoryKind::Stack, address: data.address - stack_size, size: stack_size },
-            MemoryRegion { kind: MemoryKind::Area, address: AREA_ADDRESS, size: area.layout.size as u64 },
         ];
+        let regions: Vec<_> = own.into_iter().chain(area.regions(AREA_ADDRESS)).collect();
         area.write_boot_info(settings, Platform::Process, &regions)?;
         filter::write(&program.filter, &area.memory())?;
         Ok(Self {
@@ -181,6 +182,10 @@ impl Carrier for Child {
         let order = Order {
             image: self.program.file.try_clone().map_err(copy)?,
             area: file.try_clone().map_err(copy)?,
+            pool: match self.area.membership().and_then(Membership::file) {
+                Some(file) => Some(file.try_clone().map_err(copy)?),
+                None => None,
+            },
             snapshot: match &self.snapshot {
                 Some(snapshot) => Some(snapshot.try_clone().map_err(copy)?),
                 None => None,

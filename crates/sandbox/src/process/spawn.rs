@@ -11,7 +11,7 @@ use std::ptr::null;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
+use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR, POOL_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
 
 /// Namespaces of a box. Network is left out, as it costs more than all the others and no socket can be
 /// made anyway.
@@ -94,6 +94,8 @@ pub(crate) struct Order {
     pub(crate) bell: Option<OwnedFd>,
     /// The memory of the box that it is a copy of.
     pub(crate) snapshot: Option<OwnedFd>,
+    /// The packet pool that it shares with others.
+    pub(crate) pool: Option<OwnedFd>,
 }
 
 /// A process that was made: its number and a descriptor of it.
@@ -150,6 +152,7 @@ struct Plan {
     area: i32,
     bell: i32,
     snapshot: i32,
+    pool: i32,
     failed: Option<(&'static str, i32)>,
 }
 
@@ -159,6 +162,7 @@ fn make(order: &Order, stack: &mut [u8]) -> Result<Made, SetupError> {
         area: order.area.as_raw_fd(),
         bell: order.bell.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         snapshot: order.snapshot.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+        pool: order.pool.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         failed: None,
     };
     let mut made = try_clone(&mut plan, stack, NAMESPACES);
@@ -223,15 +227,20 @@ fn become_image(plan: &Plan) -> (&'static str, i32) {
                 |descriptor| step("move a descriptor", libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
             let maybe = |descriptor| if descriptor < 0 { Ok(-1) } else { high(descriptor) };
             let (image, area) = (high(plan.image)?, high(plan.area)?);
-            let (bell, snapshot) = (maybe(plan.bell)?, maybe(plan.snapshot)?);
-            let places = [(area, AREA_DESCRIPTOR), (bell, BELL_DESCRIPTOR), (snapshot, SNAPSHOT_DESCRIPTOR)];
+            let (bell, snapshot, pool) = (maybe(plan.bell)?, maybe(plan.snapshot)?, maybe(plan.pool)?);
+            let places = [
+                (area, AREA_DESCRIPTOR),
+                (bell, BELL_DESCRIPTOR),
+                (snapshot, SNAPSHOT_DESCRIPTOR),
+                (pool, POOL_DESCRIPTOR),
+            ];
             for (descriptor, place) in places {
                 libc::close(place);
                 if descriptor >= 0 {
                     step("pass a descriptor on", libc::dup2(descriptor, place).into())?;
                 }
             }
-            let rest = (SNAPSHOT_DESCRIPTOR + 1) as u32;
+            let rest = (POOL_DESCRIPTOR + 1) as u32;
             let closing = libc::syscall(libc::SYS_close_range, rest, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
             step("close its descriptors", closing)?;
             for standard in 0..AREA_DESCRIPTOR {

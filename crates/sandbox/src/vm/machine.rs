@@ -1,15 +1,16 @@
 //! One virtual machine.
 
-use crate::area::Area;
+use crate::area::{Area, Plan};
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
 use crate::memory::{Arena, PAGE, Part};
+use crate::pool::POOL_SIZE;
 use crate::settings::Settings;
 use crate::vm::hypervisor::Hypervisor;
-use crate::vm::memory::{FIRST_ADDRESS, Private};
+use crate::vm::memory::{FIRST_ADDRESS, POOL_ADDRESS, Private};
 use crate::vm::{kick, tables};
+use boundary::Platform;
 use boundary::leave::{CRASH_PORT, IDLE, LEAVE_PORT, RING, STOPPED, TURN_OVER};
-use boundary::{AreaLayout, Platform};
 use kvm_bindings::{
     KVM_MEM_READONLY, KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET, kvm_device_attr, kvm_dtable, kvm_regs,
     kvm_segment, kvm_sregs, kvm_userspace_memory_region, kvm_xcrs,
@@ -79,19 +80,13 @@ impl Machine {
     pub(crate) fn new(
         hypervisor: &Arc<Hypervisor>,
         settings: &Settings,
-        layout: AreaLayout,
+        plan: Plan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<Self, CreateError> {
         kick::install()?;
-        let (private, area) = Private::new(
-            &hypervisor.image,
-            hypervisor.descriptors(),
-            settings.memory,
-            layout,
-            dense,
-            sparse,
-        )?;
+        let (private, area) =
+            Private::new(&hypervisor.image, hypervisor.descriptors(), settings.memory, plan, dense, sparse)?;
         area.write_boot_info(settings, Platform::Machine, &private.regions)?;
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
         let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
@@ -101,6 +96,9 @@ impl Machine {
         ];
         if let Some(sparse) = &private.sparse {
             slots.push((private.sparse_address, Some(sparse.address()), sparse.size, 0));
+        }
+        if let Some(membership) = area.membership() {
+            slots.push((POOL_ADDRESS, membership.buffers().pointer(0, POOL_SIZE), POOL_SIZE, 0));
         }
         for (slot, (address, memory, size, flags)) in slots.into_iter().enumerate() {
             let memory = memory.ok_or(CreateError::NoMemory)?;

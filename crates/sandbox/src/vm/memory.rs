@@ -12,12 +12,13 @@
 //! second piece:      rest of the heap | rest of the stack
 //! ```
 
-use crate::area::{Area, Backing};
+use crate::area::{Area, Backing, Plan};
 use crate::error::CreateError;
 use crate::image::{AREA_ADDRESS, Image, LARGE_PAGE};
 use crate::memory::{Arena, PAGE, Part};
+use crate::pool::POOL_SIZE;
 use crate::vm::tables::{Access, PageTables, Range};
-use boundary::{AreaLayout, MemoryKind, MemoryRegion, SharedMemory};
+use boundary::{MemoryKind, MemoryRegion, SharedMemory};
 use std::sync::Arc;
 
 /// Bytes of heap in the first piece: what a small configuration needs.
@@ -30,7 +31,10 @@ const DENSE_STACK: u64 = 16 << 10;
 /// themselves below 4 GB.
 const SPARSE_ADDRESS: u64 = 4 << 30;
 
-/// A machine's memory but for the image.
+/// Where a packet pool that the machine shares with others lies in its memory slots: between its own two pieces.
+pub(crate) const POOL_ADDRESS: u64 = 2 << 30;
+
+/// A machine's memory but for the image, and for a packet pool that is shared.
 #[derive(Debug)]
 pub(crate) struct Private {
     /// The first piece.
@@ -58,12 +62,12 @@ impl Private {
         image: &Image,
         descriptors: u64,
         size: usize,
-        layout: AreaLayout,
+        plan: Plan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<(Self, Arc<Area>), CreateError> {
         let page = PAGE as u64;
-        let area_size = layout.size as u64;
+        let area_size = plan.layout.size as u64;
         let stack_size = image.note.stack_size.clamp(page, 1 << 20).next_multiple_of(page);
         let data = image.data.address;
         let data_size = image.data.size.next_multiple_of(page);
@@ -92,6 +96,9 @@ impl Private {
             access: Access::Processor,
         });
         ranges.push(write(AREA_ADDRESS, FIRST_ADDRESS, area_size));
+        if let Some(offset) = plan.pool_offset() {
+            ranges.push(write(AREA_ADDRESS + offset as u64, POOL_ADDRESS, POOL_SIZE as u64));
+        }
         let above_stack = dense_stack + data_size + dense_heap;
         let fixed = ranges.len();
         ranges.push(write(data - dense_stack, 0, above_stack));
@@ -108,9 +115,9 @@ impl Private {
         // An area of large pages begins at one.
         let align = if area_size >= LARGE_PAGE { LARGE_PAGE as usize } else { PAGE };
         let first = dense.take((area_size + tables_size + above_stack) as usize, align)?;
-        let area = first.part(0, layout.size)?;
+        let area = first.part(0, plan.layout.size)?;
         let private = Self {
-            dense: first.part(layout.size, first.size - layout.size)?,
+            dense: first.part(plan.layout.size, first.size - plan.layout.size)?,
             sparse: match stack_rest + heap_rest {
                 0 => None,
                 rest => Some(sparse.take(rest as usize, PAGE)?),
@@ -119,16 +126,18 @@ impl Private {
             tables_address,
             sparse_address,
             stack_top: data,
-            regions: vec![
+            regions: [
                 MemoryRegion { kind: MemoryKind::Data, address: data, size: data_size },
                 MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
                 MemoryRegion { kind: MemoryKind::Stack, address: data - stack_size, size: stack_size },
-                MemoryRegion { kind: MemoryKind::Area, address: AREA_ADDRESS, size: area_size },
-            ],
+            ]
+            .into_iter()
+            .chain(plan.regions(AREA_ADDRESS))
+            .collect(),
         };
         let memory = private.dense.mapped();
         memory.write(0, &tables);
         memory.write((tables_size + dense_stack) as usize, &image.data.bytes);
-        Ok((private, Area::new(area.mapped(), layout, Backing::Part(area))))
+        Ok((private, Area::new(area.mapped(), plan, Backing::Part(area))))
     }
 }

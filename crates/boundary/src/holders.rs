@@ -1,0 +1,125 @@
+//! Who has which buffer of a pool that several boxes share, as their host keeps it.
+
+use crate::ring::{Descriptor, Pool};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::num::NonZeroU16;
+use core::sync::atomic::AtomicU16;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// A box among those that share a pool.
+pub type Holder = NonZeroU16;
+
+/// The holder of each buffer: a box, in one of whose rings it is or which has taken it out, or nobody.
+///
+/// A box can write to all buffers of the pool, whoever has them: that harms its owner only. What it can't do is to
+/// hand on, or leave in a ring, what is another's: so each box has as many buffers at its end as it began with, and
+/// all of them are free again when it is gone.
+///
+/// Words are loaded and stored one by one. Of two threads that handle the same buffer at a time, which only boxes
+/// can bring about that lie, one may lose: then their owner's boxes share a buffer.
+#[derive(Debug)]
+pub struct Holders {
+    pool: Pool,
+    holders: Box<[AtomicU16]>,
+}
+
+impl Holders {
+    /// A pool of so many bytes, whose buffers nobody has.
+    pub fn new(bytes: usize) -> Self {
+        let pool = Pool::in_bytes(bytes);
+        Self { pool, holders: (0..pool.buffers()).map(|_| AtomicU16::new(0)).collect() }
+    }
+
+    /// Gives `count` free buffers to a box; nothing when there are fewer.
+    pub fn take(&self, holder: Holder, count: usize) -> Option<Vec<u16>> {
+        let mut taken = Vec::with_capacity(count);
+        for (number, place) in (0u16..=u16::MAX).zip(&self.holders) {
+            if taken.len() == count {
+                break;
+            }
+            if place.compare_exchange(0, holder.get(), Relaxed, Relaxed).is_ok() {
+                taken.push(number);
+            }
+        }
+        if taken.len() == count {
+            return Some(taken);
+        }
+        for number in taken {
+            self.set(number, 0);
+        }
+        None
+    }
+
+    /// Takes all buffers from a box that is gone; how many.
+    pub fn give_back(&self, holder: Holder) -> usize {
+        let of_holder = |place: &&AtomicU16| place.load(Relaxed) == holder.get();
+        self.holders.iter().filter(of_holder).map(|place| place.store(0, Relaxed)).count()
+    }
+
+    /// Hands a packet with its buffer from one box to another, for the buffer that the other gives in return. False, and
+    /// nothing has changed: one of them is not theirs, or the packet leaves its buffer.
+    #[inline(always)]
+    pub(crate) fn exchange(&self, from: Holder, packet: Descriptor, to: Holder, spare: u16) -> bool {
+        let sound = self.pool.range(packet).is_ok()
+            && self.holder(packet.buffer) == from.get()
+            && self.holder(spare) == to.get();
+        if sound {
+            self.set(packet.buffer, to.get());
+            self.set(spare, from.get());
+        }
+        sound
+    }
+
+    /// Who has a buffer, 0 for nobody.
+    #[inline(always)]
+    fn holder(&self, buffer: u16) -> u16 {
+        self.holders.get(usize::from(buffer)).map_or(0, |place| place.load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn set(&self, buffer: u16, holder: u16) {
+        if let Some(place) = self.holders.get(usize::from(buffer)) {
+            place.store(holder, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::BUFFER_SIZE;
+    use crate::memory::hostile::Random;
+
+    fn holder(number: u16) -> Holder {
+        Holder::new(number).unwrap()
+    }
+
+    #[test]
+    fn buffers_are_taken_and_given_back() {
+        let holders = Holders::new(10 * BUFFER_SIZE);
+        assert_eq!(holders.take(holder(1), 4), Some(alloc::vec![0, 1, 2, 3]));
+        assert_eq!(holders.take(holder(2), 7), None);
+        assert_eq!(holders.take(holder(2), 6), Some(alloc::vec![4, 5, 6, 7, 8, 9]));
+        assert_eq!((holders.give_back(holder(1)), holders.give_back(holder(1))), (4, 0));
+        assert_eq!(holders.take(holder(3), 4), Some(alloc::vec![0, 1, 2, 3]));
+    }
+
+    /// Whatever boxes name, each keeps as many buffers as it has.
+    #[test]
+    fn lies_move_nothing() {
+        let (holders, mut random) = (Holders::new(60 * BUFFER_SIZE), Random::new(9));
+        for number in 1..=3 {
+            holders.take(holder(number), 20).unwrap();
+        }
+        let mut moved = 0;
+        for _ in 0..50_000 {
+            let word = random.next();
+            let packet = Descriptor::from_bits(word & 0x0000_0fff_03ff_003f);
+            let (from, to) = (holder(1 + (word >> 50) as u16 % 3), holder(1 + (word >> 40) as u16 % 3));
+            moved += u32::from(holders.exchange(from, packet, to, (random.next() % 70) as u16));
+        }
+        assert!(moved > 1_000);
+        assert_eq!([1, 2, 3].map(|number| holders.give_back(holder(number))), [20; 3]);
+    }
+}

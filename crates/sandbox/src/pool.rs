@@ -1,0 +1,116 @@
+//! Packet pools that boxes of one owner share.
+
+use crate::error::{CreateError, SystemError};
+use crate::memory::Mapping;
+use crate::process;
+use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
+use boundary::{Holder, Holders, Mapped};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a pool: all buffers that a descriptor can name. Only those that boxes have are really taken.
+pub(crate) const POOL_SIZE: usize = MAX_BUFFERS as usize * BUFFER_SIZE;
+
+/// A packet pool that several boxes map: what one of them sends to another, by a link between two ports, goes there
+/// with the buffer in which it lies, and is not copied.
+///
+/// Each of the boxes can read and write all packets of all of them at any time. So they are to be one owner's, and of
+/// those whom that owner trusts with each other's packets.
+#[derive(Debug)]
+pub struct PacketPool {
+    mapping: Mapping,
+    /// What processes map; a pool of machines has none.
+    file: Option<OwnedFd>,
+    holders: Arc<Holders>,
+    members: Mutex<BTreeSet<Holder>>,
+}
+
+impl PacketPool {
+    /// A pool for boxes in machines.
+    pub fn for_machines() -> Result<Arc<Self>, SystemError> {
+        let mapping = Mapping::anonymous(POOL_SIZE)?;
+        mapping.prefer_large_pages();
+        Ok(Self::new(mapping, None))
+    }
+
+    /// A pool for boxes in processes.
+    pub fn for_processes() -> Result<Arc<Self>, CreateError> {
+        let file = process::area_file(POOL_SIZE)?;
+        let mapping = Mapping::shared(&file, POOL_SIZE)?;
+        Ok(Self::new(mapping, Some(file)))
+    }
+
+    fn new(mapping: Mapping, file: Option<OwnedFd>) -> Arc<Self> {
+        let holders = Arc::new(Holders::new(POOL_SIZE));
+        Arc::new(Self { mapping, file, holders, members: Mutex::default() })
+    }
+
+    fn members(&self) -> MutexGuard<'_, BTreeSet<Holder>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a box one of those that share the pool, with so many buffers.
+    pub(crate) fn join(self: &Arc<Self>, buffers: usize) -> Result<Membership, CreateError> {
+        let holder = {
+            let mut members = self.members();
+            let free = (1..=u16::MAX).filter_map(Holder::new).find(|number| !members.contains(number));
+            let holder = free.ok_or(CreateError::PoolFull)?;
+            members.insert(holder);
+            holder
+        };
+        let mut membership = Membership { pool: self.clone(), holder, own: Vec::new() };
+        membership.own = self.holders.take(holder, buffers).ok_or(CreateError::PoolFull)?;
+        Ok(membership)
+    }
+}
+
+/// A box's part in a pool. Dropped, the box's buffers are free.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    pool: Arc<PacketPool>,
+    holder: Holder,
+    /// What its rings start with.
+    pub(crate) own: Vec<u16>,
+}
+
+impl Membership {
+    /// The buffers, for whoever keeps the membership.
+    pub(crate) fn buffers(&self) -> Mapped {
+        self.pool.mapping.mapped()
+    }
+
+    pub(crate) fn member(&self) -> (Arc<Holders>, Holder) {
+        (self.pool.holders.clone(), self.holder)
+    }
+
+    pub(crate) fn file(&self) -> Option<&OwnedFd> {
+        self.pool.file.as_ref()
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.pool.holders.give_back(self.holder);
+        self.pool.members().remove(&self.holder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_come_and_go_until_the_pool_is_used_up() {
+        let pool = PacketPool::for_processes().unwrap();
+        let first = pool.join(60_000).unwrap();
+        assert!(matches!(pool.join(6_000), Err(CreateError::PoolFull)));
+        let second = pool.join(5_000).unwrap();
+        assert_ne!(first.holder, second.holder);
+        assert!(first.own.iter().all(|buffer| !second.own.contains(buffer)));
+        let before = first.holder;
+        drop(first);
+        let third = pool.join(60_000).unwrap();
+        assert_eq!((third.holder, third.own.len(), pool.members().len()), (before, 60_000, 2));
+    }
+}

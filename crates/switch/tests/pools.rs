@@ -1,0 +1,187 @@
+//! Boxes that share a packet pool, joined by pipes: whatever becomes of one of them, the others live on.
+
+use boundary::Slots;
+use boundary::limits::BUFFER_SIZE;
+use sandbox::{Area, Host, HostPort, PacketPool, Place, PortSettings, Sandbox, Settings, State};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use switch::driver::BoxPort;
+use switch::{BoxLink, Link};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Port = BoxPort<Arc<Area>>;
+
+/// A box with two ports that does as it is told, in a pool.
+struct Maker<'a> {
+    host: &'a Host,
+    place: Place<'a>,
+    pool: Arc<PacketPool>,
+}
+
+impl Maker<'_> {
+    fn make(&self, command: &str) -> Sandbox {
+        let port = PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
+        let pool = Some(self.pool.clone());
+        let settings = Settings { ports: vec![port; 2], pool, ..Settings::new(1 << 20) };
+        let mut sandbox = self.host.create(self.place, &settings).unwrap();
+        sandbox.start().unwrap();
+        // One that does nothing else any more may not answer.
+        let told = sandbox.install(
+            "",
+            command,
+            if command == "forward" { PATIENCE } else { Duration::from_millis(200) },
+        );
+        assert!(command != "forward" || told.is_ok(), "{told:?}");
+        sandbox
+    }
+}
+
+fn in_each(check: impl Fn(&Maker)) {
+    let host = Host::new(image::PROBE).unwrap();
+    let worker = sandbox::Worker::start().unwrap();
+    if host.has_machines() {
+        let pool = PacketPool::for_machines().unwrap();
+        check(&Maker { host: &host, place: Place::Machine(&worker), pool });
+    } else {
+        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    }
+    let pool = PacketPool::for_processes().unwrap();
+    check(&Maker { host: &host, place: Place::Process, pool });
+}
+
+fn plug(sandbox: &mut Sandbox, number: usize) -> Port {
+    let doorbell = sandbox.doorbell();
+    BoxPort::new(sandbox.take_port(number).unwrap(), move || doorbell.ring())
+}
+
+/// The host's end of a box's port, and what wakes the box.
+struct End {
+    port: HostPort,
+    doorbell: sandbox::Doorbell,
+}
+
+impl End {
+    fn new(sandbox: &mut Sandbox, number: usize) -> Self {
+        Self { port: sandbox.take_port(number).unwrap(), doorbell: sandbox.doorbell() }
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        let sent = self.port.room(1).unwrap() > 0 && self.port.send(frame).unwrap();
+        self.port.publish();
+        self.doorbell.ring();
+        sent
+    }
+
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; BUFFER_SIZE];
+        self.port.available(1).unwrap();
+        let frame = self.port.receive(&mut buffer).unwrap().map(<[u8]>::to_vec);
+        if self.port.release() {
+            self.doorbell.ring();
+        }
+        frame
+    }
+}
+
+fn frame(number: usize) -> Vec<u8> {
+    (0..60 + number % 1400).map(|byte| (byte * 7 + number * 13) as u8).collect()
+}
+
+/// Sends frames in at one end, and has them come out at the other in order, each as it was.
+fn carry(from: &mut End, link: &mut BoxLink<Arc<Area>, Arc<Area>>, to: &mut End, count: usize) {
+    let (start, mut sent, mut got) = (Instant::now(), 0, 0);
+    while got < count {
+        assert!(start.elapsed() < PATIENCE, "{got} of {count}, {link:?}");
+        if sent < count && from.send(&frame(sent)) {
+            sent += 1;
+        }
+        link.step();
+        while let Some(received) = to.receive() {
+            assert_eq!(received, frame(got));
+            got += 1;
+        }
+    }
+}
+
+#[test]
+fn a_pipe_is_whole_again_when_an_end_is_back() {
+    in_each(|maker| {
+        let (mut left, mut right) = (maker.make("forward"), maker.make("forward"));
+        let mut link = BoxLink::new(plug(&mut left, 1), plug(&mut right, 0));
+        let (mut first, mut last) = (End::new(&mut left, 0), End::new(&mut right, 1));
+        carry(&mut first, &mut link, &mut last, 1_000);
+        for round in 0..4 {
+            // Frames are under way when an end is killed, in its rings and in those of the other one.
+            for number in 0..40 {
+                first.send(&frame(number));
+            }
+            link.step();
+            let (kept_left, kept_right) = link.into_ports();
+            if round % 2 == 0 {
+                right.kill();
+                drop((kept_right, last));
+                right = maker.make("forward");
+                link = BoxLink::new(kept_left, plug(&mut right, 0));
+                last = End::new(&mut right, 1);
+            } else {
+                left.kill();
+                drop((kept_left, first));
+                left = maker.make("forward");
+                link = BoxLink::new(plug(&mut left, 1), kept_right);
+                first = End::new(&mut left, 0);
+            }
+            // What survived comes first; then all is as before.
+            let start = Instant::now();
+            while !(first.send(b"the end of what was before")) {
+                assert!(start.elapsed() < PATIENCE);
+                link.step();
+                last.receive();
+            }
+            while last.receive().as_deref() != Some(b"the end of what was before") {
+                assert!(start.elapsed() < PATIENCE, "{round}: {link:?}");
+                link.step();
+            }
+            carry(&mut first, &mut link, &mut last, 1_000);
+            assert_eq!(link.counters()[0].drops.iter().sum::<u64>(), 0);
+        }
+    });
+}
+
+/// A box that writes anything anywhere may spoil what its neighbours of the same pool carry. The host survives, the
+/// neighbour answers, and with another box in its place the pipe is whole.
+#[test]
+fn a_box_that_scribbles_over_the_pool_is_replaced() {
+    in_each(|maker| {
+        let mut left = maker.make("forward");
+        let mut first = End::new(&mut left, 0);
+        let mut kept = plug(&mut left, 1);
+        for seed in 1..4 {
+            let mut right = maker.make(&format!("scribble {seed}"));
+            let mut link = BoxLink::new(kept, plug(&mut right, 0));
+            for number in 0..2_000 {
+                first.send(&frame(number));
+                link.step();
+                if number % 64 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+            (kept, _) = link.into_ports();
+            right.kill();
+            assert_eq!(left.state(), State::Running);
+        }
+        let mut right = maker.make("forward");
+        let mut link = BoxLink::new(kept, plug(&mut right, 0));
+        let mut last = End::new(&mut right, 1);
+        let start = Instant::now();
+        // What is left of before.
+        while link.step() > 0 || last.receive().is_some() || !first.send(b"from here on") {
+            assert!(start.elapsed() < PATIENCE);
+        }
+        while last.receive().as_deref() != Some(b"from here on") {
+            assert!(start.elapsed() < PATIENCE, "{link:?}");
+            link.step();
+        }
+        carry(&mut first, &mut link, &mut last, 500);
+    });
+}
