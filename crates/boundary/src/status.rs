@@ -81,14 +81,23 @@ impl<M: SharedMemory> StatusPage<M> {
     }
 
     /// Whether the box says, as it rests, that a copy of it is as good as a box that is installed anew: it has made nothing of
-    /// its ports' addresses, which copies have of their own, has no seed of its own choice, and waits for no moment.
-    pub fn is_pristine(&self) -> bool {
-        self.0.load_u32(PRISTINE, Acquire) != 0
+    /// its ports' addresses, which copies have of their own, has no seed of its own choice, and waits for no moment. `None`
+    /// while it does not rest.
+    pub fn is_pristine(&self) -> Option<bool> {
+        match self.0.load_u32(PRISTINE, Acquire) {
+            0 => None,
+            word => Some(word == 1),
+        }
     }
 
-    /// Says whether a copy is as good as a box that is installed anew.
-    pub fn set_pristine(&self, pristine: bool) {
-        self.0.store_u32(PRISTINE, u32::from(pristine), Release);
+    /// Says whether a copy is as good as a box that is installed anew, before a rest, and nothing after it.
+    pub fn set_pristine(&self, pristine: Option<bool>) {
+        let word = match pristine {
+            None => 0,
+            Some(true) => 1,
+            Some(false) => 2,
+        };
+        self.0.store_u32(PRISTINE, word, Release);
     }
 
     /// Where in the page a box in a process says that it rests.

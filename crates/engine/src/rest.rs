@@ -30,8 +30,9 @@ impl Engine {
         if sleeps && !changed {
             let next = self.next_timer();
             let seeded = self.configurations.iter().any(|configuration| configuration.router.is_seeded());
-            self.status.set_pristine(next.is_none() && !seeded && !self.world.is_addressed());
+            self.status.set_pristine(Some(next.is_none() && !seeded && !self.world.is_addressed()));
             ground.idle(rest, next.map(|at| self.world.clock.tsc(at)));
+            self.status.set_pristine(None);
         }
         self.requests.end_sleep();
         self.replies.end_sleep();

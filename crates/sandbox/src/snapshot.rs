@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     /// Where each port's rings stood: receive, transmit.
     pub(crate) ports: Vec<[u32; 2]>,
     pub(crate) generation: u32,
-    pub(crate) pristine: bool,
+    pub(crate) pristine: Option<bool>,
 }
 
 impl Snapshot {
@@ -48,7 +48,8 @@ impl Snapshot {
 
     /// Whether the box said that a copy of it is as good as a box that is installed anew: it has made nothing of its ports'
     /// addresses, which may be others for copies, has no seed of its own choice, and waits for no moment.
-    pub fn is_pristine(&self) -> bool {
+    /// `None` if it was taken while the box did not rest.
+    pub fn is_pristine(&self) -> Option<bool> {
         self.shared.pristine
     }
 

@@ -160,11 +160,12 @@ impl Instance {
                 return None;
             }
             match sandbox.snapshot() {
-                Ok(snapshot) => return snapshot.is_pristine().then_some(snapshot),
-                Err(SnapshotError::Busy | SnapshotError::NotRunning) if start.elapsed() < time => {
+                Ok(snapshot) if snapshot.is_pristine() == Some(true) => return Some(snapshot),
+                Ok(snapshot) if snapshot.is_pristine() == Some(false) => return None,
+                Ok(_) | Err(SnapshotError::Busy | SnapshotError::NotRunning) if start.elapsed() < time => {
                     std::thread::sleep(NAP);
                 }
-                Err(_) => return None,
+                _ => return None,
             }
         }
     }
