@@ -2,10 +2,11 @@
 
 mod sandboxes;
 
+use boundary::limits::BUFFER_SIZE;
 use boundary::{CrashCause, Request, Stats};
 use sandbox::{ControlError, End, Sandbox, State};
 use sandboxes::{PATIENCE, check, exchange, in_each, install, read, settings, until};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
 
@@ -74,13 +75,27 @@ fn a_check_runs_nothing() {
 /// A configuration with timers wakes by itself, and uses next to no time.
 #[test]
 fn a_box_wakes_for_its_timers() {
-    in_each(&settings(1, 64), |place, mut sandbox| {
+    in_each(&settings(1, 64), |_, mut sandbox| {
         sandbox.start().unwrap();
         install(&mut sandbox, "", "TimedSource(INTERVAL 0.01) -> ToDevice(0);");
         let mut port = sandbox.take_port(0).unwrap();
-        until("twenty packets come", || port.available(20).unwrap() >= 20);
-        let usage = sandbox.usage().time;
-        assert!(usage < Duration::from_millis(150), "{place}: {usage:?} for 0.2 s of rest");
+        let mut packets = |count| {
+            let (mut received, mut buffer) = (0, [0; BUFFER_SIZE]);
+            until("packets come", || {
+                port.available(1).unwrap();
+                while port.receive(&mut buffer).unwrap().is_some() {
+                    received += 1;
+                }
+                port.release();
+                received >= count
+            });
+        };
+        // On a slow machine it first has to catch up with what it missed while it was installed.
+        until("it rests between its packets", || {
+            let (start, before) = (Instant::now(), sandbox.usage().time);
+            packets(20);
+            sandbox.usage().time - before < start.elapsed() * 3 / 4
+        });
     });
 }
 
