@@ -1,0 +1,100 @@
+//! Boxes on what stands for real hardware: Debian's kernel and its `kvm_amd` on a processor that QEMU emulates, with SVM.
+//!
+//! A software KVM forgives what real hardware doesn't: page tables that can't be written, descriptors without their bits,
+//! registers that are lost with a fault. This runs the tests of the sandbox, and boxes with Click in them, where the rules
+//! are AMD's. It needs neither `/dev/kvm` nor root, but Debian's archive and some minutes: it runs only where
+//! `CLICKBOX_NESTED` is set, with nested paging, or without it where that is `shadow`: there tests that compare times fail.
+
+#[path = "nested/archive.rs"]
+mod archive;
+#[path = "nested/emulator.rs"]
+mod emulator;
+#[path = "nested/packages.rs"]
+mod packages;
+#[path = "nested/programs.rs"]
+mod programs;
+
+use archive::Archive;
+use packages::Packages;
+use programs::Programs;
+use std::fs;
+use std::path::Path;
+
+/// What runs in the machine, in this order, besides the test programs: the program's own way with boxes.
+const COMMANDS: &[(&str, &str)] = &[
+    ("start", "clickbox bench boot --count 5 --runs 1 --sandbox vm --json"),
+    ("handlers", "clickbox bench state --runs 1 --sandbox vm"),
+    ("demonstration", "clickbox demo"),
+];
+
+/// Seconds after which the machine ends a program that does not end.
+const LONGEST: u32 = 300;
+
+#[test]
+fn boxes_run_by_the_rules_of_hardware() {
+    let Ok(wish) = std::env::var("CLICKBOX_NESTED") else {
+        eprintln!("SKIPPED: boxes under an emulated processor with SVM; set CLICKBOX_NESTED=1 to run them");
+        return;
+    };
+    let nested_paging = u32::from(wish != "shadow");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nested");
+    fs::create_dir_all(&folder).expect("a folder");
+    let packages = Packages::fetch(&folder);
+    let programs = Programs::build();
+    let memory = folder.join("initramfs");
+    fs::write(&memory, files(&packages, &programs)).expect("the machine's files");
+    let log = emulator::run(&packages, &memory, &format!("npt={nested_paging}"));
+    println!("nested paging {nested_paging}:\n{log}");
+    check(&log, &programs, nested_paging);
+}
+
+/// All files of the machine.
+fn files(packages: &Packages, programs: &Programs) -> Vec<u8> {
+    let mut archive = Archive::new();
+    for folder in ["bin", "dev", "lib", "lib64", "modules", "proc", "sys", "tmp"] {
+        archive.folder(folder);
+    }
+    archive.file("init", script(programs).as_bytes());
+    archive.file("bin/busybox", &packages.busybox());
+    for (name, bytes) in packages.modules() {
+        archive.file(&format!("modules/{name}"), &bytes);
+    }
+    for (name, path) in &programs.programs {
+        archive.file(&format!("bin/{name}"), &fs::read(path).expect("a program"));
+    }
+    for path in &programs.libraries {
+        archive.path(path);
+    }
+    archive.finish()
+}
+
+/// What the machine does from its start to its end. A line `PASSED name` or `FAILED name` tells of each program.
+fn script(programs: &Programs) -> String {
+    let mut script = String::from(
+        "#!/bin/busybox sh\n\
+         /bin/busybox --install -s /bin\n\
+         export PATH=/bin TMPDIR=/tmp RUST_BACKTRACE=1\n\
+         mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t tmpfs tmp /tmp\n\
+         insmod /modules/irqbypass.ko; insmod /modules/kvm.ko; insmod /modules/kvm-amd.ko $(grep -o 'npt=.' /proc/cmdline)\n\
+         echo PAGING $(cat /sys/module/kvm_amd/parameters/npt)\n",
+    );
+    let tests = programs.tests().map(|name| (name, format!("{name} --test-threads=1")));
+    let commands = COMMANDS.iter().map(|(name, command)| (*name, command.to_string()));
+    for (name, command) in tests.chain(commands) {
+        script += &format!("timeout {LONGEST} {command} 2>&1 && echo PASSED {name} || echo FAILED {name}\n");
+    }
+    script + "echo ENDED\npoweroff -f\n"
+}
+
+/// Checks what the machine said: every program passed, and none of them for want of virtual machines.
+fn check(log: &str, programs: &Programs, nested_paging: u32) {
+    let said = |line: &str| log.lines().any(|found| found.trim_end() == line);
+    let paging = if nested_paging == 1 { "PAGING Y" } else { "PAGING N" };
+    assert!(said(paging), "kvm_amd is not there as wished: no {paging:?}");
+    let names = programs.tests().chain(COMMANDS.iter().map(|(name, _)| *name));
+    let missing: Vec<_> = names.filter(|name| !said(&format!("PASSED {name}"))).collect();
+    assert!(missing.is_empty(), "with nested paging {nested_paging} these did not pass: {missing:?}");
+    assert!(!log.contains("SKIPPED for virtual machines"), "boxes ran in processes only");
+    assert!(log.contains("each in a virtual machine"), "the demonstration did not use virtual machines");
+    assert!(said("ENDED"), "the machine did not come to its end");
+}

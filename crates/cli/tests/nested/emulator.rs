@@ -1,0 +1,50 @@
+//! The machine: started, waited for, and ended if it does not end.
+
+use crate::packages::Packages;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Long enough for a loaded machine; without load a run takes some minutes.
+const PATIENCE: Duration = Duration::from_secs(1800);
+
+/// QEMU 7.2 clears a bit of its pending interrupts without a lock when a guest is left, so that one may be lost, and the
+/// machine stand still: run the test again then. A clock that ticks regularly makes that rarer.
+const TICKS: &str = "highres=off nohz=off";
+
+/// Ends with the test, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself, which is the usual case.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a machine with these files and options of its kernel to its end; what it wrote to its console.
+pub(crate) fn run(packages: &Packages, files: &Path, options: &str) -> String {
+    let console = files.with_file_name(format!("console-{options}"));
+    let mut command = packages.emulator();
+    command
+        .args(["-accel", "tcg,thread=multi", "-cpu", "EPYC", "-smp", "2", "-m", "3G"])
+        .args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"])
+        .arg("-kernel")
+        .arg(packages.kernel())
+        .arg("-initrd")
+        .arg(files)
+        .args(["-append", &format!("console=ttyS0 panic=-1 quiet {TICKS} {options}")])
+        .stdin(Stdio::null())
+        .stdout(File::create(&console).expect("a file"))
+        // It warns of each feature of that processor which it does not emulate.
+        .stderr(Stdio::null());
+    let mut running = Running(command.spawn().expect("the emulator starts"));
+    let start = Instant::now();
+    while running.0.try_wait().expect("the emulator's state").is_none() && start.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let log = fs::read(&console).expect("what the machine said");
+    String::from_utf8_lossy(&log).into_owned()
+}
