@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// Long enough for a loaded machine; without load a run takes some minutes.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// QEMU 7.2 clears a bit of its pending interrupts without a lock when a guest is left, so that one may be lost, and the
-/// machine stand still: run the test again then. A clock that ticks regularly makes that rarer.
+/// One machine in five has stood still here, which no test of the boxes on other kernels has shown: as far as is known it is
+/// an interrupt that QEMU 7.2 loses. Run the test again then. A clock that ticks regularly is meant to make it rarer.
 const TICKS: &str = "highres=off nohz=off";
 
 /// Ends with the test, however that ends.
