@@ -95,10 +95,14 @@ fn the_kernel_answers_through_a_tunnel() {
             -> c :: Counter(COUNT_CALL 1 stop) -> tap; DriverManager(wait 10s, stop)' -h c.count &
         for try in 1 2 3 4 5; do sleep 0.3; echo x > /dev/udp/10.9.1.2/9; done 2>/dev/null
         wait
+        $CLICK -e 'from :: FromHost(fake0, 10.9.2.1/24, ETHER 02:00:00:00:00:07) -> ARPResponder(10.9.2.2 02:00:00:00:00:06)
+            -> c :: Counter(COUNT_CALL 1 stop) -> to :: ToHost(fake0); DriverManager(wait 10s, stop)' -h c.count -h to.drops &
+        for try in 1 2 3 4 5; do sleep 0.3; echo x > /dev/udp/10.9.2.2/9; done 2>/dev/null
+        wait
         "#,
     );
     if let Some(found) = found {
-        assert_eq!(found, "c.count:\n1\n\ntun.dev_name:\nmytun\n\n1\n");
+        assert_eq!(found, "c.count:\n1\n\ntun.dev_name:\nmytun\n\n1\nc.count:\n1\n\nto.drops:\n0\n\n");
     }
 }
 

@@ -228,6 +228,10 @@ fn all_errors_are_reported_in_order() {
         ],
     );
     check_errors(
+        "a :: Idle;\na [0]\n\na -> a;\na\n[0];",
+        &["config:4: output ports ignored at end of chain", "config:6: output ports ignored at end of chain"],
+    );
+    check_errors(
         "# 7 \"g\"\nx\n# 1 \"\"\ny",
         &["g:7: undeclared element 'x'", "config:1: undeclared element 'y'"],
     );

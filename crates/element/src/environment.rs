@@ -196,7 +196,7 @@ pub enum DeviceRequest {
         ethernet: bool,
         /// The name, or empty for one that the system chooses.
         name: String,
-        /// Its address and prefix length.
+        /// Its address and prefix length; without them it is not brought up.
         address: Option<(Ipv4Addr, u8)>,
         /// The link address.
         link: Option<[u8; 6]>,

@@ -26,8 +26,8 @@ struct Resolved<'t> {
 }
 
 impl Lowering<'_, '_> {
-    /// Reads a chain; returns whether it ends at the `output` of what surrounds it.
-    pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool) -> bool {
+    /// Reads a chain, which turned out to be one at `end`; returns whether it ends at the `output` of what surrounds it.
+    pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool, end: Span) -> bool {
         let mut before: Option<Vec<Side>> = None;
         for (index, step) in steps.iter().enumerate() {
             let next = steps.get(index + 1).and_then(|next| next.connector);
@@ -47,10 +47,9 @@ impl Lowering<'_, '_> {
             }
             before = Some(sides);
         }
-        let Some((last, sides)) = steps.last().zip(before) else { return ends_output };
-        let ignored = last.items.iter().zip(&sides).find(|(_, side)| !side.outputs.numbers.is_empty());
-        if let Some((item, _)) = ignored {
-            self.compilation.error(self.place(item.span), "output ports ignored at end of chain");
+        let Some(sides) = before else { return ends_output };
+        if sides.iter().any(|side| !side.outputs.numbers.is_empty()) {
+            self.compilation.error(self.place(end), "output ports ignored at end of chain");
         }
         let output = self.level().names.get("output").copied();
         ends_output = matches!(sides.as_slice(), [side] if Some(side.part) == output);

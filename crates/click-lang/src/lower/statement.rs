@@ -43,10 +43,13 @@ impl Lowering<'_, '_> {
 
     pub(super) fn statements(&mut self, statements: &[Statement]) {
         let mut ends_output = true;
-        for statement in statements {
+        for (index, statement) in statements.iter().enumerate() {
             self.syntax_errors(statement.span.start);
             match &statement.kind {
-                StatementKind::Chain(steps) => ends_output = self.chain(steps, ends_output),
+                StatementKind::Chain(steps) => {
+                    let end = self.end(statement.span, statements.get(index + 1));
+                    ends_output = self.chain(steps, ends_output, end);
+                }
                 StatementKind::ElementClass { name, class } => self.element_class(*name, class.as_ref()),
                 StatementKind::Define(text) => self.define(*text),
                 StatementKind::Require(text) => self.require(*text),
@@ -58,6 +61,16 @@ impl Lowering<'_, '_> {
                     self.compilation.graph.provisions.extend(provisions);
                 }
             }
+        }
+    }
+
+    /// Where a chain turns out to have ended: at its semicolon, or where the next statement begins.
+    fn end(&self, chain: Span, next: Option<&Statement>) -> Span {
+        let text = self.slice(chain);
+        let last = text.chars().next_back().map_or(0, char::len_utf8) as u32;
+        match next {
+            Some(next) if !text.ends_with(';') => next.span,
+            _ => Span { start: chain.end.saturating_sub(last), end: chain.end },
         }
     }
 

@@ -4,21 +4,25 @@ use element::Class;
 
 mod admission;
 mod fromdevice;
+mod fromhost;
 mod kerneltap;
 mod kerneltun;
 mod opening;
 mod rawsocket;
 mod socket;
 mod todevice;
+mod tohost;
 mod tunnel;
 
 pub use fromdevice::FromDevice;
+pub use fromhost::FromHost;
 pub use kerneltap::KernelTap;
 pub use kerneltun::KernelTun;
 use opening::{open, report};
 pub use rawsocket::RawSocket;
 pub use socket::Socket;
 pub use todevice::ToDevice;
+pub use tohost::ToHost;
 
 /// The classes of this group, in the order of the reference.
 pub static CLASSES: &[Class] = &[
@@ -26,6 +30,8 @@ pub static CLASSES: &[Class] = &[
     Class::of::<ToDevice>(),
     Class::of::<KernelTun>(),
     Class::of::<KernelTap>(),
+    Class::of::<FromHost>(),
+    Class::of::<ToHost>(),
     Class::of::<RawSocket>(),
     Class::of::<Socket>(),
 ];

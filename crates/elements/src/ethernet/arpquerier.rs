@@ -102,11 +102,18 @@ struct Host {
 
 impl ARPQuerierArgs {
     fn host(&self, setup: &Setup) -> Result<Host, SetupError> {
-        let prefix = Ip4PrefixOrHost::from_argument(&self.ip.0, setup)
-            .map_err(|problem| SetupError::argument("IP", problem))?
-            .0;
+        let ip = Ip4PrefixOrHost::from_argument(&self.ip.0, setup)
+            .map_err(|problem| SetupError::argument("IP", problem));
         let mac = MacAddr::from_argument(&self.eth.as_ref().unwrap_or(&self.ip).0, setup)
-            .map_err(|problem| SetupError::argument("ETH", problem))?;
+            .map_err(|problem| SetupError::argument("ETH", problem));
+        let (prefix, mac) = match (ip, mac) {
+            (Ok(ip), Ok(mac)) => (ip.0, mac),
+            (Err(mut problem), Err(other)) => {
+                problem.merge(other);
+                return Err(problem);
+            }
+            (Err(problem), _) | (_, Err(problem)) => return Err(problem),
+        };
         let broadcast = self.broadcast.unwrap_or_else(|| broadcast(prefix));
         Ok(Host { ip: prefix.address, mac, broadcast })
     }

@@ -5,6 +5,7 @@ use element::Class;
 mod addressinfo;
 mod alignmentinfo;
 mod annotationinfo;
+mod clickyinfo;
 mod ipfieldinfo;
 mod ipnameinfo;
 mod portinfo;
@@ -15,6 +16,7 @@ mod scheduleinfo;
 pub use addressinfo::AddressInfo;
 pub use alignmentinfo::AlignmentInfo;
 pub use annotationinfo::AnnotationInfo;
+pub use clickyinfo::ClickyInfo;
 pub use ipfieldinfo::IPFieldInfo;
 pub use ipnameinfo::IPNameInfo;
 pub use portinfo::PortInfo;
@@ -31,4 +33,5 @@ pub static CLASSES: &[Class] = &[
     Class::of::<IPNameInfo>(),
     Class::of::<IPFieldInfo>(),
     Class::of::<RandomSeed>(),
+    Class::of::<ClickyInfo>(),
 ];

@@ -20,7 +20,7 @@ pub struct TunnelSettings {
     pub ethernet: bool,
     /// The name, or empty for one that the system chooses.
     pub name: String,
-    /// Its address and prefix length.
+    /// Its address and prefix length; without them it is not brought up.
     pub address: Option<(Ipv4Addr, u8)>,
     /// The Ethernet address.
     pub link: Option<[u8; 6]>,
@@ -38,7 +38,7 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Makes the interface, sets it up and brings it up.
+    /// Makes the interface and sets it up.
     pub fn open(settings: &TunnelSettings) -> io::Result<Tunnel> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
@@ -85,11 +85,13 @@ impl Tunnel {
             request.ifr_ifru.ifru_mtu = i32::try_from(settings.mtu).unwrap_or(i32::MAX);
             call(libc::SIOCSIFMTU as _, &mut request)?;
         }
-        call(libc::SIOCGIFFLAGS as _, &mut request)?;
-        // SAFETY: the call before has filled the flags in.
-        let flags = unsafe { request.ifr_ifru.ifru_flags };
-        request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        call(libc::SIOCSIFFLAGS as _, &mut request)?;
+        if settings.address.is_some() {
+            call(libc::SIOCGIFFLAGS as _, &mut request)?;
+            // SAFETY: the call before has filled the flags in.
+            let flags = unsafe { request.ifr_ifru.ifru_flags };
+            request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+            call(libc::SIOCSIFFLAGS as _, &mut request)?;
+        }
         if let Some(gateway) = settings.gateway {
             // SAFETY: an all-zero route is valid; the call reads it.
             unsafe {

@@ -1,0 +1,153 @@
+//! `FromHost`: frames of the host's kernel, over a virtual interface that it makes.
+
+use core::any::Any;
+use core::cell::RefCell;
+use core::net::Ipv4Addr;
+
+use element::prelude::*;
+use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
+use packet::{Ip4Prefix, Ip4View, MacAddr};
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
+/// Makes a virtual interface called DEVNAME and sends on the Ethernet frames that the host's kernel sends by it.
+///
+/// The host's end has the address DST and the Ethernet address ETHER; without DST it is neither given an address nor
+/// brought up. GATEWAY is set as the host's default route. The interface goes when the router does. A ToHost of the
+/// same DEVNAME gives frames to the kernel. The network header is marked behind the Ethernet header, and the
+/// destination annotation set, as if each frame had an IP header.
+///
+/// KernelTap does both in one element.
+/// ```click
+/// // FromHost(fake0, 10.9.0.1/24) -> Discard; sees the frames of whoever pings 10.9.0.2.
+/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 1
+/// ```
+/// ## Differences
+/// All frames that have arrived are read at a turn. HEADROOM is at least 28. Frames that are too short for an IP header are
+/// not marked.
+#[derive(Args)]
+#[element(name = "FromHost", group = "devices", ports = "0/1", processing = "/h", see = "ToHost, KernelTap")]
+pub struct FromHostArgs {
+    /// The name of the interface.
+    #[arg(position)]
+    devname: String,
+    /// The address of the host's end, and its network.
+    #[arg(position)]
+    dst: Option<Ip4Prefix>,
+    /// The gateway of the host's default route.
+    gateway: Option<Ipv4Addr>,
+    /// The Ethernet address of the host's end; the system chooses if there is none.
+    ether: Option<MacAddr>,
+    /// Bytes in front of packets, at most 8192.
+    #[arg(default = "28")]
+    headroom: u32,
+    /// Bytes of a frame to keep.
+    #[arg(default = "2048")]
+    mtu: u32,
+}
+
+/// The interface, which the elements of its name share.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) device: RefCell<Box<dyn Device>>,
+}
+
+/// The element.
+pub struct FromHost {
+    args: FromHostArgs,
+    shared: Option<Rc<Shared>>,
+    /// Whether there is room downstream.
+    signal: Signal,
+    trouble: Option<IoError>,
+}
+
+impl Element for FromHost {
+    type Args = FromHostArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("dev_name", "The name of the interface.", |from| {
+            from.shared.as_ref().map_or_else(|| from.args.devname.clone(), |shared| shared.name.clone())
+        }),
+        Handler::read("signal", "Whether there is room for packets downstream.", |from| {
+            from.signal.is_active().to_string()
+        }),
+    ];
+
+    fn new(mut args: FromHostArgs, _: &mut Setup) -> Result<FromHost, SetupError> {
+        args.gateway = args.gateway.filter(|gateway| !gateway.is_unspecified());
+        args.dst = args.dst.filter(|network| !network.address.is_unspecified());
+        if let (Some(network), Some(gateway)) = (args.dst, args.gateway)
+            && !network.contains(gateway)
+        {
+            return Err(SetupError::new("bad GATEWAY"));
+        }
+        if args.devname.is_empty() {
+            return Err(SetupError::new("must specify device name"));
+        }
+        if args.headroom > 8192 {
+            return Err(SetupError::new("HEADROOM too large"));
+        }
+        Ok(FromHost { args, shared: None, signal: Signal::BUSY, trouble: None })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let request = DeviceRequest::Tunnel {
+            ethernet: true,
+            name: self.args.devname.clone(),
+            address: self
+                .args
+                .dst
+                .map(|network| (network.address, network.mask.to_bits().count_ones() as u8)),
+            link: self.args.ether.map(|link| link.0),
+            gateway: self.args.gateway,
+            mtu: 0,
+        };
+        let device = super::open(cx, &self.args.devname, &request)?;
+        self.signal = cx.downstream_signal(0);
+        if let Some(descriptor) = device.descriptor() {
+            cx.watch(descriptor, true, false);
+        }
+        self.shared = Some(Rc::new(Shared { name: device.name(), device: RefCell::new(device) }));
+        Ok(())
+    }
+
+    fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
+        let Some(shared) = &self.shared else { return };
+        let (mut batch, most) = (cx.batch(), cx.batch_limit());
+        let result = shared.device.borrow_mut().receive(cx.pool(), most, &mut batch);
+        super::report(cx, &shared.name, result, &mut self.trouble);
+        for mut packet in batch.drain() {
+            packet.truncate(self.args.mtu as usize);
+            packet.set_timestamp(cx.now());
+            packet.set_mac(0);
+            let header = packet.data().get(ETHERNET..).and_then(Ip4View::new);
+            if let Some((length, destination)) = header.map(|ip| (ip.header_length(), ip.destination())) {
+                packet.set_network(ETHERNET as isize, length);
+                packet.set_destination_ip(destination);
+            }
+            cx.send(0, packet);
+        }
+        cx.recycle(batch);
+        if !self.signal.is_active() {
+            cx.watch(descriptor, false, false);
+        }
+    }
+
+    fn woken(&mut self, cx: &mut Context) {
+        let descriptor = self.shared.as_ref().and_then(|shared| shared.device.borrow().descriptor());
+        if let Some(descriptor) = descriptor {
+            cx.watch(descriptor, true, false);
+        }
+    }
+
+    fn export(&self) -> Option<Rc<dyn Any>> {
+        self.shared.clone().map(|shared| shared as Rc<dyn Any>)
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.shared = None;
+    }
+}

@@ -1,0 +1,90 @@
+//! `ToHost`: frames to the host's kernel.
+
+use element::IoError;
+use element::prelude::*;
+
+use super::fromhost::Shared;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
+/// Gives Ethernet frames to the host's kernel, by the virtual interface that a FromHost of the same DEVNAME has made.
+///
+/// The kernel takes those that are for the interface's Ethernet address, or for all. Frames without a whole Ethernet
+/// header are dropped as `short`, those that can't be written as `not_sent`.
+/// ```click
+/// // FromHost(fake0, 10.9.0.1/24) -> EtherMirror -> ToHost(fake0);
+/// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
+/// ```
+/// ```expect
+/// c.count = 1
+/// ```
+#[derive(Args)]
+#[element(
+    name = "ToHost",
+    group = "devices",
+    ports = "1/0",
+    processing = "h/",
+    phase = "late",
+    see = "FromHost, KernelTap"
+)]
+pub struct ToHostArgs {
+    /// The name of the interface.
+    #[arg(position)]
+    devname: String,
+}
+
+/// The element.
+pub struct ToHost {
+    name: String,
+    shared: Option<Rc<Shared>>,
+    drops: u64,
+    trouble: Option<IoError>,
+}
+
+impl Element for ToHost {
+    type Args = ToHostArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("dev_name", "The name of the interface.", |to| to.name.clone()),
+        Handler::read("drops", "Packets that could not be written.", |to| to.drops.to_string()),
+    ];
+
+    fn new(args: ToHostArgs, _: &mut Setup) -> Result<ToHost, SetupError> {
+        Ok(ToHost { name: args.devname, shared: None, drops: 0, trouble: None })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let runtime = cx.runtime();
+        let mut interfaces = (0..runtime.element_count())
+            .filter_map(|element| runtime.export(element)?.downcast::<Shared>().ok());
+        self.shared = interfaces.find(|shared| shared.name == self.name);
+        if self.shared.is_none() {
+            let name = &self.name;
+            let problem = format!("ToHost({name}) requires an initialized FromHost with the same dev_name");
+            return Err(SetupError::new(problem));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        let Some(shared) = self.shared.clone() else { return cx.drop_batch(batch, "closed") };
+        for packet in batch.drain() {
+            if packet.len() < ETHERNET {
+                cx.say("ToHost: packet too small");
+                cx.drop(packet, "short");
+                continue;
+            }
+            let mut one = cx.batch();
+            one.push(packet);
+            let result = shared.device.borrow_mut().send(&mut one);
+            super::report(cx, &self.name, result, &mut self.trouble);
+            self.drops += one.len() as u64;
+            cx.drop_batch(one, "not_sent");
+        }
+        cx.recycle(batch);
+    }
+
+    fn cleanup(&mut self, _: &mut Context) {
+        self.shared = None;
+    }
+}

@@ -1,0 +1,32 @@
+//! `ClickyInfo`: how a graphical program is to draw the configuration.
+
+use element::arguments::Raw;
+use element::prelude::*;
+
+/// Holds what the graphical program Clicky is told about the configuration's looks, and does nothing.
+/// ```click
+/// ClickyInfo(STYLE * { border-width: 1px });
+/// InfiniteSource(LIMIT 1, STOP true) -> d :: Discard;
+/// ```
+/// ```expect
+/// d.count = 1
+/// ```
+#[derive(Args)]
+#[element(name = "ClickyInfo", group = "information", ports = "0/0", see = "AlignmentInfo")]
+pub struct ClickyInfoArgs {
+    /// Anything: nobody reads it.
+    #[arg(rest)]
+    styles: Vec<Raw>,
+}
+
+/// The element.
+pub struct ClickyInfo;
+
+impl Element for ClickyInfo {
+    type Args = ClickyInfoArgs;
+
+    fn new(args: ClickyInfoArgs, _: &mut Setup) -> Result<ClickyInfo, SetupError> {
+        drop(args.styles);
+        Ok(ClickyInfo)
+    }
+}
