@@ -11,6 +11,7 @@ const GENERATION: usize = 256;
 const RESTING: usize = 320;
 const ALARM: usize = 384;
 const PRISTINE: usize = 448;
+const FREE: usize = 512;
 
 /// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,17 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Sets the quantum, in packets.
     pub fn set_quantum(&self, packets: u32) {
         self.0.store_u32(QUANTUM, packets, Relaxed);
+    }
+
+    /// Until when, by the time stamp counter, a box that has used its quantum up may keep its turn: nobody else waits for
+    /// one. The host takes that back when somebody comes.
+    pub fn free_until(&self) -> u64 {
+        self.0.load_u64(FREE, Relaxed)
+    }
+
+    /// Sets until when the box may keep its turn; 0: for its quantum only.
+    pub fn set_free_until(&self, tsc: u64) {
+        self.0.store_u64(FREE, tsc, Relaxed);
     }
 
     /// Whether the host wishes the box to stop.

@@ -340,6 +340,10 @@ pub trait Environment {
     fn is_ready(&self, descriptor: Descriptor, read: bool, write: bool) -> bool {
         !self.wait(&[(descriptor, read, write)], Some(Timestamp::ZERO)).is_empty()
     }
+    /// Whether the router's tasks are to stop for now, as others wait for the processor.
+    fn is_turn_over(&self) -> bool {
+        false
+    }
     /// Whether the run was asked to stop from outside.
     fn is_interrupted(&self) -> bool {
         false

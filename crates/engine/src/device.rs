@@ -86,7 +86,7 @@ impl Device for PortDevice {
         let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
         let before = into.len();
         self.take(port, pool, most, into).map_err(|corrupt| self.damaged(corrupt))?;
-        self.world.count_received(into.len() - before);
+        self.world.quota.count_received(into.len() - before);
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Device for PortDevice {
         let before = batch.len();
         let mut buffers = self.world.buffers.borrow_mut();
         port.send(&mut buffers, batch, &*self.world.ground).map_err(|corrupt| self.damaged(corrupt))?;
-        self.world.count_sent(before - batch.len());
+        self.world.quota.count_sent(before - batch.len());
         Ok(())
     }
 
@@ -106,6 +106,7 @@ impl Device for PortDevice {
     fn count_full(&mut self, count: u64) {
         if let Some(port) = self.world.ports.get(self.number) {
             port.count_full(count);
+            self.world.quota.count_sent(usize::try_from(count).unwrap_or(usize::MAX));
         }
     }
 

@@ -15,9 +15,8 @@ use core::fmt;
 /// Rounds without work before the box rests.
 const PATIENCE: u32 = 64;
 
-/// What a round in which no packet went through a port counts of a turn, in packets: a configuration that only makes and
-/// drops packets gives its turn back too.
-const ROUND: u64 = 128;
+/// The same while nobody else waits for a turn: about as long as it takes to leave a machine and to come back.
+const LONG_PATIENCE: u32 = 1024;
 
 /// Why an engine can't begin, or go on. The host is trusted, so this is an error of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +72,6 @@ pub struct Engine {
     pub(crate) generation: u32,
     /// Rounds without work, one after the other.
     in_vain: u32,
-    /// What was used of the quantum, in packets.
-    used: u64,
 }
 
 impl Engine {
@@ -90,7 +87,7 @@ impl Engine {
         let longest = if heap == 0 { MAX_REQUEST } else { MAX_REQUEST.min(heap / 2) };
         let events = Events::new(writer(control::EVENTS)?, heap);
         let engine = Engine {
-            world: Rc::new(World::new(info, &area, ground, events)?),
+            world: Rc::new(World::new(info, &area, status, ground, events)?),
             requests: reader(control::REQUESTS)?,
             replies: writer(control::REPLIES)?,
             inbox: Inbox::new(longest),
@@ -100,7 +97,6 @@ impl Engine {
             busy_cycles: 0,
             generation: status.generation(),
             in_vain: 0,
-            used: 0,
             area,
             status,
         };
@@ -131,21 +127,17 @@ impl Engine {
         let worked = self.turn()?;
         if worked {
             self.busy_cycles += ground.cycles().wrapping_sub(start);
-            self.used += match self.world.take_moved() {
-                0 => ROUND,
-                moved => moved,
-            };
         }
         self.flush()?;
-        let quantum = self.status.quantum();
-        if quantum != 0 && self.used >= quantum.into() {
-            self.used = 0;
+        if self.world.is_turn_over() {
+            self.world.quota.begin();
             ground.end_turn();
         }
         self.in_vain = if worked || served { 0 } else { self.in_vain + 1 };
-        let rests = self.in_vain > PATIENCE;
+        let rests =
+            self.in_vain > LONG_PATIENCE || self.in_vain > PATIENCE && !self.world.quota.is_free(&*ground);
         if rests {
-            (self.in_vain, self.used) = (0, 0);
+            self.in_vain = 0;
             self.rest()?;
         }
         Ok(rests)

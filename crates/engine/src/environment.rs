@@ -92,6 +92,10 @@ impl Environment for Surroundings {
         ready.map(|(descriptor, ..)| *descriptor).collect()
     }
 
+    fn is_turn_over(&self) -> bool {
+        self.world.is_turn_over()
+    }
+
     fn is_ready(&self, descriptor: Descriptor, _read: bool, _write: bool) -> bool {
         let (number, side) = device::place(descriptor);
         let Some(port) = self.world.ports.get(number) else { return false };

@@ -27,6 +27,7 @@ mod files;
 mod findings;
 mod limits;
 mod port;
+mod quota;
 mod rehearsal;
 mod rest;
 mod scene;

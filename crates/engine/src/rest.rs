@@ -33,6 +33,8 @@ impl Engine {
             self.status.set_pristine(Some(next.is_none() && !seeded && !self.world.is_addressed()));
             ground.idle(rest, next.map(|at| self.world.clock.tsc(at)));
             self.status.set_pristine(None);
+            // Only who has left begins anew: a box that finds work in its last look goes on with its turn.
+            self.world.quota.begin();
         }
         self.requests.end_sleep();
         self.replies.end_sleep();

@@ -6,11 +6,12 @@ use crate::engine::EngineError;
 use crate::events::Events;
 use crate::limits::{LEAST_PACKETS, PACKET_BYTES, USUAL_PACKETS};
 use crate::port::Port;
+use crate::quota::Quota;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
-use boundary::{BootInfo, Corrupt, Ground, Mapped};
+use boundary::{BootInfo, Corrupt, Ground, Mapped, StatusPage};
 use core::cell::{Cell, RefCell};
 use packet::{Pool, Timestamp};
 
@@ -27,8 +28,7 @@ pub(crate) struct World {
     pub(crate) pool: Pool,
     /// Four words of randomness, and how often they were asked.
     seeds: Cell<([u64; 4], u64)>,
-    /// Packets that came in by ports, and went out.
-    moved: Cell<(u64, u64)>,
+    pub(crate) quota: Quota,
     /// Whether a configuration was told the address of a port.
     addressed: Cell<bool>,
     /// What the host did to a ring that it never does.
@@ -39,6 +39,7 @@ impl World {
     pub(crate) fn new(
         info: &BootInfo,
         area: &Mapped,
+        status: StatusPage<Mapped>,
         ground: Rc<dyn Ground>,
         events: Events,
     ) -> Result<World, EngineError> {
@@ -57,7 +58,7 @@ impl World {
             events: RefCell::new(events),
             pool: Pool::new(packets),
             seeds: Cell::new((info.seeds, 0)),
-            moved: Cell::new((0, 0)),
+            quota: Quota::new(status),
             addressed: Cell::new(false),
             fault: Cell::new(None),
             ground,
@@ -106,20 +107,9 @@ impl World {
         mixed ^ (mixed >> 32)
     }
 
-    pub(crate) fn count_received(&self, packets: usize) {
-        let (received, sent) = self.moved.get();
-        self.moved.set((received + packets as u64, sent));
-    }
-
-    pub(crate) fn count_sent(&self, packets: usize) {
-        let (received, sent) = self.moved.get();
-        self.moved.set((received, sent + packets as u64));
-    }
-
-    /// Packets that went through ports since the last call: in or out, whichever is more.
-    pub(crate) fn take_moved(&self) -> u64 {
-        let (received, sent) = self.moved.replace((0, 0));
-        received.max(sent)
+    /// Whether the box is to give its turn back.
+    pub(crate) fn is_turn_over(&self) -> bool {
+        self.quota.is_over(&*self.ground)
     }
 
     /// Notes what can't be gone on with.

@@ -270,10 +270,29 @@ fn a_turn_ends_with_the_quantum() {
     bench.settle();
     let turns = bench.ground.turns.get();
     assert!((3..=4).contains(&turns), "{turns} turns for 2,000 packets");
-    // Work without ports is counted too.
+    // While nobody else waits it goes on.
+    bench.status().set_free_until(u64::MAX);
+    bench.receive(1);
+    bench.send(0, &frames(2_000, 60));
+    bench.settle();
+    assert_eq!(bench.ground.turns.get(), turns);
+    // Who only computes is called out by the host: it does not give its turn back.
+    bench.status().set_free_until(0);
     bench.install("second", "InfiniteSource(LIMIT 1000000) -> Discard;").unwrap();
     bench.settle();
-    assert!(bench.ground.turns.get() > turns + 10);
+    assert_eq!(bench.ground.turns.get(), turns);
+}
+
+/// Packets that are dropped for want of room use the turn up.
+#[test]
+fn a_turn_ends_though_nothing_leaves() {
+    let mut bench = Bench::new(1, 64);
+    bench.install("", "RatedSource(RATE 100000000) -> ToDevice(0);").unwrap();
+    bench.status().set_quantum(64);
+    for _ in 0..100 {
+        bench.engine.round().unwrap();
+    }
+    assert!(bench.ground.turns.get() >= 50, "{} turns", bench.ground.turns.get());
 }
 
 #[test]

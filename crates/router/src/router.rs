@@ -175,6 +175,9 @@ impl Router {
                     }
                 }
             }
+            if core.environment.is_turn_over() {
+                break;
+            }
         }
         if simulated && in_vain > 0 && !core.is_idle() {
             self.pass_time();

@@ -69,6 +69,12 @@ pub(crate) fn time(cycles: u64) -> Duration {
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
+/// How many cycles the counter counts in such a time.
+pub(crate) fn ticks(time: Duration) -> u64 {
+    let cycles = time.as_nanos() * u128::from(tsc_hz()) / 1_000_000_000;
+    u64::try_from(cycles).unwrap_or(u64::MAX)
+}
+
 /// The counter, and nanoseconds since 1970 at the same moment.
 pub(crate) fn clock() -> (u64, u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

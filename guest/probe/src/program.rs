@@ -76,7 +76,7 @@ impl Program {
             }
             used += moved;
             let quantum = self.status.quantum();
-            if quantum != 0 && used >= quantum {
+            if quantum != 0 && used >= quantum && boot::cycles() >= self.status.free_until() {
                 used = 0;
                 boot::end_turn();
             }

@@ -1,7 +1,7 @@
 //! A thread that runs machines in turn.
 //!
 //! A machine gets its turn when its doorbell was rung, and keeps it until it leaves: with nothing to do,
-//! or with its quantum used up, when it goes to the end of the queue. One that doesn't leave by itself is
+//! or with its quantum used up while others wait, when it goes to the end of the queue. One that doesn't leave by itself is
 //! called out by a timer, counted, and from then on gives way to the others until it leaves by itself: a loop
 //! costs its own box's share and no more, and keeps nobody's answer waiting. Machines that are called out share the time by
 //! their weights: each turn gives one its slice, what it overdraws it has to save up again. A machine that rests may have set an alarm: then its doorbell rings by itself.
@@ -35,6 +35,9 @@ const MOST_WEIGHT: u32 = 1000;
 /// What machines that end their turns by themselves may use, after a rest, before strays are served again.
 const CREDIT: Duration = Duration::from_millis(20);
 
+/// How long a machine may go on with its turn while nobody else waits for one: it ends before it is called out.
+const FREE: Duration = Duration::from_millis(3);
+
 /// How long a worker without work looks for some before it sleeps: waking a thread costs about as much.
 const PATIENCE: Duration = Duration::from_micros(50);
 
@@ -63,7 +66,7 @@ struct Queue {
     /// Who wants to be woken when, by time stamp counter and address: one entry a seat.
     alarms: BTreeMap<(u64, usize), Arc<Seat>>,
     /// What has its turn.
-    running: Option<Class>,
+    running: Option<(Arc<Seat>, Class)>,
     /// The worker waits to be notified.
     sleeping: bool,
     ended: bool,
@@ -82,8 +85,11 @@ impl Queue {
         }
     }
 
-    /// Adds a seat that says of itself that it is there.
+    /// Adds a seat that says of itself that it is there. Who has a turn may no longer overdraw it.
     fn push(&mut self, seat: Arc<Seat>) {
+        if let Some((running, _)) = &self.running {
+            running.set_free_until(0);
+        }
         let class = match seat.strays.load(Ordering::Relaxed) {
             false => Class::Prompt,
             true => Class::Stray,
@@ -274,7 +280,12 @@ impl Shared {
             let next_alarm = queue.wake();
             if let Some((seat, class)) = queue.ready.pop() {
                 self.waiting.store(queue.ready.len(), Ordering::Release);
-                queue.running = Some(class);
+                let free = match queue.ready.len() {
+                    0 => cpu::cycles() + cpu::ticks(next_alarm.map_or(FREE, |alarm| alarm.min(FREE))),
+                    _ => 0,
+                };
+                seat.set_free_until(free);
+                queue.running = Some((seat.clone(), class));
                 self.pressed.store(false, Ordering::SeqCst);
                 if resting {
                     ticker.set(SLICE);
@@ -375,6 +386,13 @@ impl Seat {
         (credit >= least).then(|| Duration::from_nanos((credit - least + 1).unsigned_abs()))
     }
 
+    /// Until when, by the time stamp counter, it may go on though its quantum is used up.
+    fn set_free_until(&self, tsc: u64) {
+        if let Ok(status) = self.area.status() {
+            status.set_free_until(tsc);
+        }
+    }
+
     fn spend(&self, time: Duration) {
         self.credit.fetch_sub(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
@@ -402,7 +420,7 @@ impl Carrier for Arc<Seat> {
         let mut queue = lock(&self.shared.queue);
         queue.push(self.clone());
         self.shared.waiting.store(queue.ready.len(), Ordering::Release);
-        let presses = queue.running == Some(Class::Stray) && queue.ready.presses();
+        let presses = matches!(queue.running, Some((_, Class::Stray))) && queue.ready.presses();
         let presses = presses && !self.shared.pressed.swap(true, Ordering::SeqCst);
         let sleeping = queue.sleeping;
         drop(queue);

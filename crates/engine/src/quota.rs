@@ -1,0 +1,46 @@
+//! What a turn of the box may take: a quantum of packets, and more while nobody else waits.
+
+use boundary::{Ground, Mapped, StatusPage};
+use core::cell::Cell;
+
+/// The use of a turn.
+pub(crate) struct Quota {
+    status: StatusPage<Mapped>,
+    /// Packets that came in by ports since the turn began.
+    received: Cell<u64>,
+    /// Packets that went out by ports, or would have if there had been room.
+    sent: Cell<u64>,
+}
+
+impl Quota {
+    pub(crate) fn new(status: StatusPage<Mapped>) -> Quota {
+        Quota { status, received: Cell::new(0), sent: Cell::new(0) }
+    }
+
+    pub(crate) fn count_received(&self, packets: usize) {
+        self.received.set(self.received.get() + packets as u64);
+    }
+
+    pub(crate) fn count_sent(&self, packets: usize) {
+        self.sent.set(self.sent.get() + packets as u64);
+    }
+
+    /// A turn begins.
+    pub(crate) fn begin(&self) {
+        self.received.set(0);
+        self.sent.set(0);
+    }
+
+    /// Whether the turn is to be given back. One that moves no packets never is: whoever only computes is called out by
+    /// the host, which shares time among those by their weights.
+    pub(crate) fn is_over(&self, ground: &dyn Ground) -> bool {
+        let quantum = u64::from(self.status.quantum());
+        quantum != 0 && self.received.get().max(self.sent.get()) >= quantum && !self.is_free(ground)
+    }
+
+    /// Whether nobody else waits for a turn.
+    pub(crate) fn is_free(&self, ground: &dyn Ground) -> bool {
+        let until = self.status.free_until();
+        until != 0 && ground.cycles() < until
+    }
+}
