@@ -73,6 +73,8 @@ pub trait Runtime {
     fn timer(&self, element: usize, timer: usize) -> Option<Timestamp>;
     fn set_signal(&self, element: usize, direction: Direction, active: bool);
     fn signal(&self, element: usize, port: usize, direction: Direction) -> Signal;
+    /// Which notifiers such a signal has, in Click's notation.
+    fn describe_signal(&self, element: usize, port: usize, direction: Direction) -> String;
     fn watch(&self, element: usize, descriptor: Descriptor, read: bool, write: bool);
     fn read_handler(&self, from: usize, path: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;

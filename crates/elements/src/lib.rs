@@ -28,6 +28,7 @@ pub mod shaping;
 pub mod sources;
 pub mod storing;
 pub mod switching;
+pub mod testing;
 pub mod trace;
 pub mod transport;
 
@@ -52,6 +53,7 @@ pub static REGISTRY: &[&[Class]] = &[
     information::CLASSES,
     control::CLASSES,
     devices::CLASSES,
+    testing::CLASSES,
 ];
 
 /// The class called `name`, by its own name or an alias.

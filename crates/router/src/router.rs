@@ -166,14 +166,10 @@ impl Router {
             // A task that took several turns at once has used them up.
             turns = core.turns_left.replace(1).min(turns) - 1;
             in_vain = if found_work == Some(false) { in_vain + 1 } else { 0 };
-            if found_work == Some(false) {
-                let mut schedule = core.schedule.borrow_mut();
-                if schedule.is_scheduled(element) {
-                    schedule.defer(element);
-                    if schedule.is_alone(element) || simulated && in_vain > schedule.known() {
-                        break;
-                    }
-                }
+            let mut schedule = core.schedule.borrow_mut();
+            let alone = schedule.finish(found_work != Some(false));
+            if alone || simulated && in_vain > schedule.known() {
+                break;
             }
             if core.environment.is_turn_over() {
                 break;

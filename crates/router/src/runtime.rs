@@ -188,6 +188,10 @@ impl Runtime for Core {
         self.find_signal(element, port, direction)
     }
 
+    fn describe_signal(&self, element: usize, port: usize, direction: Direction) -> String {
+        Core::describe_signal(self, element, port, direction)
+    }
+
     fn watch(&self, element: usize, descriptor: Descriptor, read: bool, write: bool) {
         let mut watched = self.watched.borrow_mut();
         let watch = watched.entry(descriptor).or_default();

@@ -14,10 +14,11 @@ pub(crate) const MOST_TICKETS: u32 = 1 << 15;
 /// The tasks of all elements; an element has at most one.
 pub(crate) struct Schedule {
     tasks: Vec<Task>,
+    /// The tasks that are listed but the one that runs: by pass, then in the order in which they came.
     ready: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sequence: u64,
-    /// The pass of the task that ran last: new ones start there.
-    pass: u64,
+    /// The one that runs.
+    running: Option<usize>,
     /// Elements that have ever been scheduled.
     known: usize,
 }
@@ -27,9 +28,15 @@ struct Task {
     tickets: u32,
     pass: u64,
     scheduled: bool,
-    /// Which of the entries in the heap is its own; the others are stale.
-    entry: u64,
+    /// Whether it has a place in the order: one that is unscheduled keeps it until its turn.
+    listed: bool,
     known: bool,
+}
+
+impl Task {
+    fn stride(&self) -> u64 {
+        STRIDE / u64::from(self.tickets.max(1))
+    }
 }
 
 impl Schedule {
@@ -39,21 +46,38 @@ impl Schedule {
             tasks: alloc::vec![task; elements],
             ready: BinaryHeap::new(),
             sequence: 0,
-            pass: 0,
+            running: None,
             known: 0,
         }
     }
 
+    /// Schedules a task, a stride behind the one that runs, or else behind the next one.
     pub(crate) fn schedule(&mut self, element: usize) {
-        let (pass, sequence) = (self.pass, self.sequence);
+        let front = self.front();
         let Some(task) = self.tasks.get_mut(element).filter(|task| !task.scheduled) else { return };
         if !core::mem::replace(&mut task.known, true) {
             self.known += 1;
         }
         task.scheduled = true;
-        task.pass = task.pass.max(pass);
-        task.entry = sequence;
-        self.ready.push(Reverse((task.pass, sequence, element)));
+        if !task.listed {
+            task.pass = front + task.stride();
+            self.list(element);
+        }
+    }
+
+    /// The pass of the task that runs, or else of the next one.
+    fn front(&self) -> u64 {
+        match self.running.and_then(|running| self.tasks.get(running)) {
+            Some(running) => running.pass,
+            None => self.ready.peek().map_or(0, |Reverse((pass, ..))| *pass),
+        }
+    }
+
+    /// Gives a task its place, behind others of its pass.
+    fn list(&mut self, element: usize) {
+        let Some(task) = self.tasks.get_mut(element) else { return };
+        task.listed = true;
+        self.ready.push(Reverse((task.pass, self.sequence, element)));
         self.sequence += 1;
     }
 
@@ -77,42 +101,41 @@ impl Schedule {
         }
     }
 
-    /// Takes the next task off the queue.
+    /// The task whose turn it is: it runs until `finish`.
     pub(crate) fn next(&mut self) -> Option<usize> {
-        while let Some(Reverse((pass, entry, element))) = self.ready.pop() {
+        while let Some(Reverse((.., element))) = self.ready.pop() {
             let Some(task) = self.tasks.get_mut(element) else { continue };
-            if task.scheduled && task.entry == entry {
-                task.scheduled = false;
-                task.pass = pass + STRIDE / u64::from(task.tickets);
-                self.pass = pass;
+            if core::mem::take(&mut task.scheduled) {
+                self.running = Some(element);
                 return Some(element);
             }
+            task.listed = false;
         }
         None
     }
 
-    /// Puts a task that found no work behind the next one, so that it does not run again at once.
-    pub(crate) fn defer(&mut self, element: usize) {
-        let Some(Reverse((pass, ..))) =
-            self.ready.iter().min_by_key(|Reverse((.., other))| usize::from(*other == element))
-        else {
-            return;
-        };
-        let pass = *pass;
-        let Some(task) = self.tasks.get_mut(element).filter(|task| task.scheduled && task.pass < pass) else {
-            return;
-        };
-        task.pass = pass;
-        task.entry = self.sequence;
-        self.ready.push(Reverse((pass, self.sequence, element)));
-        self.sequence += 1;
+    /// Lists the task that ran again if it is scheduled. One that found no work comes behind the next one, so that it does
+    /// not run again at once; returns whether there is no other.
+    pub(crate) fn finish(&mut self, worked: bool) -> bool {
+        let next = self.ready.peek().map(|Reverse((pass, ..))| *pass);
+        let Some(element) = self.running.take() else { return false };
+        let Some(task) = self.tasks.get_mut(element) else { return false };
+        task.listed = task.scheduled;
+        if !task.scheduled {
+            return false;
+        }
+        task.pass += task.stride();
+        if !worked {
+            task.pass = task.pass.max(next.unwrap_or(0));
+        }
+        self.list(element);
+        !worked && next.is_none()
     }
 
     /// Whether no task waits.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.ready.iter().any(|Reverse((_, entry, element))| {
-            self.tasks.get(*element).is_some_and(|task| task.scheduled && task.entry == *entry)
-        })
+        let mut listed = self.ready.iter().map(|Reverse((.., element))| *element).chain(self.running);
+        !listed.any(|element| self.is_scheduled(element))
     }
 
     /// Elements that have ever had a task to run.
@@ -141,6 +164,7 @@ mod tests {
             let element = schedule.next().unwrap();
             turns[element] += 1;
             schedule.schedule(element);
+            schedule.finish(true);
         }
         assert!((298..=302).contains(&turns[0]), "{turns:?}");
     }
@@ -153,13 +177,56 @@ mod tests {
             .map(|_| {
                 let element = schedule.next().unwrap();
                 schedule.schedule(element);
+                schedule.finish(true);
                 element
             })
             .collect();
         assert_eq!(order, [0, 1, 2, 0, 1, 2]);
         schedule.unschedule(1);
         assert_eq!(schedule.next(), Some(0));
+        schedule.finish(true);
         assert_eq!(schedule.next(), Some(2));
+        schedule.finish(true);
         assert!(schedule.is_idle() && schedule.next().is_none());
+    }
+    #[test]
+    fn who_is_woken_waits_for_those_before() {
+        let mut schedule = Schedule::new(3);
+        schedule.schedule(0);
+        schedule.schedule(1);
+        assert_eq!(schedule.next(), Some(0));
+        schedule.schedule(0);
+        schedule.schedule(2);
+        schedule.finish(true);
+        assert_eq!(schedule.next(), Some(1));
+        schedule.finish(true);
+        assert_eq!(schedule.next(), Some(2));
+        // In vain: behind the next one. Alone and in vain: at its place.
+        schedule.schedule(2);
+        assert!(!schedule.finish(false));
+        assert_eq!(schedule.next(), Some(0));
+        schedule.finish(true);
+        assert_eq!(schedule.next(), Some(2));
+        schedule.schedule(2);
+        assert!(schedule.finish(false));
+        // A place is kept until its turn.
+        schedule.schedule(1);
+        schedule.unschedule(2);
+        schedule.schedule(2);
+        assert_eq!(schedule.next(), Some(2));
+    }
+
+    #[test]
+    fn new_tasks_begin_a_stride_behind() {
+        let mut schedule = Schedule::new(3);
+        (0..3).for_each(|element| schedule.set_tickets(element, element as u32 + 1));
+        (0..3).for_each(|element| schedule.schedule(element));
+        let order = (0..6).map(|_| {
+            let element = schedule.next().unwrap();
+            schedule.schedule(element);
+            schedule.finish(true);
+            element
+        });
+        assert_eq!(order.collect::<Vec<_>>(), [0, 2, 1, 2, 2, 0]);
     }
 }

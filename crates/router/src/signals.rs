@@ -1,18 +1,73 @@
 //! Looking for notifiers along the packet paths.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use element::{Direction, Notifies, Signal};
 
 use crate::core::Core;
+use crate::node::Notifier;
 use crate::ports;
 
 impl Core {
     /// Follows the pull path upstream of an input, or the push path downstream of an output, to the nearest notifiers,
     /// and makes `element` listen to them.
     pub(crate) fn find_signal(&self, element: usize, port: usize, direction: Direction) -> Signal {
-        let (mut cells, mut busy) = (Vec::new(), false);
+        let (notifiers, busy) = self.notifiers(element, port, direction);
+        let notifiers = notifiers.into_iter().filter_map(|found| self.notifier(found, direction));
+        let cells = notifiers.map(|notifier| {
+            let mut listeners = notifier.listeners.borrow_mut();
+            if !listeners.contains(&element) {
+                listeners.push(element);
+            }
+            notifier.cell.clone()
+        });
+        Signal::new(cells.collect(), busy)
+    }
+
+    /// Which notifiers `find_signal` finds: their bits in words of 32, numbered in the order of their elements, then
+    /// which of these are set.
+    pub(crate) fn describe_signal(&self, element: usize, port: usize, direction: Direction) -> String {
+        let (found, busy) = self.notifiers(element, port, direction);
+        if busy {
+            return "busy*".into();
+        }
+        let name = if direction == Direction::Empty { "empty" } else { "full" };
+        let all = (0..self.nodes.len()).filter_map(|at| Some((at, self.notifier(at, direction)?)));
+        let mut words: Vec<(usize, u32, u32)> = Vec::new();
+        for (number, (_, notifier)) in all.enumerate().filter(|(_, (at, _))| found.contains(at)) {
+            let bit = 1 << (number % 32);
+            let set = if notifier.cell.is_active() { bit } else { 0 };
+            match words.last_mut().filter(|(word, ..)| *word == number / 32) {
+                Some((_, mask, value)) => (*mask, *value) = (*mask | bit, *value | set),
+                None => words.push((number / 32, bit, set)),
+            }
+        }
+        if words.is_empty() {
+            return "idle".into();
+        }
+        let words = words.into_iter().map(|(word, mask, value)| {
+            let star = if value == 0 { "" } else { "*" };
+            format!("{name}.{word}/{mask:x}:{value:x}{star}")
+        });
+        words.collect::<Vec<_>>().join("+")
+    }
+
+    /// The notifier of an element, if it gives that signal.
+    fn notifier(&self, element: usize, direction: Direction) -> Option<&Notifier> {
+        let node = self.nodes.get(element)?;
+        match (direction, node.class.info.notifies) {
+            (Direction::Empty, Notifies::Empty | Notifies::EmptyAndFull) => Some(&node.empty),
+            (Direction::Full, Notifies::Full | Notifies::EmptyAndFull) => Some(&node.full),
+            _ => None,
+        }
+    }
+
+    /// The elements with the nearest notifiers, and whether there is a path without one.
+    fn notifiers(&self, element: usize, port: usize, direction: Direction) -> (Vec<usize>, bool) {
+        let (mut found, mut busy) = (Vec::new(), false);
         let mut seen = BTreeSet::new();
         let mut queue = Vec::from([(element, port)]);
         while let Some((at, port)) = queue.pop() {
@@ -20,23 +75,8 @@ impl Core {
                 continue;
             }
             for (peer, peer_port) in self.peers(at, port, direction) {
-                let Some(node) = self.nodes.get(peer) else { continue };
-                let (gives, notifier) = match direction {
-                    Direction::Empty => (
-                        matches!(node.class.info.notifies, Notifies::Empty | Notifies::EmptyAndFull),
-                        &node.empty,
-                    ),
-                    Direction::Full => (
-                        matches!(node.class.info.notifies, Notifies::Full | Notifies::EmptyAndFull),
-                        &node.full,
-                    ),
-                };
-                if gives {
-                    cells.push(notifier.cell.clone());
-                    let mut listeners = notifier.listeners.borrow_mut();
-                    if !listeners.contains(&element) {
-                        listeners.push(element);
-                    }
+                if self.notifier(peer, direction).is_some() {
+                    found.push(peer);
                     continue;
                 }
                 let onward = self.onward(peer, peer_port, direction);
@@ -44,7 +84,7 @@ impl Core {
                 queue.extend(onward.into_iter().map(|port| (peer, port)));
             }
         }
-        Signal::new(cells, busy)
+        (found, busy)
     }
 
     /// The other ends of an input (`Empty`) or output (`Full`) if packets are moved by the side that asks.

@@ -13,7 +13,7 @@ use super::gaprate::GapRate;
 /// ```
 /// ```expect
 /// s.rate = 640kbps
-/// c.byte_count = 80000
+/// c.byte_count = 81000
 /// ```
 #[derive(Args)]
 #[element(

@@ -13,7 +13,7 @@ use super::gaprate::GapRate;
 /// ```
 /// ```expect
 /// s.rate = 100
-/// c.count = 100
+/// c.count = 101
 /// ```
 #[derive(Args)]
 #[element(

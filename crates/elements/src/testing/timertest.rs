@@ -1,0 +1,88 @@
+//! `TimerTest`: a timer that says when it comes.
+
+use element::prelude::*;
+
+/// Logs a line when its timer comes, with the time that it was set to.
+///
+/// The timer is set to DELAY after the start, if that is given, and by handlers.
+/// ```click
+/// late :: TimerTest(DELAY 20ms);  early :: TimerTest(DELAY 10ms);
+/// DriverManager(wait 15ms, stop);
+/// ```
+/// ```expect
+/// late.scheduled = true
+/// early.scheduled = false
+/// ```
+/// ## Differences
+/// Without arguments nothing is tested, and there is no BENCHMARK: those are for the inside of Click.
+#[derive(Args)]
+#[element(name = "TimerTest", group = "testing", ports = "0/0", see = "SchedOrderTest")]
+pub struct TimerTestArgs {
+    /// How long after the start the timer comes.
+    delay: Option<Timestamp>,
+    /// Sets the timer at the start without DELAY too.
+    #[arg(default = "false")]
+    schedule: bool,
+}
+
+/// The element.
+pub struct TimerTest {
+    args: TimerTestArgs,
+    /// When the timer comes, or was last to come.
+    expiry: Timestamp,
+}
+
+impl Element for TimerTest {
+    type Args = TimerTestArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read_with("scheduled", "Whether the timer is set.", |_, cx, _| {
+            Ok(cx.timer(0).is_some().to_string())
+        }),
+        Handler::write(
+            "scheduled",
+            "Sets the timer to the time that it was last set to, or takes it back.",
+            |test, cx, value| {
+                let schedule = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+                if schedule {
+                    cx.set_timer(0, test.expiry)
+                } else {
+                    cx.clear_timer(0)
+                }
+                Ok(())
+            },
+        ),
+        Handler::read("expiry", "When the timer comes, or was last to come.", |test| test.expiry.to_string()),
+        Handler::write("schedule_after", "Sets the timer to a span from now.", |test, cx, value| {
+            let delay = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+            test.set(cx, delay);
+            Ok(())
+        }),
+        Handler::write("unschedule", "Takes the timer back.", |_, cx, _| {
+            cx.clear_timer(0);
+            Ok(())
+        }),
+    ];
+
+    fn new(args: TimerTestArgs, _: &mut Setup) -> Result<TimerTest, SetupError> {
+        Ok(TimerTest { args, expiry: Timestamp::ZERO })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let delay = self.args.delay.unwrap_or(Timestamp::ZERO);
+        if self.args.schedule || delay != Timestamp::ZERO {
+            self.set(cx, delay);
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        cx.say(&format!("{}: {} :: TimerTest fired", self.expiry, cx.name()));
+    }
+}
+
+impl TimerTest {
+    fn set(&mut self, cx: &Context, delay: Timestamp) {
+        self.expiry = cx.steady() + delay;
+        cx.set_timer_after(0, delay);
+    }
+}
