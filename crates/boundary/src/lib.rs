@@ -27,6 +27,7 @@ mod loans;
 mod mailbox;
 mod memory;
 mod origin;
+mod patience;
 mod port;
 mod ring;
 mod status;
@@ -45,6 +46,7 @@ pub use mailbox::{
 };
 pub use memory::{Mapped, SharedMemory};
 pub use origin::{Origin, Remainder};
+pub use patience::Patience;
 pub use port::{HostPort, Passed, PortFault};
 pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots, indices};
 pub use status::{BoxState, StatusPage};

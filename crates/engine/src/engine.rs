@@ -8,15 +8,9 @@ use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
     BootInfo, BoxState, ChannelError, Corrupt, FrameReader, FrameWriter, Ground, Inbox, Mapped, Outbox,
-    StatusPage, control,
+    Patience, StatusPage, control,
 };
 use core::fmt;
-
-/// Rounds without work before the box rests.
-const PATIENCE: u32 = 64;
-
-/// The same while nobody else waits for a turn: about as long as it takes to leave a machine and to come back.
-const LONG_PATIENCE: u32 = 1024;
 
 /// Why an engine can't begin, or go on. The host is trusted, so this is an error of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +64,7 @@ pub struct Engine {
     pub(crate) drops: Drops,
     pub(crate) busy_cycles: u64,
     pub(crate) generation: u32,
-    /// Rounds without work, one after the other.
-    in_vain: u32,
+    patience: Patience,
 }
 
 impl Engine {
@@ -96,7 +89,7 @@ impl Engine {
             drops: Drops::new(),
             busy_cycles: 0,
             generation: status.generation(),
-            in_vain: 0,
+            patience: Patience::new(info.tsc_hz),
             area,
             status,
         };
@@ -133,11 +126,13 @@ impl Engine {
             self.world.quota.begin();
             ground.end_turn();
         }
-        self.in_vain = if worked || served { 0 } else { self.in_vain + 1 };
-        let rests =
-            self.in_vain > LONG_PATIENCE || self.in_vain > PATIENCE && !self.world.quota.is_free(&*ground);
+        if worked || served {
+            self.patience.renew();
+            return Ok(false);
+        }
+        let rests = self.patience.is_out(start, self.status.free_until());
         if rests {
-            self.in_vain = 0;
+            self.patience.renew();
             self.rest()?;
         }
         Ok(rests)

@@ -39,7 +39,7 @@ impl Quota {
     }
 
     /// Whether nobody else waits for a turn.
-    pub(crate) fn is_free(&self, ground: &dyn Ground) -> bool {
+    fn is_free(&self, ground: &dyn Ground) -> bool {
         let until = self.status.free_until();
         until != 0 && ground.cycles() < until
     }

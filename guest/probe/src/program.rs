@@ -9,12 +9,10 @@ use alloc::vec::Vec;
 use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BoxState, ChannelError, Corrupt, Event, Finding, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox,
+    BoxState, ChannelError, Corrupt, Event, Finding, FrameReader, FrameWriter, Inbox, Mapped, Message,
+    Outbox, Patience,
 };
 use boundary::{Reply, Request, Stats, StatusPage, control};
-
-/// Rounds without work before the probe rests.
-const PATIENCE: u32 = 64;
 
 pub(crate) struct Program {
     area: Mapped,
@@ -63,7 +61,7 @@ impl Program {
     }
 
     pub(crate) fn run(mut self) -> ! {
-        let (mut empty, mut used) = (0, 0);
+        let (mut patience, mut used) = (Patience::new(self.tsc_hz), 0);
         loop {
             let served = self.serve().unwrap_or_else(|error| panic!("{error}"));
             let start = boot::cycles();
@@ -80,9 +78,11 @@ impl Program {
                 used = 0;
                 boot::end_turn();
             }
-            empty = if moved > 0 || served || self.command == Command::Busy { 0 } else { empty + 1 };
-            if empty > PATIENCE {
-                (empty, used) = (0, 0);
+            if moved > 0 || served || self.command == Command::Busy {
+                patience.renew();
+            } else if patience.is_out(start, self.status.free_until()) {
+                patience.renew();
+                used = 0;
                 self.rest().unwrap_or_else(|error| panic!("{error}"));
             }
         }
