@@ -52,6 +52,12 @@ impl Remainder<'_> {
         self.length
     }
 
+    /// Says that it will be copied soon.
+    #[inline]
+    pub fn expect(&self) {
+        self.memory.expect_reads(self.start, self.length);
+    }
+
     /// Copies it to other memory; nothing happens when a range is outside.
     #[inline(always)]
     pub(crate) fn copy_to(&self, to: &Mapped, offset: usize) {

@@ -13,6 +13,10 @@ use core::ops::Range;
 /// How many packets ahead memory is asked for: the time of so many packets is that of a cache miss.
 const AHEAD: u32 = 8;
 
+/// How many packets ahead memory is asked for whole, for packets of more than a line: a processor waits for only so
+/// many lines at once.
+pub const NEAR: u32 = 2;
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -138,6 +142,14 @@ impl<Owner> HostPort<Owner> {
             self.buffers.expect_write(start + usize::from(place));
         }
         let length = head.len() + rest.map_or(0, |rest| rest.length());
+        let near = self.to_box.ahead(NEAR).filter(|_| length > LINE);
+        if let Some((spare, start)) =
+            near.and_then(|spare| Some((spare, self.pool.buffer(spare.buffer).ok()?)))
+        {
+            // The next ones are likely to be as long.
+            let place = Pool::place(spare.buffer, length);
+            self.buffers.expect_writes(start + usize::from(place), length.min(BUFFER_SIZE));
+        }
         let Some(spare) = self.to_box.spare().filter(|_| length <= BUFFER_SIZE) else {
             return Ok(false);
         };
@@ -256,12 +268,8 @@ impl<Owner> HostPort<Owner> {
         let count = other.to_box.free(there)?.min(there);
         let mut passed = Passed::default();
         for _ in 0..count {
-            let next = self.from_box.ahead(AHEAD).and_then(|packet| self.pool.range(packet).ok());
-            let spare = other.to_box.ahead(AHEAD).and_then(|spare| other.pool.buffer(spare.buffer).ok());
-            if let (Some(next), Some(spare)) = (next, spare) {
-                self.buffers.expect_read(next.start);
-                other.buffers.expect_write(spare);
-            }
+            self.expect_copy(other, AHEAD, 1);
+            self.expect_copy(other, NEAR, BUFFER_SIZE);
             let (Some(packet), Some(spare)) = (self.from_box.pop(), other.to_box.spare()) else { break };
             match (self.pool.range(packet), other.pool.buffer(spare.buffer)) {
                 (Ok(from), Ok(to)) => {
@@ -277,6 +285,20 @@ impl<Owner> HostPort<Owner> {
         passed.wake_receiver = other.to_box.publish();
         passed.wake_sender = self.from_box.release();
         Ok(passed)
+    }
+
+    /// Asks for the memory of the packet that is `distance` packets on its way to another box, as far as `most` bytes.
+    #[inline(always)]
+    fn expect_copy<Other>(&self, other: &HostPort<Other>, distance: u32, most: usize) {
+        let packet = self.from_box.ahead(distance).and_then(|packet| self.pool.range(packet).ok());
+        let spare = other.to_box.ahead(distance).map(|spare| spare.buffer);
+        if let (Some(packet), Some((spare, start))) =
+            (packet, spare.and_then(|spare| Some((spare, other.pool.buffer(spare).ok()?))))
+        {
+            let place = usize::from(Pool::place(spare, packet.len()));
+            self.buffers.expect_reads(packet.start, packet.len().min(most));
+            other.buffers.expect_writes(start + place, packet.len().min(most));
+        }
     }
 
     /// Announces that the host sleeps until the box sends. False: it has sent already, don't sleep.

@@ -4,6 +4,9 @@ use super::access::SharedMemory;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// A mapped range that a peer may change at any time.
 ///
 /// It doesn't own the mapping: whoever made it sees to it that the mapping outlives every `Mapped`.
@@ -80,6 +83,18 @@ impl Mapped {
                 core::arch::asm!("prefetchw [{}]", in(reg) at.as_ptr(), options(nostack, preserves_flags, readonly))
             };
         }
+    }
+
+    /// Says that all cache lines of a range will be read soon.
+    #[inline(always)]
+    pub(crate) fn expect_reads(&self, start: usize, length: usize) {
+        (start..start + length).step_by(LINE).for_each(|at| self.expect_read(at));
+    }
+
+    /// Says that all cache lines of a range will be written soon.
+    #[inline(always)]
+    pub(crate) fn expect_writes(&self, start: usize, length: usize) {
+        (start..start + length).step_by(LINE).for_each(|at| self.expect_write(at));
     }
 
     #[inline(always)]

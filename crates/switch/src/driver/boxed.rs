@@ -2,7 +2,7 @@
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
-use boundary::{HostPort, Origin, PortFault};
+use boundary::{HostPort, NEAR, Origin, PortFault};
 
 /// A box's port, and how to wake the box. The box's way to wake the switch is the bell that it was given.
 pub struct BoxPort<Owner> {
@@ -50,7 +50,13 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
-        for frame in frames.iter().filter_map(|number| batch.part(*number as usize)) {
+        let part = |at: usize| frames.get(at).and_then(|number| batch.part(*number as usize));
+        for (at, frame) in (0..frames.len()).filter_map(|at| Some((at, part(at)?))) {
+            if frame.rest.is_some()
+                && let Some(coming) = part(at + NEAR as usize).and_then(|coming| coming.rest)
+            {
+                coming.expect();
+            }
             if !self.port.send_parts(frame.head, frame.rest)? {
                 break;
             }
