@@ -32,6 +32,12 @@ pub trait Ground {
     /// Gives the turn back with work left.
     fn end_turn(&self);
 
+    /// Lets others of the processor run, before a rest that comes after much work, where that costs less than a rest: more
+    /// work may have come by then. Whether it did.
+    fn linger(&self) -> bool {
+        false
+    }
+
     /// Rings for the host, which sleeps beside what the box has published.
     fn ring_host(&self);
 

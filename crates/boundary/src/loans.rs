@@ -38,6 +38,15 @@ impl Loans {
         }
     }
 
+    /// Says that so many bytes will be written to a buffer soon.
+    #[inline(always)]
+    pub fn expect_fill(&self, buffer: u16, length: usize) {
+        if let Ok(base) = self.pool.buffer(buffer) {
+            let place = usize::from(Pool::place(buffer, length));
+            self.buffers.expect_writes(base + place, length.min(BUFFER_SIZE));
+        }
+    }
+
     /// The buffer that a packet lies in, and the packet's place in it. Nothing: the packet leaves its buffer, or
     /// the buffer is out already.
     #[inline(always)]

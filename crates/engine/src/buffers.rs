@@ -57,6 +57,17 @@ impl Buffers {
         self.loans.expect(packet);
     }
 
+    /// Says that a buffer will be filled soon with so many bytes.
+    #[inline]
+    pub(crate) fn expect_fill(&self, spare: Descriptor, length: usize) {
+        self.loans.expect_fill(spare.buffer, length);
+    }
+
+    /// Buffers that nothing lies in.
+    pub(crate) fn spares(&self) -> usize {
+        self.spares.len()
+    }
+
     /// A buffer that nothing lies in.
     #[inline]
     pub(crate) fn spare(&mut self) -> Option<u16> {

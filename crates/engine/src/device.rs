@@ -10,6 +10,9 @@ use boundary::Corrupt;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{BATCH, Batch, Pool};
 
+/// Spare buffers that are not worth a visit of their own.
+const FEW: usize = 16;
+
 /// One side of a port.
 struct PortDevice {
     world: Rc<World>,
@@ -72,6 +75,8 @@ impl PortDevice {
         }
         let mut buffers = world.buffers.borrow_mut();
         buffers.gather(waiting, pool, &world.ports)?;
+        // Those for which there is no buffer would be copied: they may wait for the next visit, when these are gone.
+        let waiting = if buffers.spares() < FEW { waiting } else { waiting.min(buffers.spares()) };
         port.receive(&mut buffers, pool, waiting, world.now(), &*world.ground, into)
     }
 

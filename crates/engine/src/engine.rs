@@ -130,12 +130,16 @@ impl Engine {
             self.patience.renew();
             return Ok(false);
         }
-        let rests = self.patience.is_out(start, self.status.free_until());
-        if rests {
-            self.patience.renew();
-            self.rest()?;
+        if !self.patience.is_out(start, self.status.free_until()) {
+            return Ok(false);
         }
-        Ok(rests)
+        self.patience.renew();
+        if self.world.quota.is_plenty() && ground.linger() {
+            self.world.quota.begin();
+            return Ok(false);
+        }
+        self.rest()?;
+        Ok(true)
     }
 
     /// Gives each configuration a turn; whether any had something to do.

@@ -8,7 +8,7 @@ use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use alloc::vec::Vec;
 use boundary::limits::BUFFER_SIZE;
-use boundary::{Consumer, Corrupt, Ground, Mapped, PortInfo, PortStats, Producer};
+use boundary::{Consumer, Corrupt, Ground, Mapped, NEAR, PortInfo, PortStats, Producer};
 use core::cell::{Cell, RefCell};
 use packet::{Batch, PacketType, Timestamp};
 
@@ -200,6 +200,9 @@ impl Port {
                 None => {
                     let spare = buffers.spare().or_else(|| ring.borrow().map(|spare| spare.buffer));
                     let Some(spare) = spare else { break };
+                    if let Some(next) = ring.ahead(NEAR) {
+                        buffers.expect_fill(next, packet.len());
+                    }
                     buffers.fill(spare, packet.data())
                 }
             };

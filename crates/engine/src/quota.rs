@@ -3,6 +3,9 @@
 use boundary::{Ground, Mapped, StatusPage};
 use core::cell::Cell;
 
+/// Packets of a turn from which on it is worth to look for more before a rest.
+const PLENTY: u64 = 32;
+
 /// The use of a turn.
 pub(crate) struct Quota {
     status: StatusPage<Mapped>,
@@ -36,6 +39,11 @@ impl Quota {
     pub(crate) fn is_over(&self, ground: &dyn Ground) -> bool {
         let quantum = u64::from(self.status.quantum());
         quantum != 0 && self.received.get().max(self.sent.get()) >= quantum && !self.is_free(ground)
+    }
+
+    /// Whether so many packets were moved that it is worth to look for more before a rest.
+    pub(crate) fn is_plenty(&self) -> bool {
+        self.received.get().max(self.sent.get()) >= PLENTY
     }
 
     /// Whether nobody else waits for a turn.

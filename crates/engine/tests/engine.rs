@@ -283,6 +283,21 @@ fn a_turn_ends_with_the_quantum() {
     assert_eq!(bench.ground.turns.get(), turns);
 }
 
+#[test]
+fn a_box_lets_others_run_before_a_rest_after_much_work() {
+    let mut bench = Bench::new(2, 64);
+    bench.install("", FORWARD).unwrap();
+    bench.settle();
+    let mut lingers = |packets| {
+        let before = bench.ground.lingers.get();
+        assert_eq!(bench.send(0, &frames(packets, 60)), packets);
+        bench.settle();
+        assert_eq!(bench.receive(1).len(), packets);
+        bench.ground.lingers.get() - before
+    };
+    assert_eq!([lingers(60), lingers(1), lingers(60)], [1, 0, 1]);
+}
+
 /// Packets that are dropped for want of room use the turn up.
 #[test]
 fn a_turn_ends_though_nothing_leaves() {

@@ -24,6 +24,10 @@ impl Ground for Floor {
         leave::end_turn();
     }
 
+    fn linger(&self) -> bool {
+        leave::linger()
+    }
+
     fn ring_host(&self) {
         leave::ring_host();
     }

@@ -90,6 +90,15 @@ pub fn end_turn() {
     }
 }
 
+/// Lets others of the processor run; whether that is possible without leaving.
+pub fn linger() -> bool {
+    let in_process = platform() == Platform::Process;
+    if in_process {
+        process::give_way();
+    }
+    in_process
+}
+
 /// Rings for the host, which sleeps beside what the box has published.
 pub fn ring_host() {
     match platform() {

@@ -24,6 +24,8 @@ pub(crate) struct Stepped {
     cycles: Cell<u64>,
     pub(crate) rests: Cell<u32>,
     pub(crate) turns: Cell<u32>,
+    /// How often it let others run before a rest.
+    pub(crate) lingers: Cell<u32>,
     /// Whether a rest lasts until the alarm, rather than no time.
     pub(crate) sleeps: Cell<bool>,
     pub(crate) alarm: Cell<Option<u64>>,
@@ -48,6 +50,11 @@ impl Ground for Stepped {
 
     fn end_turn(&self) {
         self.turns.set(self.turns.get() + 1);
+    }
+
+    fn linger(&self) -> bool {
+        self.lingers.set(self.lingers.get() + 1);
+        true
     }
 
     fn ring_host(&self) {}
