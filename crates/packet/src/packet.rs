@@ -1,7 +1,7 @@
 //! A packet: bytes with room on both sides, header offsets and annotations.
 
 use core::fmt;
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::ptr::NonNull;
 
 use crate::Timestamp;
@@ -685,6 +685,18 @@ impl Packet {
     #[inline]
     pub fn set_destination_ip(&mut self, address: Ipv4Addr) {
         self.set_annotation(annotation::DST_IP.offset.into(), address.octets());
+    }
+
+    /// The annotation `DST_IP6`: where the packet is going.
+    #[inline]
+    pub fn destination_ip6(&self) -> Ipv6Addr {
+        Ipv6Addr::from(self.annotation::<16>(annotation::DST_IP6.offset.into()))
+    }
+
+    /// Sets the annotation `DST_IP6`.
+    #[inline]
+    pub fn set_destination_ip6(&mut self, address: Ipv6Addr) {
+        self.set_annotation(annotation::DST_IP6.offset.into(), address.octets());
     }
 
     /// The aggregate number.

@@ -49,6 +49,7 @@ impl Lowering<'_, '_> {
         }
         let Some(sides) = before else { return ends_output };
         if sides.iter().any(|side| !side.outputs.numbers.is_empty()) {
+            self.syntax_errors(end.end);
             self.compilation.error(self.place(end), "output ports ignored at end of chain");
         }
         let output = self.level().names.get("output").copied();

@@ -15,8 +15,8 @@ use super::header::addresses;
 /// TIMEOUT 0 nothing is learnt.
 ///
 /// ## Differences
-/// At most 1,048,576 addresses are learnt; in Click their number has no limit. A packet too short for two addresses
-/// is dropped as `too_short`. The handler `table` is in the order of the addresses.
+/// At most 1,048,576 addresses are learnt; in Click their number has no limit. Unless TIMEOUT is 0, a packet
+/// too short for two addresses is dropped as `too_short`; Click reads what lies behind it. The handler `table` is in the order of the addresses.
 /// ```click
 /// a :: InfiniteSource(DATA \<020202020202 040404040404 0800>, LIMIT 2) -> [0] s :: EtherSwitch;
 /// b :: InfiniteSource(DATA \<040404040404 020202020202 0800>, LIMIT 3, ACTIVE false, STOP true) -> [1] s;
@@ -90,16 +90,16 @@ impl Element for EtherSwitch {
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
         for packet in batch.drain() {
+            if self.timeout.is_zero() {
+                broadcast(cx, port, packet);
+                continue;
+            }
             let Some((destination, source)) = addresses(packet.data()) else {
                 cx.drop(packet, "too_short");
                 continue;
             };
-            let mut output = None;
-            if !self.timeout.is_zero() {
-                self.learn(source, Place { port, seen: packet.timestamp() });
-                output = self.find(destination, packet.timestamp());
-            }
-            match output {
+            self.learn(source, Place { port, seen: packet.timestamp() });
+            match self.find(destination, packet.timestamp()) {
                 None => broadcast(cx, port, packet),
                 Some(output) if output == port => cx.drop(packet, "same_port"),
                 Some(output) => cx.send(output, packet),

@@ -18,6 +18,9 @@ mod ethervlanencap;
 mod getetheraddress;
 mod header;
 mod hostetherfilter;
+mod ip6ndadvertiser;
+mod ip6ndsolicitor;
+mod neighbour;
 mod setvlananno;
 mod storeetheraddress;
 mod stripethervlanheader;
@@ -38,6 +41,8 @@ pub use etherswitch::EtherSwitch;
 pub use ethervlanencap::EtherVLANEncap;
 pub use getetheraddress::GetEtherAddress;
 pub use hostetherfilter::HostEtherFilter;
+pub use ip6ndadvertiser::IP6NDAdvertiser;
+pub use ip6ndsolicitor::IP6NDSolicitor;
 pub use setvlananno::SetVLANAnno;
 pub use storeetheraddress::StoreEtherAddress;
 pub use stripethervlanheader::StripEtherVLANHeader;
@@ -64,4 +69,6 @@ pub static CLASSES: &[Class] = &[
     Class::of::<ARPFaker>(),
     Class::of::<ARPTable>(),
     Class::of::<CheckARPHeader>(),
+    Class::of::<IP6NDSolicitor>(),
+    Class::of::<IP6NDAdvertiser>(),
 ];

@@ -3,6 +3,7 @@
 use element::Class;
 
 mod checkicmpheader;
+mod icmp6error;
 mod icmperror;
 mod icmpipencap;
 mod icmppingencap;
@@ -11,6 +12,7 @@ mod icmppingsource;
 mod pingstatistics;
 
 pub use checkicmpheader::CheckICMPHeader;
+pub use icmp6error::ICMP6Error;
 pub use icmperror::ICMPError;
 pub use icmpipencap::ICMPIPEncap;
 pub use icmppingencap::ICMPPingEncap;
@@ -20,6 +22,7 @@ pub use icmppingsource::ICMPPingSource;
 /// The classes of this group, in the order of the reference.
 pub static CLASSES: &[Class] = &[
     Class::of::<ICMPError>(),
+    Class::of::<ICMP6Error>(),
     Class::of::<CheckICMPHeader>(),
     Class::of::<ICMPPingEncap>(),
     Class::of::<ICMPPingResponder>(),

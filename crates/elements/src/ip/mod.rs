@@ -10,6 +10,7 @@ mod decipttl;
 mod destination;
 mod fixipsrc;
 mod gatewayoptions;
+mod getip6address;
 mod getipaddress;
 mod headercheck;
 mod ipencap;
@@ -41,6 +42,7 @@ pub use checkipheader2::CheckIPHeader2;
 pub use decip6hlim::DecIP6HLIM;
 pub use decipttl::DecIPTTL;
 pub use fixipsrc::FixIPSrc;
+pub use getip6address::GetIP6Address;
 pub use getipaddress::GetIPAddress;
 pub use ipencap::IPEncap;
 pub use ipfragmenter::IPFragmenter;
@@ -91,5 +93,6 @@ pub static CLASSES: &[Class] = &[
     Class::of::<CheckIP6Header>(),
     Class::of::<DecIP6HLIM>(),
     Class::of::<MarkIP6Header>(),
+    Class::of::<GetIP6Address>(),
     Class::of::<MarkIPCE>(),
 ];

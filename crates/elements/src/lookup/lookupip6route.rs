@@ -5,7 +5,7 @@ use core::net::Ipv6Addr;
 use element::arguments::{Ip6PrefixOrHost, Raw};
 use element::prelude::*;
 use element::{Message, text};
-use packet::{Ip6Prefix, Ip6Text, annotation};
+use packet::{Ip6Prefix, Ip6Text};
 
 use super::forward::Forwarder;
 use super::route::Hop;
@@ -98,7 +98,14 @@ impl Element for LookupIP6Route {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.routes, destination, set_destination, |_, _| ());
+        self.forwarder.forward(
+            cx,
+            batch,
+            &self.routes,
+            |packet| packet.destination_ip6().to_bits(),
+            |packet, gateway| packet.set_destination_ip6(Ipv6Addr::from_bits(gateway)),
+            |_, _| (),
+        );
     }
 }
 
@@ -199,15 +206,4 @@ fn trie_prefix(prefix: Ip6Prefix) -> Option<Prefix<u128>> {
 
 fn known_gateway(gateway: Ipv6Addr) -> Option<u128> {
     Some(gateway.to_bits()).filter(|&gateway| gateway != 0)
-}
-
-fn destination(packet: &Packet) -> u128 {
-    let bytes = packet.annotation_bytes(annotation::DST_IP6).first_chunk();
-    u128::from_be_bytes(bytes.copied().unwrap_or_default())
-}
-
-fn set_destination(packet: &mut Packet, address: u128) {
-    if let Some(place) = packet.annotations_mut().first_chunk_mut() {
-        *place = address.to_be_bytes();
-    }
 }

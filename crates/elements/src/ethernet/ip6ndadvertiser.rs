@@ -1,0 +1,95 @@
+//! `IP6NDAdvertiser`: answers IPv6 neighbour solicitations.
+
+use core::net::Ipv6Addr;
+
+use element::arguments::{Ip6PrefixOrHost, Raw};
+use element::prelude::*;
+use element::text::words;
+use packet::{Ip6Prefix, MacAddr};
+
+use super::neighbour::{Party, advertise, solicitation};
+
+/// Answers solicitations for given IPv6 addresses with given Ethernet addresses (RFC 4861).
+///
+/// Each argument has one or more addresses or prefixes and an Ethernet address. The longest prefix answers, and of equals the
+/// last. The answer says that it comes from a router. What is no sound solicitation is dropped as `no_solicitation`, one
+/// for another address as `no_answer`.
+/// ```click
+/// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
+/// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
+///     -> GetIP6Address(24) -> asker;
+/// asker[0] -> sent :: Classifier(0/040404040404 6/020202020202 12/86dd, -);
+/// asker[1] -> IP6NDAdvertiser(2001:db8::/32 4:4:4:4:4:4) -> answers :: Counter -> [1] asker;
+/// sent[0] -> right :: Counter -> Discard;
+/// sent[1] -> wrong :: Counter -> Discard;
+/// DriverManager(wait 1ms, stop);
+/// ```
+/// ```expect
+/// answers.count = 1
+/// answers.byte_count = 86
+/// right.count = 1
+/// wrong.count = 0
+/// ```
+#[derive(Args)]
+#[element(name = "IP6NDAdvertiser", group = "ethernet", commutes, see = "IP6NDSolicitor, ARPResponder")]
+pub struct IP6NDAdvertiserArgs {
+    /// Addresses or prefixes and their Ethernet address: `IP6/MASK [IP6/MASK...] ETH`.
+    #[arg(rest)]
+    entries: Vec<Raw>,
+}
+
+/// The element.
+pub struct IP6NDAdvertiser {
+    entries: Vec<(Ip6Prefix, MacAddr)>,
+}
+
+impl Filter for IP6NDAdvertiser {
+    type Args = IP6NDAdvertiserArgs;
+
+    fn new(args: IP6NDAdvertiserArgs, setup: &mut Setup) -> Result<IP6NDAdvertiser, SetupError> {
+        let (mut entries, mut errors) = (Vec::new(), SetupError::default());
+        for (index, argument) in args.entries.iter().enumerate() {
+            let (mut prefixes, mut mac) = (Vec::new(), None);
+            for word in words(&argument.0) {
+                if let Ok(prefix) = Ip6PrefixOrHost::from_argument(&word, setup) {
+                    prefixes.push(prefix.0);
+                } else if let Ok(address) = MacAddr::from_argument(&word, setup) {
+                    if mac.replace(address).is_some() {
+                        let problem = format!("argument {index} has more than one Ethernet address");
+                        errors.merge(SetupError::new(problem));
+                    }
+                } else {
+                    let problem = format!("argument {index} should be `IP6/MASK ETHADDR'");
+                    errors.merge(SetupError::new(problem));
+                    break;
+                }
+            }
+            if prefixes.is_empty() {
+                let problem = format!("argument {index} had no IP6 address and masks");
+                errors.merge(SetupError::new(problem));
+            }
+            let mac = mac.unwrap_or(MacAddr::ZERO);
+            entries.extend(prefixes.into_iter().map(|prefix| (prefix, mac)));
+        }
+        errors.into_result()?;
+        Ok(IP6NDAdvertiser { entries })
+    }
+
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        let Some(asked) = solicitation(packet.data()) else {
+            return Verdict::Drop(packet, "no_solicitation");
+        };
+        let Some(mac) = self.look_up(asked.target) else {
+            return Verdict::Drop(packet, "no_answer");
+        };
+        let answer = advertise(cx, Party { mac, ip: asked.target }, asked.sender);
+        answer.map_or(Verdict::Taken, Verdict::Pass)
+    }
+}
+
+impl IP6NDAdvertiser {
+    fn look_up(&self, address: Ipv6Addr) -> Option<MacAddr> {
+        let matching = self.entries.iter().filter(|(prefix, _)| prefix.contains(address));
+        matching.max_by_key(|(prefix, _)| prefix.length).map(|(_, mac)| *mac)
+    }
+}

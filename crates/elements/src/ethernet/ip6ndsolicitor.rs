@@ -1,0 +1,202 @@
+//! `IP6NDSolicitor`: finds the Ethernet addresses of IPv6 neighbours.
+
+use alloc::collections::BTreeMap;
+use core::net::Ipv6Addr;
+
+use element::prelude::*;
+use packet::{EtherType, Ip6Text, MacAddr};
+
+use super::header::{ethernet, prepend};
+use super::neighbour::{Party, advertisement, solicit};
+
+/// Puts IPv6 packets into Ethernet frames, and asks for the addresses of those whom they go to (RFC 4861).
+///
+/// Input 0 takes IPv6 packets with a destination annotation, input 1 advertisements as frames. A packet for an unknown
+/// address waits, one for each address, and a solicitation goes out by the last output; a packet that another takes the
+/// place of is dropped as `replaced`. An address is forgotten two minutes after it was last told, and asked for again after
+/// one if it is used.
+/// ```click
+/// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
+/// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
+///     -> GetIP6Address(24) -> asker;
+/// asker[0] -> Discard;
+/// asker[1] -> c :: Classifier(0/3333ff000002 54/87, -);
+/// c[0] -> right :: Counter -> Discard;
+/// c[1] -> wrong :: Counter -> Discard;
+/// Idle -> [1] asker;
+/// DriverManager(wait 1ms, stop);
+/// ```
+/// ```expect
+/// right.count = 1
+/// right.byte_count = 86
+/// wrong.count = 0
+/// asker.table = 2001:db8::2 0 00-00-00-00-00-00
+/// ```
+/// ## Differences
+/// At most 65,536 addresses are known or asked for; a packet for one more is dropped as `full`. In Click their number has no limit.
+#[derive(Args)]
+#[element(
+    name = "IP6NDSolicitor",
+    group = "ethernet",
+    ports = "2/1-2",
+    processing = "h/h",
+    flow = "xy/x",
+    see = "IP6NDAdvertiser, GetIP6Address, ARPQuerier"
+)]
+pub struct IP6NDSolicitorArgs {
+    /// The IPv6 address of this host.
+    #[arg(position)]
+    ip: Ipv6Addr,
+    /// The Ethernet address of this host.
+    #[arg(position)]
+    eth: MacAddr,
+}
+
+/// Addresses that are known or asked for. Who sends packets to invented addresses can't take more memory than this.
+const MOST_ADDRESSES: usize = 1 << 16;
+/// Milliseconds between two looks at the table.
+const LOOK: i64 = 15_000;
+/// Milliseconds after which an address is asked for again.
+const OLD: i64 = 60_000;
+/// Milliseconds after which an address is forgotten.
+const GONE: i64 = 120_000;
+
+/// The element.
+pub struct IP6NDSolicitor {
+    host: Party,
+    /// By the sum of the first and the last byte of the address, then the youngest first: the order of `table`.
+    neighbours: BTreeMap<u8, Vec<Neighbour>>,
+    count: usize,
+    queries: u64,
+    drops: u64,
+}
+
+struct Neighbour {
+    ip: Ipv6Addr,
+    mac: MacAddr,
+    /// When the address was last told, in milliseconds; `None` if it never was.
+    told: Option<i64>,
+    /// Whether it is to be asked for again when it is used.
+    polling: bool,
+    waiting: Option<Packet>,
+}
+
+impl Element for IP6NDSolicitor {
+    type Args = IP6NDSolicitorArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read("table", "The addresses, one a line: IPv6, whether it was told, Ethernet.", |asker| {
+            let all = asker.neighbours.values().flatten();
+            let line = |one: &Neighbour| {
+                format!("{} {} {}\n", Ip6Text(one.ip), u8::from(one.told.is_some()), one.mac)
+            };
+            all.map(line).collect()
+        }),
+        Handler::read("stats", "Packets dropped and solicitations sent, in words.", |asker| {
+            format!("{} packets killed\n{} ND Solicitation Message sent\n", asker.drops, asker.queries)
+        }),
+    ];
+
+    fn new(args: IP6NDSolicitorArgs, _: &mut Setup) -> Result<IP6NDSolicitor, SetupError> {
+        let host = Party { mac: args.eth, ip: args.ip };
+        Ok(IP6NDSolicitor { host, neighbours: BTreeMap::new(), count: 0, queries: 0, drops: 0 })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        cx.set_timer_after(0, Timestamp::from_millis(LOOK));
+        Ok(())
+    }
+
+    fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            if port == 0 {
+                self.send(cx, packet);
+            } else {
+                self.learn(cx, packet.data());
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        let now = cx.now().millis();
+        for bucket in self.neighbours.values_mut() {
+            bucket.retain_mut(|one| {
+                let age = one.told.map_or(0, |told| now - told);
+                one.polling |= age > OLD;
+                age <= GONE
+            });
+        }
+        self.neighbours.retain(|_, bucket| !bucket.is_empty());
+        self.count = self.neighbours.values().map(Vec::len).sum();
+        cx.set_timer_after(0, Timestamp::from_millis(LOOK));
+    }
+
+    fn inherit(&mut self, old: &mut IP6NDSolicitor, _: &mut Context) {
+        if self.host == old.host {
+            core::mem::swap(&mut self.neighbours, &mut old.neighbours);
+            core::mem::swap(&mut self.count, &mut old.count);
+        }
+    }
+}
+
+impl IP6NDSolicitor {
+    fn bucket(&mut self, ip: Ipv6Addr) -> &mut Vec<Neighbour> {
+        let [first, .., last] = ip.octets();
+        self.neighbours.entry(first.wrapping_add(last)).or_default()
+    }
+
+    fn neighbour(&mut self, ip: Ipv6Addr) -> Option<&mut Neighbour> {
+        self.bucket(ip).iter_mut().find(|one| one.ip == ip)
+    }
+
+    /// Sends a packet, or lets it wait and asks.
+    fn send(&mut self, cx: &mut Context, mut packet: Packet) {
+        let (ip, host) = (packet.destination_ip6(), self.host);
+        if let Some(one) = self.neighbour(ip) {
+            let mac = one.mac;
+            if one.told.is_none() {
+                let replaced = one.waiting.replace(packet);
+                if let Some(replaced) = replaced {
+                    self.drops += 1;
+                    cx.drop(replaced, "replaced");
+                }
+                return self.ask(cx, ip);
+            }
+            if core::mem::take(&mut one.polling) {
+                self.ask(cx, ip);
+            }
+            return match prepend(&mut packet, &ethernet(mac, host.mac, EtherType::IP6)) {
+                Some(()) => cx.send(0, packet),
+                None => cx.drop(packet, "too_long"),
+            };
+        }
+        if self.count >= MOST_ADDRESSES {
+            return cx.drop(packet, "full");
+        }
+        self.count += 1;
+        let new = Neighbour { ip, mac: MacAddr::ZERO, told: None, polling: false, waiting: Some(packet) };
+        self.bucket(ip).insert(0, new);
+        self.ask(cx, ip);
+    }
+
+    fn ask(&mut self, cx: &mut Context, ip: Ipv6Addr) {
+        self.queries += 1;
+        if let Some(query) = solicit(cx, self.host, ip) {
+            cx.send(cx.outputs().saturating_sub(1), query);
+        }
+    }
+
+    /// Notes what an advertisement tells of an address that was asked for, and sends what waits for it.
+    fn learn(&mut self, cx: &mut Context, frame: &[u8]) {
+        let now = cx.now().millis();
+        let Some(found) = advertisement(frame) else { return };
+        let Some(one) = self.neighbour(found.ip) else { return };
+        if one.told.is_some() && one.mac != found.mac {
+            cx.say("IP6NDSolicitor overwriting an entry");
+        }
+        (one.mac, one.told, one.polling) = (found.mac, Some(now), false);
+        if let Some(packet) = one.waiting.take() {
+            self.send(cx, packet);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Messages of neighbour discovery for IPv6 (RFC 4861), as frames: what several elements of this group share.
+
+use core::net::Ipv6Addr;
+
+use element::prelude::*;
+use packet::view::{icmp6, ip6, protocol};
+use packet::{EtherType, Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, MacAddr};
+
+use super::header::{LENGTH, addresses, ethernet, number};
+
+/// Bytes of a solicitation or advertisement with one Ethernet address.
+const MESSAGE: usize = 32;
+/// The hop limit that shows that no router has passed the message on.
+const FRESH: u8 = 255;
+/// The bits of an advertisement that say that it comes from a router, and that it was asked for.
+const SOLICITED_FROM_ROUTER: u32 = 0xc000_0000;
+/// The option that holds the Ethernet address of who asks.
+const SOURCE_OPTION: u8 = 1;
+/// The option that holds the Ethernet address that was asked for.
+const TARGET_OPTION: u8 = 2;
+
+/// Who asks for, or has, an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Party {
+    pub(super) mac: MacAddr,
+    pub(super) ip: Ipv6Addr,
+}
+
+/// A solicitation: who asks, and for what.
+pub(super) struct Solicitation {
+    pub(super) sender: Party,
+    pub(super) target: Ipv6Addr,
+}
+
+/// The solicitation in a frame, if there is a sound one.
+pub(super) fn solicitation(frame: &[u8]) -> Option<Solicitation> {
+    let (_, mac) = addresses(frame)?;
+    let header = Ip6View::new(frame.get(LENGTH..)?)?;
+    let message = Icmp6View::new(frame.get(LENGTH + ip6::LENGTH..)?.get(..MESSAGE)?)?;
+    let pseudo = header.pseudo_header(header.next_header(), header.payload_length().into());
+    let is_sound = number(frame, 12) == Some(EtherType::IP6.0)
+        && header.hop_limit() == FRESH
+        && message.kind() == icmp6::kind::NEIGHBOUR_SOLICITATION
+        && message.code() == 0
+        && message.checksum_is_right(pseudo);
+    let target = message.target().filter(|_| is_sound)?;
+    Some(Solicitation { sender: Party { mac, ip: header.source() }, target })
+}
+
+/// The addresses in an advertisement, if a frame has one.
+pub(super) fn advertisement(frame: &[u8]) -> Option<Party> {
+    let message = frame.get(LENGTH + ip6::LENGTH..)?.get(..MESSAGE)?;
+    let view = Icmp6View::new(message)?;
+    let is_advertisement =
+        number(frame, 12) == Some(EtherType::IP6.0) && view.kind() == icmp6::kind::NEIGHBOUR_ADVERTISEMENT;
+    let ip = view.target().filter(|_| is_advertisement)?;
+    Some(Party { mac: MacAddr(*message.last_chunk()?), ip })
+}
+
+/// Asks all that may have `target` for its Ethernet address.
+pub(super) fn solicit(cx: &mut Context, sender: Party, target: Ipv6Addr) -> Option<Packet> {
+    let [.., high, middle, low] = target.octets();
+    // The multicast group, and its frames, of all whose addresses end like this one.
+    let ip = Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, high, middle, low]);
+    let to = Party { mac: MacAddr([0x33, 0x33, 0xff, high, middle, low]), ip };
+    frame(cx, sender, to, icmp6::kind::NEIGHBOUR_SOLICITATION, 0, target, (SOURCE_OPTION, sender.mac))
+}
+
+/// Tells who asked that `owner` has the address.
+pub(super) fn advertise(cx: &mut Context, owner: Party, asker: Party) -> Option<Packet> {
+    let kind = icmp6::kind::NEIGHBOUR_ADVERTISEMENT;
+    frame(cx, owner, asker, kind, SOLICITED_FROM_ROUTER, owner.ip, (TARGET_OPTION, owner.mac))
+}
+
+fn frame(
+    cx: &mut Context,
+    from: Party,
+    to: Party,
+    kind: u8,
+    parameter: u32,
+    target: Ipv6Addr,
+    option: (u8, MacAddr),
+) -> Option<Packet> {
+    let mut bytes = [0; LENGTH + ip6::LENGTH + MESSAGE];
+    let (link, rest) = bytes.split_first_chunk_mut()?;
+    *link = ethernet(to.mac, from.mac, EtherType::IP6);
+    let (header, message) = rest.split_at_mut_checked(ip6::LENGTH)?;
+    let mut header = Ip6ViewMut::new(header)?;
+    header.set_version_class_flow(6 << 28);
+    header.set_payload_length(MESSAGE as u16);
+    header.set_next_header(protocol::ICMP6);
+    header.set_hop_limit(FRESH);
+    header.set_source(from.ip);
+    header.set_destination(to.ip);
+    let pseudo = header.view().pseudo_header(protocol::ICMP6, MESSAGE as u32);
+    let (address, link) = message.get_mut(icmp6::LENGTH..)?.split_first_chunk_mut::<16>()?;
+    *address = target.octets();
+    // The length is in units of eight bytes.
+    let [place, length, mac @ ..] = link.first_chunk_mut::<8>()?;
+    (*place, *length, *mac) = (option.0, 1, option.1.0);
+    let mut view = Icmp6ViewMut::new(message)?;
+    view.set_kind(kind);
+    view.set_parameter(parameter);
+    view.fill_checksum(pseudo);
+    cx.packet(&bytes)
+}

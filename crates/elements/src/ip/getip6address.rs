@@ -1,0 +1,54 @@
+//! `GetIP6Address`: takes the IPv6 address of the next hop from the packet.
+
+use core::net::Ipv6Addr;
+
+use element::prelude::*;
+
+/// Copies the 16 bytes at OFFSET to the IPv6 destination annotation.
+///
+/// They are the destination's where OFFSET is 24.
+/// ```click
+/// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
+///     -> GetIP6Address(24)
+///     -> routes :: LookupIP6Route(2001:db8::2/128 0, ::/0 1);
+/// routes[0] -> right :: Counter -> Discard;
+/// routes[1] -> wrong :: Counter -> Discard;
+/// ```
+/// ```expect
+/// right.count = 2
+/// wrong.count = 0
+/// ```
+/// ## Differences
+/// Where the packet has no such bytes, the address is `::`.
+#[derive(Args)]
+#[element(
+    name = "GetIP6Address",
+    group = "ip",
+    commutes,
+    see = "LookupIP6Route, IP6NDSolicitor, GetIPAddress"
+)]
+pub struct GetIP6AddressArgs {
+    /// Where the address is, in bytes from the start of the packet.
+    #[arg(position)]
+    offset: u32,
+}
+
+/// The element.
+pub struct GetIP6Address {
+    offset: usize,
+}
+
+impl Filter for GetIP6Address {
+    type Args = GetIP6AddressArgs;
+
+    fn new(args: GetIP6AddressArgs, _: &mut Setup) -> Result<GetIP6Address, SetupError> {
+        Ok(GetIP6Address { offset: args.offset as usize })
+    }
+
+    #[inline]
+    fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
+        let address = packet.data().get(self.offset..).and_then(|rest| rest.first_chunk::<16>()).copied();
+        packet.set_destination_ip6(Ipv6Addr::from(address.unwrap_or_default()));
+        Verdict::Pass(packet)
+    }
+}
