@@ -5,17 +5,27 @@
 //! prints, whatever its spacing; lines after `> ` belong to the command; a line `...` stands for any lines, and at the end
 //! of a line for the rest of it. Blocks marked otherwise are not looked at. The page about boxes has a daemon of its own.
 
+mod support;
+
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
+use support::Daemon;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project")
 }
 
+/// What the commands of a page find.
+struct Workspace {
+    /// A folder, with the project's examples in it.
+    folder: PathBuf,
+    /// Where the page's daemon listens, if it has one.
+    socket: PathBuf,
+}
+
 /// A folder for the commands of a page, with the project's examples in it.
-fn workspace(page: &str) -> PathBuf {
+fn folder(page: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book").join(page);
     fs::remove_dir_all(&folder).ok();
     fs::create_dir_all(&folder).expect("a folder");
@@ -26,7 +36,7 @@ fn workspace(page: &str) -> PathBuf {
 }
 
 /// Runs a command where `clickbox` and `click` are found.
-fn shell(command: &str, folder: &Path) -> Output {
+fn shell(command: &str, Workspace { folder, socket }: &Workspace) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_clickbox"));
     let programs = folder.join(".programs");
     fs::create_dir_all(&programs).expect("a folder");
@@ -40,43 +50,9 @@ fn shell(command: &str, folder: &Path) -> Output {
         .current_dir(folder)
         .env("PATH", path)
         .env("LC_ALL", "C.UTF-8")
-        .env("CLICKBOX_SOCKET", socket())
+        .env("CLICKBOX_SOCKET", socket)
         .output()
         .expect("a shell")
-}
-
-/// Where the daemon of this test listens.
-fn socket() -> PathBuf {
-    std::env::temp_dir().join(format!("clickbox-book-{}", std::process::id()))
-}
-
-/// A daemon, which ends with this.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start() -> Daemon {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
-            .args(["daemon", "--no-store", "--until-input-ends", "--json", "--socket"])
-            .arg(socket())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the daemon starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
-        assert!(line.starts_with('{'), "the daemon says {line:?}");
-        Daemon(child)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-        let mut lock = socket().into_os_string();
-        lock.push(".lock");
-        let _ = fs::remove_file(lock);
-    }
 }
 
 /// Whether the lines are those expected, where `...` stands for any.
@@ -94,16 +70,16 @@ fn matches(expected: &[&str], lines: &[&str]) -> bool {
     }
 }
 
-fn check_configuration(text: &str, folder: &Path) -> Option<String> {
+fn check_configuration(text: &str, workspace: &Workspace) -> Option<String> {
     let name =
         text.lines().next().and_then(|line| line.strip_prefix("// ")).filter(|name| name.ends_with(".click"));
     let name = name.unwrap_or("unnamed.click");
-    fs::write(folder.join(name), text).expect("a file");
-    let output = shell(&format!("clickbox check {name}"), folder);
+    fs::write(workspace.folder.join(name), text).expect("a file");
+    let output = shell(&format!("clickbox check {name}"), workspace);
     (!output.status.success()).then(|| format!("{text}\n{}", String::from_utf8_lossy(&output.stdout)))
 }
 
-fn check_console(text: &str, folder: &Path) -> Vec<String> {
+fn check_console(text: &str, workspace: &Workspace) -> Vec<String> {
     let mut failures = Vec::new();
     for part in format!("\n{text}").split("\n$ ").skip(1) {
         let (first, mut expected) = part.split_once('\n').unwrap_or((part, ""));
@@ -113,7 +89,7 @@ fn check_console(text: &str, folder: &Path) -> Vec<String> {
             command += &format!("\n{line}");
             expected = rest;
         }
-        let output = shell(&command, folder);
+        let output = shell(&command, workspace);
         let printed = String::from_utf8_lossy(&output.stdout);
         let lines: Vec<&str> = printed.trim_end().lines().collect();
         if !matches(&expected.trim_end().lines().collect::<Vec<_>>(), &lines) {
@@ -130,14 +106,16 @@ fn the_guide_is_true() {
     let mut failures = Vec::new();
     for page in pages {
         let name = page.file_name().to_string_lossy().into_owned();
-        let folder = workspace(&name);
         let text = fs::read_to_string(page.path()).expect("a page");
-        let _daemon = (name == "boxes.md").then(Daemon::start);
+        let daemon = (name == "boxes.md").then(|| Daemon::start("book"));
+        let folder = folder(&name);
+        let socket = daemon.as_ref().map_or(folder.join("no-daemon"), Daemon::socket);
+        let workspace = Workspace { folder, socket };
         for block in text.split("\n```").skip(1).step_by(2) {
             let (kind, body) = block.split_once('\n').unwrap_or((block, ""));
             let found = match kind {
-                "click" => check_configuration(body, &folder).into_iter().collect(),
-                "console" => check_console(body, &folder),
+                "click" => check_configuration(body, &workspace).into_iter().collect(),
+                "console" => check_console(body, &workspace),
                 _ => Vec::new(),
             };
             failures.extend(found.into_iter().map(|failure| format!("{name}: {failure}")));

@@ -4,6 +4,7 @@
 pub(crate) mod network;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Daemon {
     pub(crate) child: Child,
     pub(crate) folder: PathBuf,
+    /// What it said when it could be reached.
+    pub(crate) ready: serde_json::Value,
 }
 
 impl Daemon {
@@ -47,7 +50,12 @@ impl Daemon {
         BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
         let ready: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(ready["pid"], child.id());
-        Daemon { child, folder }
+        Daemon { child, folder, ready }
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
     }
 
     /// Writes a file into the daemon's folder.
@@ -59,9 +67,15 @@ impl Daemon {
 
     /// Runs a command; its exit code, and what it printed.
     pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String) {
+        self.run_with(arguments, &[])
+    }
+
+    /// Runs a command with these variables of the environment.
+    pub(crate) fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
             .args(arguments)
-            .env("CLICKBOX_SOCKET", self.folder.join("socket"))
+            .env("CLICKBOX_SOCKET", self.socket())
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .output()
             .expect("the program ends");
@@ -104,6 +118,8 @@ impl Drop for Daemon {
         drop(self.child.stdin.take());
         let status = self.child.wait().expect("the daemon ends");
         let _ = std::fs::remove_dir_all(&self.folder);
-        assert!(status.success() || std::thread::panicking(), "the daemon ended with {status}");
+        // Only a test kills it.
+        let is_killed = status.signal() == Some(9);
+        assert!(status.success() || is_killed || std::thread::panicking(), "the daemon ended with {status}");
     }
 }

@@ -1,9 +1,11 @@
-//! `clickbox up`, `diff`, `down`, `stacks`: boxes and switches by the set.
+//! `clickbox up`, `diff`, `confirm`, `rollback`, `down`, `stacks`: boxes and switches by the set.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use api::{ApplyQuery, ChangeAction, Changes, StackName, operation};
+use api::client::Receive;
+use api::operation::{self, Nothing, Operation};
+use api::{ApplyQuery, ChangeAction, Changes, StackName};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
@@ -52,10 +54,8 @@ struct What {
     daemon: Connection,
 }
 
-/// Remove a stack's boxes and switches.
 #[derive(Args)]
-#[command(after_help = "Examples: clickbox down\n          clickbox down edge")]
-pub(crate) struct Down {
+struct Named {
     /// The stack's name or its file.
     #[arg(value_name = "NAME|FILE", default_value = USUAL, add = ArgValueCompleter::new(online::stacks))]
     what: String,
@@ -64,34 +64,30 @@ pub(crate) struct Down {
     json: bool,
     #[command(flatten)]
     daemon: Connection,
+}
+
+/// Remove a stack's boxes and switches.
+#[derive(Args)]
+#[command(after_help = "Examples: clickbox down\n          clickbox down edge")]
+pub(crate) struct Down {
+    #[command(flatten)]
+    named: Named,
 }
 
 /// Keep a stack that `clickbox up --confirm-within` has applied.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox confirm edge")]
 pub(crate) struct Confirm {
-    /// The stack's name or its file.
-    #[arg(value_name = "NAME|FILE", default_value = USUAL, add = ArgValueCompleter::new(online::stacks))]
-    what: String,
-    /// Print JSON: {}.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    daemon: Connection,
+    named: Named,
 }
 
 /// Take a stack back that `clickbox up --confirm-within` has applied, without waiting for its time.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox rollback edge")]
 pub(crate) struct Rollback {
-    /// The stack's name or its file.
-    #[arg(value_name = "NAME|FILE", default_value = USUAL, add = ArgValueCompleter::new(online::stacks))]
-    what: String,
-    /// Print JSON: {"changes": [...]}.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    daemon: Connection,
+    named: Named,
 }
 
 /// List the stacks.
@@ -127,28 +123,33 @@ fn seconds(text: &str) -> Result<u32, String> {
     u32::try_from(time.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or_else(wrong)
 }
 
-/// The stack that is meant by a name or a file.
-fn named(what: &str) -> Result<StackName, Failure> {
-    let path = PathBuf::from(what);
-    match what.parse() {
-        Ok(name) if !path.is_file() => Ok(name),
-        _ => StackFile::name(&path),
+impl Named {
+    /// The name of the stack that is meant.
+    fn name(&self) -> Result<StackName, Failure> {
+        let path = Path::new(&self.what);
+        match self.what.parse() {
+            Ok(name) if !path.is_file() => Ok(name),
+            _ => StackFile::name(path),
+        }
+    }
+
+    /// Asks for something to be done with it.
+    fn ask<O: Receive>(&self, operation: &Operation<Nothing, Nothing, O>) -> Result<O::Value, Failure> {
+        Ok(self.daemon.client()?.ask(operation, &[self.name()?.as_str()])?)
     }
 }
 
 /// Runs `confirm`.
 pub(super) fn confirm(arguments: &Confirm) -> Result<ExitCode, Failure> {
-    let name = named(&arguments.what)?;
-    arguments.daemon.client()?.ask(&operation::CONFIRM_STACK, &[name.as_str()])?;
-    online::done(arguments.json);
+    arguments.named.ask(&operation::CONFIRM_STACK)?;
+    print(&Changes::default(), arguments.named.json, "it stays");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `rollback`.
 pub(super) fn rollback(arguments: &Rollback) -> Result<ExitCode, Failure> {
-    let name = named(&arguments.what)?;
-    let changes = arguments.daemon.client()?.ask(&operation::ROLL_BACK_STACK, &[name.as_str()])?;
-    print(&changes, arguments.json, "there was nothing to take back");
+    let changes = arguments.named.ask(&operation::ROLL_BACK_STACK)?;
+    print(&changes, arguments.named.json, "there was nothing to take back");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -164,9 +165,8 @@ pub(super) fn diff(arguments: &Diff, texts: &mut Vec<Text>) -> Result<ExitCode, 
 
 /// Runs `down`.
 pub(super) fn down(arguments: &Down) -> Result<ExitCode, Failure> {
-    let name = named(&arguments.what)?;
-    let changes = arguments.daemon.client()?.ask(&operation::REMOVE_STACK, &[name.as_str()])?;
-    print(&changes, arguments.json, "there was nothing");
+    let changes = arguments.named.ask(&operation::REMOVE_STACK)?;
+    print(&changes, arguments.named.json, "there was nothing");
     Ok(ExitCode::SUCCESS)
 }
 
