@@ -77,6 +77,14 @@ impl fmt::Display for ClientError {
             Self::Certificates { path, cause } => {
                 write!(f, "the certificates in {} can't be used: {cause}", path.display())
             }
+            Self::Connection { address: address @ Address::Tls { .. }, cause }
+                if cause.kind() == io::ErrorKind::InvalidData =>
+            {
+                write!(
+                    f,
+                    "{address} can't be trusted: {cause}; name its certificate with --certificates FILE"
+                )
+            }
             Self::Connection { address, cause } => write!(f, "the connection to {address} failed: {cause}"),
             Self::Unexpected { status, cause } => {
                 write!(f, "the reply (status {status}) is not one of a daemon of this version: {cause}")

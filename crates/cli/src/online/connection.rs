@@ -19,7 +19,7 @@ const CERTIFICATES_VARIABLE: &str = "CLICKBOX_CERTIFICATES";
 pub(crate) struct Connection {
     /// Where the daemon is: the path of its socket, or https://HOST:PORT; without it $CLICKBOX_SOCKET, else the usual
     /// place.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, visible_alias = "daemon", value_name = "ADDRESS")]
     socket: Option<Address>,
     /// The token of a daemon behind https is in this file; without it $CLICKBOX_TOKEN.
     #[arg(long, value_name = "FILE")]

@@ -67,6 +67,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Failure::Client(error) if error.code() == Some(ErrorCode::Forbidden) => {
+                write!(f, "{error}: name its file with --token-file, or set $CLICKBOX_TOKEN")
+            }
             Failure::Client(error) => error.fmt(f),
             Failure::Usage(text) | Failure::Other(text) => f.write_str(text),
         }

@@ -1,0 +1,53 @@
+//! A daemon at another host: the commands reach it over TCP with its certificate and its token, and not without.
+
+mod support;
+
+use std::fs;
+use support::Daemon;
+
+#[test]
+fn commands_reach_a_daemon_over_tcp() {
+    let folder = std::env::temp_dir().join(format!("clickbox-remote-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).expect("a certificate");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).expect("a file");
+        path.to_str().expect("a plain path").to_string()
+    };
+    let certificate = file("certificate.pem", &made.cert.pem());
+    let key = file("key.pem", &made.signing_key.serialize_pem());
+    let token = file("token", "a token of many bytes\n");
+    let listen = ["--listen", "127.0.0.1:0", "--certificate", &certificate, "--key", &key];
+    let daemon =
+        Daemon::start_with("remote", &[&listen[..], &["--token-file", &token, "--no-store"]].concat());
+    let port = daemon.ready["listen"].as_str().and_then(|at| at.rsplit_once(':')).expect("an address").1;
+    let address = format!("https://localhost:{port}");
+    let text = daemon.file("a.click", "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n");
+
+    // By options.
+    let options = ["--daemon", &address, "--token-file", &token, "--certificates", &certificate];
+    let with = |arguments: &[&'static str]| -> Vec<&str> { [arguments, &options].concat() };
+    let create = ["create", "fw", &text, "--sandbox", "process"];
+    daemon.check(&[&create[..], &options].concat(), 0, &["fw runs"]);
+    daemon.until(&with(&["read", "fw/c.count"]), "3");
+    daemon.check(&with(&["events", "--json"]), 0, &["box_created"]);
+    // By the environment.
+    let environment = [
+        ("CLICKBOX_SOCKET", address.as_str()),
+        ("CLICKBOX_TOKEN", "a token of many bytes"),
+        ("CLICKBOX_CERTIFICATES", &certificate),
+    ];
+    let (code, told) = daemon.run_with(&["ps", "--quiet"], &environment);
+    assert_eq!((code, told.as_str()), (0, "fw\n"));
+
+    // A wrong token, none, and a certificate that nobody vouches for.
+    let wrong = file("wrong", "another token entirely");
+    let at = ["ps", "--daemon", &address, "--certificates", &certificate];
+    daemon.check(&[&at[..], &["--token-file", &wrong]].concat(), 1, &["--token-file"]);
+    daemon.check(&at, 1, &["--token-file"]);
+    daemon.check(&["ps", "--daemon", &address, "--token-file", &token], 1, &["--certificates"]);
+    // The one at the socket is the same.
+    daemon.check(&["ps", "--quiet"], 0, &["fw\n"]);
+    fs::remove_dir_all(&folder).expect("the folder goes");
+}
