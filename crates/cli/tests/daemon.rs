@@ -3,7 +3,8 @@
 
 mod support;
 
-use std::io::Write;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use support::{Daemon, PATIENCE};
@@ -169,6 +170,19 @@ fn boxes_are_joined_by_switches() {
         );
     }
     assert_eq!(packets.lines().count(), 2);
+    // Ctrl-C ends a capture, which tells what it has.
+    let mut capture = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+        .args(["capture", "sink", "-w", path])
+        .env("CLICKBOX_SOCKET", daemon.socket())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut told = BufReader::new(capture.stderr.take().expect("a pipe")).lines();
+    let mut next = || told.next().expect("a line").expect("a line");
+    assert_eq!(next(), "clickbox: capturing at sink:0, Ctrl-C ends it");
+    kill_process(Pid::from_child(&capture), Signal::INT).expect("a signal");
+    assert!(next().contains("captured"));
+    assert!(capture.wait().expect("the program ends").success());
     daemon.check(&["port", "add", "lan", "nowhere", "--driver", "null"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 4, &["nowhere"]);
@@ -252,7 +266,7 @@ fn a_stack_that_nobody_confirms_is_taken_back() {
 #[test]
 fn one_socket_has_one_daemon() {
     let daemon = Daemon::start("one");
-    let socket = daemon.folder.join("socket");
+    let socket = daemon.socket();
     daemon.check(
         &["daemon", "--no-store", "--socket", socket.to_str().expect("a plain path")],
         1,

@@ -256,12 +256,20 @@ fn streams_are_lines() {
 
 #[test]
 fn captures_are_bytes() {
-    let server = Server::new("capture", &[("GET /v1/capture?port=fw%3A1&snap=64", 200, "pcap")]);
-    assert_eq!(server.run(&["capture", "fw", "--port", "1", "-s", "64", "-w", "-"], "").stdout, b"pcap");
+    // A header, a packet of three bytes, and one that is cut off.
+    let whole = format!("{}{}\x03\0\0\0\x40\0\0\0abc", "h".repeat(24), "\0".repeat(8));
+    let text = format!("{whole}{}", "\0".repeat(7));
+    let server = Server::new("capture", &[("GET /v1/capture?port=fw%3A1&snap=64", 200, &text)]);
+    let output = server.run(&["capture", "fw", "--port", "1", "-s", "64", "-w", "-"], "");
+    assert_eq!(output.stdout, whole.as_bytes());
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("capturing at fw:1") && told.contains("1 packet captured"), "{told}");
+    let output = server.run(&["capture", "fw:1", "-s", "64", "--quiet"], "");
+    assert!(output.stdout == whole.as_bytes() && output.stderr.is_empty());
     let file = server.folder.join("out.pcap");
     let path = file.to_str().expect("a plain path");
     server.check(&["capture", "fw:1", "-s", "64", "-w", path], 0, &[]);
-    assert_eq!(std::fs::read(&file).expect("the capture"), b"pcap");
+    assert_eq!(std::fs::read(&file).expect("the capture"), whole.as_bytes());
     server.check(&["capture", "a/b/c"], 2, &["a/b/c"]);
 }
 

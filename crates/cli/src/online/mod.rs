@@ -2,6 +2,7 @@
 
 mod complete;
 mod connection;
+mod destination;
 mod diagnostics;
 mod escape;
 mod failure;
@@ -13,6 +14,7 @@ mod table;
 
 pub(crate) use complete::{boxes, handlers, ports, stacks, switches};
 pub(crate) use connection::Connection;
+pub(crate) use destination::{destination, written};
 pub(crate) use diagnostics::print as diagnostics;
 pub(crate) use escape::{line, lines};
 pub(crate) use failure::{CODES, Failure};

@@ -1,16 +1,20 @@
 //! `clickbox capture`: the packets of a port.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use api::{CapturePoint, CaptureQuery, Time, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::live::grouped;
 use crate::online::{self, Connection, Failure};
 use crate::output;
 
@@ -34,6 +38,9 @@ pub(crate) struct Arguments {
     /// Keep so many bytes of each packet.
     #[arg(long, short = 's', value_name = "BYTES")]
     snap: Option<u32>,
+    /// Say nothing about it on standard error.
+    #[arg(long, short = 'q')]
+    quiet: bool,
     /// Print JSON instead: an object a packet, {"time", "length", "bytes" in hexadecimal digits}.
     #[arg(long, conflicts_with = "write")]
     json: bool,
@@ -57,31 +64,20 @@ fn point(arguments: &Arguments) -> Result<CapturePoint, Failure> {
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let query = CaptureQuery { port: point(arguments)?, snap: arguments.snap, count: arguments.count };
-    if arguments.json {
-        let capture = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;
-        let told = tell(capture);
-        return told
-            .map(|()| ExitCode::SUCCESS)
-            .map_err(|error| Failure::Other(format!("the capture ended: {error}")));
-    }
-    let is_standard = arguments.write.as_os_str() == "-";
-    if is_standard && io::stdout().is_terminal() {
-        let text = "a capture is no text for a terminal: write it to a file (-w FILE), or pipe it into `tcpdump -r -`";
-        return Err(Failure::Usage(text.into()));
-    }
-    let capture = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;
-    let copied = if is_standard {
-        copy(capture, io::stdout().lock())
-    } else {
-        let file = File::create(&arguments.write).map_err(|error| Failure::file(&arguments.write, error))?;
-        copy(capture, file)
+    let to = match arguments.json {
+        true => None,
+        false => Some(BufWriter::new(online::destination(&arguments.write, "a capture is no text")?)),
     };
-    match copied {
-        // Who read it has had enough.
-        Err(error) if is_standard && error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(Failure::Other(format!("the capture ended: {error}"))),
-        Ok(()) => Ok(ExitCode::SUCCESS),
+    let from = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;
+    let is_quiet = arguments.quiet || arguments.json;
+    let progress = Arc::new(Mutex::new(Progress { to, count: 0, is_quiet }));
+    end_by_signal(&progress);
+    if !is_quiet {
+        eprintln!("clickbox: capturing at {}, Ctrl-C ends it", query.port);
     }
+    online::written(copy(from, &progress), "the capture ended")?;
+    online::written(locked(&progress).end(), "the capture ended")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A packet as JSON.
@@ -95,40 +91,94 @@ struct Captured {
     bytes: String,
 }
 
-/// Prints packets as they come.
-fn tell(mut from: impl Read) -> io::Result<()> {
-    // A header of 24 bytes; of each packet seconds, nanoseconds, the bytes that follow, those that it had.
-    from.read_exact(&mut [0; 24])?;
-    let mut record = [0; 16];
+/// How far a capture is.
+struct Progress {
+    /// Where packets go; nothing: to standard output, as JSON.
+    to: Option<BufWriter<Box<dyn Write + Send>>>,
+    count: u64,
+    is_quiet: bool,
+}
+
+fn locked(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Progress {
+    /// Hands a packet on.
+    fn take(&mut self, record: [u8; 16], bytes: &[u8]) -> io::Result<()> {
+        self.count += 1;
+        if let Some(to) = &mut self.to {
+            return to.write_all(&record).and_then(|()| to.write_all(bytes));
+        }
+        let (words, _) = record.as_chunks::<4>();
+        let [seconds, nanoseconds, _, length] = [0, 1, 2, 3].map(|word| u32::from_le_bytes(words[word]));
+        let time = SystemTime::UNIX_EPOCH + Duration::new(seconds.into(), nanoseconds.min(999_999_999));
+        let bytes = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        output::json_line(&Captured { time: Time::from(time), length, bytes });
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.as_mut().map_or(Ok(()), Write::flush)
+    }
+
+    /// Writes what is still held back, and tells how many packets there were.
+    fn end(&mut self) -> io::Result<()> {
+        if !self.is_quiet {
+            let plural = if self.count == 1 { "" } else { "s" };
+            eprintln!("clickbox: {} packet{plural} captured", grouped(self.count));
+        }
+        self.flush()
+    }
+}
+
+/// Hands packets on as they come: whoever reads them wants to see each at once. One that is cut off at the end is left out.
+fn copy(from: impl Read, progress: &Mutex<Progress>) -> io::Result<()> {
+    let mut from = BufReader::with_capacity(64 << 10, from);
+    let mut header = [0; 24];
+    from.read_exact(&mut header)?;
+    if let Some(to) = &mut locked(progress).to {
+        to.write_all(&header)?;
+    }
     loop {
+        // What came together is written together.
+        if from.buffer().is_empty() {
+            locked(progress).flush()?;
+        }
+        // Seconds, nanoseconds, the bytes that follow, those that the packet had.
+        let mut record = [0; 16];
         match from.read_exact(&mut record) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
             result => result?,
         }
         let (words, _) = record.as_chunks::<4>();
-        let [seconds, nanoseconds, kept, length] = [0, 1, 2, 3].map(|word| u32::from_le_bytes(words[word]));
+        let kept = u32::from_le_bytes(words[2]);
         let mut bytes = Vec::new();
         if from.by_ref().take(kept.into()).read_to_end(&mut bytes)? < kept as usize {
             return Ok(());
         }
-        let time = SystemTime::UNIX_EPOCH + Duration::new(seconds.into(), nanoseconds.min(999_999_999));
-        let bytes = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        output::json_line(&Captured { time: Time::from(time), length, bytes });
+        locked(progress).take(record, &bytes)?;
     }
 }
 
-/// Copies what comes as it comes: whoever reads it wants to see each packet at once.
-fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
-    let mut bytes = vec![0; 64 << 10];
-    loop {
-        match from.read(&mut bytes) {
-            Ok(0) => return to.flush(),
-            Ok(count) => {
-                to.write_all(bytes.get(..count).unwrap_or_default())?;
-                to.flush()?;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+/// Ends the program between two packets when it is interrupted, and at once when it is interrupted again.
+fn end_by_signal(progress: &Arc<Mutex<Progress>>) {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let Ok((mut end, raised)) = UnixStream::pair() else { return };
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal finds the flag down and only raises it. Registering fails for signals that can't
+        // be caught only.
+        let _ = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
+        let _ = signal_hook::flag::register(signal, interrupted.clone());
+        let _ = raised.try_clone().and_then(|raised| signal_hook::low_level::pipe::register(signal, raised));
     }
+    let progress = progress.clone();
+    std::thread::spawn(move || {
+        if end.read_exact(&mut [0]).is_ok() {
+            let mut progress = locked(&progress);
+            // Nobody is left to be told that the rest can't be written.
+            let _ = progress.end();
+            std::process::exit(0);
+        }
+    });
 }

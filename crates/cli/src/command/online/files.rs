@@ -1,7 +1,6 @@
 //! `clickbox files`: what a box writes with `ToDump` and its like.
 
-use std::fs::File;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -41,8 +40,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let client = arguments.daemon.client()?;
     let name = arguments.name.as_str();
     if let Some(file) = &arguments.file {
-        let contents = client.call(&operation::FILE, &[name, file], &operation::Nothing, &())?;
-        return fetch(contents, arguments);
+        let mut contents = client.call(&operation::FILE, &[name, file], &operation::Nothing, &())?;
+        let mut to = online::destination(&arguments.write, "what a box wrote may be no text")?;
+        online::written(io::copy(&mut contents, &mut to).map(drop), "the file could not be copied")?;
+        return Ok(ExitCode::SUCCESS);
     }
     let files = client.ask(&operation::FILES, &[name])?;
     if arguments.json {
@@ -56,25 +57,4 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         online::print(&table, &format!("box {name} has written no files"));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn fetch(mut contents: impl io::Read, arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let is_standard = arguments.write.as_os_str() == "-";
-    if is_standard && io::stdout().is_terminal() {
-        let text =
-            "what a box wrote may be no text for a terminal: write it to a file (-w PATH), or pipe it on";
-        return Err(Failure::Usage(text.into()));
-    }
-    let copied = if is_standard {
-        io::copy(&mut contents, &mut io::stdout().lock())
-    } else {
-        let file = File::create(&arguments.write).map_err(|error| Failure::file(&arguments.write, error))?;
-        io::copy(&mut contents, &mut &file)
-    };
-    match copied {
-        // Who read it has had enough.
-        Err(error) if is_standard && error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-        Err(error) => Err(Failure::Other(format!("the file could not be copied: {error}"))),
-        Ok(_) => Ok(ExitCode::SUCCESS),
-    }
 }
