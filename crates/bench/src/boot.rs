@@ -63,7 +63,7 @@ pub struct BootSteps {
 }
 
 /// The times of one start: each step's own, in the order of [`BootSteps`].
-type Start = [f64; 4];
+pub(crate) type Start = [f64; 4];
 
 /// Starts `count` boxes one after the other.
 pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> {
@@ -149,7 +149,8 @@ fn curve(count: usize, runs: &[Vec<f64>]) -> Vec<(f64, f64)> {
     (0..count).step_by(stretch).map(middle).collect()
 }
 
-fn start(stand: &Stand) -> Result<(Sandbox, Start), Error> {
+/// Starts a box and sends a packet through it.
+pub(crate) fn start(stand: &Stand) -> Result<(Sandbox, Start), Error> {
     let program = Program::Firewall;
     let configuration = program.configuration(stand.inside());
     let settings = Stand::settings(program, Slots::new(SLOTS)?, None);

@@ -27,6 +27,7 @@ mod report;
 mod stand;
 mod state;
 mod statistics;
+mod trial;
 mod wiring;
 
 pub use boot::{Boot, BootSteps, boot};
@@ -43,3 +44,4 @@ pub use sandbox::thread::{Entry, Start};
 pub use stand::{Kind, Stand};
 pub use state::{State, StateRow, Transaction, state};
 pub use statistics::Times;
+pub use trial::{Trial, trial};

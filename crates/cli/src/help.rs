@@ -2,6 +2,7 @@
 
 use clap::Command;
 
+use crate::hanging::hanging;
 use crate::online::CODES;
 
 /// What the commands are about.
@@ -42,27 +43,6 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// Columns of a command's name.
 const NAMES: usize = 12;
 
-/// Columns of a line.
-const WIDTH: usize = 80;
-
-/// A text behind a command's name, its further lines under its first.
-fn hanging(text: &str) -> String {
-    let (indent, mut lines, mut column) = (2 + NAMES, String::new(), 0);
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && indent + column + 1 + length > WIDTH {
-            lines += &format!("\n{:indent$}", "");
-            column = 0;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines += word;
-        column += length;
-    }
-    lines
-}
-
 /// The program with its commands in groups.
 pub(crate) fn grouped(program: Command) -> Command {
     let mut text = String::new();
@@ -71,7 +51,7 @@ pub(crate) fn grouped(program: Command) -> Command {
         for name in *names {
             let about = program.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            text += &format!("  {name:<NAMES$}{}\n", hanging(about.trim_end_matches('.')));
+            text += &format!("  {name:<NAMES$}{}\n", hanging(about.trim_end_matches('.'), 2 + NAMES));
         }
         text.push('\n');
     }
@@ -103,7 +83,7 @@ mod tests {
         let help = grouped(crate::Arguments::command()).render_help().to_string();
         assert!(help.contains("\n              of its own\n"), "{help}");
         for line in help.lines() {
-            assert!(line.chars().count() <= WIDTH, "{line}");
+            assert!(line.chars().count() <= crate::hanging::WIDTH, "{line}");
         }
     }
 

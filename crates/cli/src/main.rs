@@ -11,6 +11,7 @@ mod configuration;
 mod environment;
 mod generate;
 mod graph;
+mod hanging;
 mod help;
 mod host;
 mod live;

@@ -364,6 +364,10 @@ fn without_a_daemon_the_way_to_one_is_said() {
         report["findings"].as_array().is_some_and(|findings| findings.len() > 10)
             && report["daemon"].is_null()
     );
+    // Boxes in processes are tried for real.
+    let of = |name: &str| report["findings"].as_array()?.iter().find(|finding| finding["name"] == name);
+    let tried = of("box in a process").expect("the trial");
+    assert!(tried["found"].as_str().is_some_and(|found| found.contains("first packet")), "{tried}");
 }
 
 #[test]

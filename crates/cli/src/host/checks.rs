@@ -1,16 +1,23 @@
-//! The checks, one function each. They look, and change nothing.
+//! The checks, one function each. They look and try, and change nothing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
+use bench::Kind;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Resource, getrlimit};
 
 use super::capability::Capability;
-use super::finding::Finding;
+use super::finding::{Finding, Grade};
+use super::trial::attempt;
 use crate::live::grouped;
+
+/// The names of the trials.
+const MACHINE: &str = "box in a machine";
+const PROCESS: &str = "box in a process";
 
 /// Where the kernel's files are.
 struct System {
@@ -33,15 +40,16 @@ pub(crate) fn findings() -> Vec<Finding> {
         system.huge_pages(),
         open_files(),
         locked_memory(&system.status()),
+        memory_files(),
+        attempt(MACHINE, Kind::Vm),
+        attempt(PROCESS, Kind::Process),
     ]
 }
 
-/// Whether boxes can run at all by these findings: in virtual machines, or in processes.
+/// Whether boxes can run at all by these findings: one of a kind has run.
 pub(crate) fn can_run(findings: &[Finding]) -> bool {
-    let is_there = |name: &str| {
-        findings.iter().any(|finding| finding.name == name && finding.grade != super::finding::Grade::Missing)
-    };
-    is_there("kvm") || is_there("seccomp")
+    let has_run = |finding: &Finding| [MACHINE, PROCESS].contains(&finding.name);
+    findings.iter().any(|finding| has_run(finding) && finding.grade != Grade::Missing)
 }
 
 impl System {
@@ -251,6 +259,18 @@ fn packet_sockets() -> Finding {
     }
 }
 
+fn memory_files() -> Finding {
+    const NAME: &str = "memory files";
+    match memfd_create("clickbox", MemfdFlags::CLOEXEC) {
+        Ok(_) => Finding::good(NAME, "they can be made"),
+        Err(error) => Finding::missing(
+            NAME,
+            format!("not allowed: {error}"),
+            "boxes in processes need them: allow memfd_create to the daemon, and sysctl vm.memfd_noexec=0",
+        ),
+    }
+}
+
 fn open_files() -> Finding {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or("any number".into(), grouped);
@@ -281,7 +301,6 @@ fn locked_memory(status: &str) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Grade;
     use super::*;
 
     /// A system whose files are these.
@@ -340,8 +359,8 @@ mod tests {
 
     #[test]
     fn a_machine_without_either_runs_no_box() {
-        let none = [Finding::missing("kvm", "", ""), Finding::missing("seccomp", "", "")];
+        let none = [Finding::missing(MACHINE, "", ""), Finding::missing(PROCESS, "", "")];
         assert!(!can_run(&none));
-        assert!(can_run(&[Finding::missing("kvm", "", ""), Finding::good("seccomp", "")]));
+        assert!(can_run(&[Finding::missing(MACHINE, "", ""), Finding::limited(PROCESS, "", "")]));
     }
 }

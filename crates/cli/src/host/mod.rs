@@ -3,6 +3,7 @@
 mod capability;
 mod checks;
 mod finding;
+mod trial;
 
 pub(crate) use checks::{can_run, findings};
 pub(crate) use finding::{Finding, Grade};

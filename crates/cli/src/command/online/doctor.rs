@@ -9,13 +9,15 @@ use api::{HostStatus, operation};
 use clap::Args;
 use serde::Serialize;
 
+use crate::hanging::hanging;
 use crate::host::{self, Finding, Grade};
 use crate::online::{self, Connection, Failure};
 use crate::output;
 
 /// Tell what this machine offers to boxes, what is missing, and how to get it.
 ///
-/// Needs no daemon; where one runs, it is asked, too. Exits with 1 if boxes can't run here at all.
+/// A box of each kind is made and sent a packet. Needs no daemon; where one runs, it is asked, too. Exits with 1 if boxes
+/// can't run here at all.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox doctor")]
 pub(crate) struct Arguments {
@@ -65,6 +67,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!boxes)))
 }
 
+/// Columns of a finding's name.
+const NAMES: usize = 18;
+
 fn text(findings: &[Finding], boxes: bool, has_colors: bool) -> String {
     let mut text = String::new();
     for finding in findings {
@@ -74,14 +79,16 @@ fn text(findings: &[Finding], boxes: bool, has_colors: bool) -> String {
             Grade::Missing => ("no", "\x1b[31m"),
         };
         let (color, plain) = if has_colors { (color, "\x1b[0m") } else { ("", "") };
-        let _ = writeln!(text, "{color}{mark}{plain}  {:<16}{}", finding.name, online::line(&finding.found));
+        let told = |told: &str, indent: usize| hanging(&online::line(told), indent);
+        let found = told(&finding.found, 4 + NAMES);
+        let _ = writeln!(text, "{color}{mark}{plain}  {:<NAMES$}{found}", finding.name);
         if !finding.advice.is_empty() {
-            let _ = writeln!(text, "    {:<16}  {}", "", online::line(&finding.advice));
+            let _ = writeln!(text, "{:1$}{2}", "", 6 + NAMES, told(&finding.advice, 6 + NAMES));
         }
     }
     text += match boxes {
         true => "\nBoxes can run here.\n",
-        false => "\nBoxes can't run here: they need KVM or seccomp.\n",
+        false => "\nBoxes can't run here: neither a machine nor a process did.\n",
     };
     text
 }
@@ -95,12 +102,13 @@ mod tests {
         let findings = [
             Finding::good("kvm", "/dev/kvm opens"),
             Finding::limited("daemon", "none", "start\x1b one"),
-            Finding::missing("tap devices", "no", "get them"),
+            Finding::missing("tap devices", "no", "get them ".repeat(20)),
         ];
         let text = text(&findings, true, false);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines.first(), Some(&vec!["ok", "kvm", "/dev/kvm", "opens"]));
         assert_eq!(lines.get(2), Some(&vec!["start\\u{1b}", "one"]));
-        assert_eq!(lines.len(), 7);
+        assert_eq!(lines.len(), 10);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }
