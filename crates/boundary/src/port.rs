@@ -301,6 +301,14 @@ impl<Owner> HostPort<Owner> {
         }
     }
 
+    /// Packets in the rings: those that the box has not taken yet, and those that the host has not. A ring that the box
+    /// has spoilt counts as empty.
+    pub fn waiting(&mut self) -> u32 {
+        let slots = self.to_box.slots();
+        let to_box = self.to_box.free(slots).map_or(0, |free| slots.saturating_sub(free));
+        to_box + self.from_box.available(slots).unwrap_or(0).min(slots)
+    }
+
     /// Announces that the host sleeps until the box sends. False: it has sent already, don't sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, PortFault> {
         Ok(self.from_box.prepare_sleep()?)

@@ -102,6 +102,38 @@ fn a_pipe_outlives_its_boxes() {
     }
 }
 
+/// What is in a box's rings when it ends is counted as lost, whether it hung at a pipe or at a switch.
+#[test]
+fn packets_in_the_rings_of_a_box_that_ends_are_counted() {
+    let supervisor = supervisor();
+    // The probe's frames are from and for the address zero.
+    let lan = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch("lan")) };
+    supervisor.create_switch(lan).unwrap();
+    for attach in ["pipe:a", "lan"] {
+        supervisor.create_box(process("from", "send 60", &[attach])).unwrap();
+        let to = CreateBox { restart: api::Restart::Never, ..process("to", "drop", &[attach]) };
+        supervisor.create_box(to).unwrap();
+        if attach == "lan" {
+            supervisor.set_address(&switch("lan"), api::Mac([0; 6]), &port_name("to.0")).unwrap();
+        }
+        supervisor.suspend_box(&name("to")).unwrap();
+        // Its ring is full once no more comes in.
+        let mut before = 0;
+        until("the ring is full", || {
+            let now = received(&supervisor, "to", 0);
+            now > 0 && std::mem::replace(&mut before, now) == now
+        });
+        supervisor.kill_box(&name("to")).unwrap();
+        until("the box is gone", || support::state(&supervisor, "to") == api::BoxState::Crashed);
+        let detail = supervisor.show_box(&name("to")).unwrap();
+        let slots = u64::from(u32::from(detail.status.ring));
+        assert_eq!(detail.status.drops.get("box_ended"), Some(&slots), "{attach}: {:?}", detail.status.drops);
+        assert_eq!(detail.ports[0].drops.get("box_ended"), Some(&slots));
+        supervisor.remove_box(&name("to")).unwrap();
+        supervisor.remove_box(&name("from")).unwrap();
+    }
+}
+
 #[test]
 fn switches_know_addresses() {
     let supervisor = supervisor();

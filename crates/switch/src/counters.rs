@@ -22,11 +22,13 @@ pub enum Reason {
     Down,
     /// It came while nobody took frames from the device in time, and did not reach the switch.
     Missed,
+    /// It was in the rings of a box when that ended, on its way to the box or from it.
+    BoxEnded,
 }
 
 impl Reason {
     /// All reasons, in the order of [`Counters::drops`].
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Short,
         Self::Long,
         Self::NoRoute,
@@ -36,6 +38,7 @@ impl Reason {
         Self::Faulty,
         Self::Down,
         Self::Missed,
+        Self::BoxEnded,
     ];
 
     /// The name under which it is shown.
@@ -50,6 +53,7 @@ impl Reason {
             Self::Faulty => "faulty",
             Self::Down => "down",
             Self::Missed => "missed",
+            Self::BoxEnded => "box_ended",
         }
     }
 }

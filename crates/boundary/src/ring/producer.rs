@@ -52,6 +52,11 @@ impl<M: SharedMemory> Producer<M> {
         }
     }
 
+    /// Slots that the ring has.
+    pub fn slots(&self) -> u32 {
+        self.mask + 1
+    }
+
     /// Slots that can be pushed. Looks at the consumer's index only when fewer than `wanted` are known.
     #[inline(always)]
     pub fn free(&mut self, wanted: u32) -> Result<u32, Corrupt> {

@@ -41,6 +41,8 @@ pub(super) struct BoxSocket {
     pub(super) mac: Mac,
     pub(super) limits: Limits,
     pub(super) end: End,
+    /// Packets that were in the box's rings when it ended.
+    pub(super) lost: u64,
 }
 
 /// Where a box's port is.
@@ -110,7 +112,7 @@ impl Network {
                 End::Switch { switch: switch.clone(), port, plug }
             }
         };
-        let socket = BoxSocket { owner: owner.clone(), mac: port.mac, limits: port.limits, end };
+        let socket = BoxSocket { owner: owner.clone(), mac: port.mac, limits: port.limits, end, lost: 0 };
         self.sockets.insert((name.clone(), number), socket);
         Ok(())
     }
@@ -193,14 +195,19 @@ impl Network {
         }
     }
 
-    /// Takes the ports of a box that runs no more away.
+    /// Takes the ports of a box that runs no more away, and counts what was in its rings.
     pub(crate) fn unplug(&mut self, name: &BoxName) {
         let places: Vec<_> = self
             .sockets
             .range((name.clone(), 0)..=(name.clone(), u8::MAX))
             .map(|(place, _)| place.clone())
             .collect();
-        places.iter().for_each(|place| drop(self.set_live(place, None)));
+        for place in places {
+            let lost = self.set_live(&place, None).map_or(0, |mut port| port.waiting());
+            if let Some(socket) = self.sockets.get_mut(&place) {
+                socket.lost += lost;
+            }
+        }
     }
 
     fn set_live(&mut self, place: &(BoxName, u8), port: Option<Port>) -> Option<Port> {
@@ -234,7 +241,7 @@ impl Network {
                 End::Joint { joint, side: 0, link, pipe: None }
             }
         };
-        self.sockets.insert(place.clone(), BoxSocket { owner, mac, limits, end });
+        self.sockets.insert(place.clone(), BoxSocket { owner, mac, limits, end, lost: 0 });
         if live.is_some() {
             self.set_live(place, live);
         }

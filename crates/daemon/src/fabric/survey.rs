@@ -1,6 +1,6 @@
 //! What passed everywhere, looked at in one go.
 
-use super::network::Network;
+use super::network::{End, Network};
 use api::{BoxName, PortName, SwitchName, Traffic};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -103,13 +103,19 @@ impl Network {
             survey.switches.insert(name, ports);
         }
         for (place, socket) in &self.sockets {
+            let mut joined;
             let passed = match &socket.end {
-                super::network::End::Switch { switch, port, .. } => {
-                    survey.switches.get(switch).and_then(|ports| ports.get(port)).cloned().unwrap_or_default()
+                End::Switch { switch, port, .. } => {
+                    survey.switches.get_mut(switch).and_then(|ports| ports.get_mut(port))
                 }
-                super::network::End::Joint { joint, side, .. } => joint.passed(*side),
+                End::Joint { joint, side, .. } => {
+                    joined = joint.passed(*side);
+                    Some(&mut joined)
+                }
             };
-            survey.boxes.insert(place.clone(), passed);
+            let Some(passed) = passed else { continue };
+            passed.counters.drop(Reason::BoxEnded, socket.lost);
+            survey.boxes.insert(place.clone(), passed.clone());
         }
         survey
     }

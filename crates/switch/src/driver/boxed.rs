@@ -26,6 +26,11 @@ impl<Owner> BoxPort<Owner> {
         let origin = port.origin();
         Self { port, origin, wake: Box::new(wake) }
     }
+
+    /// Frames that are in the box's rings, on their way to the box or from it.
+    pub fn waiting(&mut self) -> u64 {
+        self.port.waiting().into()
+    }
 }
 
 impl<Owner: Send> Driver for BoxPort<Owner> {
