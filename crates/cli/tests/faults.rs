@@ -6,24 +6,55 @@ mod support;
 use api::client::{Address, Client, ClientError, Credentials};
 use api::{CreateBox, ErrorCode, Sandbox, operation};
 use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 use support::Daemon;
 
 const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n";
 
-/// The disk under the store is full: what can't be stored is refused with a sentence, and what runs goes on.
+/// A small disk at /mnt in a mount namespace of its own, as long as this process is there.
+struct Disk(Child);
+
+impl Disk {
+    /// Makes one. Nothing: that is not allowed here.
+    fn new(size: &str) -> Option<Disk> {
+        let script = format!("mount -t tmpfs -o size={size} none /mnt && echo there && exec cat");
+        let mut child = Command::new("unshare")
+            .args(["-m", "sh", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut()?).read_line(&mut line).ok()?;
+        let disk = Disk(child);
+        (line == "there\n").then_some(disk)
+    }
+
+    /// A daemon that keeps its definitions there.
+    fn daemon(&self, name: &str) -> Daemon {
+        let namespace = format!("--mount=/proc/{}/ns/mnt", self.0.id());
+        Daemon::start_by(name, &["nsenter", &namespace], &["--store", "/mnt/store"])
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// The disk under the store is full: what can't be stored is refused with a sentence, and what runs goes on. What was
+/// acknowledged is there after a restart, even if the daemon was killed while the disk was full.
 #[test]
 fn a_full_disk_changes_nothing() {
-    let probe = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
-    if !probe.is_ok_and(|output| output.status.success()) {
+    let Some(disk) = Disk::new("3m") else {
         eprintln!("SKIPPED: a file system of one's own needs root and `unshare`: a full disk is not tested");
         return;
-    }
-    // The mount is the daemon's own, and ends with it.
-    let disk = "mount -t tmpfs -o size=3m none /mnt && exec \"$@\"";
-    let daemon =
-        Daemon::start_by("disk", &["unshare", "-m", "sh", "-c", disk, "sh"], &["--store", "/mnt/store"]);
+    };
+    let daemon = disk.daemon("disk");
     let small = daemon.file("small.click", CONFIGURATION);
     daemon.check(&["create", "first", &small, "--sandbox", "process"], 0, &[]);
     daemon.until(&["read", "first/c.count"], "3");
@@ -43,6 +74,14 @@ fn a_full_disk_changes_nothing() {
     assert_eq!(daemon.json(&["ps"]).as_array().map(Vec::len), Some(made + 1));
     daemon.check(&["read", "first/c.count"], 0, &["3"]);
     daemon.check(&["show", &format!("b{made}")], 4, &[]);
+    kill_process(Pid::from_child(&daemon.child), Signal::KILL).expect("a signal");
+    drop(daemon);
+    let daemon = disk.daemon("disk-again");
+    let small = daemon.file("small.click", CONFIGURATION);
+    let names = (0..made).map(|number| format!("b{number}\n")).collect::<String>() + "first\n";
+    assert_eq!(daemon.check(&["ps", "--quiet"], 0, &[]), names);
+    daemon.until(&["read", "first/c.count"], "3");
+    daemon.check(&["show", &format!("b{}", made - 1), "--configuration"], 0, &[]);
     // With room again everything works.
     daemon.check(&["rm", "b0"], 0, &[]);
     daemon.check(&["create", "last", &small, "--sandbox", "process"], 0, &[]);
@@ -104,7 +143,7 @@ fn a_daemon_takes_the_socket_that_it_is_given() {
 fn creates_in_a_row_end_at_the_limit() {
     let most = std::env::var("CLICKBOX_TEST_CREATES").map_or(150, |text| text.parse().expect("a number"));
     let daemon = Daemon::start("creates");
-    let client = Client::new(Address::Unix(daemon.folder.join("socket")), &Credentials::default());
+    let client = Client::new(Address::Unix(daemon.socket()), &Credentials::default());
     let client = client.expect("a client");
     let pid = daemon.child.id();
     let descriptors = || std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the daemon").count();
