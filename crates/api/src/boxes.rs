@@ -204,8 +204,11 @@ pub struct BoxStatus {
     /// Most processor time that it gets.
     #[serde(default)]
     pub cpu_limit: Option<Cores>,
-    /// Whether it has a processor of its own.
+    /// Whether it gets a processor of its own.
     pub dedicated: bool,
+    /// The number of the processor that it has for itself; nothing while it is not running, or shares processors.
+    #[serde(default)]
+    pub processor: Option<u32>,
     /// What happens when it ends by itself.
     pub restart: Restart,
     /// What it has used since it was made, crashes and restarts included.

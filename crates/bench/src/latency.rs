@@ -3,10 +3,11 @@
 use crate::effort::Effort;
 use crate::error::Error;
 use crate::line::Line;
-use crate::program::{PACKET, Program};
+use crate::program::{Inside, PACKET, Program};
 use crate::stand::Stand;
 use crate::statistics::{median, percentile, rounded};
 use boundary::Slots;
+use sandbox::Settings;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -34,6 +35,18 @@ pub enum Load {
     Idle,
     /// They use all of the processor that they get.
     Cpu,
+    /// They use all of it, too, to write to more memory than the caches of a core hold.
+    Memory,
+}
+
+impl Load {
+    /// What others can do, by what is inside.
+    pub fn all(inside: Inside) -> &'static [Self] {
+        match inside {
+            Inside::Click => &[Self::Idle, Self::Cpu, Self::Memory],
+            Inside::Probe => &[Self::Idle, Self::Cpu],
+        }
+    }
 }
 
 /// How long boxes take to answer.
@@ -70,14 +83,18 @@ pub fn latency(
     effort: Effort,
 ) -> Result<LatencyRow, Error> {
     let slots = Slots::new(SLOTS)?;
-    let program = match waiting {
-        Waiting::Idle => Program::Ping,
-        Waiting::Polling => Program::Poll,
+    let settings = Stand::settings(Program::Ping, slots, None);
+    // As a box polls that has a processor for itself. Others are on the same core here, where the kernel divides the time.
+    let alone = if waiting == Waiting::Polling { stand.worker_alone()? } else { None };
+    let settings = match waiting {
+        Waiting::Idle => settings,
+        Waiting::Polling => Settings { polls: true, quantum: 0, ..settings },
     };
-    let mut sandbox = stand.run(program, slots, None)?;
+    let mut sandbox = stand.run_alone(alone.as_ref(), Program::Ping, &settings)?;
     let neighbour = match load {
         Load::Idle => Program::Mirror,
         Load::Cpu => Program::Loop,
+        Load::Memory => Program::Memory,
     };
     let neighbours = (0..others).map(|_| stand.run(neighbour, slots, None));
     let _neighbours = neighbours.collect::<Result<Vec<_>, _>>()?;

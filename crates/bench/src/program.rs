@@ -51,12 +51,12 @@ pub(crate) enum Program {
     Firewall,
     /// Answers pings.
     Ping,
-    /// Answers pings, and never rests.
-    Poll,
     /// Sends packets on, from port 0 to 1 and back.
     Forward,
     /// Uses its core without end.
     Loop,
+    /// Uses its core, and more memory than the core's caches hold.
+    Memory,
     /// Keeps a value.
     Store,
 }
@@ -161,9 +161,14 @@ impl Program {
                 "FromDevice(0) -> CheckIPHeader(14) -> IPFilter({RULES}) -> EtherMirror -> ToDevice(0);"
             ),
             Self::Ping => PING.into(),
-            Self::Poll => format!("{PING} InfiniteSource(BURST 1, TIMESTAMP false) -> Discard;"),
             Self::Forward => "FromDevice(0) -> ToDevice(1); FromDevice(1) -> ToDevice(0);".into(),
             Self::Loop => "InfiniteSource(BURST 256, TIMESTAMP false) -> Discard;".into(),
+            // Each packet waits until a thousand others were written: 2 MB of buffers.
+            Self::Memory => {
+                "InfiniteSource(LENGTH 1500, BURST 32, TIMESTAMP false) -> EtherMirror -> Queue(1000)
+                -> Unqueue(BURST 32) -> Discard;"
+                    .into()
+            }
             Self::Store => "state :: Script(TYPE PASSIVE, return $value);".into(),
         }
     }
@@ -173,9 +178,8 @@ impl Program {
             Self::Drop | Self::Store => "drop".into(),
             Self::Send(bytes) => format!("send {bytes}"),
             Self::Mirror | Self::Firewall | Self::Ping => "mirror".into(),
-            Self::Poll => "busy".into(),
             Self::Forward => "forward".into(),
-            Self::Loop => "loop".into(),
+            Self::Loop | Self::Memory => "loop".into(),
         }
     }
 
@@ -183,7 +187,7 @@ impl Program {
     pub(crate) fn ports(self) -> usize {
         match self {
             Self::Forward => 2,
-            Self::Loop | Self::Store => 0,
+            Self::Loop | Self::Memory | Self::Store => 0,
             _ => 1,
         }
     }

@@ -134,7 +134,31 @@ impl Stand {
 
     /// A box that runs a program, of these settings.
     pub(crate) fn run_with(&self, program: Program, settings: &Settings) -> Result<Sandbox, Error> {
-        let mut sandbox = self.host.create(self.place(), settings)?;
+        self.run_at(self.place(), program, settings)
+    }
+
+    /// A worker for a single machine, on the core for boxes. Nothing where boxes are no machines.
+    pub(crate) fn worker_alone(&self) -> Result<Option<Worker>, Error> {
+        if self.kind != Kind::Vm {
+            return Ok(None);
+        }
+        let worker = Worker::alone()?;
+        worker.keep(self.boxes.as_slice());
+        Ok(Some(worker))
+    }
+
+    /// A box that runs a program, of these settings, in the care of another worker than all others.
+    pub(crate) fn run_alone(
+        &self,
+        worker: Option<&Worker>,
+        program: Program,
+        settings: &Settings,
+    ) -> Result<Sandbox, Error> {
+        self.run_at(worker.map_or_else(|| self.place(), Place::Machine), program, settings)
+    }
+
+    fn run_at(&self, place: Place, program: Program, settings: &Settings) -> Result<Sandbox, Error> {
+        let mut sandbox = self.host.create(place, settings)?;
         self.start(&mut sandbox)?;
         sandbox.install("", &program.configuration(self.inside), PATIENCE)?;
         Ok(sandbox)

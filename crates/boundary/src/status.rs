@@ -12,6 +12,7 @@ const RESTING: usize = 320;
 const ALARM: usize = 384;
 const PRISTINE: usize = 448;
 const FREE: usize = 512;
+const POLLS: usize = 576;
 
 /// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,16 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Sets until when the box may keep its turn; 0: for its quantum only.
     pub fn set_free_until(&self, tsc: u64) {
         self.0.store_u64(FREE, tsc, Relaxed);
+    }
+
+    /// Whether the box is to look for work without ever resting: it has a processor for itself.
+    pub fn polls(&self) -> bool {
+        self.0.load_u32(POLLS, Relaxed) != 0
+    }
+
+    /// Sets whether the box never rests.
+    pub fn set_polls(&self, polls: bool) {
+        self.0.store_u32(POLLS, u32::from(polls), Relaxed);
     }
 
     /// Whether the host wishes the box to stop.

@@ -56,6 +56,11 @@ pub enum Failure {
     TooLarge(&'static str, usize, usize),
     /// A limit is reached: of what, and how many there may be.
     Limit(&'static str, usize),
+    /// No processor is left that a box could have for itself.
+    NoProcessor {
+        /// How many there are in all.
+        all: usize,
+    },
     /// The host's limit is reached.
     HostLimit(String),
     /// The box can't be made.
@@ -106,7 +111,7 @@ impl Failure {
             Self::Invalid(_) => ErrorCode::Invalid,
             Self::Refused(_) | Self::HandlerRefused(_) | Self::Denied(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
-            Self::Limit(..) | Self::HostLimit(_) => ErrorCode::Limit,
+            Self::Limit(..) | Self::NoProcessor { .. } | Self::HostLimit(_) => ErrorCode::Limit,
             Self::Create(error) => match error {
                 CreateError::Settings(_) | CreateError::Layout(_) => ErrorCode::Invalid,
                 CreateError::NoKvm => ErrorCode::Refused,
@@ -167,6 +172,12 @@ impl fmt::Display for Failure {
                 write!(f, "{what} has {bytes} bytes; at most {most} are taken")
             }
             Self::Limit(what, most) => write!(f, "there are {most} {what} already, which is the limit"),
+            Self::NoProcessor { all } => write!(
+                f,
+                "no processor is left for a box of its own: there are {all}, of which {} may be boxes' own; \
+                 make this box without --dedicated, or remove one that has it",
+                all.saturating_sub(1)
+            ),
             Self::Create(error) => write!(f, "the box can't be made: {error}"),
             Self::Timeout(name, time) => write!(
                 f,

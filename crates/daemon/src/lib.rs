@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod boxes;
+mod cores;
 mod error;
 mod escape;
 mod fabric;

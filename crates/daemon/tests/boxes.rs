@@ -4,6 +4,7 @@ mod support;
 
 use api::{BoxState, ConfigurationName, CreateBox, ErrorCode, Install, Restart, Sandbox};
 use daemon::{Failure, Settings, Supervisor};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::time::{Duration, Instant};
 use support::{Folder, PATIENCE, handler, in_each, name, process, settings, state, supervisor, until};
 
@@ -127,6 +128,71 @@ fn a_killed_box_is_back() {
             assert!(crash.cause.contains("killed"), "{crash:?}");
         }
     });
+}
+
+/// The processors on which a process may run, as the kernel tells them.
+fn allowed(pid: u32) -> String {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.unwrap().trim().into()
+}
+
+/// A box with a processor of its own is kept there, polls, and is back there when it was killed; the last processor stays
+/// for everybody.
+#[test]
+fn a_dedicated_box_has_its_processor() {
+    // On a large machine two are enough to use up all but one.
+    let mut two = CpuSet::new();
+    let all = sched_getaffinity(None).unwrap();
+    (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).take(2).for_each(|core| two.set(core));
+    if two.count() < 2 || sched_setaffinity(None, &two).is_err() {
+        eprintln!("SKIPPED: there is one processor only, and boxes can't have it");
+        return;
+    }
+    in_each(|supervisor, sandbox| {
+        let shared = supervisor.create_box(process("shared", "mirror", &["-"])).unwrap().status;
+        assert_eq!((shared.dedicated, shared.processor), (false, None));
+        let everywhere = allowed(shared.pid.unwrap());
+        let dedicated =
+            |name: &str| CreateBox { sandbox, dedicated: true, ..process(name, "mirror", &["-"]) };
+        let fw = name("fw");
+        let number = supervisor.create_box(dedicated("fw")).unwrap().status.processor.unwrap();
+        let check = || {
+            let status = supervisor.show_box(&fw).unwrap().status;
+            assert_eq!(status.processor, Some(number));
+            if let Some(pid) = status.pid {
+                assert_eq!(allowed(pid), number.to_string());
+            }
+            // Others keep away from it, whether they were there before or come later.
+            let late = supervisor.create_box(process("late", "mirror", &["-"])).unwrap().status;
+            for pid in [shared.pid.unwrap(), late.pid.unwrap()] {
+                assert_ne!(allowed(pid), everywhere);
+            }
+            supervisor.remove_box(&name("late")).unwrap();
+            supervisor.write(&handler("fw/value"), b"seven").unwrap();
+            let used = || supervisor.show_box(&fw).unwrap().status.usage.own_ns;
+            let before = used();
+            until("it has polled", || used() > before + 20_000_000);
+            assert_eq!(supervisor.read(&handler("fw/value"), b"").unwrap().value.0, b"seven");
+        };
+        check();
+        supervisor.kill_box(&fw).unwrap();
+        until("the box is back", || {
+            let status = supervisor.show_box(&fw).unwrap().status;
+            status.restarts == 1 && status.state == BoxState::Running
+        });
+        check();
+        // The last one can't be had, and what is refused leaves no trace.
+        let refused = supervisor.create_box(dedicated("more")).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::Limit);
+        assert!(refused.to_string().contains("there are 2, of which 1 may be boxes' own"), "{refused}");
+        assert_eq!(supervisor.boxes().unwrap().len(), 2);
+        supervisor.remove_box(&fw).unwrap();
+        assert_eq!(allowed(shared.pid.unwrap()), everywhere);
+        assert_eq!(supervisor.create_box(dedicated("fw")).unwrap().status.processor, Some(number));
+    });
+    let thread = CreateBox { sandbox: Sandbox::None, dedicated: true, ..process("fw", "drop", &[]) };
+    assert_eq!(code(supervisor().create_box(thread)), ErrorCode::Refused);
 }
 
 #[test]

@@ -134,6 +134,58 @@ fn packets_in_the_rings_of_a_box_that_ends_are_counted() {
     }
 }
 
+/// Bytes of the pool that boxes at pipes have in common.
+const POOL: u64 = 128 << 20;
+
+/// Whether a process has a packet pool mapped.
+fn has_pool(pid: u32) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let size = |line: &str| {
+        let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+        let [from, to] = [from, to].map(|address| u64::from_str_radix(address, 16).unwrap_or(0));
+        Some(to - from)
+    };
+    maps.lines().filter_map(size).any(|bytes| bytes == POOL)
+}
+
+/// Boxes at pipes share a pool. One in the middle of a chain that is killed, or made anew more often than there are buffers
+/// for, costs the others nothing, and has buffers of the pool again.
+#[test]
+fn a_chain_of_pipes_outlives_its_middle() {
+    support::in_each(|supervisor, sandbox| {
+        let large = |name, command, ports: &[&str]| {
+            let ring = 2048.try_into().unwrap();
+            supervisor
+                .create_box(CreateBox { sandbox, ring, ..process(name, command, ports) })
+                .unwrap()
+                .status
+        };
+        let alone = large("alone", "mirror", &["-"]);
+        assert!(alone.pid.is_none_or(|pid| !has_pool(pid)));
+        large("from", "send 60", &["pipe:a"]);
+        large("to", "drop", &["pipe:b"]);
+        large("middle", "forward", &["pipe:a", "pipe:b"]);
+        for round in 0..12 {
+            let before = received(supervisor, "to", 0);
+            until("frames pass", || received(supervisor, "to", 0) > before + 10_000);
+            let pid = supervisor.show_box(&name("middle")).unwrap().status.pid;
+            assert!(pid.is_none_or(has_pool), "{round}");
+            if round < 2 {
+                supervisor.kill_box(&name("middle")).unwrap();
+                until("the box is back", || support::state(supervisor, "middle") == api::BoxState::Running);
+            } else {
+                supervisor.remove_box(&name("middle")).unwrap();
+                large("middle", "forward", &["pipe:a", "pipe:b"]);
+            }
+        }
+        for end in ["from", "to"] {
+            let status = supervisor.show_box(&name(end)).unwrap().status;
+            assert_eq!((status.restarts, status.state), (0, api::BoxState::Running), "{end}");
+            assert!(status.pid.is_none_or(has_pool));
+        }
+    });
+}
+
 #[test]
 fn switches_know_addresses() {
     let supervisor = supervisor();

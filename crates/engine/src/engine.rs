@@ -126,7 +126,7 @@ impl Engine {
             self.world.quota.begin();
             ground.end_turn();
         }
-        if worked || served {
+        if worked || served || self.status.polls() {
             self.patience.renew();
             return Ok(false);
         }

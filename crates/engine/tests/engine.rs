@@ -311,6 +311,22 @@ fn a_turn_ends_though_nothing_leaves() {
 }
 
 #[test]
+fn a_box_that_polls_never_rests() {
+    let mut bench = Bench::new(2, 64);
+    bench.install("", FORWARD).unwrap();
+    bench.settle();
+    bench.status().set_polls(true);
+    for number in 1..50 {
+        assert!((0..100).all(|_| !bench.engine.round().unwrap()), "{number}");
+        bench.send(0, &frames(1, 60));
+        bench.engine.round().unwrap();
+        assert_eq!(bench.receive(1).len(), 1, "{number}");
+    }
+    bench.status().set_polls(false);
+    bench.settle();
+}
+
+#[test]
 fn a_copy_has_its_own_time_seeds_and_addresses() {
     let mut bench = Bench::new(1, 64);
     let text = "FromDevice(0) -> Discard; Script(TYPE PASSIVE, return $(now)); AddressInfo(p 0:eth);

@@ -183,6 +183,7 @@ impl Area {
         };
         info.write(&self.memory)?;
         self.status()?.set_quantum(settings.quantum);
+        self.status()?.set_polls(settings.polls);
         Ok(())
     }
 }

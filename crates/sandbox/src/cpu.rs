@@ -23,6 +23,18 @@ pub(crate) fn thread_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
+/// Has a thread, or the only thread of a process, run on these processors and no others, where the kernel lets it.
+pub(crate) fn keep(thread: libc::pid_t, processors: &[usize]) {
+    // SAFETY: an all-zero set is valid and empty; numbers beyond its size are left out; it is read for its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for processor in processors.iter().filter(|processor| **processor < libc::CPU_SETSIZE as usize) {
+            libc::CPU_SET(*processor, &mut set);
+        }
+        libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
 /// What the image is told of the processor.
 pub(crate) fn features() -> CpuFeatures {
     let all = [

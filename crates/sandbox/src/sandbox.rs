@@ -141,6 +141,8 @@ pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
     fn kill(&self);
     /// How it ended, if it has.
     fn end(&self) -> Option<End>;
+    /// Has its process, when it has one of its own, run on these processors and no others.
+    fn keep(&self, _processors: &[usize]) {}
     /// Sets its share, where boxes share a worker.
     fn set_weight(&self, _hundredths: u32) {}
     /// What it has used.
@@ -178,6 +180,18 @@ impl Ender {
     /// Ends the box at once. Whoever waits for its answer is told so.
     pub fn kill(&self) {
         self.0.kill();
+    }
+}
+
+/// By this, a box in a process is kept to some processors, from any thread. Where a machine runs is its worker's business.
+#[derive(Clone, Debug)]
+pub struct Keeper(Arc<dyn Carrier>);
+
+impl Keeper {
+    /// Has the process run on these processors and no others, once it has been started. Where the kernel forbids that it
+    /// runs where the kernel likes: slower, and still right.
+    pub fn keep(&self, processors: &[usize]) {
+        self.0.keep(processors);
     }
 }
 
@@ -350,6 +364,11 @@ impl Sandbox {
     /// What ends the box.
     pub fn ender(&self) -> Ender {
         Ender(self.carrier.clone())
+    }
+
+    /// What says on which processors the box's process runs.
+    pub fn keeper(&self) -> Keeper {
+        Keeper(self.carrier.clone())
     }
 
     /// The number of the box's process, while it has one of its own.

@@ -52,6 +52,8 @@ pub struct Settings {
     pub ports: Vec<PortSettings>,
     /// Packets after which the box gives its turn back; 0: when it has nothing to do.
     pub quantum: u32,
+    /// Whether it looks for work without ever resting, which takes a processor of its own.
+    pub polls: bool,
     /// The pool that its packets lie in, shared with others of the same owner; else it has buffers of its own. Boxes in
     /// threads always have.
     pub pool: Option<Arc<PacketPool>>,
@@ -65,7 +67,7 @@ pub struct Settings {
 impl Settings {
     /// A box with so much memory, no ports, and no quantum.
     pub fn new(memory: usize) -> Self {
-        Self { memory, ports: Vec::new(), quantum: 0, pool: None, bell: None, end_bell: None }
+        Self { memory, ports: Vec::new(), quantum: 0, polls: false, pool: None, bell: None, end_bell: None }
     }
 
     /// Checks the memory. Slots are checked by their type, the number of ports by the area's layout.

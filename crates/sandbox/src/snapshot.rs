@@ -58,6 +58,7 @@ impl Snapshot {
     pub(crate) fn merge(&self, wished: &Settings) -> Settings {
         let mut settings = self.settings.clone();
         settings.quantum = wished.quantum;
+        settings.polls = wished.polls;
         settings.bell = wished.bell.clone();
         settings.end_bell = wished.end_bell.clone();
         for (port, wished) in settings.ports.iter_mut().zip(&wished.ports) {

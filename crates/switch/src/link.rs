@@ -25,8 +25,8 @@ pub trait Link: Send {
     fn down(&self) -> Option<PortFault>;
 }
 
-/// Two boxes joined. Frames are copied once, from ring to ring, and nobody looks at them: for boxes of
-/// one owner.
+/// Two boxes joined. Frames are handed on with their buffers where the boxes share a pool, else copied once, from ring to
+/// ring, and nobody looks at them: for boxes of one owner.
 pub struct BoxLink<Left, Right> {
     left: BoxPort<Left>,
     right: BoxPort<Right>,

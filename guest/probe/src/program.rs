@@ -78,7 +78,7 @@ impl Program {
                 used = 0;
                 boot::end_turn();
             }
-            if moved > 0 || served || self.command == Command::Busy {
+            if moved > 0 || served || self.command == Command::Busy || self.status.polls() {
                 patience.renew();
             } else if patience.is_out(start, self.status.free_until()) {
                 patience.renew();

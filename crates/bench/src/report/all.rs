@@ -103,10 +103,13 @@ pub fn report(
     }
     tell("answers");
     let mut latency = vec![crate::latency(stand, Waiting::Polling, 0, Load::Idle, effort)?];
-    for load in [Load::Idle, Load::Cpu] {
+    for &load in Load::all(stand.inside()) {
         for &others in &scope.others {
             latency.push(crate::latency(stand, Waiting::Idle, others, load, effort)?);
         }
+    }
+    if let Some(&others) = scope.others.last().filter(|others| **others > 0) {
+        latency.push(crate::latency(stand, Waiting::Polling, others, Load::Idle, effort)?);
     }
     tell("chains");
     let mut chain = Vec::new();

@@ -1,12 +1,14 @@
 //! Makes boxes: in machines of shared workers, in machines of their own, in processes.
 
 use super::instance::Instance;
+use super::pools::Pools;
+use crate::cores::{Cores, Sharer};
 use crate::error::Failure;
 use crate::fabric::Port;
 use api::{CreateBox, Mac, Sandbox as Kind};
 use boundary::Slots;
 use sandbox::thread::Entry;
-use sandbox::{Bell, Host, Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
+use sandbox::{Bell, CreateError, Host, Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use switch::driver::BoxPort;
@@ -39,34 +41,26 @@ impl Drop for Seat {
 pub(crate) struct Forge {
     host: Host,
     workers: Vec<Arc<Shared>>,
-    /// Boxes with a worker of their own.
-    dedicated: Arc<AtomicUsize>,
-    cores: usize,
+    /// Processors, and who has one for itself.
+    cores: Arc<Cores>,
+    /// The workers, as those who leave such processors.
+    _sharers: Vec<Sharer>,
+    /// Packet pools that boxes share.
+    pools: Pools,
     /// What the ends of machines ring.
     end_bell: Arc<Bell>,
     /// The program of boxes in threads, if there may be any.
     thread: Option<Entry>,
 }
 
-/// A processor that a box has for itself; dropped, it is free.
-#[derive(Debug)]
-pub(super) struct Own {
-    _worker: Worker,
-    count: Arc<AtomicUsize>,
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// What a running box keeps: nothing, a place at a worker, or a worker.
+/// What a running box keeps: nothing, a place at a worker, a worker, or its part of the processors that nobody has for
+/// itself.
 #[derive(Debug)]
 pub(super) enum Keeps {
     Nothing,
     Seat { _seat: Seat },
-    Own { _own: Own },
+    Worker { _worker: Worker },
+    Share(Sharer),
 }
 
 /// A box that was made and not started, with its ports.
@@ -80,18 +74,24 @@ impl Forge {
     /// Checks the image and starts so many workers.
     pub(crate) fn new(
         settings: &crate::settings::Settings,
+        cores: Arc<Cores>,
         end_bell: Arc<Bell>,
     ) -> Result<Self, sandbox::HostError> {
         let host = Host::new(settings.image)?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let wanted = match (host.has_machines(), settings.workers) {
             (false, _) => 0,
-            (true, 0) => cores,
+            (true, 0) => cores.count(),
             (true, workers) => workers,
         };
         let start = |_| Ok(Arc::new(Shared { worker: Worker::start()?, boxes: AtomicUsize::new(0) }));
-        let workers = (0..wanted).map(start).collect::<Result<_, sandbox::SystemError>>()?;
-        Ok(Self { host, workers, dedicated: Arc::default(), cores, end_bell, thread: settings.thread })
+        let workers: Vec<_> = (0..wanted).map(start).collect::<Result<_, sandbox::SystemError>>()?;
+        let share = |shared: &Arc<Shared>| {
+            let shared = shared.clone();
+            cores.share(move |processors| shared.worker.keep(processors))
+        };
+        let sharers = workers.iter().map(share).collect();
+        let (pools, thread) = (Pools::default(), settings.thread);
+        Ok(Self { host, workers, cores, _sharers: sharers, pools, end_bell, thread })
     }
 
     /// Whether virtual machines can be had.
@@ -106,7 +106,7 @@ impl Forge {
 
     /// Processors.
     pub(crate) fn cores(&self) -> usize {
-        self.cores
+        self.cores.count()
     }
 
     /// What boxes can run in; the first is what they do if nothing is said.
@@ -122,7 +122,7 @@ impl Forge {
             Kind::Auto if self.has_machines() => Ok(Kind::Vm),
             Kind::Auto | Kind::Process => Ok(Kind::Process),
             Kind::Vm if self.has_machines() => Ok(Kind::Vm),
-            Kind::Vm => Err(Failure::Create(sandbox::CreateError::NoKvm)),
+            Kind::Vm => Err(Failure::Create(CreateError::NoKvm)),
             Kind::None if self.thread.is_some() => Ok(Kind::None),
             Kind::None => Err(Failure::Denied(
                 "this daemon runs no box in a thread of its own: take sandbox vm or process".into(),
@@ -138,65 +138,84 @@ impl Forge {
         snapshot: Option<&Snapshot>,
     ) -> Result<Made, Failure> {
         let slots = u32::from(definition.ring);
-        let ring = Slots::new(slots).map_err(sandbox::CreateError::Ring)?;
+        let ring = Slots::new(slots).map_err(CreateError::Ring)?;
         let port = |port: &api::PortRequest| PortSettings {
             slots: ring,
             mac: port.mac.unwrap_or(Mac([0; 6])).0,
             mtu: MTU,
         };
+        let kind = self.resolve(definition.sandbox)?;
         let settings = Settings {
             ports: definition.ports.iter().map(port).collect(),
-            quantum: Share::of(definition).quantum,
+            // One that has a processor for itself has nobody to give its turn to.
+            quantum: if definition.dedicated { 0 } else { Share::of(definition).quantum },
+            polls: definition.dedicated,
+            pool: self.pools.of(definition, kind)?,
             bell: Some(bell),
             end_bell: Some(self.end_bell.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
         };
-        let begin = |place: Place| match snapshot {
-            Some(snapshot) => self.host.restore(place, snapshot, &settings),
-            None => self.host.create(place, &settings),
-        };
-        let (mut sandbox, keeps) = match self.resolve(definition.sandbox)? {
-            Kind::Vm if definition.dedicated => {
-                let own = self.own_worker()?;
-                (begin(Place::Machine(&own._worker))?, Keeps::Own { _own: own })
+        let core = match (definition.dedicated, kind) {
+            (false, _) => None,
+            (true, Kind::None) => {
+                return Err(Failure::Denied(
+                    "a box in a thread can't have a processor of its own: take sandbox vm or process".into(),
+                ));
             }
-            Kind::Vm => {
+            (true, _) => Some(self.cores.take()?),
+        };
+        let (mut sandbox, keeps) = match (kind, &core) {
+            (Kind::Vm, Some(core)) => {
+                let worker = Worker::alone().map_err(|error| Failure::Create(error.into()))?;
+                worker.keep(&[core.number()]);
+                let sandbox = self.begin(Place::Machine(&worker), settings, snapshot)?;
+                (sandbox, Keeps::Worker { _worker: worker })
+            }
+            (Kind::Vm, None) => {
                 let least = self.workers.iter().min_by_key(|shared| shared.boxes.load(Ordering::Relaxed));
-                let shared = least.ok_or(sandbox::CreateError::NoKvm)?;
+                let shared = least.ok_or(CreateError::NoKvm)?;
                 shared.boxes.fetch_add(1, Ordering::Relaxed);
                 let seat = Seat(shared.clone());
-                (begin(Place::Machine(&shared.worker))?, Keeps::Seat { _seat: seat })
+                let sandbox = self.begin(Place::Machine(&shared.worker), settings, snapshot)?;
+                (sandbox, Keeps::Seat { _seat: seat })
             }
-            Kind::None => {
-                let entry = self.thread.ok_or(sandbox::CreateError::OtherPlace)?;
-                (begin(Place::Thread(entry))?, Keeps::Nothing)
+            (Kind::None, _) => {
+                let entry = self.thread.ok_or(CreateError::OtherPlace)?;
+                (self.begin(Place::Thread(entry), settings, snapshot)?, Keeps::Nothing)
             }
-            Kind::Process | Kind::Auto => (begin(Place::Process)?, Keeps::Nothing),
+            (Kind::Process | Kind::Auto, Some(_)) => {
+                (self.begin(Place::Process, settings, snapshot)?, Keeps::Nothing)
+            }
+            (Kind::Process | Kind::Auto, None) => {
+                let sandbox = self.begin(Place::Process, settings, snapshot)?;
+                let keeper = sandbox.keeper();
+                let sharer = self.cores.share(move |processors| keeper.keep(processors));
+                (sandbox, Keeps::Share(sharer))
+            }
         };
         let ports = take_ports(&mut sandbox, definition.ports.len());
-        Ok(Made { instance: Instance::new(sandbox, keeps), ports })
+        Ok(Made { instance: Instance::new(sandbox, keeps, core), ports })
     }
 
-    fn own_worker(&self) -> Result<Own, Failure> {
-        // One processor is left for the switch and all boxes that are not dedicated.
-        let most = self.cores.saturating_sub(1);
-        let count = self.dedicated.clone();
-        if count.fetch_add(1, Ordering::Relaxed) >= most {
-            count.fetch_sub(1, Ordering::Relaxed);
-            return Err(Failure::Limit("boxes with a processor of their own", most));
+    /// Makes a box, or copies one; with buffers of its own when no more fit into the pool that it was to share.
+    fn begin(
+        &self,
+        place: Place,
+        settings: Settings,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Sandbox, CreateError> {
+        if let Some(snapshot) = snapshot {
+            return self.host.restore(place, snapshot, &settings);
         }
-        match Worker::start() {
-            Ok(worker) => Ok(Own { _worker: worker, count }),
-            Err(error) => {
-                count.fetch_sub(1, Ordering::Relaxed);
-                Err(Failure::Create(error.into()))
-            }
+        match self.host.create(place, &settings) {
+            Err(CreateError::PoolFull) => self.host.create(place, &Settings { pool: None, ..settings }),
+            made => made,
         }
     }
 
     /// Makes and starts a box that is used to check a configuration, and thrown away.
     pub(crate) fn make_checker(&self, ports: usize, memory: usize) -> Result<Sandbox, Failure> {
-        let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(sandbox::CreateError::Ring)?;
+        let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(CreateError::Ring)?;
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
         let settings = Settings { ports: vec![port; ports], ..Settings::new(memory) };
         let mut sandbox = self.host.create(Place::Process, &settings)?;

@@ -2,6 +2,7 @@
 
 use super::forge::Keeps;
 use super::forge::Share;
+use crate::cores::Core;
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
 use sandbox::{ControlError, CreateError, End, Ender, Sandbox, Snapshot, SnapshotError, State, Usage};
@@ -44,12 +45,14 @@ pub(crate) struct Instance {
     stopping: AtomicBool,
     /// Whether it stands still because it used up its time.
     held: AtomicBool,
+    /// The processor that it has for itself, until it has ended.
+    core: Mutex<Option<Core>>,
     /// After the sandbox, which must be gone before its worker.
-    _keeps: Keeps,
+    keeps: Keeps,
 }
 
 impl Instance {
-    pub(super) fn new(sandbox: Sandbox, keeps: Keeps) -> Self {
+    pub(super) fn new(sandbox: Sandbox, keeps: Keeps, core: Option<Core>) -> Self {
         let ender = sandbox.ender();
         Self {
             sandbox: Mutex::new(sandbox),
@@ -57,8 +60,13 @@ impl Instance {
             settled: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             held: AtomicBool::new(false),
-            _keeps: keeps,
+            core: Mutex::new(core),
+            keeps,
         }
+    }
+
+    fn core(&self) -> MutexGuard<'_, Option<Core>> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Sandbox> {
@@ -87,7 +95,18 @@ impl Instance {
 
     /// Lets it begin.
     pub(crate) fn start(&self) -> Result<(), CreateError> {
-        self.lock().start()
+        let mut sandbox = self.lock();
+        sandbox.start()?;
+        match self.processor() {
+            // It is the worker that is kept to a machine's.
+            Some(number) => sandbox.keeper().keep(&[number]),
+            None => {
+                if let Keeps::Share(sharer) = &self.keeps {
+                    sharer.begin();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Sends a request and waits for the reply. A box that breaks the mailbox's protocol is ended.
@@ -235,6 +254,8 @@ impl Instance {
                 Settled { end: End::Killed, crashed: false }
             }
         };
+        // Whoever still looks at it doesn't keep its processor from the next one.
+        *self.core() = None;
         (!self.settled.swap(true, Ordering::SeqCst)).then_some(settled)
     }
 
@@ -252,6 +273,11 @@ impl Instance {
     /// What it has used; nothing while somebody talks to it.
     pub(crate) fn usage(&self) -> Option<Usage> {
         Some(self.try_lock()?.usage())
+    }
+
+    /// The number of the processor that it has for itself.
+    pub(crate) fn processor(&self) -> Option<usize> {
+        self.core().as_ref().map(Core::number)
     }
 
     /// The number of its process.

@@ -5,6 +5,7 @@ mod forge;
 mod instance;
 mod member;
 mod outputs;
+mod pools;
 mod report;
 mod templates;
 

@@ -3,6 +3,7 @@
 //! What makes boxes alike is their recipe. When a recipe is started for the second time a box of it is made aside, which
 //! has no traffic; its snapshot is the template from which the next ones start, without being installed again.
 
+use super::pools::is_piped;
 use crate::limits::{LONGEST_RECIPE, MOST_TEMPLATES};
 use crate::store::StoredConfiguration;
 use api::{ConfigurationName, CreateBox, File, Sandbox as Kind};
@@ -21,7 +22,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// The recipe of a box of this kind; nothing if it is too long to be kept.
+    /// The recipe of a box of this kind; nothing if it is too long to be kept, or if such boxes can't be copied.
     pub(crate) fn new(
         kind: Kind,
         definition: &CreateBox,
@@ -31,7 +32,11 @@ impl Recipe {
             let files = files.iter().map(|file| file.name.len() + file.contents.0.len());
             configuration.text.len() + files.sum::<usize>()
         };
-        if kind == Kind::None || configurations.iter().map(size).sum::<usize>() > LONGEST_RECIPE {
+        // A box in a thread can't be copied, nor one whose packets lie in a pool.
+        if kind == Kind::None
+            || is_piped(definition)
+            || configurations.iter().map(size).sum::<usize>() > LONGEST_RECIPE
+        {
             return None;
         }
         // What a configuration is called in diagnostics, and when it was installed, makes no difference to a box.
@@ -173,5 +178,8 @@ mod tests {
         let definition = CreateBox::new("fw".parse().unwrap(), "");
         assert_eq!(Recipe::new(Kind::Process, &definition, &[long]), None);
         assert_eq!(Recipe::new(Kind::None, &definition, &[]), None, "threads can't be copied");
+        let port = PortRequest { attach: "pipe:p".parse().unwrap(), ..PortRequest::default() };
+        let piped = CreateBox { ports: vec![port], ..definition };
+        assert_eq!(Recipe::new(Kind::Process, &piped, &[]), None, "its packets lie in a pool");
     }
 }

@@ -1,6 +1,7 @@
 //! The thread that moves packets, and how it is asked for something.
 
 use super::network::Network;
+use crate::cores::Cores;
 use crate::error::Failure;
 use sandbox::Bell;
 use std::os::fd::AsFd;
@@ -30,15 +31,18 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Starts the thread.
-    pub(crate) fn start() -> Result<Self, Failure> {
+    /// Starts the thread, which shares processors.
+    pub(crate) fn start(cores: Arc<Cores>) -> Result<Self, Failure> {
         let system = |error| Failure::System("start the switch's thread", error);
         let bell = Bell::new().map_err(|error| system(error.cause))?;
         let bell = Arc::new(bell);
         let (orders, received) = mpsc::channel();
         let mut network = Network::new().map_err(system)?;
         let own = bell.clone();
-        let run = move || run(&mut network, &own, &received);
+        let run = move || {
+            let _sharer = cores.share_thread();
+            run(&mut network, &own, &received);
+        };
         let thread = std::thread::Builder::new().name("switch".into()).spawn(run).map_err(system)?;
         Ok(Self { bell, orders: Some(orders), thread: Some(thread) })
     }

@@ -5,6 +5,7 @@ use super::confirm::Pending;
 use super::meter::Meter;
 use super::watch::Watch;
 use crate::boxes::{Forge, Member, Shelf, Templates, output_folder};
+use crate::cores::Cores;
 use crate::error::Failure;
 use crate::fabric::Fabric;
 use crate::journal::Journal;
@@ -188,15 +189,15 @@ impl Supervisor {
         let until = events + EVENT_BLOCK;
         // A store that can't be written is found out now.
         store.set_counter("events", until)?;
-        let end_bell = Arc::new(Bell::new()?);
+        let (cores, end_bell) = (Arc::new(Cores::new()), Arc::new(Bell::new()?));
         let watch = Watch::new(end_bell.clone())
             .map_err(|error| Failure::System("watch the ends of boxes", error))?;
         let supervisor = Self(Arc::new(Core {
             members: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
-            fabric: Fabric::start()?,
-            forge: Forge::new(settings, end_bell)?,
+            fabric: Fabric::start(cores.clone())?,
+            forge: Forge::new(settings, cores, end_bell)?,
             templates: Templates::default(),
             journal: Journal::new(events),
             watch,

@@ -116,6 +116,10 @@ impl Supervisor {
             cpu_weight: definition.cpu_weight,
             cpu_limit: definition.cpu_limit,
             dedicated: definition.dedicated,
+            processor: instance
+                .as_ref()
+                .and_then(|instance| instance.processor())
+                .and_then(|number| u32::try_from(number).ok()),
             restart: definition.restart,
             usage,
             traffic: passed.box_traffic(),

@@ -1,6 +1,7 @@
 //! A box in a process.
 
 use crate::area::Area;
+use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
 use crate::memory::PAGE;
@@ -198,6 +199,13 @@ impl Carrier for Child {
         let (pid, process) = self.program.spawner.spawn(order)?;
         *life = Life::Running { pid, process };
         Ok(())
+    }
+
+    fn keep(&self, processors: &[usize]) {
+        // While it counts as running nobody has waited for it, so that its number is no other process's.
+        if let Life::Running { pid, .. } = &*self.life() {
+            cpu::keep(*pid, processors);
+        }
     }
 
     fn suspend(&self) {

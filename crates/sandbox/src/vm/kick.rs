@@ -63,6 +63,11 @@ impl Target {
         Self(unsafe { libc::gettid() })
     }
 
+    /// The thread's number.
+    pub(crate) fn number(self) -> i32 {
+        self.0
+    }
+
     /// Calls the thread out of its machine, if it runs one.
     pub(crate) fn kick(self) {
         // SAFETY: a signal with a handler that is installed; a thread that has ended gets none.

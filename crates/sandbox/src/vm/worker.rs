@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// How long a machine of usual weight may stay without leaving by itself.
 const SLICE: Duration = Duration::from_millis(4);
 
+/// How long one may stay that has a processor for itself: it is called out for its use of time to be known.
+const ALONE_SLICE: Duration = Duration::from_millis(100);
+
 /// A turn in which something else may have run, too.
 const LONG: Duration = Duration::from_micros(500);
 
@@ -58,6 +61,8 @@ struct Shared {
     /// The stray that has its turn is to give way.
     pressed: AtomicBool,
     target: Target,
+    /// Whether its only machine has a processor for itself.
+    alone: bool,
 }
 
 #[derive(Debug)]
@@ -174,6 +179,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Worker {
     /// Starts a worker.
     pub fn start() -> Result<Self, SystemError> {
+        Self::begin(false)
+    }
+
+    /// Starts a worker for one machine that has a processor for itself: it may stay as long as it
+    /// likes.
+    pub fn alone() -> Result<Self, SystemError> {
+        Self::begin(true)
+    }
+
+    fn begin(alone: bool) -> Result<Self, SystemError> {
         crate::vm::kick::install()?;
         let (tell, told) = mpsc::channel();
         let run = move || {
@@ -184,6 +199,7 @@ impl Worker {
                     waiting: AtomicUsize::new(0),
                     pressed: AtomicBool::new(false),
                     target: Target::this_thread(),
+                    alone,
                 });
                 (shared, ticker)
             });
@@ -198,6 +214,12 @@ impl Worker {
         let thread = std::thread::Builder::new().name("worker".into()).spawn(run).map_err(failed)?;
         let shared = told.recv().map_err(|_| failed(std::io::ErrorKind::Other.into()))??;
         Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Has the thread, and with it the machines, run on these processors and no others. Where the kernel forbids that they
+    /// run where the kernel likes: slower, and still right.
+    pub fn keep(&self, processors: &[usize]) {
+        cpu::keep(self.shared.target.number(), processors);
     }
 
     /// Takes a machine into care. It has its first turn when its doorbell rings.
@@ -239,8 +261,13 @@ impl Drop for Worker {
 }
 
 impl Shared {
+    /// How long a machine may stay without leaving by itself.
+    fn slice(&self) -> Duration {
+        if self.alone { ALONE_SLICE } else { SLICE }
+    }
+
     fn run(&self, ticker: &Ticker) {
-        ticker.set(SLICE);
+        ticker.set(self.slice());
         while let Some((seat, class)) = self.next(ticker) {
             // From here on a doorbell puts the machine into the queue again.
             seat.queued.store(false, Ordering::SeqCst);
@@ -288,7 +315,7 @@ impl Shared {
                 queue.running = Some((seat.clone(), class));
                 self.pressed.store(false, Ordering::SeqCst);
                 if resting {
-                    ticker.set(SLICE);
+                    ticker.set(self.slice());
                 }
                 return Some((seat, class));
             }
@@ -350,7 +377,9 @@ impl Seat {
             self.credit.store(0, Ordering::Relaxed);
         }
         self.turns.fetch_add(1, Ordering::Relaxed);
-        self.strays.store(leave == Leave::Kicked, Ordering::Relaxed);
+        // Where nobody else waits nobody can overstay.
+        let strays = leave == Leave::Kicked && !self.shared.alone;
+        self.strays.store(strays, Ordering::Relaxed);
         self.cut.store(leave == Leave::Kicked, Ordering::SeqCst);
         match leave {
             Leave::Idle => {
@@ -360,7 +389,7 @@ impl Seat {
             }
             Leave::TurnOver | Leave::Ring => return After::More,
             Leave::Kicked => {
-                self.overstays.fetch_add(u64::from(!self.called_out()), Ordering::Relaxed);
+                self.overstays.fetch_add(u64::from(strays && !self.called_out()), Ordering::Relaxed);
                 return After::More;
             }
             Leave::Stopped => self.finish(End::Stopped),
@@ -373,7 +402,7 @@ impl Seat {
     /// How long its turn may last. Nothing: it has overdrawn so much that it has none now.
     fn begin(&self, strays: bool) -> Option<Duration> {
         if !strays {
-            return Some(SLICE);
+            return Some(self.shared.slice());
         }
         let worth = match self.gave_way.swap(false, Ordering::Relaxed) {
             true => 0,

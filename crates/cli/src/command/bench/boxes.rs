@@ -335,10 +335,14 @@ impl LatencyArguments {
         let common = &self.common;
         let stand = common.stand()?;
         let mut rows = vec![bench::latency(&stand, Waiting::Polling, 0, Load::Idle, common.effort())?];
-        for load in [Load::Idle, Load::Cpu] {
+        for &load in Load::all(stand.inside()) {
             for &others in self.others.iter().filter(|others| load == Load::Idle || **others > 0) {
                 rows.push(bench::latency(&stand, Waiting::Idle, others.into(), load, common.effort())?);
             }
+        }
+        if let Some(&others) = self.others.last().filter(|others| **others > 0) {
+            let row = bench::latency(&stand, Waiting::Polling, others.into(), Load::Idle, common.effort())?;
+            rows.push(row);
         }
         common.print(&Latency { rows });
         Ok(())

@@ -60,6 +60,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What it runs in, and on which processor if it has one for itself.
+fn place(status: &BoxStatus) -> String {
+    let sandbox = online::sandbox(status.sandbox);
+    status.processor.map_or(sandbox.into(), |number| format!("{sandbox}, cpu {number}"))
+}
+
 fn row(status: &BoxStatus) -> Vec<String> {
     let uptime = match status.state {
         BoxState::Running | BoxState::Suspended => online::uptime(status.uptime_ms),
@@ -68,7 +74,7 @@ fn row(status: &BoxStatus) -> Vec<String> {
     vec![
         status.name.to_string(),
         online::state(status.state).into(),
-        online::sandbox(status.sandbox).into(),
+        place(status),
         uptime,
         status.restarts.to_string(),
         online::share(status.rates.cores),

@@ -69,7 +69,11 @@ fn text(detail: &BoxDetail) -> String {
         line("started", format!("{started}{boot}; {} restarts", status.restarts));
     }
     let limit = status.cpu_limit.map_or("no limit".into(), |limit| format!("at most {limit} processors"));
-    let dedicated = if status.dedicated { ", a processor of its own" } else { "" };
+    let dedicated = match (status.dedicated, status.processor) {
+        (true, Some(number)) => format!(", processor {number} for itself"),
+        (true, None) => ", a processor for itself".into(),
+        (false, _) => String::new(),
+    };
     line("processors", format!("weight {}, {limit}{dedicated}", status.cpu_weight));
     let [memory, heap] = [status.usage.memory, status.usage.heap].map(|size| bytes(size.0 as f64));
     line("memory", format!("{memory} of {} touched, heap {heap}", status.memory));

@@ -1,0 +1,38 @@
+//! Packet pools: one for the boxes of an owner that are joined by pipes, of each kind of sandbox.
+
+use crate::error::Failure;
+use api::{Attachment, CreateBox, Owner, Sandbox as Kind};
+use sandbox::PacketPool;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The pools that boxes have. One that nobody has any more is gone.
+#[derive(Debug, Default)]
+pub(super) struct Pools(Mutex<BTreeMap<(Owner, bool), Weak<PacketPool>>>);
+
+impl Pools {
+    /// The pool that a box is to share: its owner's, if one of its ports is at a pipe.
+    pub(super) fn of(&self, definition: &CreateBox, kind: Kind) -> Result<Option<Arc<PacketPool>>, Failure> {
+        if !is_piped(definition) || kind == Kind::None {
+            return Ok(None);
+        }
+        let machines = kind == Kind::Vm;
+        let mut pools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|_, pool| pool.strong_count() > 0);
+        let place = pools.entry((definition.owner.clone(), machines)).or_default();
+        if let Some(pool) = place.upgrade() {
+            return Ok(Some(pool));
+        }
+        let pool = match machines {
+            true => PacketPool::for_machines().map_err(|error| Failure::Create(error.into()))?,
+            false => PacketPool::for_processes()?,
+        };
+        *place = Arc::downgrade(&pool);
+        Ok(Some(pool))
+    }
+}
+
+/// Whether a port of a box is at a pipe.
+pub(super) fn is_piped(definition: &CreateBox) -> bool {
+    definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)))
+}
