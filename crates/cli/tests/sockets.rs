@@ -270,3 +270,27 @@ fn connections_come_from_where_they_should() {
     stream.read_exact(&mut [0; 1]).expect("a byte");
     assert_eq!(from.as_pathname().and_then(Path::to_str), Some(folder.file("named").as_str()));
 }
+
+#[test]
+fn what_goes_to_a_group_comes_to_the_others() {
+    let port = 20_000 + std::process::id() % 20_000;
+    let config = format!(
+        "elementclass Member {{ input -> McastSocket(233.252.0.1, {port}, 127.0.0.1) -> output }}
+         RatedSource(DATA hello, RATE 100) -> Queue -> Member -> own :: Counter -> Discard;
+         Idle -> Member -> got :: Counter(COUNT_CALL 3 stop) -> c :: Classifier(0/68656c6c6f, -) -> Discard;
+         c[1] -> wrong :: Counter -> Discard;
+         DriverManager(wait 20s, stop);"
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clickbox"));
+    command.args(["click", "-e", &config, "-h", "own.count", "-h", "wrong.count", "-h", "got.count"]);
+    let output = command.stdin(Stdio::null()).output().expect("the program starts");
+    let problem = String::from_utf8_lossy(&output.stderr);
+    if problem.contains("IP_ADD_MEMBERSHIP") || problem.contains("IP_MULTICAST_IF") {
+        eprintln!(
+            "NOT TESTED: multicast sockets, since this system has no multicast on its loopback interface"
+        );
+        return;
+    }
+    let found = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(found, "own.count:\n0\n\nwrong.count:\n0\n\ngot.count:\n3\n\n", "{problem}");
+}

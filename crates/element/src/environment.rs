@@ -122,6 +122,9 @@ pub enum SocketPlace {
     Tcp(Ipv4Addr, u16),
     /// An address and port of UDP.
     Udp(Ipv4Addr, u16),
+    /// An address and port of UDP that many listen at: all that is sent there comes to each, and a local address of that kind
+    /// is the interface to use, and what is sent by oneself does not come back.
+    Group(Ipv4Addr, u16),
     /// A Unix socket for connections, by its path.
     Unix(String),
     /// A Unix socket for datagrams, by its path.
@@ -143,6 +146,8 @@ pub struct SocketRequest {
     pub receive_buffer: Option<u32>,
     /// Whether small pieces are sent at once.
     pub no_delay: bool,
+    /// Whether what is sent to a group comes to this host too.
+    pub echo: bool,
 }
 
 /// A socket that was wanted.

@@ -14,6 +14,7 @@ use rustix::net::{
 use super::datagrams::Exchange;
 use super::descriptors::Descriptors;
 use super::files::problem;
+use super::group::Group;
 use super::sockets::{Connection, Listening, Name};
 
 /// Connections that wait to be accepted.
@@ -22,9 +23,13 @@ const BACKLOG: i32 = 16;
 /// Makes a socket.
 pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result<Socket, SocketError> {
     let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
+    if let SocketPlace::Group(group, port) = request.place {
+        let group = Group::open(SocketAddrV4::new(group, port), request, descriptors)?;
+        return Ok(Socket::Datagrams(Box::new(group)));
+    }
     let (family, kind) = match request.place {
         SocketPlace::Tcp(..) => (AddressFamily::INET, SocketType::STREAM),
-        SocketPlace::Udp(..) => (AddressFamily::INET, SocketType::DGRAM),
+        SocketPlace::Udp(..) | SocketPlace::Group(..) => (AddressFamily::INET, SocketType::DGRAM),
         SocketPlace::Unix(_) => (AddressFamily::UNIX, SocketType::STREAM),
         SocketPlace::UnixDatagrams(_) => (AddressFamily::UNIX, SocketType::DGRAM),
     };
@@ -68,7 +73,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
             listening.name = name;
             Socket::Listener(Box::new(listening))
         }
-        (SocketPlace::Udp(..) | SocketPlace::UnixDatagrams(_), client) => {
+        (SocketPlace::Udp(..) | SocketPlace::Group(..) | SocketPlace::UnixDatagrams(_), client) => {
             let remote = client.then_some(place);
             Socket::Datagrams(Box::new(Exchange::new(socket, remote, name, descriptors)))
         }
@@ -93,9 +98,9 @@ fn set(socket: &OwnedFd, request: &SocketRequest) -> Result<(), Errno> {
 
 fn address(place: &SocketPlace) -> Result<SocketAddrAny, Errno> {
     Ok(match place {
-        SocketPlace::Tcp(address, port) | SocketPlace::Udp(address, port) => {
-            SocketAddrV4::new(*address, *port).into()
-        }
+        SocketPlace::Tcp(address, port)
+        | SocketPlace::Udp(address, port)
+        | SocketPlace::Group(address, port) => SocketAddrV4::new(*address, *port).into(),
         SocketPlace::Unix(path) | SocketPlace::UnixDatagrams(path) => {
             SocketAddrUnix::new(path.as_str())?.into()
         }

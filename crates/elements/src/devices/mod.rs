@@ -7,6 +7,7 @@ mod fromdevice;
 mod fromhost;
 mod kerneltap;
 mod kerneltun;
+mod mcastsocket;
 mod opening;
 mod rawsocket;
 mod socket;
@@ -18,6 +19,7 @@ pub use fromdevice::FromDevice;
 pub use fromhost::FromHost;
 pub use kerneltap::KernelTap;
 pub use kerneltun::KernelTun;
+pub use mcastsocket::McastSocket;
 use opening::{open, report};
 pub use rawsocket::RawSocket;
 pub use socket::Socket;
@@ -34,4 +36,5 @@ pub static CLASSES: &[Class] = &[
     Class::of::<ToHost>(),
     Class::of::<RawSocket>(),
     Class::of::<Socket>(),
+    Class::of::<McastSocket>(),
 ];

@@ -94,9 +94,26 @@ pub struct SocketArgs {
     proper: bool,
 }
 
+/// How packets become bytes, and who is let in.
+#[derive(Default)]
+pub(super) struct Manner {
+    /// Bytes of a packet to receive.
+    pub(super) snap: u16,
+    /// Bytes in front of packets.
+    pub(super) headroom: u16,
+    /// Whether packets have the time of their arrival.
+    pub(super) timestamp: bool,
+    /// Hosts that are let in.
+    pub(super) allow: Option<ElementName>,
+    /// Hosts that are not, unless they are in `allow`.
+    pub(super) deny: Option<ElementName>,
+    /// Whether connections are logged.
+    pub(super) verbose: bool,
+}
+
 /// The element.
 pub struct Socket {
-    args: SocketArgs,
+    manner: Manner,
     request: SocketRequest,
     /// Whether each packet goes to its own destination.
     spreads: bool,
@@ -141,9 +158,6 @@ impl Element for Socket {
             _ => return Err(SetupError::new(format_args!("unknown socket type ‘{kind}’"))),
         };
         let _ = args.proper;
-        if args.snaplen == 0 || args.headroom > 8190 {
-            return Err(SetupError::new("SNAPLEN or HEADROOM out of range"));
-        }
         let client = args.client.unwrap_or(setup.outputs() == 0 || local.is_some());
         let spreads = client && matches!(place, SocketPlace::Udp(Ipv4Addr::UNSPECIFIED, _));
         let request = SocketRequest {
@@ -153,22 +167,21 @@ impl Element for Socket {
             send_buffer: args.sndbuf,
             receive_buffer: args.rcvbuf,
             no_delay: args.nodelay,
+            echo: true,
         };
-        Ok(Socket {
-            request,
-            spreads,
-            admission: Admission::default(),
-            buffer: vec![0; args.snaplen.into()],
-            args,
-            listener: None,
-            carrier: None,
-            waiting: Batch::default(),
-            signal: Signal::BUSY,
-        })
+        let manner = Manner {
+            snap: args.snaplen,
+            headroom: args.headroom,
+            timestamp: args.timestamp,
+            allow: args.allow,
+            deny: args.deny,
+            verbose: args.verbose,
+        };
+        Ok(Socket { spreads, ..Socket::over(request, manner)? })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.admission = Admission::new(cx, self.args.allow.as_ref(), self.args.deny.as_ref())?;
+        self.admission = Admission::new(cx, self.manner.allow.as_ref(), self.manner.deny.as_ref())?;
         let socket = cx.environment().socket(&self.request).map_err(SetupError::new)?;
         match socket {
             element::Socket::Listener(listener) => {
@@ -236,6 +249,24 @@ impl Element for Socket {
 }
 
 impl Socket {
+    /// One that is not open yet.
+    pub(super) fn over(request: SocketRequest, manner: Manner) -> Result<Socket, SetupError> {
+        if manner.snap == 0 || manner.headroom > 8190 {
+            return Err(SetupError::new("SNAPLEN or HEADROOM out of range"));
+        }
+        Ok(Socket {
+            request,
+            spreads: false,
+            admission: Admission::default(),
+            buffer: vec![0; manner.snap.into()],
+            manner,
+            listener: None,
+            carrier: None,
+            waiting: Batch::default(),
+            signal: Signal::BUSY,
+        })
+    }
+
     /// Takes a connection: one at a time, the next one waits in the system's queue.
     fn accept(&mut self, cx: &Context) {
         let Some(listener) = self.listener.as_mut().filter(|_| self.carrier.is_none()) else { return };
@@ -277,7 +308,7 @@ impl Socket {
     }
 
     fn log(&self, cx: &Context, text: &str) {
-        if self.args.verbose {
+        if self.manner.verbose {
             cx.say(&format!("{} :: Socket: {text}", cx.name()));
         }
     }
@@ -285,7 +316,9 @@ impl Socket {
     /// Where it is or leads to, for people.
     fn place(&self) -> String {
         match &self.request.place {
-            SocketPlace::Tcp(address, port) | SocketPlace::Udp(address, port) => format!("{address}:{port}"),
+            SocketPlace::Tcp(address, port)
+            | SocketPlace::Udp(address, port)
+            | SocketPlace::Group(address, port) => format!("{address}:{port}"),
             SocketPlace::Unix(name) | SocketPlace::UnixDatagrams(name) => name.clone(),
         }
     }
@@ -319,12 +352,12 @@ impl Socket {
     /// Emits what was read: so many bytes, as far as there was room for them.
     fn emit(&self, cx: &mut Context, length: usize) {
         let bytes = self.buffer.get(..length).unwrap_or(&self.buffer);
-        let Some(mut packet) = cx.pool().allocate_with(self.args.headroom.into(), bytes.len()) else {
+        let Some(mut packet) = cx.pool().allocate_with(self.manner.headroom.into(), bytes.len()) else {
             return cx.count_exhausted();
         };
         packet.data_mut().copy_from_slice(bytes);
         packet.set_extra_length(u32::try_from(length - bytes.len()).unwrap_or(u32::MAX));
-        if self.args.timestamp {
+        if self.manner.timestamp {
             packet.set_timestamp(cx.now());
         }
         cx.send(0, packet);
