@@ -11,7 +11,7 @@ pub struct Settings {
     pub image_name: String,
     /// The file in which definitions are kept, in a folder that exists; none: in memory, gone with the daemon.
     pub store: Option<PathBuf>,
-    /// Threads that run virtual machines; 0: one for each processor.
+    /// Threads that run virtual machines; 0: one for each processor but one, which the switches have.
     pub workers: usize,
     /// The program of boxes in threads of the daemon, without any isolation: for development. None: such boxes are
     /// refused.

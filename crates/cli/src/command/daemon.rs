@@ -38,7 +38,8 @@ pub(crate) struct Arguments {
     /// Keep definitions in memory: they are gone when the daemon ends.
     #[arg(long, conflicts_with = "store")]
     no_store: bool,
-    /// Threads that run virtual machines; without it one for each processor.
+    /// Threads that run virtual machines; without it one for each processor but one, which the switches
+    /// have.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
     /// Listen at this address of TCP, too, with TLS and a token.

@@ -80,7 +80,7 @@ impl Forge {
         let host = Host::new(settings.image)?;
         let wanted = match (host.has_machines(), settings.workers) {
             (false, _) => 0,
-            (true, 0) => cores.count(),
+            (true, 0) => cores.count().saturating_sub(1).max(1),
             (true, workers) => workers,
         };
         let start = |_| Ok(Arc::new(Shared { worker: Worker::start()?, boxes: AtomicUsize::new(0) }));
