@@ -58,10 +58,14 @@ impl Host {
         let image = Arc::new(Image::parse(image)?);
         // Measured here once, not when the first box is waited for.
         cpu::tsc_hz();
+        let hypervisor = Hypervisor::open(&image)?.map(Arc::new);
         Ok(Self {
-            hypervisor: Hypervisor::open(&image)?.map(Arc::new),
+            dense: match hypervisor.is_some() {
+                true => Arena::with_set_aside(DENSE_SPACE)?,
+                false => Arena::new(DENSE_SPACE, Use::Dense)?,
+            },
+            hypervisor,
             program: Arc::new(Program::new(&image)?),
-            dense: Arena::new(DENSE_SPACE, Use::Dense)?,
             sparse: Arena::new(SPARSE_SPACE, Use::Sparse)?,
         })
     }

@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) const PAGE: usize = 4096;
 const HUGE_PAGE: usize = 2 << 20;
 
+/// Most bytes of large pages that an arena takes of those that the system has set aside: it keeps them while it lives.
+const MOST_SET_ASIDE: usize = 1 << 30;
+
 /// Pages of a piece of memory, by number.
 pub(crate) type Pages = Vec<(usize, Box<[u8; PAGE]>)>;
 
@@ -68,6 +71,27 @@ impl Mapping {
         }
     }
 
+    /// Maps zeroed private memory in large pages that the system has set aside (`vm.nr_hugepages`): at most half of
+    /// those that nobody has, and at most `most` bytes. Nothing: there are none.
+    ///
+    /// What of it is to be used has to be [taken](Self::populate) first: a page that a control group keeps back would end
+    /// whoever touches it.
+    fn set_aside(most: usize) -> Option<Self> {
+        let size = (free_large_pages() / 2).saturating_mul(HUGE_PAGE).min(most);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+        if size == 0 { None } else { Self::map(size, flags, -1).ok() }
+    }
+
+    /// Takes the pages of a range, as if each was written to; whether they can be had.
+    fn populate(&self, offset: usize, size: usize) -> bool {
+        let (start, end) = (offset / HUGE_PAGE * HUGE_PAGE, (offset + size).next_multiple_of(HUGE_PAGE));
+        // SAFETY: the range lies in this mapping, which is of whole large pages; what is in it stays.
+        unsafe {
+            let address = self.base.add(start).as_ptr().cast();
+            libc::madvise(address, end - start, libc::MADV_POPULATE_WRITE) == 0
+        }
+    }
+
     /// Maps a file's first `size` bytes, shared.
     pub(crate) fn shared(file: &OwnedFd, size: usize) -> Result<Self, SystemError> {
         Self::map(size, libc::MAP_SHARED, file.as_raw_fd())
@@ -108,11 +132,22 @@ impl Drop for Mapping {
     }
 }
 
+/// Large pages that the system has set aside and nobody has or is promised.
+fn free_large_pages() -> usize {
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}"));
+        text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0usize)
+    };
+    read("free_hugepages").saturating_sub(read("resv_hugepages"))
+}
+
 /// How an arena's memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Small chunks, all of which is touched: backed by large pages.
     Dense,
+    /// The same, of large pages that the system has set aside.
+    SetAside,
     /// Large chunks, of which little is touched: backed by small pages.
     Sparse,
 }
@@ -124,22 +159,41 @@ pub(crate) struct Arena {
     usage: Use,
     /// Free ranges: offset to size.
     free: Mutex<BTreeMap<usize, usize>>,
+    /// Where there may be room that is better.
+    better: Option<Arc<Arena>>,
 }
 
 impl Arena {
     pub(crate) fn new(size: usize, usage: Use) -> Result<Arc<Self>, SystemError> {
         let mapping = Mapping::anonymous(size)?;
         let advice = match usage {
-            Use::Dense => libc::MADV_HUGEPAGE,
+            Use::Dense | Use::SetAside => libc::MADV_HUGEPAGE,
             Use::Sparse => libc::MADV_NOHUGEPAGE,
         };
         mapping.advise(0, mapping.size, advice);
-        let free = BTreeMap::from([(0, mapping.size)]);
-        Ok(Arc::new(Self { mapping, usage, free: Mutex::new(free) }))
+        Ok(Arc::new(Self::of(mapping, usage, None)))
+    }
+
+    /// An arena for small chunks, which come from large pages that the system has set aside, where it has, as long as
+    /// there is room.
+    pub(crate) fn with_set_aside(size: usize) -> Result<Arc<Self>, SystemError> {
+        let better = Mapping::set_aside(MOST_SET_ASIDE);
+        let better = better.map(|mapping| Arc::new(Self::of(mapping, Use::SetAside, None)));
+        let mapping = Mapping::anonymous(size)?;
+        mapping.prefer_large_pages();
+        Ok(Arc::new(Self::of(mapping, Use::Dense, better)))
+    }
+
+    fn of(mapping: Mapping, usage: Use, better: Option<Arc<Self>>) -> Self {
+        let free = Mutex::new(BTreeMap::from([(0, mapping.size)]));
+        Self { mapping, usage, free, better }
     }
 
     /// Takes zeroed memory of whole pages, which begins at a multiple of `align`.
     pub(crate) fn take(self: &Arc<Self>, size: usize, align: usize) -> Result<Part, CreateError> {
+        if let Some(part) = self.better.as_ref().and_then(|arena| arena.take(size, align).ok()) {
+            return Ok(part);
+        }
         let size = size.next_multiple_of(PAGE);
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = |(offset, space): (&usize, &usize)| {
@@ -147,6 +201,9 @@ impl Arena {
             (start + size <= offset + space).then_some((*offset, *space, start))
         };
         let (offset, space, start) = free.iter().find_map(fitting).ok_or(CreateError::NoMemory)?;
+        if self.usage == Use::SetAside && !self.mapping.populate(start, size) {
+            return Err(CreateError::NoMemory);
+        }
         free.remove(&offset);
         for (from, to) in [(offset, start), (start + size, offset + space)] {
             if to > from {
@@ -160,7 +217,7 @@ impl Arena {
     fn give(&self, offset: usize, size: usize) {
         match self.usage {
             // SAFETY: the range lies in the mapping, and its last holder is being dropped.
-            Use::Dense => unsafe { self.mapping.base.add(offset).write_bytes(0, size) },
+            Use::Dense | Use::SetAside => unsafe { self.mapping.base.add(offset).write_bytes(0, size) },
             Use::Sparse => self.mapping.advise(offset, size, libc::MADV_DONTNEED),
         }
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -255,6 +312,24 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pages_that_are_set_aside_are_used_first() {
+        let arena = Arena::with_set_aside(8 << 20).unwrap();
+        let Some(better) = &arena.better else {
+            eprintln!("SKIPPED: no large pages are set aside here (vm.nr_hugepages)");
+            return;
+        };
+        let (first, second) = (arena.take(1, PAGE).unwrap(), arena.take(better.mapping.size, PAGE).ok());
+        assert!(Arc::ptr_eq(&first.chunk.arena, better));
+        // What has no room there is taken elsewhere.
+        assert!(second.is_none_or(|part| Arc::ptr_eq(&part.chunk.arena, &arena)));
+        first.mapped().write(0, &[9; PAGE]);
+        drop(first);
+        let mut bytes = [1; PAGE];
+        arena.take(1, PAGE).unwrap().mapped().read(0, &mut bytes);
+        assert_eq!(bytes, [0; PAGE]);
+    }
 
     #[test]
     fn chunks_are_apart_zeroed_and_joined_again() {
