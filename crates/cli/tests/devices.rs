@@ -115,6 +115,24 @@ fn a_device_that_is_missing_is_named() {
 }
 
 #[test]
+fn the_kernel_is_kept_from_packets_while_it_runs() {
+    let found = in_namespace(
+        r#"
+        TOOLS=$(mktemp -d); printf '#!/bin/sh\necho "$@"\nexec cat >/dev/null' >$TOOLS/iptables
+        sed -i "s|^echo.*|& >>$TOOLS/said|" $TOOLS/iptables; chmod +x $TOOLS/iptables
+        PATH=$TOOLS:$PATH $CLICK -e 'FromDevice(lo, SNIFFER false) -> Discard; DriverManager(stop)'
+        cat $TOOLS/said; printf '#!/bin/sh\necho no such chain >&2; exit 1' >$TOOLS/iptables
+        PATH=$TOOLS:$PATH $CLICK -e 'FromDevice(lo, SNIFFER false) -> Discard; DriverManager(stop)' 2>&1
+        rm -r $TOOLS
+        "#,
+    );
+    if let Some(found) = found {
+        assert!(found.starts_with("-A INPUT -i lo -j DROP\n-D INPUT -i lo -j DROP\n"), "{found}");
+        assert!(found.contains("iptables -A INPUT -i lo -j DROP: no such chain"), "{found}");
+    }
+}
+
+#[test]
 fn a_missing_privilege_is_named() {
     let found =
         in_namespace("setpriv --bounding-set -all --inh-caps -all $CLICK -e 'FromDevice(lo) -> Discard'");

@@ -194,6 +194,8 @@ pub enum DeviceRequest {
         receive: bool,
         /// Whether it will be written.
         send: bool,
+        /// Whether the host's kernel is not to handle what it receives.
+        exclusive: bool,
     },
     /// A new virtual interface to the host's own stack.
     Tunnel {

@@ -12,6 +12,7 @@ use switch::device::{Interface, InterfaceSettings, RawSocket, Tunnel, TunnelSett
 
 use super::descriptors::Descriptors;
 use super::files::problem;
+use super::filter::KernelFilter;
 
 /// Bytes in front of a packet that elements may use: Click's usual headroom, and so much that IP headers are aligned.
 const HEADROOM: usize = 30;
@@ -25,7 +26,7 @@ const SEND: usize = 1 << 21;
 /// Opens a device.
 pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result<Box<dyn Device>, IoError> {
     match request {
-        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, send } => {
+        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, send, exclusive } => {
             let settings = InterfaceSettings {
                 promiscuous: *promiscuous,
                 outbound: *outbound,
@@ -36,11 +37,13 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
             };
             let interface =
                 Interface::open(name, settings).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
+            let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
             let socket = Rc::new(interface.socket());
             let descriptor = descriptors.register(&socket);
             let (name, homeless) = (name.clone(), Cell::new(0));
             Ok(Box::new(Connected {
                 interface,
+                _filter: filter,
                 _socket: socket,
                 descriptor,
                 name,
@@ -88,6 +91,8 @@ fn refusal(error: &io::Error, capability: &str) -> IoError {
 /// A network interface as elements have it.
 struct Connected {
     interface: Interface,
+    /// Keeps from the kernel what is received.
+    _filter: Option<KernelFilter>,
     /// Keeps the descriptor known.
     _socket: Rc<dyn AsFd>,
     descriptor: Descriptor,

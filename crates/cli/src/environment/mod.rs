@@ -4,6 +4,7 @@ mod datagrams;
 mod descriptors;
 mod devices;
 mod files;
+mod filter;
 mod group;
 mod host;
 mod open_socket;

@@ -13,7 +13,8 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 
 /// Sends the packets that arrive at the network interface DEVNAME, or in a box at the switch port of that number.
 ///
-/// The kernel handles the packets too. The packet type says who a packet is for, the timestamp when it came; what is
+/// The kernel handles the packets too, unless SNIFFER is false: then a rule of `iptables` drops those for this host while the
+/// router runs. The packet type says who a packet is for, the timestamp when it came; what is
 /// longer than SNAPLEN is cut. With FORCE_IP the IP header is found, and packets without one leave by output 1 or are
 /// dropped. PROMISC takes frames for other hosts too, OUTBOUND those that this host sends.
 /// ```click
@@ -25,7 +26,8 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 /// ```
 /// ## Differences
 /// METHOD LINUX and PCAP are the same: memory shared with the kernel. A BPF_FILTER is refused: put an IPClassifier behind.
-/// SNIFFER false is refused too, but at a box's port, where there is no kernel: it would go on handling the packets. All packets that have arrived are
+/// With SNIFFER false it does not start where the rule can't be set; that is for IPv4 alone, as Click's. A box's port is
+/// nobody else's whatever SNIFFER says. All packets that have arrived are
 /// taken at a turn, whatever BURST says, and HEADROOM is at least 28. The link type is always Ethernet. While packets
 /// come, it looks for more of them every 20 microseconds rather than being woken by each. Packets that are not of the
 /// PROTOCOL are counted as dropped for `other_protocol`. A configuration that replaces another takes over what has arrived.
@@ -125,12 +127,6 @@ impl Element for FromDevice {
                 "not supported: leave it out, and put an IPClassifier behind",
             ));
         }
-        // A box's port is nobody else's.
-        if !args.sniffer && args.devname.parse::<u32>().is_err() {
-            let problem = "false is not supported: the kernel goes on handling the packets. Keep them from it by other \
-                           means, for instance an interface without addresses, and leave SNIFFER out";
-            return Err(SetupError::argument("SNIFFER", problem));
-        }
         Ok(FromDevice { args, device: None, count: 0, trouble: None })
     }
 
@@ -142,6 +138,7 @@ impl Element for FromDevice {
             snap: self.args.snaplen as usize,
             receive: true,
             send: false,
+            exclusive: !self.args.sniffer,
         };
         let device = super::open(cx, &self.args.devname, &request)?;
         if let Some(descriptor) = device.descriptor() {
@@ -173,7 +170,9 @@ impl Element for FromDevice {
     }
 
     fn inherit(&mut self, old: &mut FromDevice, cx: &mut Context) {
-        let same = |args: &FromDeviceArgs| (args.devname.clone(), args.promisc, args.outbound, args.snaplen);
+        let same = |args: &FromDeviceArgs| {
+            (args.devname.clone(), args.promisc, args.outbound, args.snaplen, args.sniffer)
+        };
         if same(&self.args) != same(&old.args) || old.device.is_none() {
             return;
         }

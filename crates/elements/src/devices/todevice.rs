@@ -113,6 +113,7 @@ impl Element for ToDevice {
             snap: 0,
             receive: false,
             send: true,
+            exclusive: false,
         };
         self.device = Some(super::open(cx, name, &request)?);
         if !cx.is_push_input(0) {

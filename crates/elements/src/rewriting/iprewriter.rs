@@ -62,22 +62,7 @@ rewriter_arguments! {
         see = "TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, ICMPPingRewriter, FTPPortMapper"
     )]
     IPRewriterArgs {
-        /// How long a TCP flow lives once data went both ways.
-        #[arg(default = "24h")]
-        tcp_timeout: Timestamp,
-        /// Another name of TCP_TIMEOUT.
-        timeout: Option<Timestamp>,
-        /// How long a TCP flow lives after both sides have ended it.
-        #[arg(default = "4m")]
-        tcp_done_timeout: Timestamp,
-        /// How long a TCP flow lives before data went both ways.
-        #[arg(default = "5m")]
-        tcp_nodata_timeout: Timestamp,
-        /// How long after a packet a TCP flow is kept in any case.
-        #[arg(default = "5")]
-        tcp_guarantee: Timestamp,
-        /// Another name of TCP_GUARANTEE.
-        guarantee: Option<Timestamp>,
+        tcp,
         /// How long a UDP flow lives.
         #[arg(default = "5m")]
         udp_timeout: Timestamp,
@@ -115,13 +100,7 @@ impl Kind for IPRewriterKind {
     const SHAPE: Shape = Shape::Both;
 
     fn settings(args: IPRewriterArgs) -> Settings {
-        let tcp = Lifetimes {
-            guarantee: seconds(args.guarantee.unwrap_or(args.tcp_guarantee)),
-            early: seconds(args.tcp_nodata_timeout),
-            settled: seconds(args.timeout.unwrap_or(args.tcp_timeout)),
-            done: seconds(args.tcp_done_timeout),
-            tracking: Tracking::Tcp,
-        };
+        let tcp = args.tcp_lifetimes();
         let udp = Lifetimes {
             guarantee: seconds(args.udp_guarantee),
             early: seconds(args.udp_timeout),

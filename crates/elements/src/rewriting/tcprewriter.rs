@@ -38,22 +38,7 @@ rewriter_arguments! {
         see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper"
     )]
     TCPRewriterArgs {
-        /// How long a flow lives once data went both ways.
-        #[arg(default = "24h")]
-        tcp_timeout: Timestamp,
-        /// Another name of TCP_TIMEOUT.
-        timeout: Option<Timestamp>,
-        /// How long a flow lives after both sides have ended it.
-        #[arg(default = "4m")]
-        tcp_done_timeout: Timestamp,
-        /// How long a flow lives before data went both ways.
-        #[arg(default = "5m")]
-        tcp_nodata_timeout: Timestamp,
-        /// How long after a packet a flow is kept in any case.
-        #[arg(default = "5")]
-        tcp_guarantee: Timestamp,
-        /// Another name of TCP_GUARANTEE.
-        guarantee: Option<Timestamp>,
+        tcp,
     } [
         /// Whether the destination annotation becomes the new destination.
         #[arg(default = "true")]
@@ -81,14 +66,7 @@ impl Kind for TCPRewriterKind {
     const SHAPE: Shape = Shape::Tcp;
 
     fn settings(args: TCPRewriterArgs) -> Settings {
-        let lifetimes = Lifetimes {
-            guarantee: seconds(args.guarantee.unwrap_or(args.tcp_guarantee)),
-            early: seconds(args.tcp_nodata_timeout),
-            settled: seconds(args.timeout.unwrap_or(args.tcp_timeout)),
-            done: seconds(args.tcp_done_timeout),
-            tracking: Tracking::Tcp,
-        };
-        let sets_destination = args.dst_anno;
+        let (lifetimes, sets_destination) = (args.tcp_lifetimes(), args.dst_anno);
         args.into_settings(vec![lifetimes], sets_destination)
     }
 }
