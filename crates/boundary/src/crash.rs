@@ -108,7 +108,7 @@ pub struct CrashReport {
     pub element: Vec<u8>,
     /// What the program said.
     pub message: Vec<u8>,
-    /// The start of the packet in hand, empty when there was none.
+    /// The start of the packet in hand, the first of its batch; empty when there was none.
     pub packet: Vec<u8>,
 }
 
