@@ -183,6 +183,10 @@ fn boxes_are_joined_by_switches() {
     kill_process(Pid::from_child(&capture), Signal::INT).expect("a signal");
     assert!(next().contains("captured"));
     assert!(capture.wait().expect("the program ends").success());
+    let none = daemon.folder.join("none.pcap");
+    let path = none.to_str().expect("a plain path");
+    daemon.check(&["capture", "nobody", "-w", path], 4, &["no box nobody"]);
+    assert!(!none.exists());
     daemon.check(&["port", "add", "lan", "nowhere", "--driver", "null"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 0, &[]);
     daemon.check(&["port", "rm", "lan", "nowhere"], 4, &["nowhere"]);
@@ -211,6 +215,12 @@ fn a_stack_is_applied_changed_and_removed() {
     daemon.check(&["up", &file], 5, &["Cuonter"]);
     daemon.check(&["down", "edge"], 0, &["remove", "box/one"]);
     daemon.check(&["ps"], 0, &["there are no boxes"]);
+    daemon.check(&["down", "edge"], 4, &["clickbox stacks"]);
+    daemon.check(&["down"], 2, &["clickbox stacks"]);
+    // The one that the help names.
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/stack.toml");
+    daemon.check(&["up", example], 0, &["box/firewall", "box/nat", "box/monitor", "switch/outside"]);
+    daemon.check(&["down", example], 0, &["box/firewall"]);
 }
 
 /// A stack that nobody confirms is taken back, at its time, on request, or by the next daemon.

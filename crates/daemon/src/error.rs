@@ -143,7 +143,9 @@ impl fmt::Display for Failure {
                 "stack {name} waits for its confirmation; `clickbox confirm {name}` keeps it, `clickbox rollback {name}` takes it back"
             ),
             Self::NothingToConfirm(name) => write!(f, "stack {name} does not wait for a confirmation"),
-            Self::NoStack(name) => write!(f, "there is no stack {name}"),
+            Self::NoStack(name) => {
+                write!(f, "there is no stack {name}; `clickbox stacks` lists those that there are")
+            }
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
             Self::NoFile(name, file) => {
                 write!(

@@ -47,7 +47,10 @@ impl Supervisor {
         if crashed {
             let report = report(&end);
             let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
-            let message = format!("box {} crashed: {}{at}", member.name, report.cause);
+            let message = match end {
+                End::Killed => format!("box {} was killed on request", member.name),
+                _ => format!("box {} crashed: {}{at}", member.name, report.cause),
+            };
             inner.crash = Some(report);
             drop(inner);
             member.note(&message);

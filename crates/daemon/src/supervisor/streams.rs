@@ -6,7 +6,10 @@ use crate::error::Failure;
 use crate::fabric::{Tap, capture_header};
 use crate::limits::{CAPTURE_QUEUE, MOST_CAPTURES};
 use crate::ring::Page;
-use api::{BoxName, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time, WrittenFile};
+use api::{
+    BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time,
+    WrittenFile,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, watch};
@@ -180,6 +183,9 @@ impl Supervisor {
 
     /// Captures what passes a port. Nothing is held up for it.
     pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, Failure> {
+        if let CapturePoint::Box(name, _) = &query.port {
+            self.0.member(name)?;
+        }
         let place = Place(self.0.captures.clone());
         if place.0.fetch_add(1, Ordering::Relaxed) >= MOST_CAPTURES {
             return Err(Failure::Limit("captures", MOST_CAPTURES));

@@ -64,11 +64,12 @@ fn point(arguments: &Arguments) -> Result<CapturePoint, Failure> {
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let query = CaptureQuery { port: point(arguments)?, snap: arguments.snap, count: arguments.count };
+    // A file is made, or emptied, only if there is something to capture.
+    let from = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;
     let to = match arguments.json {
         true => None,
         false => Some(BufWriter::new(online::destination(&arguments.write, "a capture is no text")?)),
     };
-    let from = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;
     let is_quiet = arguments.quiet || arguments.json;
     let progress = Arc::new(Mutex::new(Progress { to, count: 0, is_quiet }));
     end_by_signal(&progress);

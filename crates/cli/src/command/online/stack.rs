@@ -127,6 +127,10 @@ impl Named {
     /// The name of the stack that is meant.
     fn name(&self) -> Result<StackName, Failure> {
         let path = Path::new(&self.what);
+        if self.what == USUAL && !path.is_file() {
+            let text = format!("there is no {USUAL} here: name a stack; `clickbox stacks` lists them");
+            return Err(Failure::Usage(text));
+        }
         match self.what.parse() {
             Ok(name) if !path.is_file() => Ok(name),
             _ => StackFile::name(path),
