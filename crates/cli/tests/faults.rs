@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 use support::Daemon;
 
 const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n";
@@ -148,7 +149,7 @@ fn creates_in_a_row_end_at_the_limit() {
     let pid = daemon.child.id();
     let descriptors = || std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the daemon").count();
     let before = descriptors();
-    let (mut made, mut refused) = (Vec::new(), 0);
+    let (mut made, mut refused, begin) = (Vec::new(), 0, Instant::now());
     for number in 0..most {
         let name: api::BoxName = format!("b{number}").parse().expect("a name");
         let request = CreateBox {
@@ -162,7 +163,13 @@ fn creates_in_a_row_end_at_the_limit() {
             Err(error) => panic!("{number}: {error}"),
         }
     }
-    eprintln!("{} made, {refused} refused", made.len());
+    let most_memory = daemon.kilobytes("VmHWM:");
+    eprintln!(
+        "{} made, {refused} refused, in {} s, with {most_memory} KB",
+        made.len(),
+        begin.elapsed().as_secs()
+    );
+    assert!(most_memory < 512 << 10, "{most_memory} KB");
     assert_eq!(made.len() + refused, most);
     assert!(refused == 0 || made.len() == 4096, "{} made", made.len());
     assert_eq!(client.ask(&operation::LIST_BOXES, &[]).expect("a list").len(), made.len());

@@ -6,17 +6,10 @@ mod support;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use support::{Daemon, PATIENCE};
+use support::{Daemon, PATIENCE, kilobytes};
 
 fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
-}
-
-/// A figure of a process, in kilobytes.
-fn kilobytes(pid: u64, name: &str) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the figure");
-    line.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().expect("a number")
 }
 
 /// A box can't take more memory than it was given, whatever its configuration does.

@@ -58,6 +58,11 @@ impl Daemon {
         self.folder.join("socket")
     }
 
+    /// A figure of its process, such as `VmHWM:`, in kilobytes.
+    pub(crate) fn kilobytes(&self, figure: &str) -> u64 {
+        kilobytes(self.child.id().into(), figure)
+    }
+
     /// Writes a file into the daemon's folder.
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.join(name);
@@ -111,6 +116,13 @@ impl Daemon {
             assert!(begin.elapsed() < PATIENCE, "{arguments:?}: no {expected:?} in: {text}");
         }
     }
+}
+
+/// A figure of a process, in kilobytes.
+pub(crate) fn kilobytes(process: u64, figure: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process");
+    let line = text.lines().find_map(|line| line.strip_prefix(figure)).expect("the figure");
+    line.trim_matches(|letter: char| !letter.is_ascii_digit()).parse().expect("a number")
 }
 
 impl Drop for Daemon {
