@@ -269,12 +269,17 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                 x: linear("other boxes on the core"),
                 y: logarithmic("microseconds, median"),
                 ticks: others.clone(),
-                series: vec![
+                series: [
                     Series::ours("others idle", latency(Load::Idle)),
                     Series::ours("others in endless loops", latency(Load::Cpu)),
+                    Series::ours("others busy with memory", latency(Load::Memory)),
                     flat("ClickOS, others idle", papers::PING_US, &[0.0, 11.0]),
                     Series::apart("ClickOS, others busy (up to)", vec![(11.0, papers::PING_BESIDE_HOGS_US)]),
-                ],
+                ]
+                .into_iter()
+                // The probe is never busy with memory.
+                .filter(|series| !series.points.is_empty())
+                .collect(),
             },
         },
         Chapter {
