@@ -76,7 +76,7 @@ impl Default for Scope {
 const RING: u32 = 1024;
 
 /// Slots of the rings of a chain: all buffers of nine boxes should fit into a processor's cache.
-const CHAIN_RING: u32 = 256;
+const CHAIN_RING: u32 = 512;
 
 /// Bytes of the frames of a chain, as in the paper.
 const CHAIN_SIZE: u16 = 1472;

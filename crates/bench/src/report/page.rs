@@ -246,7 +246,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
             title: "Chains",
             text: "All boxes on one core, frames of 1,472 bytes: the first box sends, the last takes, the others forward. \
                    Between each two is a switch, or a pipe.".into(),
-            command: "chain --ring 256",
+            command: "chain",
             plot: Plot {
                 x: linear("boxes in the chain"),
                 y: linear("gigabits a second"),
