@@ -189,6 +189,7 @@ mod tests {
         schedule.finish(true);
         assert!(schedule.is_idle() && schedule.next().is_none());
     }
+
     #[test]
     fn who_is_woken_waits_for_those_before() {
         let mut schedule = Schedule::new(3);

@@ -75,7 +75,7 @@ impl Default for Scope {
 /// Slots of rings where they are not what is measured.
 const RING: u32 = 1024;
 
-/// Slots of the rings of a chain: all buffers of nine boxes should fit into a processor's cache.
+/// Slots of the rings of a chain: more leave the processor's caches, fewer cost machines more exits.
 const CHAIN_RING: u32 = 512;
 
 /// Bytes of the frames of a chain, as in the paper.

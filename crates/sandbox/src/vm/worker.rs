@@ -1,10 +1,11 @@
 //! A thread that runs machines in turn.
 //!
 //! A machine gets its turn when its doorbell was rung, and keeps it until it leaves: with nothing to do,
-//! or with its quantum used up while others wait, when it goes to the end of the queue. One that doesn't leave by itself is
-//! called out by a timer, counted, and from then on gives way to the others until it leaves by itself: a loop
-//! costs its own box's share and no more, and keeps nobody's answer waiting. Machines that are called out share the time by
-//! their weights: each turn gives one its slice, what it overdraws it has to save up again. A machine that rests may have set an alarm: then its doorbell rings by itself.
+//! or with its quantum used up while others wait, when it goes to the end of the queue. One that doesn't leave by
+//! itself is called out by a timer, counted, and from then on gives way to the others until it leaves by itself: a
+//! loop costs its own box's share and no more, and keeps nobody's answer waiting. Machines that are called out share
+//! the time by their weights: each turn gives one its slice, what it overdraws it has to save up again. A machine that
+//! rests may have set an alarm: then its doorbell rings by itself.
 
 use crate::area::Area;
 use crate::cpu;
@@ -308,6 +309,7 @@ impl Shared {
             if let Some((seat, class)) = queue.ready.pop() {
                 self.waiting.store(queue.ready.len(), Ordering::Release);
                 let free = match queue.ready.len() {
+                    0 if self.alone => u64::MAX,
                     0 => cpu::cycles() + cpu::ticks(next_alarm.map_or(FREE, |alarm| alarm.min(FREE))),
                     _ => 0,
                 };
