@@ -18,6 +18,10 @@ const AHEAD: u32 = 8;
 /// The share of a transmit ring's slots that keep their buffers, one in so many.
 const KEPT: u32 = 2;
 
+/// The share of a transmit ring's slots that is worth going on for once it was full, one in so many: with each slot
+/// that comes free a sender would make packets that find no room.
+const WORTH: u32 = 8;
+
 /// Which end of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -233,14 +237,14 @@ impl Port {
         self.stats.set(PortStats { full_drops: stats.full_drops + count, ..stats });
     }
 
-    /// Whether there is a packet, or room for one.
+    /// Whether there is a packet, or room that is worth going on for.
     pub(crate) fn is_ready(&self, side: Side) -> Result<bool, Corrupt> {
         Ok(match side {
             Side::Receive => self.receive.borrow_mut().available(1)? > 0,
             Side::Transmit => {
                 let mut ring = self.transmit.borrow_mut();
-                let borrowed = ring.borrowed();
-                ring.free(borrowed + 1)? > borrowed
+                let wanted = (ring.borrowed() + self.slots / WORTH).min(self.slots);
+                ring.free(wanted)? >= wanted
             }
         })
     }
@@ -249,7 +253,7 @@ impl Port {
     pub(crate) fn prepare_sleep(&self, side: Side) -> Result<bool, Corrupt> {
         match side {
             Side::Receive => self.receive.borrow_mut().prepare_sleep(),
-            Side::Transmit => self.transmit.borrow_mut().prepare_sleep(),
+            Side::Transmit => self.transmit.borrow_mut().prepare_sleep_for(self.slots / WORTH),
         }
     }
 

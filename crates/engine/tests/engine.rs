@@ -298,6 +298,26 @@ fn a_box_lets_others_run_before_a_rest_after_much_work() {
     assert_eq!([lingers(60), lingers(1), lingers(60)], [1, 0, 1]);
 }
 
+#[test]
+fn a_source_waits_for_room_that_is_worth_it() {
+    let mut bench = Bench::new(1, 64);
+    bench.install("", "s :: InfiniteSource(LENGTH 60) -> ToDevice(0);").unwrap();
+    bench.settle();
+    let made = bench.read("", "s.count").unwrap();
+    let mut take = |packets: u32| {
+        let port = &mut bench.ports[0];
+        port.available(packets).unwrap();
+        for _ in 0..packets {
+            port.take().unwrap().unwrap();
+        }
+        port.release();
+        bench.settle();
+        bench.read("", "s.count").unwrap()
+    };
+    assert_eq!(take(7), made, "seven slots of 64 are not");
+    assert_ne!(take(1), made);
+}
+
 /// Packets that are dropped for want of room use the turn up.
 #[test]
 fn a_turn_ends_though_nothing_leaves() {

@@ -123,7 +123,12 @@ impl<M: SharedMemory> Producer<M> {
     /// Announces that the caller sleeps until a slot is free that has its buffer. False: one is already, don't
     /// sleep.
     pub fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
-        self.writer.prepare_sleep(&self.memory, self.borrowed + 1)
+        self.prepare_sleep_for(1)
+    }
+
+    /// As [`prepare_sleep`](Self::prepare_sleep), for so many slots.
+    pub fn prepare_sleep_for(&mut self, slots: u32) -> Result<bool, Corrupt> {
+        self.writer.prepare_sleep(&self.memory, self.borrowed.saturating_add(slots))
     }
 
     /// Takes the announcement back, after waking for another reason.
