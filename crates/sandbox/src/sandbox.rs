@@ -181,6 +181,11 @@ impl Ender {
     pub fn kill(&self) {
         self.0.kill();
     }
+
+    /// The number of the box's process, while it has one of its own.
+    pub fn process_id(&self) -> Option<i32> {
+        self.0.process_id()
+    }
 }
 
 /// By this, a box in a process is kept to some processors, from any thread. Where a machine runs is its worker's business.

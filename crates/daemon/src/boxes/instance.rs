@@ -282,7 +282,7 @@ impl Instance {
 
     /// The number of its process.
     pub(crate) fn process_id(&self) -> Option<i32> {
-        self.try_lock()?.process_id()
+        self.ender.process_id()
     }
 
     /// What becomes readable when its process ends.
