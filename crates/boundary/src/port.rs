@@ -3,7 +3,7 @@
 use crate::holders::{Holder, Holders};
 use crate::layout::PortLayout;
 use crate::limits::BUFFER_SIZE;
-use crate::memory::{Mapped, SharedMemory};
+use crate::memory::{LINE, Mapped, SharedMemory};
 use crate::origin::{Origin, Remainder};
 use crate::ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError};
 use alloc::sync::Arc;
@@ -16,9 +16,6 @@ const AHEAD: u32 = 8;
 /// How many packets ahead memory is asked for whole, for packets of more than a line: a processor waits for only so
 /// many lines at once.
 pub const NEAR: u32 = 2;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// What a box did to its port that no correct box does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,7 @@ use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
 use packet::{Ip4Prefix, Ip4View, MacAddr};
 
-/// Bytes of an Ethernet header.
-const ETHERNET: usize = 14;
+use super::tunnel::{ETHERNET, address};
 
 /// Makes a virtual interface called DEVNAME and sends on the Ethernet frames that the host's kernel sends by it.
 ///
@@ -97,10 +96,7 @@ impl Element for FromHost {
         let request = DeviceRequest::Tunnel {
             ethernet: true,
             name: self.args.devname.clone(),
-            address: self
-                .args
-                .dst
-                .map(|network| (network.address, network.mask.to_bits().count_ones() as u8)),
+            address: self.args.dst.map(address),
             link: self.args.ether.map(|link| link.0),
             gateway: self.args.gateway,
             mtu: 0,

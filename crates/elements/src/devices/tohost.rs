@@ -4,9 +4,7 @@ use element::IoError;
 use element::prelude::*;
 
 use super::fromhost::Shared;
-
-/// Bytes of an Ethernet header.
-const ETHERNET: usize = 14;
+use super::tunnel::ETHERNET;
 
 /// Gives Ethernet frames to the host's kernel, by the virtual interface that a FromHost of the same DEVNAME has made.
 ///

@@ -1,4 +1,4 @@
-//! What `KernelTun` and `KernelTap` have in common.
+//! What `KernelTun` and `KernelTap` have in common, and `FromHost` and `ToHost` in part.
 
 use core::marker::PhantomData;
 use core::net::Ipv4Addr;
@@ -10,9 +10,14 @@ use packet::{Ip4Prefix, MacAddr};
 use crate::trace::link::LinkType;
 
 /// Bytes of an Ethernet header, which the largest packet does not count.
-const ETHERNET: usize = 14;
+pub(super) const ETHERNET: usize = 14;
 /// Bytes of the smallest IP header.
 const IP: usize = 20;
+
+/// An address and the length of its network's prefix, as an interface gets them.
+pub(super) fn address(network: Ip4Prefix) -> (Ipv4Addr, u8) {
+    (network.address, network.mask.to_bits().count_ones() as u8)
+}
 
 /// The arguments of either element.
 pub trait TunnelArguments: Args {
@@ -85,12 +90,10 @@ impl<A: TunnelArguments + 'static> Element for Tunnelled<A> {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let prefix = self.settings.address;
-        let length = prefix.mask.to_bits().count_ones() as u8;
         let request = DeviceRequest::Tunnel {
             ethernet: self.settings.ethernet,
             name: self.settings.name.clone(),
-            address: Some((prefix.address, length)),
+            address: Some(address(self.settings.address)),
             link: self.settings.link.map(|link| link.0),
             gateway: self.settings.gateway,
             mtu: self.settings.mtu as usize,
