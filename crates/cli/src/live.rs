@@ -242,6 +242,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// So many of something that has a regular plural.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A number with its thousands, millions or billions as a letter.
 pub(crate) fn scaled(number: f64) -> String {
     match number {

@@ -52,8 +52,8 @@ fn a_box_from_its_creation_to_its_end() {
 
     daemon.check(&["suspend", "fw"], 0, &["fw is suspended"]);
     daemon.check(&["resume", "fw"], 0, &["fw is running"]);
-    daemon.check(&["kill", "fw"], 0, &["fw is"]);
-    daemon.until(&["show", "fw"], "1 restarts");
+    daemon.check(&["kill", "fw"], 0, &["fw was killed, and is made anew"]);
+    daemon.until(&["show", "fw"], "; 1 restart\n");
     daemon.until(&["ps"], "running");
     daemon.check(&["stop", "fw"], 0, &["fw is stopped"]);
     daemon.check(&["read", "fw/c.count"], 6, &["fw"]);
@@ -132,8 +132,8 @@ fn boxes_run_in_threads_for_development() {
     let file = daemon.file("fw.click", FIREWALL);
     daemon.check(&["create", "fw", &file, "--sandbox", "none", "--restart", "always"], 0, &["fw runs"]);
     daemon.until(&["read", "fw/c.count"], "5");
-    daemon.check(&["kill", "fw"], 0, &["fw is"]);
-    daemon.until(&["show", "fw"], "1 restarts");
+    daemon.check(&["kill", "fw"], 0, &["fw was killed, and is made anew"]);
+    daemon.until(&["show", "fw"], "; 1 restart\n");
     daemon.until(&["read", "fw/c.count"], "5");
     daemon.check(&["rm", "fw"], 0, &[]);
 }

@@ -224,7 +224,7 @@ fn what_is_done_to_boxes_is_done_to_each() {
         server.check(&["kill", "a", "b", "c"], 4, &["b is stopped: start it first.", "no such thing"]);
     assert_eq!(asked.len(), 3);
     server.check(&["kill", "b"], 6, &["start it first"]);
-    server.check(&["kill", "a"], 0, &["fw is running"]);
+    server.check(&["kill", "a"], 0, &["fw was killed, and is made anew"]);
     server.check(&["rm", "a"], 0, &[]);
     server.check(&["rm"], 2, &["BOX"]);
 }

@@ -24,9 +24,8 @@ pub(crate) enum Backing {
 #[derive(Debug)]
 pub struct Area {
     memory: Mapped,
-    pub(crate) layout: AreaLayout,
+    pub(crate) plan: Plan,
     backing: Backing,
-    membership: Option<Membership>,
 }
 
 /// What an area is made of but its memory.
@@ -58,46 +57,36 @@ impl Plan {
 
     /// What the box is told of area and pool, of which the area begins at `address`.
     pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
-        regions(&self.layout, self.pool_offset(), address)
+        let area = MemoryRegion { kind: MemoryKind::Area, address, size: self.layout.extent as u64 };
+        let pool = self.pool_offset().map(|offset| MemoryRegion {
+            kind: MemoryKind::Pool,
+            address: address + offset as u64,
+            size: POOL_SIZE as u64,
+        });
+        [area].into_iter().chain(pool).collect()
     }
-}
-
-fn regions(layout: &AreaLayout, pool: Option<usize>, address: u64) -> Vec<MemoryRegion> {
-    let area = MemoryRegion { kind: MemoryKind::Area, address, size: layout.extent as u64 };
-    let pool = pool.map(|offset| MemoryRegion {
-        kind: MemoryKind::Pool,
-        address: address + offset as u64,
-        size: POOL_SIZE as u64,
-    });
-    [area].into_iter().chain(pool).collect()
 }
 
 impl Area {
     pub(crate) fn new(memory: Mapped, plan: Plan, backing: Backing) -> Arc<Self> {
-        Arc::new(Self { memory, layout: plan.layout, backing, membership: plan.membership })
+        Arc::new(Self { memory, plan, backing })
     }
 
     /// The host's ends of the ports of a new area.
     pub(crate) fn ports(self: &Arc<Self>) -> Result<Vec<HostPort>, CreateError> {
-        let port = |layout| match &self.membership {
+        let port = |layout| match self.membership() {
             Some(membership) => {
                 let (buffers, own) = (membership.buffers(), &membership.own);
                 HostPort::pooled(&self.memory, layout, buffers, membership.member(), own, self.clone())
             }
             None => HostPort::new(&self.memory, layout, self.clone()),
         };
-        Ok(self.layout.ports.iter().map(port).collect::<Result<_, _>>()?)
-    }
-
-    /// What the box is told of area and pool, of which the area begins at `address`.
-    pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
-        let pool = self.membership.as_ref().map(|_| self.layout.extent - POOL_SIZE);
-        regions(&self.layout, pool, address)
+        Ok(self.plan.layout.ports.iter().map(port).collect::<Result<_, _>>()?)
     }
 
     /// The box's part in a shared pool, if it has one.
     pub(crate) fn membership(&self) -> Option<&Membership> {
-        self.membership.as_ref()
+        self.plan.membership.as_ref()
     }
 
     /// What the area holds, while its box stands still.
@@ -107,7 +96,7 @@ impl Area {
     /// [`SnapshotError::Busy`] while anything is under way in its rings, [`SnapshotError::Pooled`] when its packets lie
     /// in a shared pool.
     pub(crate) fn snapshot(&self) -> Result<Shared, SnapshotError> {
-        if self.membership.is_some() {
+        if self.membership().is_some() {
             return Err(SnapshotError::Pooled);
         }
         let still = |offset, size| match self.part(offset, size).map(|ring| indices(&ring)) {
@@ -116,7 +105,7 @@ impl Area {
         };
         let channel = |offset| still(offset, control::CHANNEL_SIZE);
         let channels = [channel(control::REQUESTS)?, channel(control::REPLIES)?, channel(control::EVENTS)?];
-        let rings = self.layout.ports.iter().map(|port| {
+        let rings = self.plan.layout.ports.iter().map(|port| {
             let size = port.slots.bytes();
             Ok([still(port.receive, size)?, still(port.transmit, size)?])
         });
@@ -179,7 +168,7 @@ impl Area {
             clock_unix_ns,
             seeds: cpu::seeds().map_err(system)?,
             regions: regions.to_vec(),
-            ports: self.layout.ports.iter().zip(&settings.ports).map(port).collect(),
+            ports: self.plan.layout.ports.iter().zip(&settings.ports).map(port).collect(),
         };
         info.write(&self.memory)?;
         self.status()?.set_quantum(settings.quantum);

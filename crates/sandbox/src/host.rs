@@ -161,7 +161,7 @@ fn process_area(settings: &Settings) -> Result<(OwnedFd, Arc<Area>), CreateError
 
 /// The host's ends of an area that goes on where another stood.
 fn ends_at(area: &Arc<Area>, shared: &Shared) -> Result<(Control, Vec<HostPort>), CreateError> {
-    let ports = area.layout.ports.iter().zip(&shared.ports);
+    let ports = area.plan.layout.ports.iter().zip(&shared.ports);
     let ports = ports.map(|(port, at)| HostPort::at(&area.memory(), port, *at, area.clone()));
     Ok((Control::at(area.clone(), shared.channels)?, ports.collect::<Result<_, _>>()?))
 }

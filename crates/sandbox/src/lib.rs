@@ -36,7 +36,7 @@ pub use error::{CreateError, HostError, ImageError, SystemError};
 pub use host::{Host, HostPort, Place};
 pub use pool::PacketPool;
 pub use process::SetupError;
-pub use sandbox::{Bell, Doorbell, End, Ender, Keeper, Sandbox, State, Usage};
+pub use sandbox::{Bell, Doorbell, End, Remote, Sandbox, State, Usage};
 pub use settings::{PortSettings, Settings, SettingsError};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use vm::{Leave, Machine, Worker};

@@ -172,11 +172,11 @@ impl Doorbell {
     }
 }
 
-/// By this, a box is ended from any thread, also while another one waits for its answer.
+/// By this, a box is ended, and kept to processors, from any thread, also while another one waits for its answer.
 #[derive(Clone, Debug)]
-pub struct Ender(Arc<dyn Carrier>);
+pub struct Remote(Arc<dyn Carrier>);
 
-impl Ender {
+impl Remote {
     /// Ends the box at once. Whoever waits for its answer is told so.
     pub fn kill(&self) {
         self.0.kill();
@@ -186,15 +186,9 @@ impl Ender {
     pub fn process_id(&self) -> Option<i32> {
         self.0.process_id()
     }
-}
 
-/// By this, a box in a process is kept to some processors, from any thread. Where a machine runs is its worker's business.
-#[derive(Clone, Debug)]
-pub struct Keeper(Arc<dyn Carrier>);
-
-impl Keeper {
-    /// Has the process run on these processors and no others, once it has been started. Where the kernel forbids that it
-    /// runs where the kernel likes: slower, and still right.
+    /// Has the box's process run on these processors and no others, once it has been started. Where the kernel forbids
+    /// that it runs where the kernel likes: slower, and still right. Where a machine runs is its worker's business.
     pub fn keep(&self, processors: &[usize]) {
         self.0.keep(processors);
     }
@@ -366,14 +360,9 @@ impl Sandbox {
         Doorbell(self.carrier.clone())
     }
 
-    /// What ends the box.
-    pub fn ender(&self) -> Ender {
-        Ender(self.carrier.clone())
-    }
-
-    /// What says on which processors the box's process runs.
-    pub fn keeper(&self) -> Keeper {
-        Keeper(self.carrier.clone())
+    /// What ends the box, and says on which processors its process runs, from any thread.
+    pub fn remote(&self) -> Remote {
+        Remote(self.carrier.clone())
     }
 
     /// The number of the box's process, while it has one of its own.

@@ -98,8 +98,8 @@ pub(crate) fn area(plan: Plan) -> Result<Arc<Area>, CreateError> {
 impl Threaded {
     pub(crate) fn new(entry: Entry, area: &Arc<Area>, settings: &Settings) -> Result<Self, CreateError> {
         let memory = area.memory();
-        let address = memory.pointer(0, area.layout.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
-        let size = area.layout.size as u64;
+        let address = memory.pointer(0, area.plan.layout.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
+        let size = area.plan.layout.size as u64;
         let region = MemoryRegion { kind: MemoryKind::Area, address, size };
         area.write_boot_info(settings, Platform::Thread, &[region])?;
         let shared = Shared {

@@ -197,12 +197,12 @@ fn an_endless_loop_is_killed() {
 fn whoever_waits_for_a_box_that_is_ended_is_told() {
     in_each(&settings(0), |place, mut sandbox| {
         sandbox.start().unwrap();
-        let ender = sandbox.ender();
+        let remote = sandbox.remote();
         let _ = sandbox.install("", "loop", Duration::from_millis(20));
         let start = Instant::now();
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
-            ender.kill();
+            remote.kill();
             assert_eq!(asked.join().unwrap(), Err(ControlError::Ended), "{place}");
         });
         assert!(start.elapsed() < PATIENCE / 2, "{place}: {:?}", start.elapsed());

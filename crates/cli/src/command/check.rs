@@ -9,6 +9,7 @@ use click_lang::Severity;
 
 use crate::configuration::{self, ConfigurationArguments, registry};
 use crate::environment::Process;
+use crate::live::count;
 use crate::report;
 
 /// Check a configuration without running it.
@@ -40,9 +41,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             eprintln!("{}\n", report::render(diagnostic, &text, color));
         }
         let warnings = found.len() - errors;
-        let count = |number: usize, what| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-        let (elements, errors) = (count(elements, "element"), count(errors, "error"));
-        eprintln!("{}: {elements}, {errors}, {}", text.name, count(warnings, "warning"));
+        let [elements, errors, warnings] = [(elements, "element"), (errors, "error"), (warnings, "warning")]
+            .map(|(number, what)| count(number as u64, what));
+        eprintln!("{}: {elements}, {errors}, {warnings}", text.name);
     }
     ExitCode::from(u8::from(errors > 0))
 }

@@ -188,8 +188,8 @@ impl Forge {
             }
             (Kind::Process | Kind::Auto, None) => {
                 let sandbox = self.begin(Place::Process, settings, snapshot)?;
-                let keeper = sandbox.keeper();
-                let sharer = self.cores.share(move |processors| keeper.keep(processors));
+                let remote = sandbox.remote();
+                let sharer = self.cores.share(move |processors| remote.keep(processors));
                 (sandbox, Keeps::Share(sharer))
             }
         };

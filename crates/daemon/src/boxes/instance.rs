@@ -1,11 +1,10 @@
 //! A box that runs: its sandbox, for several threads.
 
-use super::forge::Keeps;
-use super::forge::Share;
+use super::forge::{Keeps, Share};
 use crate::cores::Core;
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
-use sandbox::{ControlError, CreateError, End, Ender, Sandbox, Snapshot, SnapshotError, State, Usage};
+use sandbox::{ControlError, CreateError, End, Remote, Sandbox, Snapshot, SnapshotError, State, Usage};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -38,7 +37,7 @@ pub(crate) struct Settled {
 #[derive(Debug)]
 pub(crate) struct Instance {
     sandbox: Mutex<Sandbox>,
-    ender: Ender,
+    remote: Remote,
     /// Whether its end was dealt with.
     settled: AtomicBool,
     /// Whether it was told to stop, so that its end is no crash.
@@ -53,10 +52,10 @@ pub(crate) struct Instance {
 
 impl Instance {
     pub(super) fn new(sandbox: Sandbox, keeps: Keeps, core: Option<Core>) -> Self {
-        let ender = sandbox.ender();
+        let remote = sandbox.remote();
         Self {
             sandbox: Mutex::new(sandbox),
-            ender,
+            remote,
             settled: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             held: AtomicBool::new(false),
@@ -99,7 +98,7 @@ impl Instance {
         sandbox.start()?;
         match self.processor() {
             // It is the worker that is kept to a machine's.
-            Some(number) => sandbox.keeper().keep(&[number]),
+            Some(number) => self.remote.keep(&[number]),
             None => {
                 if let Keeps::Share(sharer) = &self.keeps {
                     sharer.begin();
@@ -124,7 +123,7 @@ impl Instance {
         }
         drop(sandbox);
         if let Err(ControlError::Channel(_) | ControlError::Reply(_)) = result {
-            self.ender.kill();
+            self.remote.kill();
         }
         result
     }
@@ -140,7 +139,7 @@ impl Instance {
                 Err(_) => {
                     // It broke the protocol, so that nothing more can be read.
                     drop(sandbox);
-                    self.ender.kill();
+                    self.remote.kill();
                     break;
                 }
             }
@@ -215,18 +214,18 @@ impl Instance {
                 std::thread::sleep(NAP);
             }
         }
-        self.ender.kill();
+        self.remote.kill();
     }
 
     /// Ends it at once. What follows is as after a crash.
     pub(crate) fn kill(&self) {
-        self.ender.kill();
+        self.remote.kill();
     }
 
     /// Ends it at once, because it is to be gone.
     pub(crate) fn end_for_good(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        self.ender.kill();
+        self.remote.kill();
     }
 
     /// Whether it was told to stop.
@@ -282,7 +281,7 @@ impl Instance {
 
     /// The number of its process.
     pub(crate) fn process_id(&self) -> Option<i32> {
-        self.ender.process_id()
+        self.remote.process_id()
     }
 
     /// What becomes readable when its process ends.

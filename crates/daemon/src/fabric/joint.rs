@@ -1,7 +1,8 @@
 //! Pipes between boxes, and ports that are attached to nothing: what joins up to two ports of boxes without a switch.
 //!
 //! With both boxes there frames are handed on with their buffers where the boxes share a pool, else copied from ring to
-//! ring. While somebody captures they are copied twice, and none is lost for it. With one box there what it sends is dropped and counted.
+//! ring. While somebody captures they are copied twice, and none is lost for it. With one box there what it sends is
+//! dropped and counted.
 
 use super::plug::Port;
 use super::survey::{Passed, add};

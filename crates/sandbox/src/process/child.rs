@@ -65,7 +65,7 @@ impl Child {
             MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
             MemoryRegion { kind: MemoryKind::Stack, address: data.address - stack_size, size: stack_size },
         ];
-        let regions: Vec<_> = own.into_iter().chain(area.regions(AREA_ADDRESS)).collect();
+        let regions: Vec<_> = own.into_iter().chain(area.plan.regions(AREA_ADDRESS)).collect();
         area.write_boot_info(settings, Platform::Process, &regions)?;
         filter::write(&program.filter, &area.memory())?;
         Ok(Self {

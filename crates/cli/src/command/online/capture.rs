@@ -14,7 +14,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::live::grouped;
+use crate::live::count;
 use crate::online::{self, Connection, Failure};
 use crate::output;
 
@@ -126,8 +126,7 @@ impl Progress {
     /// Writes what is still held back, and tells how many packets there were.
     fn end(&mut self) -> io::Result<()> {
         if !self.is_quiet {
-            let plural = if self.count == 1 { "" } else { "s" };
-            eprintln!("clickbox: {} packet{plural} captured", grouped(self.count));
+            eprintln!("clickbox: {} captured", count(self.count, "packet"));
         }
         self.flush()
     }

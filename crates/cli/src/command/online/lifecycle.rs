@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use api::operation::{Json, Nothing, Operation};
-use api::{BoxName, BoxStatus, operation};
+use api::{BoxName, BoxState, BoxStatus, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -52,12 +52,12 @@ pub(crate) struct Boxes {
 /// Runs it. Goes on after a box with which it fails, and fails at the end.
 pub(super) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
-        Command::Start(boxes) => change(boxes, &operation::START_BOX),
-        Command::Stop(boxes) => change(boxes, &operation::STOP_BOX),
-        Command::Suspend(boxes) => change(boxes, &operation::SUSPEND_BOX),
-        Command::Resume(boxes) => change(boxes, &operation::RESUME_BOX),
-        Command::Kill(boxes) => change(boxes, &operation::KILL_BOX),
-        Command::Restart(boxes) => change(boxes, &operation::RESTART_BOX),
+        Command::Start(boxes) => change(boxes, &operation::START_BOX, is),
+        Command::Stop(boxes) => change(boxes, &operation::STOP_BOX, is),
+        Command::Suspend(boxes) => change(boxes, &operation::SUSPEND_BOX, is),
+        Command::Resume(boxes) => change(boxes, &operation::RESUME_BOX, is),
+        Command::Kill(boxes) => change(boxes, &operation::KILL_BOX, was_killed),
+        Command::Restart(boxes) => change(boxes, &operation::RESTART_BOX, is),
         Command::Rm(boxes) => {
             let client = boxes.daemon.client()?;
             each(boxes, |name| Ok(client.ask(&operation::REMOVE_BOX, &[name.as_str()])?)).map(|_| {
@@ -68,16 +68,30 @@ pub(super) fn run(command: &Command) -> Result<ExitCode, Failure> {
     }
 }
 
+/// What a box is doing now.
+fn is(status: &BoxStatus) -> String {
+    format!("{} is {}\n", status.name, online::state(status.state))
+}
+
+/// What became of a box that was killed.
+fn was_killed(status: &BoxStatus) -> String {
+    let follows = match status.state {
+        BoxState::Waiting | BoxState::Running => ", and is made anew",
+        _ => "",
+    };
+    format!("{} was killed{follows}\n", status.name)
+}
+
 fn change(
     boxes: &Boxes,
     operation: &Operation<Nothing, Nothing, Json<BoxStatus>>,
+    line: fn(&BoxStatus) -> String,
 ) -> Result<ExitCode, Failure> {
     let client = boxes.daemon.client()?;
     let changed = each(boxes, |name| Ok(client.ask(operation, &[name.as_str()])?))?;
     if boxes.json {
         output::json(&changed);
     } else {
-        let line = |status: &BoxStatus| format!("{} is {}\n", status.name, online::state(status.state));
         output::text(&changed.iter().map(line).collect::<String>());
     }
     Ok(ExitCode::SUCCESS)

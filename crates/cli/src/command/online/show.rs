@@ -7,7 +7,7 @@ use api::{BoxDetail, BoxName, CrashReport, Traffic, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::live::{bytes, grouped};
+use crate::live::{bytes, count, grouped};
 use crate::online::{self, Connection, Failure};
 use crate::output;
 
@@ -66,7 +66,7 @@ fn text(detail: &BoxDetail) -> String {
     line("made", format!("{} ({} ago)", status.created, online::ago(status.created)));
     if let Some(started) = status.started {
         let boot = status.boot_ms.map_or(String::new(), |time| format!(", in {time:.2} ms"));
-        line("started", format!("{started}{boot}; {} restarts", status.restarts));
+        line("started", format!("{started}{boot}; {}", count(status.restarts.into(), "restart")));
     }
     let limit = status.cpu_limit.map_or("no limit".into(), |limit| format!("at most {limit} processors"));
     let dedicated = match (status.dedicated, status.processor) {
