@@ -47,7 +47,7 @@ pub use mailbox::{
 pub use memory::{Mapped, SharedMemory};
 pub use origin::{Origin, Remainder};
 pub use patience::Patience;
-pub use port::{HostPort, NEAR, Passed, PortFault};
+pub use port::{HostPort, NEAR, Passed, PortFault, Taken};
 pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots, indices};
 pub use status::{BoxState, StatusPage};
 pub use version::{NOTE_NAME, NOTE_TYPE, NoteError, PROTOCOL, VersionNote};

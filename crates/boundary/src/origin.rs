@@ -1,5 +1,6 @@
 //! Packets that still lie where their box has put them.
 
+use crate::holders::{Holder, Holders};
 use crate::memory::{Mapped, SharedMemory};
 use alloc::sync::Arc;
 use core::any::Any;
@@ -10,12 +11,24 @@ use core::ops::Range;
 #[derive(Clone)]
 pub struct Origin {
     memory: Mapped,
+    /// Who the box is among those that share the memory.
+    member: Option<(Arc<Holders>, Holder)>,
     _owner: Arc<dyn Any + Send + Sync>,
 }
 
 impl Origin {
-    pub(crate) fn new(memory: Mapped, owner: impl Any + Send + Sync) -> Self {
-        Self { memory, _owner: Arc::new(owner) }
+    pub(crate) fn new(
+        memory: Mapped,
+        member: Option<(Arc<Holders>, Holder)>,
+        owner: impl Any + Send + Sync,
+    ) -> Self {
+        Self { memory, member, _owner: Arc::new(owner) }
+    }
+
+    /// Who the box is, if these are the holders of the memory's buffers.
+    #[inline(always)]
+    pub(crate) fn holder(&self, holders: &Arc<Holders>) -> Option<Holder> {
+        self.member.as_ref().filter(|(own, _)| Arc::ptr_eq(own, holders)).map(|(_, holder)| *holder)
     }
 
     /// Copies bytes from `start` on. Zeros, when the range leaves the memory.
@@ -27,7 +40,7 @@ impl Origin {
     /// A range of the memory, to be copied from here to another port.
     #[inline(always)]
     pub fn rest(&self, range: Range<usize>) -> Remainder<'_> {
-        Remainder { memory: &self.memory, start: range.start, length: range.len() }
+        Remainder { origin: self, start: range.start, length: range.len() }
     }
 }
 
@@ -40,7 +53,7 @@ impl fmt::Debug for Origin {
 /// The end of a packet that still lies where it came from. The box there may write to it at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct Remainder<'a> {
-    memory: &'a Mapped,
+    origin: &'a Origin,
     start: usize,
     length: usize,
 }
@@ -52,15 +65,27 @@ impl Remainder<'_> {
         self.length
     }
 
+    /// Where it comes from.
+    #[inline(always)]
+    pub(crate) fn origin(&self) -> &Origin {
+        self.origin
+    }
+
+    /// Where it begins there.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
     /// Says that it will be copied soon.
     #[inline]
     pub fn expect(&self) {
-        self.memory.expect_reads(self.start, self.length);
+        self.origin.memory.expect_reads(self.start, self.length);
     }
 
     /// Copies it to other memory; nothing happens when a range is outside.
     #[inline(always)]
     pub(crate) fn copy_to(&self, to: &Mapped, offset: usize) {
-        self.memory.copy_to(self.start, to, offset, self.length);
+        self.origin.memory.copy_to(self.start, to, offset, self.length);
     }
 }

@@ -191,12 +191,45 @@ impl<Owner> HostPort<Owner> {
     ///
     /// The box may still write to it: what is to be relied on is copied first, and then looked at.
     #[inline]
-    pub fn take(&mut self) -> Result<Option<Range<usize>>, PortFault> {
+    pub fn take(&mut self) -> Result<Option<Taken>, PortFault> {
         if let Some(range) = self.from_box.ahead(AHEAD).and_then(|next| self.pool.range(next).ok()) {
             self.buffers.expect_read(range.start);
         }
+        let slot = self.from_box.position();
         let Some(descriptor) = self.from_box.pop() else { return Ok(None) };
-        Ok(Some(self.pool.range(descriptor)?))
+        Ok(Some(Taken { range: self.pool.range(descriptor)?, slot }))
+    }
+
+    /// Gives the box another buffer for one that went with its packet to another box
+    /// ([`adopt`](Self::adopt)). Only before [`release`](Self::release).
+    #[inline]
+    pub fn leave(&mut self, slot: u32, spare: u16) {
+        self.from_box.leave(slot, spare);
+    }
+
+    /// Whether packets that lie there can be [adopted](Self::adopt): both boxes share a pool.
+    pub fn shares(&self, origin: &Origin) -> bool {
+        self.member.as_ref().is_some_and(|(holders, _)| origin.holder(holders).is_some())
+    }
+
+    /// Takes a packet over from a box that shares this one's pool, with the buffer in which it lies; of its bytes
+    /// `head` are in front of the rest. What is returned is the buffer for the other box in return. Nothing: the
+    /// boxes share no pool, a buffer is not theirs, or the ring is full; the packet is to be
+    /// [sent](Self::send_parts) then.
+    #[inline]
+    pub fn adopt(&mut self, head: usize, rest: Remainder) -> Option<u16> {
+        let (holders, to) = self.member.as_ref()?;
+        let from = rest.origin().holder(holders)?;
+        let spare = self.to_box.spare()?.buffer;
+        let start = rest.start().checked_sub(head)?;
+        let packet = Descriptor {
+            buffer: u16::try_from(start / BUFFER_SIZE).ok()?,
+            offset: (start % BUFFER_SIZE) as u16,
+            length: u16::try_from(head + rest.length()).ok()?,
+            flags: 0,
+        };
+        let sound = holders.exchange(from, packet, *to, spare);
+        (sound && self.to_box.push(packet)).then_some(spare)
     }
 
     /// The memory that the port's packets lie in.
@@ -204,7 +237,7 @@ impl<Owner> HostPort<Owner> {
     where
         Owner: Clone + Send + Sync + 'static,
     {
-        Origin::new(self.buffers, self.owner.clone())
+        Origin::new(self.buffers, self.member.clone(), self.owner.clone())
     }
 
     /// Gives the slots that were received from back. True: the box sleeps, and its doorbell is to be rung.
@@ -322,6 +355,15 @@ impl<Owner> HostPort<Owner> {
         self.from_box.end_sleep();
         self.to_box.end_sleep();
     }
+}
+
+/// A packet that [`HostPort::take`] took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Where it lies.
+    pub range: Range<usize>,
+    /// The slot that it was in, for [`HostPort::leave`].
+    pub slot: u32,
 }
 
 /// What [`HostPort::pass`] did.
@@ -476,6 +518,61 @@ mod tests {
         });
     }
 
+    /// Does what a switch does: looks at each packet's head, and hands it on with its buffer where that may be.
+    fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>) -> u32 {
+        let (origin, mut left, mut adopted) =
+            (Origin::new(from.buffers, from.member.clone(), ()), Vec::new(), 0);
+        let there = from.available(64).unwrap();
+        to.room(there).unwrap();
+        for _ in 0..there {
+            let Ok(Some(Taken { range, slot })) = from.take() else { continue };
+            let head = range.len().min(2);
+            let mut bytes = [0; 2];
+            from.buffers.read(range.start, &mut bytes[..head]);
+            let rest = origin.rest(range.start + head..range.end);
+            match to.adopt(head, rest) {
+                Some(spare) => {
+                    left.push((slot, spare));
+                    adopted += 1;
+                }
+                None => drop(to.send_parts(&bytes[..head], Some(rest)).unwrap()),
+            }
+        }
+        to.publish();
+        for (slot, spare) in left {
+            from.leave(slot, spare);
+        }
+        from.release();
+        adopted
+    }
+
+    #[test]
+    fn a_switch_hands_packets_on_with_their_buffers() {
+        with_pool(|[mut left, mut right], [(_, mut sends), (mut receives, _)], buffers, holders| {
+            for round in 0..40u16 {
+                let mut sent = Vec::new();
+                sends.free(64).unwrap();
+                for number in 0..50 {
+                    let spare = sends.spare().unwrap();
+                    buffers.write(usize::from(spare.buffer) * BUFFER_SIZE + 100, &[round as u8, number, 7]);
+                    assert!(sends.push(Descriptor { offset: 100, length: 3, ..spare }));
+                    sent.push(spare.buffer);
+                }
+                sends.publish();
+                assert_eq!(switch(&mut left, &mut right), 50);
+                assert_eq!(receives.available(64), Ok(50));
+                for (number, buffer) in (0u8..).zip(sent) {
+                    let packet = receives.pop().unwrap();
+                    let mut bytes = [0; 3];
+                    buffers.read(right.pool.range(packet).unwrap().start, &mut bytes);
+                    assert_eq!((packet.buffer, bytes), (buffer, [round as u8, number, 7]));
+                }
+                receives.release();
+            }
+            assert_eq!([1, 2].map(|box_| holders.give_back(Holder::new(box_).unwrap())), [128; 2]);
+        });
+    }
+
     /// Boxes that name what is not theirs lose the packet, and have as many buffers as before.
     #[test]
     fn boxes_of_a_pool_that_lie_keep_what_they_have() {
@@ -494,6 +591,14 @@ mod tests {
                 }
                 faulty += left.pass(&mut right, 1000).unwrap().faulty;
                 faulty += right.pass(&mut left, 1000).unwrap().faulty;
+                for (_, sends) in &mut sides {
+                    for _ in 0..sends.free(64).unwrap().min(random.next() as u32 % 9) {
+                        sends.push(Descriptor::from_bits(random.next() & 0x0000_0fff_03ff_01ff));
+                    }
+                    sends.publish();
+                }
+                switch(&mut left, &mut right);
+                switch(&mut right, &mut left);
                 for (receives, _) in &mut sides {
                     for _ in 0..receives.available(64).unwrap() {
                         let lie = (random.next() % 300) as u16;

@@ -1,7 +1,6 @@
 //! Frames on their way through the switch.
 
-use boundary::{Origin, Remainder};
-use std::ops::Range;
+use boundary::{Origin, Remainder, Taken};
 
 /// Bytes of the longest frame: one packet buffer.
 pub const MAX_FRAME: usize = boundary::limits::BUFFER_SIZE;
@@ -24,6 +23,8 @@ pub struct Batch {
     entries: Vec<Entry>,
     /// Where the rests lie.
     source: Option<Origin>,
+    /// Slots of the source whose frames went on with their buffers, and what lies there instead.
+    left: Vec<(u32, u16)>,
     most: usize,
 }
 
@@ -37,6 +38,8 @@ struct Entry {
     rest: u16,
     /// Where those begin in the source.
     rest_start: u32,
+    /// The slot of the source that the frame was in.
+    slot: u32,
 }
 
 /// A frame of which maybe only the head has been copied.
@@ -60,7 +63,8 @@ impl Batch {
     /// A batch for so many frames.
     pub fn new(most: usize) -> Self {
         let bytes = vec![0; most * (MAX_FRAME + HEAD)];
-        Self { bytes, filled: 0, entries: Vec::with_capacity(most), source: None, most }
+        let (entries, left) = (Vec::with_capacity(most), Vec::new());
+        Self { bytes, filled: 0, entries, source: None, left, most }
     }
 
     /// Frames that it still has room for.
@@ -82,6 +86,7 @@ impl Batch {
     /// Takes all frames out.
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.left.clear();
         self.filled = 0;
         self.source = None;
     }
@@ -133,7 +138,8 @@ impl Batch {
     pub fn commit(&mut self, length: usize) {
         if self.room() > 0 {
             let here = length.min(MAX_FRAME);
-            self.add(Entry { start: self.filled as u32, here: here as u16, rest: 0, rest_start: 0 });
+            let start = self.filled as u32;
+            self.add(Entry { start, here: here as u16, rest: 0, rest_start: 0, slot: 0 });
         }
     }
 
@@ -149,10 +155,10 @@ impl Batch {
         }
     }
 
-    /// Adds a frame that lies in the source at `range`, of which the head is copied now. The range is at
-    /// most [`MAX_FRAME`] long and inside the source.
+    /// Adds a frame that lies in the source, of which the head is copied now. It is at most [`MAX_FRAME`] long and
+    /// inside the source.
     #[inline]
-    pub(crate) fn push_part(&mut self, source: &Origin, range: Range<usize>) {
+    pub(crate) fn push_part(&mut self, source: &Origin, Taken { range, slot }: Taken) {
         let (start, length) = (self.filled, range.len().min(MAX_FRAME));
         let here = length.min(HEAD);
         let Some(space) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<HEAD>) else {
@@ -165,13 +171,29 @@ impl Batch {
             source.read(range.start, space);
         }
         let (here, rest) = (here as u16, (length - here) as u16);
-        self.add(Entry { start: start as u32, here, rest, rest_start: (range.start + HEAD) as u32 });
+        self.add(Entry { start: start as u32, here, rest, rest_start: (range.start + HEAD) as u32, slot });
+    }
+
+    /// Says that a frame, named by number, went on with its buffer, and that this one takes its place.
+    #[inline]
+    pub(crate) fn leave(&mut self, number: usize, spare: u16) {
+        self.left.extend(self.entries.get(number).map(|entry| (entry.slot, spare)));
+    }
+
+    /// The slots of the source whose frames went on with their buffers, and what is to lie there instead.
+    pub(crate) fn left(&self) -> &[(u32, u16)] {
+        &self.left
     }
 
     /// Says where the frames of [`push_part`](Self::push_part) lie: once, as all frames of a batch come from
     /// one port.
     pub(crate) fn set_source(&mut self, source: &Origin) {
         self.source = Some(source.clone());
+    }
+
+    /// Where the rests lie.
+    pub(crate) fn source(&self) -> Option<&Origin> {
+        self.source.as_ref()
     }
 
     /// Copies what is missing of frames, named by number.
@@ -187,7 +209,7 @@ impl Batch {
             if let Some(space) = self.bytes.get_mut(self.filled + here..self.filled + length) {
                 source.read(entry.rest_start as usize, space);
             }
-            *entry = Entry { start: self.filled as u32, here: length as u16, rest: 0, rest_start: 0 };
+            *entry = Entry { start: self.filled as u32, here: length as u16, rest: 0, ..*entry };
             self.filled = (self.filled + length).next_multiple_of(ALIGN);
         }
     }
@@ -239,7 +261,7 @@ mod tests {
         for round in 0..2 {
             batch.set_source(&source);
             for range in &ranges {
-                batch.push_part(&source, range.clone());
+                batch.push_part(&source, Taken { range: range.clone(), slot: 0 });
             }
             let lengths: Vec<usize> = batch.parts().map(|part| part.length()).collect();
             assert_eq!(lengths, ranges.clone().map(|range| range.len()));

@@ -45,6 +45,8 @@ pub struct Plan {
     frames: Vec<Vec<u32>>,
     /// Ports that have any.
     ports: Vec<PortId>,
+    /// Whether there is a frame that goes to more than one port.
+    floods: bool,
 }
 
 impl Plan {
@@ -58,7 +60,13 @@ impl Plan {
         self.frames.get(usize::from(port.0)).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a frame of the batch goes to more than one port.
+    pub fn floods(&self) -> bool {
+        self.floods
+    }
+
     fn clear(&mut self) {
+        self.floods = false;
         for port in self.ports.drain(..) {
             if let Some(frames) = self.frames.get_mut(usize::from(port.0)) {
                 frames.clear();
@@ -180,6 +188,7 @@ impl<F: Forward> Switch<F> {
                     let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
                     let reached = all.map(|to| plan.add(to, number as u32)).count();
                     port.counters.drop(Reason::NoRoute, u64::from(reached == 0));
+                    plan.floods |= reached > 1;
                 }
             }
         }

@@ -197,7 +197,7 @@ impl<F: Forward> Worker<F> {
         }
         let taken = self.batch.len();
         if taken == 0 {
-            source.driver.received();
+            source.driver.received(&self.batch);
             self.batch.clear();
             return 0;
         }
@@ -210,10 +210,15 @@ impl<F: Forward> Worker<F> {
                 self.switch.lost(*to, Reason::Down, frames.len() as u64);
                 continue;
             };
-            if !target.driver.takes_parts() {
+            let sent = if !target.driver.takes_parts() {
                 self.batch.complete(frames);
-            }
-            match target.driver.send(&self.batch, frames) {
+                target.driver.send(&self.batch, frames)
+            } else if self.plan.floods() {
+                target.driver.send(&self.batch, frames)
+            } else {
+                target.driver.send_parts(&mut self.batch, frames)
+            };
+            match sent {
                 Ok(sent) => {
                     self.switch.sent(*to, sent.frames, sent.bytes);
                     self.switch.lost(*to, Reason::Full, frames.len() as u64 - sent.frames);
@@ -224,13 +229,13 @@ impl<F: Forward> Worker<F> {
                 }
             }
         }
-        self.batch.clear();
         if let Some(source) = place(&mut self.places, port) {
-            source.driver.received();
+            source.driver.received(&self.batch);
             *clock = Instant::now();
             source.cost.time += clock.duration_since(begin);
             source.cost.visits += 1;
         }
+        self.batch.clear();
         taken
     }
 

@@ -1,4 +1,4 @@
-//! Boxes that share a packet pool, joined by pipes: whatever becomes of one of them, the others live on.
+//! Boxes that share a packet pool, joined by pipes or a switch: whatever becomes of one of them, the others live on.
 
 use boundary::Slots;
 use boundary::limits::BUFFER_SIZE;
@@ -6,7 +6,7 @@ use sandbox::{Area, Host, HostPort, PacketPool, Place, PortSettings, Sandbox, Se
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::BoxPort;
-use switch::{BoxLink, Link};
+use switch::{BoxLink, Link, PortId, StaticTable, Worker};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -84,19 +84,29 @@ impl End {
     }
 }
 
+/// A frame to one address.
 fn frame(number: usize) -> Vec<u8> {
-    (0..60 + number % 1400).map(|byte| (byte * 7 + number * 13) as u8).collect()
+    let bytes = (0..60 + number % 1400).map(|byte| (byte * 7 + number * 13) as u8);
+    std::iter::once(2).chain(bytes).collect()
 }
+
+/// Frames that may be on their way at a time: a switch drops what finds no room.
+const UNDER_WAY: usize = 32;
 
 /// Sends frames in at one end, and has them come out at the other in order, each as it was.
 fn carry(from: &mut End, link: &mut BoxLink<Arc<Area>, Arc<Area>>, to: &mut End, count: usize) {
+    carry_by(from, || link.step(), to, count);
+}
+
+/// As [`carry`], by anything that moves frames.
+fn carry_by(from: &mut End, mut step: impl FnMut() -> usize, to: &mut End, count: usize) {
     let (start, mut sent, mut got) = (Instant::now(), 0, 0);
     while got < count {
-        assert!(start.elapsed() < PATIENCE, "{got} of {count}, {link:?}");
-        if sent < count && from.send(&frame(sent)) {
+        assert!(start.elapsed() < PATIENCE, "{got} of {count}");
+        if sent < count.min(got + UNDER_WAY) && from.send(&frame(sent)) {
             sent += 1;
         }
-        link.step();
+        step();
         while let Some(received) = to.receive() {
             assert_eq!(received, frame(got));
             got += 1;
@@ -183,5 +193,40 @@ fn a_box_that_scribbles_over_the_pool_is_replaced() {
             link.step();
         }
         carry(&mut first, &mut link, &mut last, 500);
+    });
+}
+
+/// A frame for one box goes on with its buffer, one for several is copied for each: all get what was sent, and no buffer
+/// is lost on the way.
+#[test]
+fn a_switch_serves_boxes_of_one_pool() {
+    in_each(|maker| {
+        let mut boxes = [maker.make("forward"), maker.make("forward"), maker.make("forward")];
+        let mut table = StaticTable::new();
+        table.set_default(Some(PortId(1)));
+        let mut switch = Worker::new(table).unwrap();
+        for (index, sandbox) in boxes.iter_mut().enumerate() {
+            let port = plug(sandbox, usize::from(index == 0));
+            switch.add_port(Box::new(port), switch::PortSettings::default()).unwrap();
+        }
+        let [first, second, third] = &mut boxes;
+        let (mut first, mut second, mut third) =
+            (End::new(first, 0), End::new(second, 1), End::new(third, 1));
+        for round in 0..5 {
+            carry_by(&mut first, || switch.step(), &mut second, 1_000);
+            let all = [vec![0xff; 6], frame(1_000 + round)].concat();
+            assert!(first.send(&all));
+            let start = Instant::now();
+            for end in [&mut second, &mut third] {
+                let mut got = None;
+                while got.is_none() {
+                    assert!(start.elapsed() < PATIENCE);
+                    switch.step();
+                    got = end.receive();
+                }
+                assert_eq!(got.as_ref(), Some(&all));
+            }
+        }
+        assert!(third.receive().is_none());
     });
 }

@@ -81,6 +81,14 @@ impl<M: SharedMemory> Consumer<M> {
             .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
     }
 
+    /// Leaves another buffer in a slot from which a descriptor was taken, named by the
+    /// [`position`](Self::position) at which that was, for the producer. Only before [`release`](Self::release).
+    #[inline(always)]
+    pub fn leave(&self, position: u32, spare: u16) {
+        let left = Descriptor { buffer: spare, ..Descriptor::default() };
+        self.memory.store_u64(place(position & self.mask), left.to_bits(), Relaxed);
+    }
+
     /// Lets the producer reuse the slots that were taken. True: the producer sleeps, and the caller is to
     /// wake it.
     #[inline(always)]

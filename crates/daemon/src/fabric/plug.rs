@@ -33,17 +33,20 @@ impl Driver for Plug {
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        let gone = || Error::new(ErrorKind::NotConnected, "the box does not run");
         self.lock().as_mut().ok_or_else(gone)?.send(batch, frames)
+    }
+
+    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.lock().as_mut().ok_or_else(gone)?.send_parts(batch, frames)
     }
 
     fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         self.lock().as_mut().map_or(Ok(Received::default()), |port| port.receive_parts(batch))
     }
 
-    fn received(&mut self) {
+    fn received(&mut self, batch: &Batch) {
         if let Some(port) = self.lock().as_mut() {
-            port.received();
+            port.received(batch);
         }
     }
 
@@ -60,6 +63,10 @@ impl Driver for Plug {
             port.end_sleep();
         }
     }
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::NotConnected, "the box does not run")
 }
 
 /// A driver that is captured from.
@@ -90,13 +97,17 @@ impl<D: Driver> Driver for Tapped<D> {
         Ok(sent)
     }
 
+    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        if self.taps.is_active() { self.send(batch, frames) } else { self.driver.send_parts(batch, frames) }
+    }
+
     /// While somebody captures, frames are taken and given whole.
     fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         if self.taps.is_active() { self.receive(batch) } else { self.driver.receive_parts(batch) }
     }
 
-    fn received(&mut self) {
-        self.driver.received();
+    fn received(&mut self, batch: &Batch) {
+        self.driver.received(batch);
     }
 
     fn takes_parts(&self) -> bool {

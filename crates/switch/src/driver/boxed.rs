@@ -48,7 +48,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
                 Err(fault) => return Err(fault.into()),
             }
         }
-        self.received();
+        self.received(batch);
         Ok(received)
     }
 
@@ -74,13 +74,36 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         Ok(sent)
     }
 
+    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        if !batch.source().is_some_and(|source| self.port.shares(source)) {
+            return self.send(batch, frames);
+        }
+        let mut sent = Sent::default();
+        self.port.room(frames.len() as u32)?;
+        for number in frames.iter().map(|number| *number as usize) {
+            let Some(frame) = batch.part(number) else { continue };
+            let length = frame.length() as u64;
+            match frame.rest.and_then(|rest| self.port.adopt(frame.head.len(), rest)) {
+                Some(spare) => batch.leave(number, spare),
+                None if self.port.send_parts(frame.head, frame.rest)? => {}
+                None => break,
+            }
+            sent.frames += 1;
+            sent.bytes += length;
+        }
+        if self.port.publish() {
+            (self.wake)();
+        }
+        Ok(sent)
+    }
+
     fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
         batch.set_source(&self.origin);
         let count = self.port.available(batch.room() as u32)?.min(batch.room() as u32);
         for _ in 0..count {
             match self.port.take() {
-                Ok(Some(range)) => batch.push_part(&self.origin, range),
+                Ok(Some(taken)) => batch.push_part(&self.origin, taken),
                 Ok(None) => break,
                 Err(PortFault::Descriptor(_)) => received.faulty += 1,
                 Err(fault) => return Err(fault.into()),
@@ -89,7 +112,10 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         Ok(received)
     }
 
-    fn received(&mut self) {
+    fn received(&mut self, batch: &Batch) {
+        for (slot, spare) in batch.left() {
+            self.port.leave(*slot, *spare);
+        }
         if self.port.release() {
             (self.wake)();
         }

@@ -56,6 +56,12 @@ pub trait Driver: Send {
     /// Sends the frames of a batch that are named by number, in order, as far as there is room.
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError>;
 
+    /// As [`send`](Self::send), for frames that nobody else gets: they may go on with the memory in which they lie, which
+    /// the batch then says to the driver that they came from.
+    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.send(batch, frames)
+    }
+
     /// As [`receive`](Self::receive), where frames may be added of which only the head is copied. What was
     /// not copied stays as it is until [`received`](Self::received).
     fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
@@ -63,9 +69,9 @@ pub trait Driver: Send {
     }
 
     /// Frames of the last [`receive_parts`](Self::receive_parts) are of no more use to the switch.
-    fn received(&mut self) {}
+    fn received(&mut self, _: &Batch) {}
 
-    /// Whether [`send`](Self::send) takes frames of which only the head is in the batch.
+    /// Whether frames are taken of which only the head is in the batch.
     fn takes_parts(&self) -> bool {
         false
     }
@@ -99,12 +105,16 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).send(batch, frames)
     }
 
+    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        (**self).send_parts(batch, frames)
+    }
+
     fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         (**self).receive_parts(batch)
     }
 
-    fn received(&mut self) {
-        (**self).received();
+    fn received(&mut self, batch: &Batch) {
+        (**self).received(batch);
     }
 
     fn takes_parts(&self) -> bool {
