@@ -79,6 +79,10 @@ pub struct CreateBox {
     /// Whether it gets a processor of its own, which then polls: for low latency. Refused when none is left.
     #[serde(default)]
     pub dedicated: bool,
+    /// Whether it shares a packet pool with its owner's other boxes that do: packets go from one to the other without
+    /// being copied, and each of them can read and change the packets of all. Boxes at pipes do so anyway.
+    #[serde(default)]
+    pub share_packets: bool,
     /// What happens when it ends by itself.
     #[serde(default)]
     pub restart: Restart,
@@ -108,6 +112,7 @@ impl CreateBox {
             cpu_weight: Weight::default(),
             cpu_limit: None,
             dedicated: false,
+            share_packets: false,
             restart: Restart::default(),
             owner: Owner::default(),
             labels: BTreeMap::new(),
@@ -206,6 +211,9 @@ pub struct BoxStatus {
     pub cpu_limit: Option<Cores>,
     /// Whether it gets a processor of its own.
     pub dedicated: bool,
+    /// Whether its packets lie in a pool that its owner's other boxes share.
+    #[serde(default)]
+    pub share_packets: bool,
     /// The number of the processor that it has for itself; nothing while it is not running, or shares processors.
     #[serde(default)]
     pub processor: Option<u32>,

@@ -28,7 +28,7 @@ fn a_box_needs_a_name_and_a_configuration() {
     let request: CreateBox = read(
         r#"{"name": "fw", "configuration": "", "sandbox": "vm", "memory": "16M", "ring": 1024,
             "ports": [{"attach": "lan", "mac": "02:00:00:00:00:01"}, {"attach": "pipe:a"}, {}],
-            "cpu_weight": 200, "cpu_limit": 0.5, "dedicated": true, "restart": "on-failure", "owner": "me",
+            "cpu_weight": 200, "cpu_limit": 0.5, "dedicated": true, "share_packets": true, "restart": "on-failure", "owner": "me",
             "labels": {"site": "north"}, "files": [{"name": "a.dump", "contents": {"base64": "AAA="}}]}"#,
     );
     assert_eq!((request.ports.len(), request.memory.0, request.files.len()), (3, 16 << 20, 1));

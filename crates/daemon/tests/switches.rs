@@ -148,40 +148,55 @@ fn has_pool(pid: u32) -> bool {
     maps.lines().filter_map(size).any(|bytes| bytes == POOL)
 }
 
-/// Boxes at pipes share a pool. One in the middle of a chain that is killed, or made anew more often than there are buffers
-/// for, costs the others nothing, and has buffers of the pool again.
+/// Boxes at pipes share a pool, and those that are told to. One in the middle of a chain that is killed, or made anew more
+/// often than there are buffers for, costs the others nothing, and has buffers of the pool again.
 #[test]
-fn a_chain_of_pipes_outlives_its_middle() {
+fn a_chain_of_one_pool_outlives_its_middle() {
     support::in_each(|supervisor, sandbox| {
-        let large = |name, command, ports: &[&str]| {
-            let ring = 2048.try_into().unwrap();
-            supervisor
-                .create_box(CreateBox { sandbox, ring, ..process(name, command, ports) })
-                .unwrap()
-                .status
-        };
-        let alone = large("alone", "mirror", &["-"]);
-        assert!(alone.pid.is_none_or(|pid| !has_pool(pid)));
-        large("from", "send 60", &["pipe:a"]);
-        large("to", "drop", &["pipe:b"]);
-        large("middle", "forward", &["pipe:a", "pipe:b"]);
-        for round in 0..12 {
-            let before = received(supervisor, "to", 0);
-            until("frames pass", || received(supervisor, "to", 0) > before + 10_000);
-            let pid = supervisor.show_box(&name("middle")).unwrap().status.pid;
-            assert!(pid.is_none_or(has_pool), "{round}");
-            if round < 2 {
-                supervisor.kill_box(&name("middle")).unwrap();
-                until("the box is back", || support::state(supervisor, "middle") == api::BoxState::Running);
-            } else {
-                supervisor.remove_box(&name("middle")).unwrap();
-                large("middle", "forward", &["pipe:a", "pipe:b"]);
-            }
+        for name in ["a", "b"] {
+            let definition = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch(name)) };
+            supervisor.create_switch(definition).unwrap();
         }
-        for end in ["from", "to"] {
-            let status = supervisor.show_box(&name(end)).unwrap().status;
-            assert_eq!((status.restarts, status.state), (0, api::BoxState::Running), "{end}");
-            assert!(status.pid.is_none_or(has_pool));
+        for (joints, share_packets) in [(["pipe:a", "pipe:b"], false), (["a", "b"], true)] {
+            let large = |name, command, ports: &[&str], share_packets| {
+                let ring = 2048.try_into().unwrap();
+                let definition = process(name, command, ports);
+                let definition = CreateBox { sandbox, ring, share_packets, ..definition };
+                let status = supervisor.create_box(definition).unwrap().status;
+                // Frames are all zeros, addresses included.
+                if let (true, "middle" | "to") = (share_packets, name) {
+                    let (at, box_port) = (if name == "middle" { "a" } else { "b" }, format!("{name}.0"));
+                    supervisor.set_address(&switch(at), api::Mac([0; 6]), &port_name(&box_port)).unwrap();
+                }
+                status
+            };
+            let alone = large("alone", "mirror", &["-"], false);
+            assert!(!alone.share_packets && alone.pid.is_none_or(|pid| !has_pool(pid)));
+            large("from", "send 60", &joints[..1], share_packets);
+            large("to", "drop", &joints[1..], share_packets);
+            large("middle", "forward", &joints, share_packets);
+            for round in 0..12 {
+                let before = received(supervisor, "to", 0);
+                until("frames pass", || received(supervisor, "to", 0) > before + 10_000);
+                let status = supervisor.show_box(&name("middle")).unwrap().status;
+                assert!(status.share_packets && status.pid.is_none_or(has_pool), "{round}");
+                if round < 2 {
+                    supervisor.kill_box(&name("middle")).unwrap();
+                    let back = || support::state(supervisor, "middle") == api::BoxState::Running;
+                    until("the box is back", back);
+                } else {
+                    supervisor.remove_box(&name("middle")).unwrap();
+                    large("middle", "forward", &joints, share_packets);
+                }
+            }
+            for end in ["from", "to"] {
+                let status = supervisor.show_box(&name(end)).unwrap().status;
+                assert_eq!((status.restarts, status.state), (0, api::BoxState::Running), "{end}");
+                assert!(status.pid.is_none_or(has_pool));
+            }
+            for member in ["alone", "from", "to", "middle"] {
+                supervisor.remove_box(&name(member)).unwrap();
+            }
         }
     });
 }

@@ -61,6 +61,8 @@ struct BoxEntry {
     #[serde(default)]
     dedicated: bool,
     #[serde(default)]
+    share_packets: bool,
+    #[serde(default)]
     restart: Restart,
     owner: Option<Owner>,
     #[serde(default)]
@@ -151,6 +153,7 @@ impl Entries {
                 cpu_weight: entry.cpu_weight,
                 cpu_limit: entry.cpu_limit,
                 dedicated: entry.dedicated,
+                share_packets: entry.share_packets,
                 restart: entry.restart,
                 owner: entry.owner.unwrap_or_else(|| self.owner.clone()),
                 labels: entry.labels,

@@ -14,5 +14,6 @@ pub(crate) use forge::{Forge, Share};
 pub(crate) use instance::{Instance, Look, Settled};
 pub(crate) use member::{Installed, Member, Phase};
 pub(crate) use outputs::{Contents, Kept, Shelf, Written, folder as output_folder};
+pub(crate) use pools::shares_packets;
 pub(crate) use report::{End, report};
 pub(crate) use templates::{Beginning, Recipe, Template, Templates};

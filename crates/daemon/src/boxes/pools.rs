@@ -1,4 +1,4 @@
-//! Packet pools: one for the boxes of an owner that are joined by pipes, of each kind of sandbox.
+//! Packet pools: one for the boxes of an owner that share their packets, of each kind of sandbox.
 
 use crate::error::Failure;
 use api::{Attachment, CreateBox, Owner, Sandbox as Kind};
@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub(super) struct Pools(Mutex<BTreeMap<(Owner, bool), Weak<PacketPool>>>);
 
 impl Pools {
-    /// The pool that a box is to share: its owner's, if one of its ports is at a pipe.
+    /// The pool that a box is to share: its owner's, if it was told to, or one of its ports is at a pipe.
     pub(super) fn of(&self, definition: &CreateBox, kind: Kind) -> Result<Option<Arc<PacketPool>>, Failure> {
-        if !is_piped(definition) || kind == Kind::None {
+        if !shares_packets(definition) || kind == Kind::None {
             return Ok(None);
         }
         let machines = kind == Kind::Vm;
@@ -32,7 +32,7 @@ impl Pools {
     }
 }
 
-/// Whether a port of a box is at a pipe.
-pub(super) fn is_piped(definition: &CreateBox) -> bool {
-    definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)))
+/// Whether a box's packets lie in a pool.
+pub(crate) fn shares_packets(definition: &CreateBox) -> bool {
+    definition.share_packets || definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)))
 }

@@ -3,7 +3,7 @@
 //! What makes boxes alike is their recipe. When a recipe is started for the second time a box of it is made aside, which
 //! has no traffic; its snapshot is the template from which the next ones start, without being installed again.
 
-use super::pools::is_piped;
+use super::pools::shares_packets;
 use crate::limits::{LONGEST_RECIPE, MOST_TEMPLATES};
 use crate::store::StoredConfiguration;
 use api::{ConfigurationName, CreateBox, File, Sandbox as Kind};
@@ -34,7 +34,7 @@ impl Recipe {
         };
         // A box in a thread can't be copied, nor one whose packets lie in a pool.
         if kind == Kind::None
-            || is_piped(definition)
+            || shares_packets(definition)
             || configurations.iter().map(size).sum::<usize>() > LONGEST_RECIPE
         {
             return None;

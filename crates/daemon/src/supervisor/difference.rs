@@ -35,6 +35,7 @@ pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: 
     found.compare("ring", there.ring, wanted.ring);
     found.compare("owner", &there.owner, &wanted.owner);
     found.compare("dedicated", there.dedicated, wanted.dedicated);
+    found.compare("share_packets", there.share_packets, wanted.share_packets);
     found.compare("ports", there.ports.len(), wanted.ports.len());
     for (number, (before, after)) in there.ports.iter().zip(&wanted.ports).enumerate() {
         found.compare(&format!("port {number}"), &before.attach, &after.attach);

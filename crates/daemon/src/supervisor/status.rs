@@ -2,7 +2,7 @@
 
 use super::core::Supervisor;
 use super::switches::drops;
-use crate::boxes::{Installed, Member, Phase};
+use crate::boxes::{Installed, Member, Phase, shares_packets};
 use crate::error::Failure;
 use crate::escape;
 use crate::fabric::{Socket, Survey};
@@ -116,6 +116,7 @@ impl Supervisor {
             cpu_weight: definition.cpu_weight,
             cpu_limit: definition.cpu_limit,
             dedicated: definition.dedicated,
+            share_packets: shares_packets(definition),
             processor: instance
                 .as_ref()
                 .and_then(|instance| instance.processor())

@@ -72,6 +72,10 @@ pub(crate) struct Arguments {
     /// Give it a processor of its own that polls: for low latency.
     #[arg(long)]
     dedicated: bool,
+    /// Let its packets lie where its owner's other boxes that say so have theirs: between them nothing is copied, and each
+    /// can read and change the packets of all.
+    #[arg(long)]
+    share_packets: bool,
     /// What it runs in.
     #[arg(long, value_enum, default_value_t)]
     sandbox: Kind,
@@ -134,6 +138,7 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<Text>) -> Result<ExitCo
         cpu_weight: arguments.cpu_weight,
         cpu_limit: arguments.cpu_limit,
         dedicated: arguments.dedicated,
+        share_packets: arguments.share_packets,
         restart: match arguments.restart {
             Policy::Never => Restart::Never,
             Policy::OnFailure => Restart::OnFailure,

@@ -77,6 +77,9 @@ fn text(detail: &BoxDetail) -> String {
     line("processors", format!("weight {}, {limit}{dedicated}", status.cpu_weight));
     let [memory, heap] = [status.usage.memory, status.usage.heap].map(|size| bytes(size.0 as f64));
     line("memory", format!("{memory} of {} touched, heap {heap}", status.memory));
+    if status.share_packets {
+        line("packets", "shared with its owner's other boxes that share theirs".into());
+    }
     let milliseconds = |time: u64| time as f64 / 1e6;
     line(
         "time used",
