@@ -16,13 +16,39 @@ use switch::{BoxLink, PortId, StaticTable, Worker};
 /// What comes before the first run: packets have reached the end.
 const WARM_UP: Duration = Duration::from_millis(200);
 
+/// What joins the boxes of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Joint {
+    /// Switches, which hand packets on with their buffers: boxes of one owner that share a packet pool.
+    Pool,
+    /// Switches, which copy packets: boxes that share nothing.
+    Copy,
+    /// Pipes, between boxes that share a packet pool.
+    Pipe,
+}
+
+impl Joint {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Pool, Self::Copy, Self::Pipe];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pool => "pool",
+            Self::Copy => "copy",
+            Self::Pipe => "pipe",
+        }
+    }
+}
+
 /// How fast a chain of boxes is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Chain {
     /// Boxes: the first sends, the last takes, those between send on.
     pub length: usize,
-    /// Whether pipes join them, and not switches.
-    pub pipes: bool,
+    /// What joins them.
+    pub joint: Joint,
     /// Bytes of a frame.
     pub size: u16,
     /// Slots of a ring.
@@ -36,17 +62,19 @@ pub struct Chain {
 }
 
 /// Lets the first of `length` boxes send as fast as it can to the last, through all others. All boxes are
-/// on one core; between each two is a switch of its own, or a pipe, and then they share a packet pool.
+/// on one core; between each two is a switch of its own, or a pipe. Boxes in threads can share no pool: their packets
+/// are copied.
 pub fn chain(
     stand: &Stand,
     length: usize,
-    pipes: bool,
+    joint: Joint,
     size: u16,
     ring: u32,
     effort: Effort,
 ) -> Result<Chain, Error> {
     let slots = Slots::new(ring)?;
-    let pool = if pipes { stand.pool()? } else { None };
+    let pool = if joint == Joint::Copy { None } else { stand.pool()? };
+    let joint = if pool.is_none() && joint == Joint::Pool { Joint::Copy } else { joint };
     let run = |program| {
         let settings = Settings { pool: pool.clone(), ..Stand::settings(program, slots, None) };
         stand.run_with(program, &settings)
@@ -65,7 +93,7 @@ pub fn chain(
         let mut table = StaticTable::new();
         table.set_default(Some(PortId(1)));
         let mut hop = Worker::new(table).map_err(wiring::system)?;
-        if pipes {
+        if joint == Joint::Pipe {
             hop.add_link(Box::new(BoxLink::new(wiring::port(from, from_port)?, wiring::port(to, 0)?)));
         } else {
             wiring::attach(&mut hop, from, from_port)?;
@@ -73,25 +101,25 @@ pub fn chain(
         }
         hops.push(hop);
     }
-    carry(&mut hops, pipes, WARM_UP)?;
+    carry(&mut hops, joint, WARM_UP)?;
     let mut rates = Vec::new();
     for _ in 0..effort.runs.max(1) {
-        rates.push(carry(&mut hops, pipes, effort.time)? / 1e6);
+        rates.push(carry(&mut hops, joint, effort.time)? / 1e6);
     }
     let mpps = median(rates);
-    Ok(Chain { length, pipes, size, ring, mpps, gbps: gbps(mpps, size) })
+    Ok(Chain { length, joint, size, ring, mpps, gbps: gbps(mpps, size) })
 }
 
 /// Moves packets for so long, and until one reached the last box; how many did in a second.
-fn carry(hops: &mut [Worker<StaticTable>], pipes: bool, time: Duration) -> Result<f64, Error> {
-    let (begin, before) = (Instant::now(), arrived(hops, pipes));
+fn carry(hops: &mut [Worker<StaticTable>], joint: Joint, time: Duration) -> Result<f64, Error> {
+    let (begin, before) = (Instant::now(), arrived(hops, joint));
     loop {
         for hop in &mut *hops {
             hop.step();
         }
         let took = begin.elapsed();
         if took >= time {
-            let moved = arrived(hops, pipes) - before;
+            let moved = arrived(hops, joint) - before;
             if moved > 0.0 {
                 return Ok(moved / took.as_secs_f64());
             }
@@ -103,11 +131,11 @@ fn carry(hops: &mut [Worker<StaticTable>], pipes: bool, time: Duration) -> Resul
 }
 
 /// Packets that were given to the last box.
-fn arrived(hops: &mut [Worker<StaticTable>], pipes: bool) -> f64 {
+fn arrived(hops: &mut [Worker<StaticTable>], joint: Joint) -> f64 {
     let Some(last) = hops.last_mut() else { return 0.0 };
-    let counters = match pipes {
-        true => last.link(0).map(|link| link.counters()[1]),
-        false => last.switch().counters(PortId(1)).copied(),
+    let counters = match joint {
+        Joint::Pipe => last.link(0).map(|link| link.counters()[1]),
+        Joint::Pool | Joint::Copy => last.switch().counters(PortId(1)).copied(),
     };
     counters.map_or(0, |counters| counters.sent_frames) as f64
 }

@@ -31,7 +31,7 @@ mod trial;
 mod wiring;
 
 pub use boot::{Boot, BootSteps, boot};
-pub use chain::{Chain, chain};
+pub use chain::{Chain, Joint, chain};
 pub use density::{Density, density};
 pub use effort::Effort;
 pub use error::Error;

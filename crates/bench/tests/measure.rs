@@ -1,6 +1,6 @@
 //! Each measurement, as short as it can be, in each kind of sandbox: that it ends, and that its figures can be.
 
-use bench::{Effort, Error, Inside, Kind, Load, Machine, Mode, Scope, Stand, Times, Waiting};
+use bench::{Effort, Error, Inside, Joint, Kind, Load, Machine, Mode, Scope, Stand, Times, Waiting};
 use std::time::Duration;
 
 const SHORT: Effort = Effort { runs: 1, time: Duration::from_millis(20) };
@@ -53,8 +53,8 @@ fn packets_are_measured() {
 #[test]
 fn chains_are_measured() {
     on_each(|stand| {
-        for (length, pipes) in [(2, false), (4, false), (4, true)] {
-            let chain = bench::chain(stand, length, pipes, 1472, 64, SHORT).unwrap();
+        for (length, joint) in [(2, Joint::Copy), (4, Joint::Copy), (4, Joint::Pool), (4, Joint::Pipe)] {
+            let chain = bench::chain(stand, length, joint, 1472, 64, SHORT).unwrap();
             assert!(chain.mpps > 0.0, "{chain:?}");
         }
     });

@@ -5,7 +5,7 @@ use crate::effort::Effort;
 use crate::error::Error;
 use crate::program::Inside;
 use crate::stand::{Kind, Stand};
-use crate::{Boot, Chain, Density, Io, LatencyRow, Load, Memory, Mode, State, Waiting};
+use crate::{Boot, Chain, Density, Io, Joint, LatencyRow, Load, Memory, Mode, State, Waiting};
 use serde::Serialize;
 
 /// Everything that was measured.
@@ -113,9 +113,9 @@ pub fn report(
     }
     tell("chains");
     let mut chain = Vec::new();
-    for pipes in [false, true] {
+    for joint in Joint::ALL {
         for &length in &scope.lengths {
-            chain.push(crate::chain(stand, length, pipes, CHAIN_SIZE, CHAIN_RING, effort)?);
+            chain.push(crate::chain(stand, length, joint, CHAIN_SIZE, CHAIN_RING, effort)?);
         }
     }
     tell("many boxes");

@@ -5,7 +5,7 @@ use super::papers;
 use super::plot::{Axis, Plot, Scale, Series, figure};
 use crate::program::Inside;
 use crate::stand::Kind;
-use crate::{Io, LatencyRow, Load, Mode, Waiting};
+use crate::{Chain, Io, Joint, LatencyRow, Load, Mode, Waiting};
 use std::fmt::Write;
 
 /// The page's style: one for light and one for dark screens.
@@ -78,8 +78,10 @@ fn summary(report: &Report) -> String {
     let io = |mode| {
         find(&report.io, |io: &&Io| io.mode == mode && io.size == 64 && io.ring == 1024).map(|io| io.mpps)
     };
-    let chain =
-        |length| find(&report.chain, |chain| chain.length == length && !chain.pipes).map(|chain| chain.gbps);
+    let chain = |length| {
+        let of_pool = |chain: &&Chain| chain.length == length && chain.joint == Joint::Pool;
+        find(&report.chain, of_pool).map(|chain| chain.gbps)
+    };
     let density = find(&report.density, |density| density.boxes == 100).map(|density| density.mpps);
     let ping = |others, load| {
         let row =
@@ -166,8 +168,8 @@ fn chapters(report: &Report) -> Vec<Chapter> {
         rows.map(|row| (row.others as f64, row.p50_us)).collect::<Vec<_>>()
     };
     let polling = find(&report.latency, |row| row.waiting == Waiting::Polling).map_or(0.0, |row| row.p50_us);
-    let chain = |pipes| {
-        let rows = report.chain.iter().filter(move |chain| chain.pipes == pipes);
+    let chain = |joint| {
+        let rows = report.chain.iter().filter(move |chain| chain.joint == joint);
         rows.map(|chain| (chain.length as f64, chain.gbps)).collect::<Vec<_>>()
     };
     let state = |write: bool| {
@@ -245,15 +247,16 @@ fn chapters(report: &Report) -> Vec<Chapter> {
         Chapter {
             title: "Chains",
             text: "All boxes on one core, frames of 1,472 bytes: the first box sends, the last takes, the others forward. \
-                   Between each two is a switch, or a pipe.".into(),
+                   Between each two is a switch, or a pipe. Boxes of one owner may share a packet pool; between others each packet is copied.".into(),
             command: "chain",
             plot: Plot {
                 x: linear("boxes in the chain"),
                 y: linear("gigabits a second"),
-                ticks: report.chain.iter().filter(|chain| !chain.pipes).map(|chain| chain.length as f64).collect(),
+                ticks: report.chain.iter().filter(|chain| chain.joint == Joint::Copy).map(|chain| chain.length as f64).collect(),
                 series: vec![
-                    Series::ours("switches", chain(false)),
-                    Series::ours("pipes", chain(true)),
+                    Series::ours("switches that copy", chain(Joint::Copy)),
+                    Series::ours("switches, one pool", chain(Joint::Pool)),
+                    Series::ours("pipes", chain(Joint::Pipe)),
                     Series::apart("ClickOS, 2 and 9 boxes", papers::CHAIN_GBPS.to_vec()),
                 ],
             },

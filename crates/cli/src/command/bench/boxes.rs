@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bench::{
-    Boot, Chain, Density, Effort, Error, Inside, Io, Kind, Latency, LatencyRow, Load, Machine, Memory, Mode,
-    Scope, Stand, State, Times, Waiting,
+    Boot, Chain, Density, Effort, Error, Inside, Io, Joint, Kind, Latency, LatencyRow, Load, Machine, Memory,
+    Mode, Scope, Stand, State, Times, Waiting,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -126,7 +126,8 @@ pub(super) struct LatencyArguments {
     common: Common,
 }
 
-/// Measure how fast packets pass through boxes that stand one behind the other, all on one core.
+/// Measure how fast packets pass through boxes that stand one behind the other, all on one core: boxes of one owner
+/// that share their packets, as with `create --share-packets`, joined by switches.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench chain --length 9 --pipes")]
 pub(super) struct ChainArguments {
@@ -136,6 +137,9 @@ pub(super) struct ChainArguments {
     /// Join them by pipes instead of switches.
     #[arg(long)]
     pipes: bool,
+    /// Share no packets: the switches copy each of them, as they do between boxes of different owners.
+    #[arg(long, conflicts_with = "pipes")]
+    copy: bool,
     /// Bytes of each frame.
     #[arg(long, default_value_t = 1472, value_parser = clap::value_parser!(u16).range(60..=2048))]
     size: u16,
@@ -353,9 +357,13 @@ impl ChainArguments {
     fn measure(&self) -> Result<(), Error> {
         let common = &self.common;
         let stand = common.stand()?;
-        let one = |length: u16| {
-            bench::chain(&stand, length.into(), self.pipes, self.size, self.ring, common.effort())
+        let joint = match (self.pipes, self.copy) {
+            (true, _) => Joint::Pipe,
+            (_, true) => Joint::Copy,
+            _ => Joint::Pool,
         };
+        let one =
+            |length: u16| bench::chain(&stand, length.into(), joint, self.size, self.ring, common.effort());
         match self.length {
             Some(length) => common.print(&one(length)?),
             None => {
@@ -465,7 +473,7 @@ impl Table for Chain {
     }
 
     fn lines(&self) -> String {
-        let joined = if self.pipes { "pipes" } else { "switches" };
+        let joined = self.joint.name();
         format!(
             "{:<6} {joined:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n",
             self.length, self.size, self.ring, self.mpps, self.gbps
