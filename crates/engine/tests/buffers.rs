@@ -12,7 +12,7 @@ use support::{Bench, frames};
 fn buffer_of_next(bench: &mut Bench, port: usize) -> usize {
     let port = &mut bench.ports[port];
     assert_eq!(port.available(1).unwrap(), 1);
-    let range = port.take().unwrap().unwrap();
+    let range = port.take().unwrap().unwrap().range;
     port.release();
     range.start / BUFFER_SIZE
 }
