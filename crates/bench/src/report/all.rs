@@ -75,9 +75,6 @@ impl Default for Scope {
 /// Slots of rings where they are not what is measured.
 const RING: u32 = 1024;
 
-/// Slots of the rings of a chain: more leave the processor's caches, fewer cost machines more exits.
-const CHAIN_RING: u32 = 512;
-
 /// Bytes of the frames of a chain, as in the paper.
 const CHAIN_SIZE: u16 = 1472;
 
@@ -115,7 +112,7 @@ pub fn report(
     let mut chain = Vec::new();
     for joint in Joint::ALL {
         for &length in &scope.lengths {
-            chain.push(crate::chain(stand, length, joint, CHAIN_SIZE, CHAIN_RING, effort)?);
+            chain.push(crate::chain(stand, length, joint, CHAIN_SIZE, RING, effort)?);
         }
     }
     tell("many boxes");

@@ -144,7 +144,7 @@ pub(super) struct ChainArguments {
     #[arg(long, default_value_t = 1472, value_parser = clap::value_parser!(u16).range(60..=2048))]
     size: u16,
     /// Slots of each ring: a power of two from 64 to 2048.
-    #[arg(long, default_value_t = 512)]
+    #[arg(long, default_value_t = 1024)]
     ring: u32,
     #[command(flatten)]
     common: Common,
