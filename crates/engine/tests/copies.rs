@@ -4,9 +4,9 @@ mod sandboxes;
 
 use boundary::Request;
 use sandbox::{Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
-use sandboxes::{PATIENCE, exchange, host, install, read, settings, until};
+use sandboxes::{PATIENCE, exchange, host, install, read, settings};
 use std::collections::BTreeSet;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u :: Unqueue -> ToDevice(1);
     dice :: Script(TYPE PASSIVE, return $(random 4000000000));
@@ -26,14 +26,17 @@ fn frame(number: u32) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0][..], &[7; 42], &number.to_be_bytes()].concat()
 }
 
-/// A snapshot of a box as soon as it rests.
+/// A snapshot of a box as soon as it rests. To look holds the box up: a slow one is left alone for longer and longer.
 fn rested(sandbox: &mut Sandbox) -> Snapshot {
-    let mut snapshot = None;
-    until("the box rests", || {
-        snapshot = sandbox.snapshot().ok().filter(|snapshot| snapshot.is_pristine().is_some());
-        snapshot.is_some()
-    });
-    snapshot.unwrap()
+    let (start, mut nap) = (Instant::now(), Duration::from_micros(200));
+    loop {
+        match sandbox.snapshot() {
+            Ok(snapshot) if snapshot.is_pristine().is_some() => return snapshot,
+            _ => assert!(start.elapsed() < PATIENCE, "the box does not rest"),
+        }
+        std::thread::sleep(nap);
+        nap *= 2;
+    }
 }
 
 /// Sends so many frames through a box, and takes them.

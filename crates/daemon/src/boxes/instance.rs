@@ -171,7 +171,7 @@ impl Instance {
     /// What it is as soon as it rests, if it does in time, has said nothing, and says that a copy of it is as good as a box
     /// that is installed anew.
     pub(crate) fn snapshot(&self, time: Duration) -> Option<Snapshot> {
-        let (start, mut sandbox) = (Instant::now(), self.lock());
+        let (start, mut sandbox, mut nap) = (Instant::now(), self.lock(), NAP);
         loop {
             // A line that is said at the start would be missing in the logs of copies.
             if !matches!(sandbox.event(), Ok(None)) {
@@ -181,7 +181,9 @@ impl Instance {
                 Ok(snapshot) if snapshot.is_pristine() == Some(true) => return Some(snapshot),
                 Ok(snapshot) if snapshot.is_pristine() == Some(false) => return None,
                 Ok(_) | Err(SnapshotError::Busy | SnapshotError::NotRunning) if start.elapsed() < time => {
-                    std::thread::sleep(NAP);
+                    // To look holds the box up: a slow one comes to rest only if it is left alone for longer.
+                    std::thread::sleep(nap);
+                    nap *= 2;
                 }
                 _ => return None,
             }
