@@ -9,10 +9,6 @@ use std::time::{Duration, Instant};
 /// Long enough for a loaded machine; without load a run takes some minutes.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// One machine in five has stood still here, which no test of the boxes on other kernels has shown: as far as is known it is
-/// an interrupt that QEMU 7.2 loses. Run the test again then. A clock that ticks regularly is meant to make it rarer.
-const TICKS: &str = "highres=off nohz=off";
-
 /// Ends with the test, however that ends.
 struct Running(Child);
 
@@ -35,7 +31,7 @@ pub(crate) fn run(packages: &Packages, files: &Path, options: &str) -> String {
         .arg(packages.kernel())
         .arg("-initrd")
         .arg(files)
-        .args(["-append", &format!("console=ttyS0 panic=-1 quiet {TICKS} {options}")])
+        .args(["-append", &format!("console=ttyS0 panic=-1 quiet {options}")])
         .stdin(Stdio::null())
         .stdout(File::create(&console).expect("a file"))
         // It warns of each feature of that processor which it does not emulate.
