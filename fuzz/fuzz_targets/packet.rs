@@ -11,7 +11,7 @@ fn classes() -> &'static [&'static str] {
     CLASSES.get_or_init(|| {
         let all = elements::REGISTRY.iter().flat_map(|group| group.iter()).map(|class| class.info);
         let takes_one = |info: &&element::Info| {
-            info.ports.starts_with("1/1") && info.arguments.iter().all(|argument| !argument.required)
+            info.ports.starts_with("1/1") && info.arguments().all(|argument| !argument.required)
         };
         all.filter(takes_one).map(|info| info.name).collect()
     })

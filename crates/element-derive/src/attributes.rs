@@ -26,6 +26,7 @@ pub(crate) struct ArgAttributes {
     pub(crate) default: Option<String>,
     pub(crate) rest: bool,
     pub(crate) repeated: bool,
+    pub(crate) flatten: bool,
 }
 
 impl ElementAttributes {
@@ -100,6 +101,7 @@ impl ArgAttributes {
                     "default" => parsed.default = Some(text(&meta)?),
                     "rest" => parsed.rest = true,
                     "repeated" => parsed.repeated = true,
+                    "flatten" => parsed.flatten = true,
                     _ => return Err(meta.error("unknown key")),
                 }
                 Ok(())

@@ -2,53 +2,99 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::{Data, DeriveInput, Error, Field, Fields, GenericArgument, PathArguments, Result, Type};
 
 use crate::attributes::{ArgAttributes, ElementAttributes};
 use crate::documentation;
 
-pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
+/// The implementation of `Args`.
+pub(crate) fn element(input: &DeriveInput) -> Result<TokenStream> {
     let attributes = ElementAttributes::parse(&input.attrs)?;
     if attributes.name.is_empty() || attributes.group.is_empty() {
         return Err(Error::new_spanned(&input.ident, "#[element(...)] needs `name` and `group`"));
     }
-    let Data::Struct(data) = &input.data else {
-        return Err(Error::new_spanned(&input.ident, "arguments are a struct"));
-    };
-    let none = syn::punctuated::Punctuated::new();
-    let fields = match &data.fields {
-        Fields::Named(named) => &named.named,
-        Fields::Unit => &none,
-        Fields::Unnamed(_) => return Err(Error::new_spanned(&input.ident, "arguments have names")),
-    };
-    let mut arguments = Vec::new();
-    let mut position = 0;
-    for field in fields {
-        arguments.push(Argument::parse(field, &mut position)?);
+    let fields = fields(input)?;
+    let mut pieces = Vec::new();
+    let mut reads = Vec::new();
+    for piece in fields.chunk_by(|one, next| one.shape != Shape::Group && next.shape != Shape::Group) {
+        let place = pieces.len();
+        let read = |(index, field): (usize, &Argument)| {
+            field.read(&quote!(<Self as ::element::Args>::INFO.arguments[#place][#index]))
+        };
+        reads.extend(piece.iter().enumerate().map(read));
+        pieces.push(match piece {
+            [Argument { shape: Shape::Group, inner, .. }] => {
+                quote!(<#inner as ::element::ArgumentGroup>::ARGUMENTS)
+            }
+            own => {
+                let own = own.iter().map(Argument::information);
+                quote!(&[#(#own),*])
+            }
+        });
     }
-    let info = information(input, &attributes, &arguments);
-    let (ident, (generics, type_generics, clause)) = (&input.ident, input.generics.split_for_impl());
-    let reads = arguments.iter().enumerate().map(|(index, argument)| argument.read(index));
-    let values = arguments.iter().enumerate().map(|(index, argument)| argument.value(index));
+    let info = information(input, &attributes, &pieces);
+    let ident = &input.ident;
+    let (generics, type_generics, clause) = input.generics.split_for_impl();
+    let take = take(&fields, &reads);
     Ok(quote! {
         impl #generics ::element::Args for #ident #type_generics #clause {
             const INFO: &'static ::element::Info = &#info;
 
-            fn parse(
-                mut arguments: ::element::Arguments,
-                setup: &mut ::element::Setup,
-            ) -> ::core::result::Result<Self, ::element::SetupError> {
-                let infos = <Self as ::element::Args>::INFO.arguments;
-                #(#reads)*
-                let _ = (infos, &setup);
-                arguments.finish().into_result()?;
-                Ok(Self { #(#values)* })
-            }
+            #take
         }
     })
 }
 
-fn information(input: &DeriveInput, attributes: &ElementAttributes, arguments: &[Argument]) -> TokenStream {
+/// The implementation of `ArgumentGroup`.
+pub(crate) fn group(input: &DeriveInput) -> Result<TokenStream> {
+    let fields = fields(input)?;
+    if fields.iter().any(|field| field.shape == Shape::Group) {
+        return Err(Error::new_spanned(&input.ident, "a group has no groups in it"));
+    }
+    let ident = &input.ident;
+    let information = fields.iter().map(Argument::information);
+    let read = |(index, field): (usize, &Argument)| {
+        field.read(&quote!(<Self as ::element::ArgumentGroup>::ARGUMENTS[#index]))
+    };
+    let reads: Vec<_> = fields.iter().enumerate().map(read).collect();
+    let take = take(&fields, &reads);
+    Ok(quote! {
+        impl ::element::ArgumentGroup for #ident {
+            const ARGUMENTS: &'static [::element::ArgumentInfo] = &[#(#information),*];
+
+            #take
+        }
+    })
+}
+
+fn fields(input: &DeriveInput) -> Result<Vec<Argument>> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(&input.ident, "arguments are a struct"));
+    };
+    match &data.fields {
+        Fields::Named(named) => named.named.iter().map(Argument::parse).collect(),
+        Fields::Unit => Ok(Vec::new()),
+        Fields::Unnamed(_) => Err(Error::new_spanned(&input.ident, "arguments have names")),
+    }
+}
+
+/// All are read before the first that is missing ends it, so that everything that is wrong is noted.
+fn take(fields: &[Argument], reads: &[TokenStream]) -> TokenStream {
+    let values = fields.iter().map(Argument::value);
+    quote! {
+        fn take(
+            arguments: &mut ::element::Arguments,
+            setup: &::element::Setup,
+        ) -> ::core::option::Option<Self> {
+            let _ = (&arguments, setup);
+            #(#reads)*
+            ::core::option::Option::Some(Self { #(#values),* })
+        }
+    }
+}
+
+fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenStream {
     let ElementAttributes {
         name, aliases, group, ports, processing, flow, commutes, task, reads, see, ..
     } = attributes;
@@ -56,7 +102,6 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, arguments: &
     let documentation::Documentation { summary, description, example, expect } = documentation::parse(&text);
     let notifies = format_ident!("{}", attributes.notifies);
     let phase = format_ident!("{}", attributes.phase);
-    let arguments = arguments.iter().map(Argument::information);
     quote! {
         ::element::Info {
             name: #name,
@@ -75,7 +120,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, arguments: &
             phase: ::element::Phase::#phase,
             reads: &[#(#reads),*],
             see: &[#(#see),*],
-            arguments: &[#(#arguments),*],
+            arguments: &[#(#pieces),*],
         }
     }
 }
@@ -88,6 +133,8 @@ enum Shape {
     Optional,
     Rest,
     Repeated,
+    /// Several arguments, which a struct of their own describes.
+    Group,
 }
 
 struct Argument {
@@ -95,19 +142,20 @@ struct Argument {
     inner: Type,
     shape: Shape,
     keyword: String,
-    position: Option<usize>,
+    positional: bool,
     default: String,
     summary: String,
 }
 
 impl Argument {
-    fn parse(field: &Field, position: &mut usize) -> Result<Argument> {
+    fn parse(field: &Field) -> Result<Argument> {
         let attributes = ArgAttributes::parse(&field.attrs)?;
         let Some(ident) = field.ident.clone() else {
             return Err(Error::new_spanned(field, "arguments have names"));
         };
         let many = attributes.rest || attributes.repeated;
         let (shape, inner) = match (inner(&field.ty, "Option"), inner(&field.ty, "Vec")) {
+            _ if attributes.flatten => (Shape::Group, field.ty.clone()),
             (Some(inner), _) => (Shape::Optional, inner),
             (None, Some(inner)) if attributes.rest => (Shape::Rest, inner),
             (None, Some(inner)) if attributes.repeated => (Shape::Repeated, inner),
@@ -115,33 +163,25 @@ impl Argument {
             _ if attributes.default.is_some() => (Shape::Default, field.ty.clone()),
             _ => (Shape::Required, field.ty.clone()),
         };
-        let place = attributes.position.then(|| {
-            *position += 1;
-            *position - 1
-        });
         Ok(Argument {
             keyword: attributes.keyword.unwrap_or_else(|| keyword(&ident)),
             field: ident,
             inner,
             shape,
-            position: place,
+            positional: attributes.position,
             default: attributes.default.unwrap_or_default(),
             summary: documentation::summary(&documentation::text(&field.attrs)),
         })
     }
 
     fn information(&self) -> TokenStream {
-        let Argument { inner, keyword, default, summary, .. } = self;
-        let position = match self.position {
-            Some(place) => quote!(::core::option::Option::Some(#place)),
-            None => quote!(::core::option::Option::None),
-        };
+        let Argument { inner, keyword, default, summary, positional, .. } = self;
         let required = self.shape == Shape::Required;
         let repeated = matches!(self.shape, Shape::Rest | Shape::Repeated);
         quote! {
             ::element::ArgumentInfo {
                 keyword: #keyword,
-                position: #position,
+                positional: #positional,
                 required: #required,
                 repeated: #repeated,
                 kind: <#inner as ::element::FromArgument>::KIND,
@@ -151,45 +191,30 @@ impl Argument {
         }
     }
 
-    fn read(&self, index: usize) -> TokenStream {
-        let Argument { inner, .. } = self;
-        let name = format_ident!("value_{index}");
-        match self.shape {
-            Shape::Required | Shape::Optional => {
-                quote!(let #name = arguments.value::<#inner>(&infos[#index], setup);)
-            }
-            Shape::Default => {
-                quote!(let #name = arguments.value_or_default::<#inner>(&infos[#index], setup);)
-            }
-            Shape::Rest | Shape::Repeated => {
-                let texts = if self.shape == Shape::Rest {
-                    quote!(arguments.rest())
-                } else {
-                    quote!(arguments.find_all(&infos[#index]))
-                };
-                quote! {
-                    let mut #name = ::element::arguments::many();
-                    for text in #texts {
-                        #name.extend(arguments.parsed::<#inner>(&infos[#index], &text, setup));
-                    }
-                }
-            }
-        }
+    /// The variable that holds it before all are there.
+    fn variable(&self) -> syn::Ident {
+        let name = self.field.unraw().to_string();
+        format_ident!("value_of_{}", name.trim_start_matches('_'))
     }
 
-    fn value(&self, index: usize) -> TokenStream {
-        let (field, name) = (&self.field, format_ident!("value_{index}"));
+    fn read(&self, info: &TokenStream) -> TokenStream {
+        let Argument { inner, .. } = self;
+        let value = match self.shape {
+            Shape::Required | Shape::Optional => quote!(arguments.value::<#inner>(&#info, setup)),
+            Shape::Default => quote!(arguments.value_or_default::<#inner>(&#info, setup)),
+            Shape::Rest => quote!(arguments.rest::<#inner>(&#info, setup)),
+            Shape::Repeated => quote!(arguments.values::<#inner>(&#info, setup)),
+            Shape::Group => quote!(<#inner as ::element::ArgumentGroup>::take(arguments, setup)),
+        };
+        let variable = self.variable();
+        quote!(let #variable = #value;)
+    }
+
+    fn value(&self) -> TokenStream {
+        let (field, variable) = (&self.field, self.variable());
         match self.shape {
-            Shape::Required | Shape::Default => quote! {
-                #field: match #name {
-                    ::core::option::Option::Some(value) => value,
-                    // Unreachable: `finish` has reported it.
-                    ::core::option::Option::None => {
-                        return ::core::result::Result::Err(::element::SetupError::default())
-                    }
-                },
-            },
-            _ => quote!(#field: #name,),
+            Shape::Required | Shape::Default | Shape::Group => quote!(#field: #variable?),
+            Shape::Optional | Shape::Rest | Shape::Repeated => quote!(#field: #variable),
         }
     }
 }
@@ -207,6 +232,5 @@ fn inner(ty: &Type, wrapper: &str) -> Option<Type> {
 
 /// The keyword of a field: its name in upper case; `r#type` is TYPE.
 fn keyword(ident: &syn::Ident) -> String {
-    use syn::ext::IdentExt;
     ident.unraw().to_string().to_uppercase()
 }

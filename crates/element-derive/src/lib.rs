@@ -6,7 +6,8 @@
 //! - the keyword is the field's name in upper case, or `#[arg(keyword = "...")]`;
 //! - `#[arg(position)]` lets it be given without the keyword, in the order of the fields;
 //! - `Option<T>` is optional, `#[arg(default = "text")]` parses that text when absent, anything else is required;
-//! - `Vec<T>` with `#[arg(rest)]` takes all that is left, with `#[arg(repeated)]` every use of the keyword.
+//! - `Vec<T>` with `#[arg(rest)]` takes all that is left, with `#[arg(repeated)]` every use of the keyword;
+//! - a struct with `#[arg(flatten)]` has arguments that several elements have, and derives `ArgumentGroup`.
 //!
 //! Absent: anything about how an argument's text is parsed, which is `FromArgument`'s.
 
@@ -20,5 +21,12 @@ use proc_macro::TokenStream;
 #[proc_macro_derive(Args, attributes(element, arg))]
 pub fn derive_args(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
-    expand::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+    expand::element(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// See the crate's documentation.
+#[proc_macro_derive(ArgumentGroup, attributes(arg))]
+pub fn derive_argument_group(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    expand::group(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }

@@ -76,8 +76,15 @@ pub struct Info {
     pub reads: &'static [&'static str],
     /// Related classes.
     pub see: &'static [&'static str],
+    /// Its arguments, in order, in pieces: those that it has with other classes in common are one.
+    pub arguments: &'static [&'static [ArgumentInfo]],
+}
+
+impl Info {
     /// Its arguments, in order.
-    pub arguments: &'static [ArgumentInfo],
+    pub fn arguments(&self) -> impl Iterator<Item = &'static ArgumentInfo> {
+        self.arguments.iter().copied().flatten()
+    }
 }
 
 /// The static description of one argument.
@@ -85,8 +92,8 @@ pub struct Info {
 pub struct ArgumentInfo {
     /// The keyword.
     pub keyword: &'static str,
-    /// The place if it may be given without its keyword.
-    pub position: Option<usize>,
+    /// Whether it may be given without its keyword, behind those before it of which that is true.
+    pub positional: bool,
     /// Whether it must be given.
     pub required: bool,
     /// Whether it takes all arguments that are left, or may be given several times.

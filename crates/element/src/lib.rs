@@ -33,11 +33,11 @@ mod signal;
 mod tap;
 pub mod text;
 
-pub use arguments::{Args, Arguments, FromArgument, Setup};
+pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
 pub use class::{ArgumentInfo, Class, Info, Notifies, Phase, UNKNOWN};
 pub use context::{Context, HandlerTarget, Runtime};
 pub use contract::{Element, Object};
-pub use element_derive::Args;
+pub use element_derive::{Args, ArgumentGroup};
 pub use environment::{
     Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
     Reader, Socket, SocketError, SocketPlace, SocketRequest, Stream, Terminal, Writer,
@@ -54,8 +54,8 @@ pub use tap::Tap;
 /// What an element's file needs, in one line.
 pub mod prelude {
     pub use crate::{
-        Args, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Setup, SetupError,
-        Verdict,
+        Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Setup,
+        SetupError, Verdict,
     };
     pub use alloc::{boxed::Box, format, rc::Rc, string::String, string::ToString, vec, vec::Vec};
     pub use packet::{Batch, Packet, Timestamp};

@@ -62,9 +62,10 @@ struct Handler {
 impl Entry {
     fn new(class: &Class) -> Entry {
         let info = class.info;
+        let mut positions = 0..;
         let argument = |argument: &ArgumentInfo| Argument {
             keyword: argument.keyword,
-            position: argument.position,
+            position: argument.positional.then(|| positions.next()).flatten(),
             required: argument.required,
             repeated: argument.repeated,
             kind: argument.kind,
@@ -80,7 +81,7 @@ impl Entry {
             ports: info.ports,
             processing: info.processing,
             flow: info.flow,
-            arguments: info.arguments.iter().map(argument).collect(),
+            arguments: info.arguments().map(argument).collect(),
             handlers: class
                 .handlers()
                 .iter()

@@ -14,15 +14,9 @@ pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
 pub use call::HandlerCall;
 pub use icmp::IcmpType;
 pub use lists::Spaced;
-pub use parser::{Args, Arguments, FromArgument, Problem};
+pub use parser::{Args, ArgumentGroup, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate};
 pub use setup::Setup;
 pub use values::{
     Annotation, AnnotationPlace, Bytes, ElementName, HandlerPath, IpProtocol, Raw, TcpPort, UdpPort, Word,
 };
-
-/// The list that a repeated argument fills.
-#[doc(hidden)]
-pub fn many<T>() -> alloc::vec::Vec<T> {
-    alloc::vec::Vec::new()
-}

@@ -16,8 +16,26 @@ pub trait Args: Sized {
     /// The description of the element that takes them.
     const INFO: &'static Info;
 
+    /// Takes them out of those that were given; `None` if one is missing or wrong, which is noted there.
+    fn take(arguments: &mut Arguments, setup: &Setup) -> Option<Self>;
+
     /// Parses all of them, or says everything that is wrong.
-    fn parse(arguments: Arguments, setup: &mut Setup) -> Result<Self, SetupError>;
+    fn parse(mut arguments: Arguments, setup: &mut Setup) -> Result<Self, SetupError> {
+        let taken = Self::take(&mut arguments, setup);
+        arguments.finish().into_result()?;
+        // Nothing was taken where something is wrong, which has been said.
+        taken.ok_or_else(SetupError::default)
+    }
+}
+
+/// Arguments that several classes have: a struct that `#[derive(ArgumentGroup)]` fills in from text, and that argument
+/// structs have as a field with `#[arg(flatten)]`.
+pub trait ArgumentGroup: Sized {
+    /// Their descriptions, in order.
+    const ARGUMENTS: &'static [ArgumentInfo];
+
+    /// Takes them out of those that were given; `None` if one is missing or wrong, which is noted there.
+    fn take(arguments: &mut Arguments, setup: &Setup) -> Option<Self>;
 }
 
 /// A type that an argument's text stands for.
@@ -86,6 +104,10 @@ impl Given {
         Given { text, keyword, used: false }
     }
 
+    fn has_keyword(&self, keyword: &str) -> bool {
+        self.keyword > 0 && self.text.get(..self.keyword) == Some(keyword)
+    }
+
     fn value(&self) -> &str {
         self.text.get(self.keyword..).unwrap_or("").trim_start()
     }
@@ -108,12 +130,12 @@ impl Arguments {
         let next = self.given.iter().position(|given| !given.used);
         let mut found = None;
         for given in &mut self.given {
-            if !given.used && given.keyword > 0 && given.text.get(..given.keyword) == Some(info.keyword) {
+            if !given.used && given.has_keyword(info.keyword) {
                 given.used = true;
                 found = Some(given.value().to_owned());
             }
         }
-        if info.position.is_some()
+        if info.positional
             && let Some(given) = next.and_then(|next| self.given.get_mut(next))
             && !given.used
             && (given.keyword == 0 || (found.is_none() && info.required))
@@ -127,26 +149,31 @@ impl Arguments {
         found
     }
 
-    /// All texts given for a keyword that may be repeated.
-    pub fn find_all(&mut self, info: &ArgumentInfo) -> Vec<String> {
-        let mut found = Vec::new();
-        for given in &mut self.given {
-            if !given.used && given.keyword > 0 && given.text.get(..given.keyword) == Some(info.keyword) {
-                given.used = true;
-                found.push(given.value().to_owned());
-            }
-        }
-        found
+    /// Finds and parses all texts given for a keyword that may be repeated.
+    pub fn values<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Vec<T> {
+        self.take(info, setup, |given| given.has_keyword(info.keyword).then(|| given.value()))
     }
 
-    /// All texts that nobody has asked for.
-    pub fn rest(&mut self) -> Vec<String> {
-        let left = self.given.iter_mut().filter(|given| !given.used);
-        left.map(|given| {
-            given.used = true;
-            given.text.clone()
-        })
-        .collect()
+    /// Parses all texts that nobody has asked for.
+    pub fn rest<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Vec<T> {
+        self.take(info, setup, |given| Some(&given.text))
+    }
+
+    /// Takes and parses what a function finds in texts that nobody has asked for.
+    fn take<T: FromArgument>(
+        &mut self,
+        info: &ArgumentInfo,
+        setup: &Setup,
+        find: impl Fn(&Given) -> Option<&str>,
+    ) -> Vec<T> {
+        let mut texts = Vec::new();
+        for given in self.given.iter_mut().filter(|given| !given.used) {
+            if let Some(text) = find(given) {
+                texts.push(text.to_owned());
+                given.used = true;
+            }
+        }
+        texts.iter().filter_map(|text| self.parsed(info, text, setup)).collect()
     }
 
     /// Finds and parses one argument; `None` if it is absent or wrong, which is noted.

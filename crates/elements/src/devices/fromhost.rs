@@ -8,7 +8,7 @@ use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
 use packet::{Ip4Prefix, Ip4View, MacAddr};
 
-use super::tunnel::{ETHERNET, address};
+use super::tunnel::{ETHERNET, address, checked};
 
 /// Makes a virtual interface called DEVNAME and sends on the Ethernet frames that the host's kernel sends by it.
 ///
@@ -76,18 +76,10 @@ impl Element for FromHost {
     ];
 
     fn new(mut args: FromHostArgs, _: &mut Setup) -> Result<FromHost, SetupError> {
-        args.gateway = args.gateway.filter(|gateway| !gateway.is_unspecified());
         args.dst = args.dst.filter(|network| !network.address.is_unspecified());
-        if let (Some(network), Some(gateway)) = (args.dst, args.gateway)
-            && !network.contains(gateway)
-        {
-            return Err(SetupError::new("bad GATEWAY"));
-        }
+        args.gateway = checked(args.dst, args.gateway, args.headroom)?;
         if args.devname.is_empty() {
             return Err(SetupError::new("must specify device name"));
-        }
-        if args.headroom > 8192 {
-            return Err(SetupError::new("HEADROOM too large"));
         }
         Ok(FromHost { args, shared: None, signal: Signal::BUSY, trouble: None })
     }

@@ -1,11 +1,8 @@
 //! `KernelTap`: a virtual interface whose other side is the router.
 
-use core::net::Ipv4Addr;
-
 use element::prelude::*;
-use packet::{Ip4Prefix, MacAddr};
 
-use super::tunnel::{Settings, TunnelArguments, Tunnelled};
+use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 
 /// Exchanges Ethernet frames with the host's kernel, over a virtual interface that it makes.
 ///
@@ -33,51 +30,18 @@ use super::tunnel::{Settings, TunnelArguments, Tunnelled};
     see = "KernelTun, FromDevice, ToDevice"
 )]
 pub struct KernelTapArgs {
-    /// The address of the host's end, and its network.
-    #[arg(position)]
-    addr: Ip4Prefix,
-    /// The gateway of the host's default route.
-    #[arg(position)]
-    gateway: Option<Ipv4Addr>,
+    #[arg(flatten)]
+    tunnel: TunnelArguments,
     /// Whether the interface carries Ethernet frames.
     #[arg(default = "true")]
     tap: bool,
-    /// Bytes in front of packets, at most 8192.
-    #[arg(default = "28")]
-    headroom: u32,
-    /// Packets to write at a turn.
-    #[arg(default = "1")]
-    burst: i32,
-    /// The Ethernet address of the host's end.
-    #[arg(default = "00:01:02:03:04:05")]
-    ether: MacAddr,
-    /// Logs a failure that repeats itself once.
-    #[arg(default = "false")]
-    ignore_queue_overflows: bool,
-    /// Bytes of the largest packet, without an Ethernet header.
-    #[arg(default = "1500")]
-    mtu: u32,
-    /// The name of the interface; the system chooses if there is none.
-    devname: Option<String>,
-    /// An old name of DEVNAME.
-    dev_name: Option<String>,
 }
 
 /// The element.
 pub type KernelTap = Tunnelled<KernelTapArgs>;
 
-impl TunnelArguments for KernelTapArgs {
-    fn settings(self) -> Settings {
-        Settings {
-            ethernet: self.tap,
-            address: self.addr,
-            gateway: self.gateway.filter(|gateway| !gateway.is_unspecified()),
-            headroom: self.headroom,
-            burst: self.burst,
-            link: Some(self.ether),
-            quiet: self.ignore_queue_overflows,
-            mtu: self.mtu,
-            name: self.devname.or(self.dev_name).unwrap_or_default(),
-        }
+impl Kind for KernelTapArgs {
+    fn tunnel(self) -> (TunnelArguments, bool) {
+        (self.tunnel, self.tap)
     }
 }

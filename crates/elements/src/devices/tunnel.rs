@@ -19,30 +19,70 @@ pub(super) fn address(network: Ip4Prefix) -> (Ipv4Addr, u8) {
     (network.address, network.mask.to_bits().count_ones() as u8)
 }
 
-/// The arguments of either element.
-pub trait TunnelArguments: Args {
-    /// As they are in both.
-    #[doc(hidden)]
-    fn settings(self) -> Settings;
+/// The most bytes in front of packets, as in Click.
+const MOST_HEADROOM: u32 = 8192;
+
+/// Checks HEADROOM, and GATEWAY, which must be in the interface's network; what that is, if it is any.
+pub(super) fn checked(
+    network: Option<Ip4Prefix>,
+    gateway: Option<Ipv4Addr>,
+    headroom: u32,
+) -> Result<Option<Ipv4Addr>, SetupError> {
+    let gateway = gateway.filter(|gateway| !gateway.is_unspecified());
+    if let (Some(network), Some(gateway)) = (network, gateway)
+        && !network.contains(gateway)
+    {
+        return Err(SetupError::new("bad GATEWAY"));
+    }
+    if headroom > MOST_HEADROOM {
+        return Err(SetupError::new("HEADROOM too large"));
+    }
+    Ok(gateway)
 }
 
-/// What a tunnel is asked for.
+/// The arguments of either element.
+pub trait Kind: Args {
+    /// What both are asked for, and whether the interface carries Ethernet frames.
+    #[doc(hidden)]
+    fn tunnel(self) -> (TunnelArguments, bool);
+}
+
+/// What both are asked for.
 #[doc(hidden)]
-pub struct Settings {
-    pub(super) ethernet: bool,
-    pub(super) address: Ip4Prefix,
-    pub(super) gateway: Option<Ipv4Addr>,
-    pub(super) headroom: u32,
-    pub(super) burst: i32,
-    pub(super) link: Option<MacAddr>,
-    pub(super) quiet: bool,
-    pub(super) mtu: u32,
-    pub(super) name: String,
+#[derive(ArgumentGroup)]
+pub struct TunnelArguments {
+    /// The address of the host's end, and its network.
+    #[arg(position)]
+    addr: Ip4Prefix,
+    /// The gateway of the host's default route.
+    #[arg(position)]
+    gateway: Option<Ipv4Addr>,
+    /// Bytes in front of packets, at most 8192.
+    #[arg(default = "28")]
+    headroom: u32,
+    /// Packets to write at a turn.
+    #[arg(default = "1")]
+    burst: i32,
+    /// The Ethernet address of the host's end.
+    #[arg(default = "00:01:02:03:04:05")]
+    ether: MacAddr,
+    /// Logs a failure that repeats itself once.
+    #[arg(default = "false")]
+    ignore_queue_overflows: bool,
+    /// Bytes of the largest packet, without an Ethernet header.
+    #[arg(default = "1500")]
+    mtu: u32,
+    /// The name of the interface; the system chooses if there is none.
+    devname: Option<String>,
+    /// An old name of DEVNAME.
+    dev_name: Option<String>,
 }
 
 /// An element over a tunnel.
 pub struct Tunnelled<A> {
-    settings: Settings,
+    args: TunnelArguments,
+    name: String,
+    ethernet: bool,
     device: Option<Box<dyn Device>>,
     signal: Signal,
     calls: u64,
@@ -51,12 +91,12 @@ pub struct Tunnelled<A> {
     arguments: PhantomData<A>,
 }
 
-impl<A: TunnelArguments + 'static> Element for Tunnelled<A> {
+impl<A: Kind + 'static> Element for Tunnelled<A> {
     type Args = A;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("dev_name", "The name of the interface.", |tunnel| {
             let device = tunnel.device.as_ref();
-            device.map_or_else(|| tunnel.settings.name.clone(), |device| device.name())
+            device.map_or_else(|| tunnel.name.clone(), |device| device.name())
         }),
         Handler::read("selected_calls", "How often there was something to read.", |tunnel| {
             tunnel.calls.to_string()
@@ -65,21 +105,18 @@ impl<A: TunnelArguments + 'static> Element for Tunnelled<A> {
     ];
 
     fn new(args: A, _: &mut Setup) -> Result<Self, SetupError> {
-        let settings = args.settings();
-        if settings.gateway.is_some_and(|gateway| !settings.address.contains(gateway)) {
-            return Err(SetupError::new("bad GATEWAY"));
-        }
-        if settings.burst < 1 {
+        let (mut args, ethernet) = args.tunnel();
+        args.gateway = checked(Some(args.addr), args.gateway, args.headroom)?;
+        if args.burst < 1 {
             return Err(SetupError::new("BURST must be >= 1"));
         }
-        if (settings.mtu as usize) < IP {
+        if (args.mtu as usize) < IP {
             return Err(SetupError::new(format_args!("MTU must be greater than {IP}")));
         }
-        if settings.headroom > 8192 {
-            return Err(SetupError::new("HEADROOM too big"));
-        }
         Ok(Tunnelled {
-            settings,
+            name: args.devname.take().or(args.dev_name.take()).unwrap_or_default(),
+            args,
+            ethernet,
             device: None,
             signal: Signal::BUSY,
             calls: 0,
@@ -91,14 +128,14 @@ impl<A: TunnelArguments + 'static> Element for Tunnelled<A> {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let request = DeviceRequest::Tunnel {
-            ethernet: self.settings.ethernet,
-            name: self.settings.name.clone(),
-            address: Some(address(self.settings.address)),
-            link: self.settings.link.map(|link| link.0),
-            gateway: self.settings.gateway,
-            mtu: self.settings.mtu as usize,
+            ethernet: self.ethernet,
+            name: self.name.clone(),
+            address: Some(address(self.args.addr)),
+            link: Some(self.args.ether.0),
+            gateway: self.args.gateway,
+            mtu: self.args.mtu as usize,
         };
-        let device = super::open(cx, if self.settings.ethernet { "tap" } else { "tun" }, &request)?;
+        let device = super::open(cx, if self.ethernet { "tap" } else { "tun" }, &request)?;
         if let Some(descriptor) = device.descriptor() {
             cx.watch(descriptor, true, false);
         }
@@ -116,14 +153,14 @@ impl<A: TunnelArguments + 'static> Element for Tunnelled<A> {
         let (mut batch, most) = (cx.batch(), cx.batch_limit());
         let result = device.receive(cx.pool(), most, &mut batch);
         let name = device.name();
-        if result.is_err() && !self.settings.quiet {
+        if result.is_err() && !self.args.ignore_queue_overflows {
             self.trouble = None;
         }
         super::report(cx, &name, result, &mut self.trouble);
         for mut packet in batch.drain() {
             self.packets += 1;
             packet.set_timestamp(cx.now());
-            if self.settings.ethernet {
+            if self.ethernet {
                 packet.set_mac(0);
                 cx.send(0, packet);
                 continue;
@@ -149,7 +186,7 @@ impl<A: TunnelArguments + 'static> Element for Tunnelled<A> {
 
     fn task(&mut self, cx: &mut Context) -> bool {
         let mut batch = cx.batch();
-        let count = cx.pull(0, self.settings.burst.unsigned_abs() as usize, &mut batch);
+        let count = cx.pull(0, self.args.burst.unsigned_abs() as usize, &mut batch);
         self.push(cx, 0, batch);
         if count > 0 || self.signal.is_active() {
             cx.schedule();
@@ -170,7 +207,7 @@ impl<A> Tunnelled<A> {
         let complain = |text: &str| {
             cx.say(&format!("{}({name}): {text}", cx.runtime().class_name(cx.element())));
         };
-        let length = if self.settings.ethernet {
+        let length = if self.ethernet {
             let Some(length) = packet.len().checked_sub(ETHERNET) else {
                 complain("packet too small");
                 return cx.drop(packet, "short");
@@ -192,14 +229,14 @@ impl<A> Tunnelled<A> {
             }
             packet.len()
         };
-        if length > self.settings.mtu as usize {
-            complain(&format!("packet larger than MTU ({})", self.settings.mtu));
+        if length > self.args.mtu as usize {
+            complain(&format!("packet larger than MTU ({})", self.args.mtu));
             return cx.drop(packet, "mtu");
         }
         let mut one = cx.batch();
         one.push(packet);
         let result = device.send(&mut one);
-        if result.is_err() && !self.settings.quiet {
+        if result.is_err() && !self.args.ignore_queue_overflows {
             self.trouble = None;
         }
         super::report(cx, &name, result, &mut self.trouble);

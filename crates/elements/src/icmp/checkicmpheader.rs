@@ -4,7 +4,7 @@ use element::prelude::*;
 use packet::view::icmp4::kind::*;
 use packet::{Icmp4View, Ip4View, protocol};
 
-use crate::ip::{Reason, Tally};
+use crate::ip::{Reason, Tallied, Tally, TallyArguments};
 
 /// Passes ICMP packets whose length fits their type and whose checksum is right.
 ///
@@ -30,12 +30,8 @@ use crate::ip::{Reason, Tally};
     see = "CheckIPHeader, CheckTCPHeader, CheckUDPHeader, MarkIPHeader"
 )]
 pub struct CheckICMPHeaderArgs {
-    /// Whether every refusal is told on the console.
-    #[arg(default = "false")]
-    verbose: bool,
-    /// Whether refusals are counted by reason.
-    #[arg(default = "false")]
-    details: bool,
+    #[arg(flatten)]
+    tally: TallyArguments,
 }
 
 static REASONS: &[Reason] = &[
@@ -71,17 +67,18 @@ fn fault(packet: &Packet) -> Option<usize> {
     (!message.checksum_is_right()).then_some(2)
 }
 
+impl Tallied for CheckICMPHeader {
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
 impl Filter for CheckICMPHeader {
     type Args = CheckICMPHeaderArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets refused.", |element| element.tally.drops()),
-        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
-            element.tally.details()
-        }),
-    ];
+    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
 
     fn new(args: CheckICMPHeaderArgs, _: &mut Setup) -> Result<CheckICMPHeader, SetupError> {
-        Ok(CheckICMPHeader { tally: Tally::new(REASONS, args.verbose, args.details) })
+        Ok(CheckICMPHeader { tally: Tally::new(REASONS, args.tally) })
     }
 
     #[inline(always)]

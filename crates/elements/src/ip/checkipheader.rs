@@ -2,11 +2,11 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{Ip4PrefixOrHost, Problem, Spaced};
+use element::arguments::{Problem, Spaced};
 use element::prelude::*;
 
-use super::headercheck::{HeaderCheck, REASONS};
-use super::tally::Tally;
+use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
+use super::tally::{Tallied, Tally, TallyArguments};
 
 /// Passes packets whose IPv4 header is sound, marks the header, and cuts the packet to the length that it states.
 ///
@@ -40,21 +40,20 @@ use super::tally::Tally;
     see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader"
 )]
 pub struct CheckIPHeaderArgs {
-    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good destinations.
-    interfaces: Option<Spaced<Ip4PrefixOrHost>>,
-    /// Sources that are refused.
-    badsrc: Option<Spaced<Ipv4Addr>>,
-    /// Destinations for which any source will do.
-    gooddst: Option<Spaced<Ipv4Addr>>,
-    /// Whether every refusal is told on the console.
-    #[arg(default = "false")]
-    verbose: bool,
-    /// Whether refusals are counted by reason.
-    #[arg(default = "false")]
-    details: bool,
+    #[arg(flatten)]
+    sources: SourceArguments,
+    #[arg(flatten)]
+    tally: TallyArguments,
     /// Whether the checksum is looked at.
     #[arg(default = "true")]
     checksum: bool,
+    #[arg(flatten)]
+    place: PlaceArguments,
+}
+
+/// Where the header is.
+#[derive(ArgumentGroup)]
+pub(super) struct PlaceArguments {
     /// The offset of the header in bytes, or bad sources in the old syntax.
     #[arg(position, keyword = "BADSRC*")]
     first: Option<First>,
@@ -90,17 +89,16 @@ impl CheckIPHeader {
     /// One of this kind or of its sibling, from what their arguments have in common.
     pub(super) fn make(
         mut check: HeaderCheck,
-        first: Option<First>,
-        offset: Option<u32>,
-        tally: Tally,
+        place: PlaceArguments,
+        tally: TallyArguments,
     ) -> CheckIPHeader {
-        let mut offset = offset.unwrap_or(0);
-        match first {
+        let mut offset = place.offset.unwrap_or(0);
+        match place.first {
             Some(First::Offset(first)) => offset = first,
             Some(First::BadSources(list)) => check.set_old_bad_sources(list),
             None => {}
         }
-        CheckIPHeader { check, offset: offset as usize, tally }
+        CheckIPHeader { check, offset: offset as usize, tally: Tally::new(REASONS, tally) }
     }
 
     #[inline(always)]
@@ -115,25 +113,21 @@ impl CheckIPHeader {
     pub(super) fn pass_plain(&mut self, packet: &mut Packet) -> bool {
         self.check.pass(packet, self.offset)
     }
+}
 
-    pub(super) fn tally(&self) -> &Tally {
+impl Tallied for CheckIPHeader {
+    fn tally(&self) -> &Tally {
         &self.tally
     }
 }
 
 impl Filter for CheckIPHeader {
     type Args = CheckIPHeaderArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets refused.", |check| check.tally.drops()),
-        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |check, _, _| {
-            check.tally.details()
-        }),
-    ];
+    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
 
     fn new(args: CheckIPHeaderArgs, _: &mut Setup) -> Result<CheckIPHeader, SetupError> {
-        let check = HeaderCheck::new(args.checksum, args.interfaces, args.badsrc, args.gooddst);
-        let tally = Tally::new(REASONS, args.verbose, args.details);
-        Ok(CheckIPHeader::make(check, args.first, args.offset, tally))
+        let check = HeaderCheck::new(args.checksum, args.sources);
+        Ok(CheckIPHeader::make(check, args.place, args.tally))
     }
 
     #[inline(always)]

@@ -1,13 +1,10 @@
 //! `CheckIPHeader2`: separates packets with sound IPv4 headers, whatever their checksums.
 
-use core::net::Ipv4Addr;
-
-use element::arguments::{Ip4PrefixOrHost, Spaced};
 use element::prelude::*;
 
-use super::checkipheader::{CheckIPHeader, First};
-use super::headercheck::{HeaderCheck, REASONS};
-use super::tally::Tally;
+use super::checkipheader::{CheckIPHeader, PlaceArguments};
+use super::headercheck::{HeaderCheck, SourceArguments};
+use super::tally::{Tallied, Tally, TallyArguments};
 
 /// Does what `CheckIPHeader` does, but looks at the checksum only when told to.
 /// ```click
@@ -30,27 +27,15 @@ use super::tally::Tally;
     see = "CheckIPHeader, StripIPHeader, MarkIPHeader"
 )]
 pub struct CheckIPHeader2Args {
-    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good destinations.
-    interfaces: Option<Spaced<Ip4PrefixOrHost>>,
-    /// Sources that are refused.
-    badsrc: Option<Spaced<Ipv4Addr>>,
-    /// Destinations for which any source will do.
-    gooddst: Option<Spaced<Ipv4Addr>>,
-    /// Whether every refusal is told on the console.
-    #[arg(default = "false")]
-    verbose: bool,
-    /// Whether refusals are counted by reason.
-    #[arg(default = "false")]
-    details: bool,
+    #[arg(flatten)]
+    sources: SourceArguments,
+    #[arg(flatten)]
+    tally: TallyArguments,
     /// Whether the checksum is looked at.
     #[arg(default = "false")]
     checksum: bool,
-    /// The offset of the header in bytes, or bad sources in the old syntax.
-    #[arg(position, keyword = "BADSRC*")]
-    first: Option<First>,
-    /// Where the header starts, in bytes.
-    #[arg(position)]
-    offset: Option<u32>,
+    #[arg(flatten)]
+    place: PlaceArguments,
 }
 
 /// The element.
@@ -58,19 +43,19 @@ pub struct CheckIPHeader2 {
     check: CheckIPHeader,
 }
 
+impl Tallied for CheckIPHeader2 {
+    fn tally(&self) -> &Tally {
+        self.check.tally()
+    }
+}
+
 impl Filter for CheckIPHeader2 {
     type Args = CheckIPHeader2Args;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets refused.", |element| element.check.tally().drops()),
-        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
-            element.check.tally().details()
-        }),
-    ];
+    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
 
     fn new(args: CheckIPHeader2Args, _: &mut Setup) -> Result<CheckIPHeader2, SetupError> {
-        let check = HeaderCheck::new(args.checksum, args.interfaces, args.badsrc, args.gooddst);
-        let tally = Tally::new(REASONS, args.verbose, args.details);
-        Ok(CheckIPHeader2 { check: CheckIPHeader::make(check, args.first, args.offset, tally) })
+        let check = HeaderCheck::new(args.checksum, args.sources);
+        Ok(CheckIPHeader2 { check: CheckIPHeader::make(check, args.place, args.tally) })
     }
 
     #[inline(always)]

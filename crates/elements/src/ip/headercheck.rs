@@ -20,6 +20,24 @@ pub(crate) static REASONS: &[Reason] = &[
 
 const BAD_SOURCE: usize = 5;
 
+/// Which sources are refused.
+#[derive(ArgumentGroup)]
+pub(super) struct SourceArguments {
+    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good destinations.
+    interfaces: Option<Spaced<Ip4PrefixOrHost>>,
+    /// Sources that are refused.
+    badsrc: Option<Spaced<Ipv4Addr>>,
+    /// Destinations for which any source will do.
+    gooddst: Option<Spaced<Ipv4Addr>>,
+}
+
+impl SourceArguments {
+    /// Whether they leave it to the old syntax to say what is refused.
+    pub(super) fn are_open(&self) -> bool {
+        self.interfaces.is_none() && self.badsrc.is_none()
+    }
+}
+
 /// Which headers are sound.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderCheck {
@@ -35,21 +53,12 @@ pub(crate) struct HeaderCheck {
 const BROADCASTS: [Ipv4Addr; 2] = [Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST];
 
 impl HeaderCheck {
-    /// From the keywords that name addresses; `interfaces`, when given, replaces what `BADSRC` and `GOODDST` say.
-    pub(crate) fn new(
-        checksum: bool,
-        interfaces: Option<Spaced<Ip4PrefixOrHost>>,
-        bad_sources: Option<Spaced<Ipv4Addr>>,
-        good_destinations: Option<Spaced<Ipv4Addr>>,
-    ) -> HeaderCheck {
-        let mut check = HeaderCheck { checksum, ..HeaderCheck::default() };
-        if let Some(Spaced(list)) = bad_sources {
-            check.bad_sources = list;
-        }
-        if let Some(Spaced(list)) = good_destinations {
-            check.good_destinations = list;
-        }
-        if let Some(Spaced(interfaces)) = interfaces {
+    /// From the arguments that name addresses; INTERFACES, when given, replaces what BADSRC and GOODDST say.
+    pub(crate) fn new(checksum: bool, sources: SourceArguments) -> HeaderCheck {
+        let list = |list: Option<Spaced<Ipv4Addr>>| list.map_or_else(Vec::new, |Spaced(list)| list);
+        let (bad_sources, good_destinations) = (list(sources.badsrc), list(sources.gooddst));
+        let mut check = HeaderCheck { checksum, bad_sources, good_destinations };
+        if let Some(Spaced(interfaces)) = sources.interfaces {
             check.bad_sources.clear();
             check.good_destinations.clear();
             for Ip4PrefixOrHost(interface) in interfaces {

@@ -2,10 +2,10 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{Ip4PrefixOrHost, Spaced};
+use element::arguments::Spaced;
 use element::prelude::*;
 
-use super::headercheck::{HeaderCheck, REASONS};
+use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
 use crate::changing::strip;
 
 /// Paints, strips the Ethernet header, checks the IPv4 header and sets the destination annotation, all in one.
@@ -29,12 +29,8 @@ use crate::changing::strip;
     see = "Paint, CheckIPHeader, Strip, GetIPAddress, IPOutputCombo"
 )]
 pub struct IPInputComboArgs {
-    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good destinations.
-    interfaces: Option<Spaced<Ip4PrefixOrHost>>,
-    /// Sources that are refused.
-    badsrc: Option<Spaced<Ipv4Addr>>,
-    /// Destinations for which any source will do.
-    gooddst: Option<Spaced<Ipv4Addr>>,
+    #[arg(flatten)]
+    sources: SourceArguments,
     /// The colour.
     #[arg(position)]
     color: i32,
@@ -67,9 +63,9 @@ impl Filter for IPInputCombo {
         &[Handler::read("drops", "Packets refused.", |element| element.drops.to_string())];
 
     fn new(args: IPInputComboArgs, _: &mut Setup) -> Result<IPInputCombo, SetupError> {
-        let has_new = args.interfaces.is_some() || args.badsrc.is_some();
-        let mut check = HeaderCheck::new(true, args.interfaces, args.badsrc, args.gooddst);
-        if let Some(list) = args.old_badsrc.filter(|_| !has_new) {
+        let open = args.sources.are_open();
+        let mut check = HeaderCheck::new(true, args.sources);
+        if let Some(list) = args.old_badsrc.filter(|_| open) {
             check.set_old_bad_sources(list);
         }
         Ok(IPInputCombo { color: args.color as u8, check, drops: 0 })

@@ -64,7 +64,7 @@ pub use stripipheader::StripIPHeader;
 pub use unstripipheader::UnstripIPHeader;
 
 pub(crate) use destination::Destination;
-pub(crate) use tally::{Reason, Tally};
+pub(crate) use tally::{Reason, Tallied, Tally, TallyArguments};
 pub(crate) use template::HeaderTemplate;
 
 /// The classes of this group, in the order of the reference.

@@ -10,6 +10,31 @@ pub(crate) struct Reason {
     pub(crate) drop: &'static str,
 }
 
+/// What all checks of headers are asked for.
+#[derive(ArgumentGroup)]
+pub(crate) struct TallyArguments {
+    /// Whether every refusal is told on the console.
+    #[arg(default = "false")]
+    verbose: bool,
+    /// Whether refusals are counted by reason.
+    #[arg(default = "false")]
+    details: bool,
+}
+
+/// An element that checks headers.
+pub(crate) trait Tallied: Sized + 'static {
+    /// What it has refused.
+    fn tally(&self) -> &Tally;
+
+    /// The handlers that all of them have.
+    const HANDLERS: [Handler<Self>; 2] = [
+        Handler::read("drops", "Packets refused.", |element| element.tally().drops.to_string()),
+        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
+            element.tally().details()
+        }),
+    ];
+}
+
 /// Packets refused, in all and for each reason.
 pub(crate) struct Tally {
     reasons: &'static [Reason],
@@ -19,9 +44,10 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// None yet. With `verbose` every refusal is told, else the first; with `details` reasons are counted apart.
-    pub(crate) fn new(reasons: &'static [Reason], verbose: bool, details: bool) -> Tally {
-        Tally { reasons, drops: 0, details: details.then(|| vec![0; reasons.len()]), verbose }
+    /// None yet. Without VERBOSE the first refusal alone is told.
+    pub(crate) fn new(reasons: &'static [Reason], args: TallyArguments) -> Tally {
+        let details = args.details.then(|| vec![0; reasons.len()]);
+        Tally { reasons, drops: 0, details, verbose: args.verbose }
     }
 
     /// Refuses a packet: output 1 if there is one. `check` begins the message: it is made only where there is one, since
@@ -47,13 +73,8 @@ impl Tally {
         Verdict::Divert(packet, drop)
     }
 
-    /// The `drops` handler.
-    pub(crate) fn drops(&self) -> String {
-        self.drops.to_string()
-    }
-
     /// The `drop_details` handler: a line with count and text for each reason. Absent without `details`.
-    pub(crate) fn details(&self) -> Result<String, HandlerError> {
+    fn details(&self) -> Result<String, HandlerError> {
         let details =
             self.details.as_ref().ok_or_else(|| HandlerError::NoHandler("drop_details".to_string()))?;
         Ok(details

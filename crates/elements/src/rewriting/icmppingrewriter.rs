@@ -1,11 +1,10 @@
 //! `ICMPPingRewriter`: rewrites ICMP echo messages by flow.
 
-use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 
+use super::arguments::{FlowArguments, untracked};
 use super::handlers::{first_table, handlers};
-use super::mapping::{Lifetimes, Tracking};
-use super::rewriter::{Kind, Rewriter, Settings, annotations, seconds};
+use super::rewriter::{Kind, Rewriter, Settings};
 use super::translate::Shape;
 
 /// Rewrites the addresses and identifiers of ICMP echo requests, and of the replies to them.
@@ -47,23 +46,11 @@ pub(crate) struct ICMPPingRewriterArgs {
     /// How long after a packet a flow is kept in any case.
     #[arg(default = "5")]
     guarantee: Timestamp,
-    /// The most flows, or the name of the rewriter whose capacity is shared; without end if not given.
-    mapping_capacity: Option<Raw>,
-    /// Another name of MAPPING_CAPACITY.
-    capacity: Option<Raw>,
-    /// Time between searches for flows that are dead; 0 for none.
-    #[arg(default = "15m")]
-    reap_interval: Timestamp,
-    /// An older name of REAP_INTERVAL.
-    reap_time: Option<Timestamp>,
     /// Whether the destination annotation becomes the new destination.
     #[arg(default = "true")]
     dst_anno: bool,
-    /// An annotation byte that replies get from the first packet of their flow.
-    reply_anno: Option<Annotation<1>>,
-    /// What becomes of packets of unknown flows: one for each input.
-    #[arg(rest, keyword = "INPUTSPEC")]
-    inputs: Vec<Raw>,
+    #[arg(flatten)]
+    flows: FlowArguments,
 }
 
 /// What makes a rewriter an ICMPPingRewriter.
@@ -81,19 +68,6 @@ impl Kind for ICMPPingRewriterKind {
     const SHAPE: Shape = Shape::Ping;
 
     fn settings(args: ICMPPingRewriterArgs) -> Settings {
-        let lifetimes = Lifetimes {
-            guarantee: seconds(args.guarantee),
-            early: seconds(args.timeout),
-            settled: 0,
-            done: 0,
-            tracking: Tracking::None,
-        };
-        Settings {
-            inputs: args.inputs,
-            lifetimes: vec![lifetimes],
-            capacity: args.mapping_capacity.or(args.capacity).map(|Raw(text)| text),
-            interval: args.reap_time.unwrap_or(args.reap_interval),
-            annotations: annotations(args.dst_anno, args.reply_anno),
-        }
+        args.flows.settings(vec![untracked(args.timeout, args.guarantee)], args.dst_anno)
     }
 }

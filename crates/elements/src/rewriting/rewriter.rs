@@ -45,11 +45,6 @@ pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> An
     Annotations { destination, reply: reply.map(|Annotation(place)| place) }
 }
 
-/// A span of whole seconds, as Click reads it, in milliseconds.
-pub(crate) fn seconds(span: Timestamp) -> u64 {
-    u64::try_from((span + Timestamp::from_millis(500)).seconds()).unwrap_or(0).saturating_mul(1_000)
-}
-
 /// An element that rewrites the packets of flows.
 pub(crate) struct Rewriter<K: 'static> {
     pub(crate) flows: Rc<Flows>,

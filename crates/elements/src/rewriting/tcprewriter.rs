@@ -1,49 +1,47 @@
 //! `TCPRewriter`: rewrites addresses, ports and sequence numbers of TCP by flow.
 
-use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 
-use super::arguments::rewriter_arguments;
+use super::arguments::{FlowArguments, TcpArguments};
 use super::handlers::{first_table, handlers, look_up};
-use super::mapping::{Lifetimes, Tracking};
-use super::rewriter::{Kind, Rewriter, Settings, annotations, seconds};
+use super::rewriter::{Kind, Rewriter, Settings};
 use super::translate::Shape;
 
-rewriter_arguments! {
-    /// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
-    ///
-    /// It is an `IPRewriter` (which see) for TCP alone. Sequence and acknowledgement numbers, those in selective acknowledgements
-    /// included, move where another element has made the data longer or shorter, as `FTPPortMapper` does.
-    ///
-    /// ## Differences
-    ///
-    /// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-    /// stand in another order. A specification that names no element is found out when the router starts.
-    ///
-    /// ```click
-    /// FastTCPFlows(0, 4, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 5.0.0.5, 1, 4) -> Unqueue -> Strip(14) -> CheckIPHeader
-    ///     -> rw :: TCPRewriter(pattern 1.0.0.1 2000-3000# - - 0 0)
-    ///     -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
-    /// ```
-    /// ```expect
-    /// c.count = 4
-    /// rw.table_size = 1
-    /// ```
-    #[derive(Args)]
-    #[element(
-        name = "TCPRewriter",
-        group = "rewriting",
-        ports = "1-/1-",
-        processing = "h/h",
-        see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper"
-    )]
-    TCPRewriterArgs {
-        tcp,
-    } [
-        /// Whether the destination annotation becomes the new destination.
-        #[arg(default = "true")]
-        dst_anno: bool,
-    ]
+/// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
+///
+/// It is an `IPRewriter` (which see) for TCP alone. Sequence and acknowledgement numbers, those in selective acknowledgements
+/// included, move where another element has made the data longer or shorter, as `FTPPortMapper` does.
+///
+/// ## Differences
+///
+/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
+/// stand in another order. A specification that names no element is found out when the router starts.
+///
+/// ```click
+/// FastTCPFlows(0, 4, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 5.0.0.5, 1, 4) -> Unqueue -> Strip(14) -> CheckIPHeader
+///     -> rw :: TCPRewriter(pattern 1.0.0.1 2000-3000# - - 0 0)
+///     -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
+/// ```
+/// ```expect
+/// c.count = 4
+/// rw.table_size = 1
+/// ```
+#[derive(Args)]
+#[element(
+    name = "TCPRewriter",
+    group = "rewriting",
+    ports = "1-/1-",
+    processing = "h/h",
+    see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper"
+)]
+pub(crate) struct TCPRewriterArgs {
+    #[arg(flatten)]
+    tcp: TcpArguments,
+    /// Whether the destination annotation becomes the new destination.
+    #[arg(default = "true")]
+    dst_anno: bool,
+    #[arg(flatten)]
+    flows: FlowArguments,
 }
 
 /// What makes a rewriter an TCPRewriter.
@@ -66,7 +64,6 @@ impl Kind for TCPRewriterKind {
     const SHAPE: Shape = Shape::Tcp;
 
     fn settings(args: TCPRewriterArgs) -> Settings {
-        let (lifetimes, sets_destination) = (args.tcp_lifetimes(), args.dst_anno);
-        args.into_settings(vec![lifetimes], sets_destination)
+        args.flows.settings(vec![args.tcp.lifetimes()], args.dst_anno)
     }
 }

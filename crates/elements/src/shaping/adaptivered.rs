@@ -4,11 +4,9 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::early::{Choice, Early};
+use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
 use super::probability::Probability;
-use super::watched::Watched;
 
-/// Time between two looks at the average.
-const INTERVAL: Timestamp = Timestamp::from_millis(500);
 /// The least target.
 const LEAST_TARGET: u32 = 10;
 /// In the fixed point of probabilities.
@@ -46,128 +44,38 @@ pub struct AdaptiveRedArgs {
     /// The probability to begin with.
     #[arg(position)]
     max_p: Probability<16>,
-    /// Names of queues, instead of those nearby.
-    queues: Option<Raw>,
-    /// How slowly the average follows the length.
-    #[arg(default = "4")]
-    stability: u32,
+    #[arg(flatten)]
+    watch: WatchArguments,
 }
 
 /// The element.
-pub struct AdaptiveRed {
-    early: Early,
-    names: Option<String>,
-    watched: Watched,
-    drops: u64,
-    next: Timestamp,
-}
+pub type AdaptiveRed = EarlyDrop<AdaptiveRedArgs>;
 
-impl AdaptiveRedArgs {
-    fn choice(&self) -> Choice {
+impl Kind for AdaptiveRedArgs {
+    const HANDLERS: &'static [Handler<AdaptiveRed>] = handlers!["What RED would be given."];
+    const INTERVAL: Option<Timestamp> = Some(Timestamp::from_millis(500));
+
+    fn choice(self) -> (Choice, Option<Raw>) {
         let target = self.target.max(LEAST_TARGET);
-        Choice {
+        let choice = Choice {
             min_threshold: target / 2,
             max_threshold: target.saturating_add(target / 2),
             max_p: self.max_p,
             gentle: true,
-            stability: self.stability,
-        }
+            stability: self.watch.stability,
+        };
+        (choice, self.watch.queues)
     }
-}
 
-impl AdaptiveRed {
-    fn adapt(&mut self) {
-        let choice = self.early.choice();
-        let average =
-            if choice.stability == 0 { self.watched.length() as u32 } else { self.early.average().rounded() };
+    fn adapt(early: &mut Early, length: usize) {
+        let choice = early.choice();
+        let average = if choice.stability == 0 { length as u32 } else { early.average().rounded() };
         let part = (choice.max_threshold - choice.min_threshold) / 2;
         let Probability(max_p) = choice.max_p;
         if average < choice.min_threshold + part && max_p > ONE_HUNDREDTH {
-            self.early.set_max_p(((u64::from(max_p) * u64::from(NINE_TENTHS)) >> 16) as u32);
+            early.set_max_p(((u64::from(max_p) * u64::from(NINE_TENTHS)) >> 16) as u32);
         } else if average > choice.max_threshold - part && max_p < ONE_HALF {
-            self.early.set_max_p(max_p + ONE_HUNDREDTH.min(max_p / 4));
+            early.set_max_p(max_p + ONE_HUNDREDTH.min(max_p / 4));
         }
-    }
-}
-
-impl Element for AdaptiveRed {
-    type Args = AdaptiveRedArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets dropped.", |red| red.drops.to_string()),
-        Handler::read("min_thresh", "The lower threshold.", |red| {
-            red.early.choice().min_threshold.to_string()
-        }),
-        Handler::read("max_thresh", "The upper threshold.", |red| {
-            red.early.choice().max_threshold.to_string()
-        }),
-        Handler::read("max_p", "The probability at the upper threshold.", |red| {
-            red.early.choice().max_p.text()
-        }),
-        Handler::read("avg_queue_size", "The average length.", |red| red.early.average().text()),
-        Handler::read("stats", "Lengths and drops.", |red| {
-            let average = red.early.average().text();
-            format!("{} current queue\n{average} avg queue\n{} drops\n", red.watched.length(), red.drops)
-        }),
-        Handler::read("queues", "The queues that it looks at.", |red| red.watched.names("\n")),
-        Handler::read("config", "What RED would be given.", |red| red.early.choice().text(&red.watched)),
-    ];
-    const LIVE: bool = true;
-
-    fn new(args: AdaptiveRedArgs, setup: &mut Setup) -> Result<AdaptiveRed, SetupError> {
-        // Each packet is judged by the queue as the one before has left it.
-        setup.strict = true;
-        let early = Early::new(args.choice())?;
-        let names = args.queues.map(|Raw(names)| names);
-        Ok(AdaptiveRed { early, names, watched: Watched::default(), drops: 0, next: Timestamp::ZERO })
-    }
-
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.watched = Watched::find(cx, self.names.as_deref(), cx.is_push_output(0))?;
-        self.next = cx.steady() + INTERVAL;
-        cx.set_timer(0, self.next);
-        Ok(())
-    }
-
-    fn reconfigure(&mut self, args: AdaptiveRedArgs, _: &mut Setup) -> Result<(), SetupError> {
-        let mut early = Early::new(args.choice())?;
-        early.take_average(&self.early);
-        self.early = early;
-        Ok(())
-    }
-
-    fn timer(&mut self, cx: &mut Context, _: usize) {
-        self.adapt();
-        self.next += INTERVAL;
-        cx.set_timer(0, self.next);
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
-        for packet in batch.drain() {
-            if self.early.should_drop(self.watched.length(), cx.steady(), || cx.random()) {
-                self.drops += 1;
-                super::discard(cx, packet);
-            } else {
-                cx.send(0, packet);
-            }
-        }
-        cx.recycle(batch);
-    }
-
-    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        let mut left = most;
-        while left > 0 {
-            let Some(packet) = cx.pull_one(0) else { return };
-            if self.early.should_drop(self.watched.length(), cx.steady(), || cx.random()) {
-                self.drops += 1;
-                super::discard(cx, packet);
-            } else {
-                into.push(packet);
-                left -= 1;
-            }
-        }
-    }
-
-    fn inherit(&mut self, old: &mut AdaptiveRed, _: &mut Context) {
-        self.early.take_average(&old.early);
     }
 }

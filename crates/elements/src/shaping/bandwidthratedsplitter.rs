@@ -1,10 +1,9 @@
 //! `BandwidthRatedSplitter`: separates packets above a bandwidth.
 
-use element::arguments::Bandwidth;
 use element::prelude::*;
 
-use super::rated::{Allowance, Octets};
-use super::ratedsplit::{Rated, RatedSplit};
+use super::rated::{Allowance, ByteRate, Octets, Rated};
+use super::ratedsplit::RatedSplit;
 
 /// Sends packets of a bandwidth of at most RATE to output 0, and the others to output 1.
 ///
@@ -28,26 +27,17 @@ use super::ratedsplit::{Rated, RatedSplit};
     see = "RatedSplitter, BandwidthMeter, BandwidthShaper, BandwidthRatedUnqueue"
 )]
 pub struct BandwidthRatedSplitterArgs {
-    /// Bandwidth of the packets.
-    #[arg(position)]
-    rate: Bandwidth,
-    /// How long the token bucket takes to fill.
-    burst_duration: Option<Timestamp>,
-    /// Bytes that may follow each other at once.
-    burst_bytes: Option<u32>,
+    #[arg(flatten)]
+    rate: ByteRate,
 }
 
-/// The kind.
-pub struct ByBytes;
-
-impl Rated for ByBytes {
-    type Args = BandwidthRatedSplitterArgs;
+impl Rated for BandwidthRatedSplitterArgs {
     type Measure = Octets;
 
-    fn allowance(args: BandwidthRatedSplitterArgs) -> Result<Allowance<Octets>, SetupError> {
-        Allowance::new(args.rate, args.burst_duration, args.burst_bytes)
+    fn allowance(self) -> Result<Allowance<Octets>, SetupError> {
+        self.rate.allowance()
     }
 }
 
 /// The element.
-pub type BandwidthRatedSplitter = RatedSplit<ByBytes>;
+pub type BandwidthRatedSplitter = RatedSplit<BandwidthRatedSplitterArgs>;

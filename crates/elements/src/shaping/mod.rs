@@ -10,6 +10,7 @@ mod codel;
 mod delayshaper;
 mod dropping;
 pub mod early;
+mod earlydrop;
 pub mod gaprate;
 mod pi;
 pub mod probability;

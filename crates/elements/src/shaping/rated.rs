@@ -75,6 +75,51 @@ impl Measure for Octets {
     }
 }
 
+/// What a rate of packets is given as.
+#[derive(ArgumentGroup)]
+pub struct PacketRate {
+    /// Packets a second.
+    #[arg(position)]
+    rate: u32,
+    /// How long the token bucket takes to fill.
+    burst_duration: Option<Timestamp>,
+    /// Packets that may follow each other at once.
+    burst_size: Option<u32>,
+}
+
+impl PacketRate {
+    pub(crate) fn allowance(self) -> Result<Allowance<Packets>, SetupError> {
+        Allowance::new(self.rate, self.burst_duration, self.burst_size)
+    }
+}
+
+/// What a rate of bytes is given as.
+#[derive(ArgumentGroup)]
+pub struct ByteRate {
+    /// Bandwidth of the packets.
+    #[arg(position)]
+    rate: Bandwidth,
+    /// How long the token bucket takes to fill.
+    burst_duration: Option<Timestamp>,
+    /// Bytes that may follow each other at once.
+    burst_bytes: Option<u32>,
+}
+
+impl ByteRate {
+    pub(crate) fn allowance(self) -> Result<Allowance<Octets>, SetupError> {
+        Allowance::new(self.rate, self.burst_duration, self.burst_bytes)
+    }
+}
+
+/// The arguments of an element that keeps to a rate.
+pub trait Rated: Args + 'static {
+    /// What counts.
+    type Measure: Measure;
+
+    /// The token bucket that they describe.
+    fn allowance(self) -> Result<Allowance<Self::Measure>, SetupError>;
+}
+
 /// A token bucket as the arguments of an element describe it.
 pub struct Allowance<M: Measure> {
     bucket: TokenBucket,
@@ -85,7 +130,7 @@ pub struct Allowance<M: Measure> {
 
 impl<M: Measure> Allowance<M> {
     /// For a rate, and either how long the bucket takes to fill or how large it is.
-    pub fn new(
+    fn new(
         rate: M::Rate,
         duration: Option<Timestamp>,
         size: Option<u32>,

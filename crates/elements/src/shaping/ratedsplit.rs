@@ -2,18 +2,7 @@
 
 use element::prelude::*;
 
-use super::rated::{Allowance, Measure};
-
-/// What tells the two apart.
-pub trait Rated: 'static {
-    /// The arguments.
-    type Args: Args;
-    /// What counts.
-    type Measure: Measure;
-
-    /// The token bucket that the arguments describe.
-    fn allowance(args: Self::Args) -> Result<Allowance<Self::Measure>, SetupError>;
-}
+use super::rated::{Allowance, Rated};
 
 /// Sends packets within a rate to output 0 and the others to output 1.
 pub struct RatedSplit<R: Rated> {
@@ -21,7 +10,7 @@ pub struct RatedSplit<R: Rated> {
 }
 
 impl<R: Rated> Element for RatedSplit<R> {
-    type Args = R::Args;
+    type Args = R;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("rate", "The rate.", |split| split.allowance.text()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the rate.", |split, cx, value| {
@@ -31,12 +20,12 @@ impl<R: Rated> Element for RatedSplit<R> {
     ];
     const LIVE: bool = true;
 
-    fn new(args: R::Args, _: &mut Setup) -> Result<RatedSplit<R>, SetupError> {
-        Ok(RatedSplit { allowance: R::allowance(args)? })
+    fn new(args: R, _: &mut Setup) -> Result<RatedSplit<R>, SetupError> {
+        Ok(RatedSplit { allowance: args.allowance()? })
     }
 
-    fn reconfigure(&mut self, args: R::Args, _: &mut Setup) -> Result<(), SetupError> {
-        self.allowance.adopt(R::allowance(args)?);
+    fn reconfigure(&mut self, args: R, _: &mut Setup) -> Result<(), SetupError> {
+        self.allowance.adopt(args.allowance()?);
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use element::prelude::*;
 
-use super::rated::{Allowance, Packets};
-use super::ratedsplit::{Rated, RatedSplit};
+use super::rated::{Allowance, PacketRate, Packets, Rated};
+use super::ratedsplit::RatedSplit;
 
 /// Sends at most RATE packets a second to output 0, and the others to output 1.
 ///
@@ -27,26 +27,17 @@ use super::ratedsplit::{Rated, RatedSplit};
     see = "BandwidthRatedSplitter, Meter, Shaper, RatedUnqueue"
 )]
 pub struct RatedSplitterArgs {
-    /// Packets a second.
-    #[arg(position)]
-    rate: u32,
-    /// How long the token bucket takes to fill.
-    burst_duration: Option<Timestamp>,
-    /// Packets that may follow each other at once.
-    burst_size: Option<u32>,
+    #[arg(flatten)]
+    rate: PacketRate,
 }
 
-/// The kind.
-pub struct ByPackets;
-
-impl Rated for ByPackets {
-    type Args = RatedSplitterArgs;
+impl Rated for RatedSplitterArgs {
     type Measure = Packets;
 
-    fn allowance(args: RatedSplitterArgs) -> Result<Allowance<Packets>, SetupError> {
-        Allowance::new(args.rate, args.burst_duration, args.burst_size)
+    fn allowance(self) -> Result<Allowance<Packets>, SetupError> {
+        self.rate.allowance()
     }
 }
 
 /// The element.
-pub type RatedSplitter = RatedSplit<ByPackets>;
+pub type RatedSplitter = RatedSplit<RatedSplitterArgs>;

@@ -1,12 +1,9 @@
 //! `FastTCPFlows`: a benchmark source of many TCP flows.
 
-use core::net::Ipv4Addr;
-
 use element::prelude::*;
-use packet::MacAddr;
 use packet::view::tcp::flag;
 
-use super::frame::{self, Frame};
+use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::Pace;
 
 /// The most flows: each holds three packets.
@@ -35,27 +32,10 @@ const SHORTEST_FLOW: u32 = 3;
     see = "FastUDPSource, FastUDPFlows"
 )]
 pub struct FastTCPFlowsArgs {
-    /// Packets a second; 0 for as many as are pulled.
-    #[arg(position)]
-    rate: u32,
-    /// Packets to make; negative for no end.
-    #[arg(position)]
-    limit: i32,
-    /// Bytes of each frame.
-    #[arg(position)]
-    length: u32,
-    /// The sender's Ethernet address.
-    #[arg(position)]
-    srceth: MacAddr,
-    /// The sender's IP address.
-    #[arg(position)]
-    srcip: Ipv4Addr,
-    /// The receiver's Ethernet address.
-    #[arg(position)]
-    dsteth: MacAddr,
-    /// The receiver's IP address.
-    #[arg(position)]
-    dstip: Ipv4Addr,
+    #[arg(flatten)]
+    from: SenderArguments,
+    #[arg(flatten)]
+    to: ReceiverArguments,
     /// Flows at a time.
     #[arg(position)]
     flows: u32,
@@ -156,10 +136,6 @@ impl Element for FastTCPFlows {
     ];
 
     fn new(args: FastTCPFlowsArgs, setup: &mut Setup) -> Result<FastTCPFlows, SetupError> {
-        let (length, raised) = frame::fitting(args.length);
-        if raised {
-            setup.warn(frame::TOO_SHORT);
-        }
         if args.flowsize < SHORTEST_FLOW {
             setup.warn("warning: flow size < 3, defaulting to 3");
         }
@@ -167,17 +143,10 @@ impl Element for FastTCPFlows {
             return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
         }
         Ok(FastTCPFlows {
-            frame: Frame {
-                length,
-                source_mac: args.srceth,
-                destination_mac: args.dsteth,
-                source: args.srcip,
-                destination: args.dstip,
-                checksum: true,
-            },
+            frame: Frame::new(&args.from, &args.to, true, setup),
             count: args.flows,
             size: args.flowsize.max(SHORTEST_FLOW),
-            pace: Pace::new(args.rate, args.limit, args.active),
+            pace: Pace::new(&args.from, args.active),
             flows: Vec::new(),
             closed: false,
         })

@@ -1,11 +1,8 @@
 //! `FastUDPFlows`: a benchmark source of many UDP flows.
 
-use core::net::Ipv4Addr;
-
 use element::prelude::*;
-use packet::MacAddr;
 
-use super::frame::{self, Frame};
+use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::Pace;
 
 /// The most flows: each holds a packet.
@@ -31,27 +28,10 @@ const MOST_FLOWS: u32 = 1 << 20;
     see = "FastUDPSource, FastTCPFlows"
 )]
 pub struct FastUDPFlowsArgs {
-    /// Packets a second; 0 for as many as are pulled.
-    #[arg(position)]
-    rate: u32,
-    /// Packets to make; negative for no end.
-    #[arg(position)]
-    limit: i32,
-    /// Bytes of each frame.
-    #[arg(position)]
-    length: u32,
-    /// The sender's Ethernet address.
-    #[arg(position)]
-    srceth: MacAddr,
-    /// The sender's IP address.
-    #[arg(position)]
-    srcip: Ipv4Addr,
-    /// The receiver's Ethernet address.
-    #[arg(position)]
-    dsteth: MacAddr,
-    /// The receiver's IP address.
-    #[arg(position)]
-    dstip: Ipv4Addr,
+    #[arg(flatten)]
+    from: SenderArguments,
+    #[arg(flatten)]
+    to: ReceiverArguments,
     /// Flows at a time.
     #[arg(position)]
     flows: u32,
@@ -127,7 +107,7 @@ impl Element for FastUDPFlows {
             |source, cx, value| {
                 let length =
                     cx.argument(value).map_err(|_| HandlerError::new("length parameter must be integer"))?;
-                source.frame.length = frame::fitting(length).0;
+                source.frame.length = frame::fitting(length);
                 source.pace.quota.count = 0;
                 source.make_flows(cx).ok_or_else(|| HandlerError::new("out of memory"))
             },
@@ -135,25 +115,14 @@ impl Element for FastUDPFlows {
     ];
 
     fn new(args: FastUDPFlowsArgs, setup: &mut Setup) -> Result<FastUDPFlows, SetupError> {
-        let (length, raised) = frame::fitting(args.length);
-        if raised {
-            setup.warn(frame::TOO_SHORT);
-        }
         if !(1..=MOST_FLOWS).contains(&args.flows) {
             return Err(SetupError::argument("FLOWS", format!("must be between 1 and {MOST_FLOWS}")));
         }
         Ok(FastUDPFlows {
-            frame: Frame {
-                length,
-                source_mac: args.srceth,
-                destination_mac: args.dsteth,
-                source: args.srcip,
-                destination: args.dstip,
-                checksum: args.checksum,
-            },
+            frame: Frame::new(&args.from, &args.to, args.checksum, setup),
             count: args.flows,
             size: args.flowsize,
-            pace: Pace::new(args.rate, args.limit, args.active),
+            pace: Pace::new(&args.from, args.active),
             flows: Vec::new(),
         })
     }

@@ -1,12 +1,9 @@
 //! `FastUDPSource`: a benchmark source of one UDP flow.
 
-use core::net::Ipv4Addr;
-
 use element::arguments::UdpPort;
 use element::prelude::*;
-use packet::MacAddr;
 
-use super::frame::{self, Frame};
+use super::frame::{Frame, ReceiverArguments, SenderArguments};
 use super::metered::Pace;
 
 /// Gives RATE UDP frames a second to those who pull, all with the same headers, until there were LIMIT.
@@ -29,30 +26,13 @@ use super::metered::Pace;
     see = "FastUDPFlows, FastTCPFlows, InfiniteSource"
 )]
 pub struct FastUDPSourceArgs {
-    /// Packets a second; 0 for as many as are pulled.
-    #[arg(position)]
-    rate: u32,
-    /// Packets to make; negative for no end.
-    #[arg(position)]
-    limit: i32,
-    /// Bytes of each frame.
-    #[arg(position)]
-    length: u32,
-    /// The sender's Ethernet address.
-    #[arg(position)]
-    srceth: MacAddr,
-    /// The sender's IP address.
-    #[arg(position)]
-    srcip: Ipv4Addr,
+    #[arg(flatten)]
+    from: SenderArguments,
     /// The sender's port.
     #[arg(position)]
     sport: UdpPort,
-    /// The receiver's Ethernet address.
-    #[arg(position)]
-    dsteth: MacAddr,
-    /// The receiver's IP address.
-    #[arg(position)]
-    dstip: Ipv4Addr,
+    #[arg(flatten)]
+    to: ReceiverArguments,
     /// The receiver's port.
     #[arg(position)]
     dport: UdpPort,
@@ -108,23 +88,12 @@ impl Element for FastUDPSource {
     ];
 
     fn new(args: FastUDPSourceArgs, setup: &mut Setup) -> Result<FastUDPSource, SetupError> {
-        let (length, raised) = frame::fitting(args.length);
-        if raised {
-            setup.warn(frame::TOO_SHORT);
-        }
         Ok(FastUDPSource {
-            frame: Frame {
-                length,
-                source_mac: args.srceth,
-                destination_mac: args.dsteth,
-                source: args.srcip,
-                destination: args.dstip,
-                checksum: args.checksum,
-            },
+            frame: Frame::new(&args.from, &args.to, args.checksum, setup),
             ports: (args.sport.0, args.dport.0),
             interval: args.interval.into(),
             changes: 0,
-            pace: Pace::new(args.rate, args.limit, args.active),
+            pace: Pace::new(&args.from, args.active),
             template: None,
         })
     }

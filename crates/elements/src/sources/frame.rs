@@ -13,6 +13,37 @@ const LONGEST: u32 = 65_535 + 14;
 const IP: usize = 14;
 const TRANSPORT: usize = IP + 20;
 
+/// How many frames a source sends, and from where.
+#[derive(ArgumentGroup)]
+pub(crate) struct SenderArguments {
+    /// Packets a second; 0 for as many as are pulled.
+    #[arg(position)]
+    pub(super) rate: u32,
+    /// Packets to make; negative for no end.
+    #[arg(position)]
+    pub(super) limit: i32,
+    /// Bytes of each frame.
+    #[arg(position)]
+    length: u32,
+    /// The sender's Ethernet address.
+    #[arg(position)]
+    srceth: MacAddr,
+    /// The sender's IP address.
+    #[arg(position)]
+    srcip: Ipv4Addr,
+}
+
+/// To where it sends them.
+#[derive(ArgumentGroup)]
+pub(crate) struct ReceiverArguments {
+    /// The receiver's Ethernet address.
+    #[arg(position)]
+    dsteth: MacAddr,
+    /// The receiver's IP address.
+    #[arg(position)]
+    dstip: Ipv4Addr,
+}
+
 /// What all frames of a source have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
@@ -24,15 +55,32 @@ pub(crate) struct Frame {
     pub(crate) checksum: bool,
 }
 
-/// A length that fits, and whether it had to be raised.
-pub(crate) fn fitting(length: u32) -> (usize, bool) {
-    (length.clamp(SHORTEST, LONGEST) as usize, length < SHORTEST)
+/// A length that fits.
+pub(crate) fn fitting(length: u32) -> usize {
+    length.clamp(SHORTEST, LONGEST) as usize
 }
 
-/// The warning about a length that had to be raised.
-pub(crate) const TOO_SHORT: &str = "warning: packet length < 60, defaulting to 60";
-
 impl Frame {
+    /// As the arguments say; warns of a length that had to be raised.
+    pub(crate) fn new(
+        from: &SenderArguments,
+        to: &ReceiverArguments,
+        checksum: bool,
+        setup: &mut Setup,
+    ) -> Frame {
+        if from.length < SHORTEST {
+            setup.warn("warning: packet length < 60, defaulting to 60");
+        }
+        Frame {
+            length: fitting(from.length),
+            source_mac: from.srceth,
+            destination_mac: to.dsteth,
+            source: from.srcip,
+            destination: to.dstip,
+            checksum,
+        }
+    }
+
     fn start(&self, cx: &Context, protocol: u8) -> Option<Packet> {
         let mut packet = cx.pool().allocate(self.length)?;
         let data = packet.data_mut();

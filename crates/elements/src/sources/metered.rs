@@ -2,6 +2,7 @@
 
 use element::prelude::*;
 
+use super::frame::SenderArguments;
 use super::production::Quota;
 use crate::shaping::gaprate::{GapRate, MOST};
 
@@ -16,10 +17,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// For `rate` packets a second (0 for as many as are pulled) up to `limit` (negative for no end).
-    pub(crate) fn new(rate: u32, limit: i32, active: bool) -> Pace {
-        let rate = (rate > 0).then(|| GapRate::new(rate));
-        Pace { rate, quota: Quota::new(limit.into()), active, first: 0, last: None }
+    /// As the arguments say.
+    pub(crate) fn new(args: &SenderArguments, active: bool) -> Pace {
+        let rate = (args.rate > 0).then(|| GapRate::new(args.rate));
+        Pace { rate, quota: Quota::new(args.limit.into()), active, first: 0, last: None }
     }
 
     /// Whether the rate allows a packet now.

@@ -1,10 +1,9 @@
 //! `BandwidthRatedUnqueue`: pulls packets at a bandwidth and pushes them on.
 
-use element::arguments::Bandwidth;
 use element::prelude::*;
 
-use super::ratedpull::{Rated, RatedPull};
-use crate::shaping::rated::{Allowance, Octets};
+use super::ratedpull::RatedPull;
+use crate::shaping::rated::{Allowance, ByteRate, Octets, Rated};
 
 /// Pulls packets at a bandwidth of RATE and pushes them on.
 ///
@@ -27,26 +26,17 @@ use crate::shaping::rated::{Allowance, Octets};
     see = "RatedUnqueue, BandwidthShaper, BandwidthRatedSplitter"
 )]
 pub struct BandwidthRatedUnqueueArgs {
-    /// Bandwidth of the packets.
-    #[arg(position)]
-    rate: Bandwidth,
-    /// How long the token bucket takes to fill.
-    burst_duration: Option<Timestamp>,
-    /// Bytes that may follow each other at once.
-    burst_bytes: Option<u32>,
+    #[arg(flatten)]
+    rate: ByteRate,
 }
 
-/// The kind.
-pub struct ByBytes;
-
-impl Rated for ByBytes {
-    type Args = BandwidthRatedUnqueueArgs;
+impl Rated for BandwidthRatedUnqueueArgs {
     type Measure = Octets;
 
-    fn allowance(args: BandwidthRatedUnqueueArgs) -> Result<Allowance<Octets>, SetupError> {
-        Allowance::new(args.rate, args.burst_duration, args.burst_bytes)
+    fn allowance(self) -> Result<Allowance<Octets>, SetupError> {
+        self.rate.allowance()
     }
 }
 
 /// The element.
-pub type BandwidthRatedUnqueue = RatedPull<ByBytes>;
+pub type BandwidthRatedUnqueue = RatedPull<BandwidthRatedUnqueueArgs>;

@@ -3,18 +3,7 @@
 use element::Signal;
 use element::prelude::*;
 
-use crate::shaping::rated::{Allowance, Measure};
-
-/// What tells the two apart.
-pub trait Rated: 'static {
-    /// The arguments.
-    type Args: Args;
-    /// What counts.
-    type Measure: Measure;
-
-    /// The token bucket that the arguments describe.
-    fn allowance(args: Self::Args) -> Result<Allowance<Self::Measure>, SetupError>;
-}
+use crate::shaping::rated::{Allowance, Rated};
 
 /// Pulls packets at a rate and pushes them on.
 pub struct RatedPull<R: Rated> {
@@ -28,7 +17,7 @@ pub struct RatedPull<R: Rated> {
 }
 
 impl<R: Rated> Element for RatedPull<R> {
-    type Args = R::Args;
+    type Args = R;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("calls", "How often its task ran, and what came of it.", |rated| {
             format!(
@@ -50,9 +39,9 @@ impl<R: Rated> Element for RatedPull<R> {
 
     const LIVE: bool = true;
 
-    fn new(args: R::Args, _: &mut Setup) -> Result<RatedPull<R>, SetupError> {
+    fn new(args: R, _: &mut Setup) -> Result<RatedPull<R>, SetupError> {
         Ok(RatedPull {
-            allowance: R::allowance(args)?,
+            allowance: args.allowance()?,
             active: true,
             signal: Signal::BUSY,
             runs: 0,
@@ -62,8 +51,8 @@ impl<R: Rated> Element for RatedPull<R> {
         })
     }
 
-    fn reconfigure(&mut self, args: R::Args, _: &mut Setup) -> Result<(), SetupError> {
-        self.allowance.adopt(R::allowance(args)?);
+    fn reconfigure(&mut self, args: R, _: &mut Setup) -> Result<(), SetupError> {
+        self.allowance.adopt(args.allowance()?);
         Ok(())
     }
 

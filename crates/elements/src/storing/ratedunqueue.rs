@@ -2,8 +2,8 @@
 
 use element::prelude::*;
 
-use super::ratedpull::{Rated, RatedPull};
-use crate::shaping::rated::{Allowance, Packets};
+use super::ratedpull::RatedPull;
+use crate::shaping::rated::{Allowance, PacketRate, Packets, Rated};
 
 /// Pulls RATE packets a second and pushes them on.
 ///
@@ -26,26 +26,17 @@ use crate::shaping::rated::{Allowance, Packets};
     see = "BandwidthRatedUnqueue, Unqueue, Shaper, RatedSplitter"
 )]
 pub struct RatedUnqueueArgs {
-    /// Packets a second.
-    #[arg(position)]
-    rate: u32,
-    /// How long the token bucket takes to fill.
-    burst_duration: Option<Timestamp>,
-    /// Packets that may follow each other at once.
-    burst_size: Option<u32>,
+    #[arg(flatten)]
+    rate: PacketRate,
 }
 
-/// The kind.
-pub struct ByPackets;
-
-impl Rated for ByPackets {
-    type Args = RatedUnqueueArgs;
+impl Rated for RatedUnqueueArgs {
     type Measure = Packets;
 
-    fn allowance(args: RatedUnqueueArgs) -> Result<Allowance<Packets>, SetupError> {
-        Allowance::new(args.rate, args.burst_duration, args.burst_size)
+    fn allowance(self) -> Result<Allowance<Packets>, SetupError> {
+        self.rate.allowance()
     }
 }
 
 /// The element.
-pub type RatedUnqueue = RatedPull<ByPackets>;
+pub type RatedUnqueue = RatedPull<RatedUnqueueArgs>;

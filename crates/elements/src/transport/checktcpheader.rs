@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};
 
-use crate::ip::{Reason, Tally};
+use crate::ip::{Reason, Tallied, Tally, TallyArguments};
 
 /// Passes TCP packets whose header length is sound and whose checksum is right.
 ///
@@ -29,12 +29,8 @@ use crate::ip::{Reason, Tally};
     see = "CheckIPHeader, CheckUDPHeader, CheckICMPHeader, MarkIPHeader"
 )]
 pub struct CheckTCPHeaderArgs {
-    /// Whether every refusal is told on the console.
-    #[arg(default = "false")]
-    verbose: bool,
-    /// Whether refusals are counted by reason.
-    #[arg(default = "false")]
-    details: bool,
+    #[arg(flatten)]
+    tally: TallyArguments,
 }
 
 static REASONS: &[Reason] = &[
@@ -63,17 +59,18 @@ fn fault(packet: &Packet) -> Option<usize> {
     (!tcp.checksum_is_right(header.pseudo_header(length))).then_some(2)
 }
 
+impl Tallied for CheckTCPHeader {
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
 impl Filter for CheckTCPHeader {
     type Args = CheckTCPHeaderArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets refused.", |element| element.tally.drops()),
-        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
-            element.tally.details()
-        }),
-    ];
+    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
 
     fn new(args: CheckTCPHeaderArgs, _: &mut Setup) -> Result<CheckTCPHeader, SetupError> {
-        Ok(CheckTCPHeader { tally: Tally::new(REASONS, args.verbose, args.details) })
+        Ok(CheckTCPHeader { tally: Tally::new(REASONS, args.tally) })
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, UdpView, protocol};
 
-use crate::ip::{Reason, Tally};
+use crate::ip::{Reason, Tallied, Tally, TallyArguments};
 
 /// Passes UDP packets whose length is sound and whose checksum is right or absent.
 ///
@@ -30,12 +30,8 @@ use crate::ip::{Reason, Tally};
     see = "CheckIPHeader, CheckTCPHeader, CheckICMPHeader, MarkIPHeader"
 )]
 pub struct CheckUDPHeaderArgs {
-    /// Whether every refusal is told on the console.
-    #[arg(default = "false")]
-    verbose: bool,
-    /// Whether refusals are counted by reason.
-    #[arg(default = "false")]
-    details: bool,
+    #[arg(flatten)]
+    tally: TallyArguments,
 }
 
 static REASONS: &[Reason] = &[
@@ -63,17 +59,18 @@ fn fault(packet: &Packet) -> Option<usize> {
     (!udp.checksum_is_right(header.pseudo_header(udp.length()))).then_some(2)
 }
 
+impl Tallied for CheckUDPHeader {
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+}
+
 impl Filter for CheckUDPHeader {
     type Args = CheckUDPHeaderArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets refused.", |element| element.tally.drops()),
-        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
-            element.tally.details()
-        }),
-    ];
+    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
 
     fn new(args: CheckUDPHeaderArgs, _: &mut Setup) -> Result<CheckUDPHeader, SetupError> {
-        Ok(CheckUDPHeader { tally: Tally::new(REASONS, args.verbose, args.details) })
+        Ok(CheckUDPHeader { tally: Tally::new(REASONS, args.tally) })
     }
 
     #[inline(always)]

@@ -1,0 +1,154 @@
+//! `RED` and `AdaptiveRED` but for their arguments.
+
+use core::marker::PhantomData;
+
+use element::arguments::Raw;
+use element::prelude::*;
+
+use super::early::{Choice, Early};
+use super::watched::Watched;
+
+/// What both are asked for.
+#[derive(ArgumentGroup)]
+pub(super) struct WatchArguments {
+    /// Names of queues, instead of those nearby.
+    pub(super) queues: Option<Raw>,
+    /// How slowly the average follows the length.
+    #[arg(default = "4")]
+    pub(super) stability: u32,
+}
+
+/// The arguments of either: what tells them apart.
+pub trait Kind: Args + 'static {
+    /// Its handlers.
+    const HANDLERS: &'static [Handler<EarlyDrop<Self>>];
+    /// The time between two looks at the average, if it sets its own probability.
+    const INTERVAL: Option<Timestamp> = None;
+
+    /// What the user chose, and the names of queues.
+    fn choice(self) -> (Choice, Option<Raw>);
+
+    /// Sets the probability, for queues of such a length.
+    fn adapt(_early: &mut Early, _length: usize) {}
+}
+
+/// Drops packets at random before queues are full.
+pub struct EarlyDrop<K> {
+    pub(super) early: Early,
+    names: Option<Raw>,
+    pub(super) watched: Watched,
+    pub(super) drops: u64,
+    next: Timestamp,
+    kind: PhantomData<K>,
+}
+
+/// The handlers that both have, given the summary of `config`, and more.
+macro_rules! handlers {
+    ($config:literal $(, $own:expr)* $(,)?) => {
+        &[
+            Handler::read("drops", "Packets dropped.", |red| red.drops.to_string()),
+            Handler::read("min_thresh", "The lower threshold.", |red| {
+                red.early.choice().min_threshold.to_string()
+            }),
+            Handler::read("max_thresh", "The upper threshold.", |red| {
+                red.early.choice().max_threshold.to_string()
+            }),
+            Handler::read("max_p", "The probability at the upper threshold.", |red| {
+                red.early.choice().max_p.text()
+            }),
+            $($own,)*
+            Handler::read("avg_queue_size", "The average length.", |red| red.early.average().text()),
+            Handler::read("stats", "Lengths and drops.", |red| {
+                let average = red.early.average().text();
+                format!("{} current queue\n{average} avg queue\n{} drops\n", red.watched.length(), red.drops)
+            }),
+            Handler::read("queues", "The queues that it looks at.", |red| red.watched.names("\n")),
+            Handler::read("config", $config, |red| red.early.choice().text(&red.watched)),
+        ]
+    };
+}
+pub(super) use handlers;
+
+impl<K> EarlyDrop<K> {
+    /// Changes the choice; the average stays.
+    pub(super) fn choose(&mut self, choice: Choice) -> Result<(), SetupError> {
+        let mut early = Early::new(choice)?;
+        early.take_average(&self.early);
+        self.early = early;
+        Ok(())
+    }
+
+    /// Drops a packet, or gives it back.
+    fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
+        if self.early.should_drop(self.watched.length(), cx.steady(), || cx.random()) {
+            self.drops += 1;
+            super::discard(cx, packet);
+            return None;
+        }
+        Some(packet)
+    }
+}
+
+impl<K: Kind> Element for EarlyDrop<K> {
+    type Args = K;
+    const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
+    const LIVE: bool = true;
+
+    fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
+        // Each packet is judged by the queue as the one before has left it.
+        setup.strict = true;
+        let (choice, names) = args.choice();
+        Ok(EarlyDrop {
+            early: Early::new(choice)?,
+            names,
+            watched: Watched::default(),
+            drops: 0,
+            next: Timestamp::ZERO,
+            kind: PhantomData,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let names = self.names.as_ref().map(|Raw(names)| names.as_str());
+        self.watched = Watched::find(cx, names, cx.is_push_output(0))?;
+        if let Some(interval) = K::INTERVAL {
+            self.next = cx.steady() + interval;
+            cx.set_timer(0, self.next);
+        }
+        Ok(())
+    }
+
+    fn reconfigure(&mut self, args: K, _: &mut Setup) -> Result<(), SetupError> {
+        self.choose(args.choice().0)
+    }
+
+    fn timer(&mut self, cx: &mut Context, _: usize) {
+        K::adapt(&mut self.early, self.watched.length());
+        self.next += K::INTERVAL.unwrap_or(Timestamp::ZERO);
+        cx.set_timer(0, self.next);
+    }
+
+    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
+        for packet in batch.drain() {
+            if let Some(packet) = self.judge(cx, packet) {
+                cx.send(0, packet);
+            }
+        }
+        cx.recycle(batch);
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let mut left = most;
+        while left > 0 {
+            let Some(packet) = cx.pull_one(0) else { return };
+            if let Some(packet) = self.judge(cx, packet) {
+                into.push(packet);
+                left -= 1;
+            }
+        }
+    }
+
+    fn inherit(&mut self, old: &mut Self, _: &mut Context) {
+        self.early.take_average(&old.early);
+    }
+}
