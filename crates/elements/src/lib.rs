@@ -1,6 +1,11 @@
 //! The element library: a folder per group, a file per element.
 //!
-//! [`REGISTRY`] lists every class. Tests iterate it: names are unique, everything is documented, every example runs.
+//! [`REGISTRY`] lists every class.
+//!
+//! Invariants, each held by a test that iterates the registry:
+//! - names are unique, and a class's file is named after it, in the folder of its group;
+//! - every class, argument and handler is documented;
+//! - every example runs, and ends with the counters that it says, at any batch size.
 //!
 //! Absent: clocks, random numbers, files, devices and threads of its own; all come through the element's context.
 #![no_std]

@@ -9,16 +9,16 @@ use crate::flow::Seed;
 
 /// Counts packets, or with BYTES true bytes, by their aggregate annotation.
 ///
-/// When it is frozen, and always for packets of input 1, only aggregates that it knows are counted. On push paths, packets that
-/// are not counted go to output 1 if there is one. The AGGREGATE keywords act when one more than so many aggregates come, the
-/// COUNT keywords when the total has come so far: they freeze, stop the driver, or write a handler. Only one of each may be
-/// given. `write_text_file` and its like write the counts in the order of the aggregates, in the format that
-/// `FromIPSummaryDump`'s relatives read; `counts_pdf` makes of each count an aggregate.
+/// When it is frozen, and always for packets of input 1, only aggregates that it knows are counted. On push paths,
+/// packets that are not counted go to output 1 if there is one. The AGGREGATE keywords act when one more than so many
+/// aggregates come, the COUNT keywords when the total has come so far: they freeze, stop the driver, or write a
+/// handler. Only one of each may be given. `write_text_file` and its like write the counts in the order of the
+/// aggregates, in the format that `FromIPSummaryDump`'s relatives read; `counts_pdf` makes of each count an aggregate.
 ///
 /// ## Differences
 ///
-/// A handler that AGGREGATE_CALL writes is written behind the packet. `counts_pdf` counts the aggregates alone; Click counts
-/// some inner nodes of its tree, as aggregates whose count is 0.
+/// A handler that AGGREGATE_CALL writes is written behind the packet. `counts_pdf` counts the aggregates alone; Click
+/// counts some inner nodes of its tree, as aggregates whose count is 0.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> SetAnnoByte(20, 7) -> a :: AggregateCounter -> Discard;
 /// InfiniteSource(LIMIT 2, STOP true) -> SetAnnoByte(20, 9) -> [1]a;

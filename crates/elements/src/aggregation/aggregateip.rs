@@ -7,9 +7,10 @@ use super::field::{Field, Header};
 
 /// Sets the aggregate annotation of each packet to the value of a field of it.
 ///
-/// FIELD is a name such as `ip src`, `tcp dport` or `sport`, or a place: `ip[OFFSET:LENGTH]`, `tcp[FIRST-LAST]` or `data[OFFSET]`
-/// in bytes, with braces in bits. `/BITS` behind it takes the first bits, `& MASK` those under a mask. It has at most 32 bits,
-/// within one aligned word. Packets without the field go to output 1, or are dropped as `no_field`.
+/// FIELD is a name such as `ip src`, `tcp dport` or `sport`, or a place: `ip[OFFSET:LENGTH]`, `tcp[FIRST-LAST]` or
+/// `data[OFFSET]` in bytes, with braces in bits. `/BITS` behind it takes the first bits, `& MASK` those under a mask.
+/// It has at most 32 bits, within one aligned word. Packets without the field go to output 1, or are dropped as
+/// `no_field`.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
 ///     -> i :: AggregateIP(ip src/8) -> a :: AggregateCounter -> AggregatePacketCounter(ANNO NONE) -> Discard;

@@ -15,20 +15,20 @@ use crate::flow::{ABSENT, Seed, Table};
 
 /// Numbers TCP and UDP flows: the aggregate annotation of a packet becomes its flow's number, the paint its direction.
 ///
-/// Numbers begin at 1. The paint of a flow's first packet, and of those that go the same way, is 0, of replies 1. With ICMP true,
-/// ICMP errors get the number of the flow that they are about, and its direction plus 2. Packets of no flow go to output 1, or
-/// are dropped as `no_flow`.
+/// Numbers begin at 1. The paint of a flow's first packet, and of those that go the same way, is 0, of replies 1. With
+/// ICMP true, ICMP errors get the number of the flow that they are about, and its direction plus 2. Packets of no flow
+/// go to output 1, or are dropped as `no_flow`.
 ///
-/// A flow ends, and the next packet begins a new one, when no packet came for its timeout of packet time, or with a SYN after
-/// both sides have sent a FIN, or one a reset. Dead flows are forgotten every REAP.
+/// A flow ends, and the next packet begins a new one, when no packet came for its timeout of packet time, or with a SYN
+/// after both sides have sent a FIN, or one a reset. Dead flows are forgotten every REAP.
 ///
-/// With FRAGMENTS true, which it is on push paths unless given otherwise, later fragments wait for the first one, and packets
-/// between the same hosts behind them; those whose first fragment does not come are dropped after FRAGMENT_TIMEOUT as
-/// `lost_fragment`. The handler `clear` sends on all that wait, and forgets the flows.
+/// With FRAGMENTS true, which it is on push paths unless given otherwise, later fragments wait for the first one, and
+/// packets between the same hosts behind them; those whose first fragment does not come are dropped after
+/// FRAGMENT_TIMEOUT as `lost_fragment`. The handler `clear` sends on all that wait, and forgets the flows.
 ///
-/// The file TRACEINFO gets an XML element for each flow that has ended: addresses and ports, when it began, how long it was,
-/// packets of each direction. If SOURCE has handlers `filename` and `packet_filepos`, it says also where in which file
-/// the flow begins; packets are then handled one by one.
+/// The file TRACEINFO gets an XML element for each flow that has ended: addresses and ports, when it began, how long it
+/// was, packets of each direction. If SOURCE has handlers `filename` and `packet_filepos`, it says also where in which
+/// file the flow begins; packets are then handled one by one.
 ///
 /// ## Differences
 ///

@@ -9,8 +9,8 @@ use packet::annotation;
 
 /// Counts packets by input, aggregate annotation and packet number annotation, so that losses between two places show.
 ///
-/// Packets of input N go to output N. Those without an aggregate (0) are not counted. `received` and `undelivered` take an
-/// aggregate, 0 if none is given.
+/// Packets of input N go to output N. Those without an aggregate (0) are not counted. `received` and `undelivered` take
+/// an aggregate, 0 if none is given.
 /// ```click
 /// InfiniteSource(LIMIT 2) -> SetAnnoByte(20, 7) -> [0]c :: AggregatePacketCounter(ANNO NONE);
 /// InfiniteSource(LIMIT 3, STOP true) -> SetAnnoByte(20, 7) -> [1]c;

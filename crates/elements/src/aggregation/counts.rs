@@ -7,8 +7,8 @@ use packet::Packet;
 
 use crate::flow::{ABSENT, Seed, Table};
 
-/// Numbers below have a place in an array, as those have that `AggregateIPFlows` gives out one after the other. Bounds the
-/// memory that scattered numbers can claim: 4 MB.
+/// Numbers below have a place in an array, as those have that `AggregateIPFlows` gives out one after the other. Bounds
+/// the memory that scattered numbers can claim: 4 MB.
 const SMALL: u32 = 1 << 20;
 /// Places that are allocated together.
 const PAGE: usize = 1 << 10;

@@ -33,8 +33,8 @@ struct Record {
 }
 
 impl FlowRecords {
-    /// Into the file called `name`; `source` may know where packets come from. What is in the file goes when the first flow
-    /// is written.
+    /// Into the file called `name`; `source` may know where packets come from. What is in the file goes when the first
+    /// flow is written.
     pub(super) fn open(cx: &Context, name: &str, source: Option<String>) -> Result<FlowRecords, SetupError> {
         let file = cx.environment().create(name, false);
         let file = Some(file.map_err(|error| SetupError::new(format_args!("{name}: {error}")))?);

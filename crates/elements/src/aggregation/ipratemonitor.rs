@@ -9,11 +9,13 @@ use packet::{Ip4View, annotation};
 
 /// Measures packet or byte rates of IP addresses, finer where they are high.
 ///
-/// Packets of input 0 count for their source, forward, those of input 1 for their destination, in reverse. Rates are kept by
-/// the first byte of addresses; where one exceeds THRESH a second, also by the second byte, and so on. Packets get the forward
-/// and the reverse rate of the finest part of their address as annotations. Parts whose rates have sunk are folded again.
+/// Packets of input 0 count for their source, forward, those of input 1 for their destination, in reverse. Rates are
+/// kept by the first byte of addresses; where one exceeds THRESH a second, also by the second byte, and so on. Packets
+/// get the forward and the reverse rate of the finest part of their address as annotations. Parts whose rates have sunk
+/// are folded again.
 ///
-/// RATIO is the share of packets that are looked at. MEMORY bounds what the rates take, in KB, as Click counts it; at least 100.
+/// RATIO is the share of packets that are looked at. MEMORY bounds what the rates take, in KB, as Click counts it; at
+/// least 100.
 ///
 /// ## Differences
 ///
@@ -173,7 +175,8 @@ pub struct IPRateMonitor {
     bytes: bool,
     annotate: bool,
     ratio: u32,
-    /// Whether a random number is drawn for each packet though all are counted: where other elements draw from the same sequence.
+    /// Whether a random number is drawn for each packet though all are counted: where other elements draw from the same
+    /// sequence.
     draws: bool,
     threshold: i64,
     most: usize,

@@ -61,8 +61,8 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// Decides `packets`, at most a batch, by a diagram; `headers` finds the headers of one. Packets that end before a word
-    /// that is compared are left to `short`.
+    /// Decides `packets`, at most a batch, by a diagram; `headers` finds the headers of one. Packets that end before a
+    /// word that is compared are left to `short`.
     #[inline(always)]
     pub(super) fn decide<T>(
         &mut self,

@@ -1,4 +1,5 @@
-//! Rule sets: the languages of `Classifier`, `IPClassifier` and `IPFilter`, and their compiler, and the elements that use them.
+//! Rule sets: the languages of `Classifier`, `IPClassifier` and `IPFilter`, and their compiler, and the elements that
+//! use them.
 
 mod classifier;
 mod diagram;

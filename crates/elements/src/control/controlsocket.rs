@@ -19,12 +19,12 @@ const MOST_COMMANDS: usize = 32;
 
 /// Lets other programs call handlers, over TCP or a Unix socket, in a protocol of lines.
 ///
-/// A client sends commands: `READ handler [value]`, `WRITE handler [value]`; `READDATA handler n` and `WRITEDATA handler n`
-/// with n bytes behind the line; `READUNTIL handler [end]` and `WRITEUNTIL handler [end]` with lines up to one that
-/// equals the end; `CHECKREAD handler`, `CHECKWRITE handler`, `LLRPC element#number [n]`, `HELP`, `QUIT`. Each is
-/// answered by lines that begin with a code: 200 is success, 500 a mistake in the command, 501 an unknown command, 510 no
-/// such element, 511 no such handler, 520 a failure of the handler, 530 lack of permission. Values that are read follow
-/// a line `DATA n`.
+/// A client sends commands: `READ handler [value]`, `WRITE handler [value]`; `READDATA handler n` and `WRITEDATA
+/// handler n` with n bytes behind the line; `READUNTIL handler [end]` and `WRITEUNTIL handler [end]` with lines up to
+/// one that equals the end; `CHECKREAD handler`, `CHECKWRITE handler`, `LLRPC element#number [n]`, `HELP`, `QUIT`. Each
+/// is answered by lines that begin with a code: 200 is success, 500 a mistake in the command, 501 an unknown command,
+/// 510 no such element, 511 no such handler, 520 a failure of the handler, 530 lack of permission. Values that are read
+/// follow a line `DATA n`.
 ///
 /// A configuration that replaces another takes the connections over, if a ControlSocket of the same name has the same
 /// type and place and RETRIES of at least 1.

@@ -65,7 +65,8 @@ pub(super) enum Parsed {
     Flood(u16, String),
 }
 
-/// What an earlier look at the same input has found, so that bytes that come one by one are not looked at again and again.
+/// What an earlier look at the same input has found, so that bytes that come one by one are not looked at again and
+/// again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// The first line does not end before.
@@ -205,7 +206,8 @@ fn sized(
     }
 }
 
-/// A command whose line ends at `first`, and whose data are the lines from `start` to one that equals `terminator`, spaces at its end aside.
+/// A command whose line ends at `first`, and whose data are the lines from `start` to one that equals `terminator`,
+/// spaces at its end aside.
 fn until(
     input: &[u8],
     (first, start): (usize, usize),

@@ -11,10 +11,10 @@ use super::signals;
 /// Executes instructions: reads and writes handlers, computes, waits, jumps, stops the driver.
 ///
 /// Each argument is an instruction. Handlers: `read H`, `write H VALUE`, `print [>FILE] TEXT|H`, `printn`, `save`,
-/// `append`. Variables: `set X TEXT`, `init X TEXT`, `export X TEXT`. Waiting: `pause [N]`, `wait TIME`. Control: `label
-/// L`, `goto L [CONDITION]`, `loop`, `end`, `exit`, `stop`, `return VALUE`, `error TEXT`. With a `q` at the end a layer of
-/// quotes is removed from the value. `$X` is the value of a variable and `$(H PARAMETER)` that of a handler; the
-/// script's own functions (`add`, `eq`, `if`, `sprintf` and so on) need no path.
+/// `append`. Variables: `set X TEXT`, `init X TEXT`, `export X TEXT`. Waiting: `pause [N]`, `wait TIME`. Control:
+/// `label L`, `goto L [CONDITION]`, `loop`, `end`, `exit`, `stop`, `return VALUE`, `error TEXT`. With a `q` at the end
+/// a layer of quotes is removed from the value. `$X` is the value of a variable and `$(H PARAMETER)` that of a handler;
+/// the script's own functions (`add`, `eq`, `if`, `sprintf` and so on) need no path.
 ///
 /// TYPE says when it runs: ACTIVE at the start, PASSIVE when its `run` handler is called, PACKET for every packet (the
 /// value returned is the output), PROXY for any handler that it does not have, DRIVER when the driver is about to stop,

@@ -6,8 +6,9 @@ use element::text;
 
 /// Says which thread is to run an element's task: each argument is `ELEMENT THREAD`.
 ///
-/// `COMPOUND THREAD` is for all elements within a compound element. Of several that name an element the last one counts. The
-/// handler `home_thread` of an element with a task tells its thread; there are as many as the option `-j` of `click` says.
+/// `COMPOUND THREAD` is for all elements within a compound element. Of several that name an element the last one
+/// counts. The handler `home_thread` of an element with a task tells its thread; there are as many as the option `-j`
+/// of `click` says.
 /// ```click
 /// StaticThreadSched(source 0);
 /// source :: InfiniteSource(LIMIT 2, STOP true) -> c :: Counter -> Discard;

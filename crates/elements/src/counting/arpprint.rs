@@ -106,17 +106,6 @@ impl ARPPrint {
         }
         Some(line)
     }
-
-    fn show(&self, cx: &Context, packets: &[Packet]) {
-        if !self.args.active {
-            return;
-        }
-        for packet in packets.iter().filter(|packet| packet.has_network()) {
-            if let Some(line) = self.line(packet) {
-                self.journal.write(cx, line);
-            }
-        }
-    }
 }
 
 /// Adds what is asked or said.
@@ -137,7 +126,7 @@ fn describe(arp: &ArpView, line: &mut String) {
     };
 }
 
-impl Element for ARPPrint {
+impl Filter for ARPPrint {
     type Args = ARPPrintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
@@ -158,15 +147,14 @@ impl Element for ARPPrint {
         Ok(())
     }
 
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.show(cx, batch.as_slice());
-        cx.emit(0, batch);
-    }
-
-    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        let before = into.len();
-        cx.pull(0, most, into);
-        self.show(cx, into.as_slice().get(before..).unwrap_or(&[]));
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        if self.args.active
+            && packet.has_network()
+            && let Some(line) = self.line(&packet)
+        {
+            self.journal.write(cx, line);
+        }
+        Verdict::Pass(packet)
     }
 
     fn cleanup(&mut self, _: &mut Context) {

@@ -157,7 +157,7 @@ fn behind<'a>(packet: &'a Packet, subject: &Subject) -> &'a [u8] {
     transport.get(skip..).unwrap_or(&[])
 }
 
-impl Element for IPPrint {
+impl Filter for IPPrint {
     type Args = IPPrintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
@@ -184,29 +184,14 @@ impl Element for IPPrint {
         Ok(())
     }
 
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.show(cx, batch.as_slice());
-        cx.emit(0, batch);
-    }
-
-    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        let before = into.len();
-        cx.pull(0, most, into);
-        self.show(cx, into.as_slice().get(before..).unwrap_or(&[]));
+    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
+        if self.args.active && packet.has_network() {
+            self.journal.write(cx, self.line(&packet));
+        }
+        Verdict::Pass(packet)
     }
 
     fn cleanup(&mut self, _: &mut Context) {
         self.journal.flush();
-    }
-}
-
-impl IPPrint {
-    fn show(&self, cx: &Context, packets: &[Packet]) {
-        if !self.args.active {
-            return;
-        }
-        for packet in packets.iter().filter(|packet| packet.has_network()) {
-            self.journal.write(cx, self.line(packet));
-        }
     }
 }

@@ -13,10 +13,10 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 
 /// Sends the packets that arrive at the network interface DEVNAME, or in a box at the switch port of that number.
 ///
-/// The kernel handles the packets too, unless SNIFFER is false: then a rule of `iptables` drops those for this host while the
-/// router runs. The packet type says who a packet is for, the timestamp when it came; what is
-/// longer than SNAPLEN is cut. With FORCE_IP the IP header is found, and packets without one leave by output 1 or are
-/// dropped. PROMISC takes frames for other hosts too, OUTBOUND those that this host sends.
+/// The kernel handles the packets too, unless SNIFFER is false: then a rule of `iptables` drops those for this host
+/// while the router runs. The packet type says who a packet is for, the timestamp when it came; what is longer than
+/// SNAPLEN is cut. With FORCE_IP the IP header is found, and packets without one leave by output 1 or are dropped.
+/// PROMISC takes frames for other hosts too, OUTBOUND those that this host sends.
 /// ```click
 /// // from :: FromDevice(eth0, PROMISC true) -> Queue -> ToDevice(eth1);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -25,12 +25,12 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 /// c.count = 1
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same: memory shared with the kernel. A BPF_FILTER is refused: put an IPClassifier behind.
-/// With SNIFFER false it does not start where the rule can't be set; that is for IPv4 alone, as Click's. A box's port is
-/// nobody else's whatever SNIFFER says. All packets that have arrived are
-/// taken at a turn, whatever BURST says, and HEADROOM is at least 28. The link type is always Ethernet. While packets
-/// come, it looks for more of them every 20 microseconds rather than being woken by each. Packets that are not of the
-/// PROTOCOL are counted as dropped for `other_protocol`. A configuration that replaces another takes over what has arrived.
+/// METHOD LINUX and PCAP are the same: memory shared with the kernel. A BPF_FILTER is refused: put an IPClassifier
+/// behind. With SNIFFER false it does not start where the rule can't be set; that is for IPv4 alone, as Click's. A
+/// box's port is nobody else's whatever SNIFFER says. All packets that have arrived are taken at a turn, whatever BURST
+/// says, and HEADROOM is at least 28. The link type is always Ethernet. While packets come, it looks for more of them
+/// every 20 microseconds rather than being woken by each. Packets that are not of the PROTOCOL are counted as dropped
+/// for `other_protocol`. A configuration that replaces another takes over what has arrived.
 #[derive(Args)]
 #[element(
     name = "FromDevice",

@@ -26,8 +26,8 @@ use super::tunnel::{ETHERNET, address, checked};
 /// c.count = 1
 /// ```
 /// ## Differences
-/// All frames that have arrived are read at a turn. HEADROOM is at least 28. Frames that are too short for an IP header are
-/// not marked.
+/// All frames that have arrived are read at a turn. HEADROOM is at least 28. Frames that are too short for an IP header
+/// are not marked.
 #[derive(Args)]
 #[element(name = "FromHost", group = "devices", ports = "0/1", processing = "/h", see = "ToHost, KernelTap")]
 pub struct FromHostArgs {

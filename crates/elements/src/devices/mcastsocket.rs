@@ -6,12 +6,12 @@ use element::arguments::UdpPort;
 use element::prelude::*;
 use element::{Descriptor, SocketPlace, SocketRequest};
 
-use super::socket::{Manner, Socket};
+use super::socket::{HostArguments, PacketArguments, Socket};
 
 /// Sends the packets that go in to a multicast group, and emits what others send there.
 ///
-/// With SOURCEIP, perhaps with SOURCEPORT, the group is that of the interface with this address, packets come from there, and
-/// one's own do not come back; without it the host's routes decide, and they do unless LOOP is false.
+/// With SOURCEIP, perhaps with SOURCEPORT, the group is that of the interface with this address, packets come from
+/// there, and one's own do not come back; without it the host's routes decide, and they do unless LOOP is false.
 /// ```click
 /// // InfiniteSource(LIMIT 9) -> Queue -> McastSocket(239.0.0.1, 5000, 10.0.0.1) -> Discard;
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -20,8 +20,8 @@ use super::socket::{Manner, Socket};
 /// c.count = 1
 /// ```
 /// ## Differences
-/// Of packets that are pushed 1024 wait for room, and more are dropped; Click stands still. A datagram that can't be sent is
-/// lost alone.
+/// Of packets that are pushed 1024 wait for room, and more are dropped; Click stands still. A datagram that can't be
+/// sent is lost alone.
 #[derive(Args)]
 #[element(
     name = "McastSocket",
@@ -45,19 +45,8 @@ pub struct McastSocketArgs {
     /// One's own port; the system chooses if it is absent.
     #[arg(position)]
     sourceport: Option<UdpPort>,
-    /// Bytes of a packet to receive.
-    #[arg(default = "2048")]
-    snaplen: u16,
-    /// Bytes in front of packets, at most 8190.
-    #[arg(default = "28")]
-    headroom: u16,
-    /// Whether packets have the time of their arrival.
-    #[arg(default = "true")]
-    timestamp: bool,
-    /// Bytes that may wait to be received; the system's choice if absent.
-    rcvbuf: Option<u32>,
-    /// Bytes that may wait to be sent; the system's choice if absent.
-    sndbuf: Option<u32>,
+    #[arg(flatten)]
+    packets: PacketArguments,
     /// Whether others on this host, and one without SOURCEIP itself, receive what is sent.
     #[arg(default = "true")]
     r#loop: bool,
@@ -76,18 +65,12 @@ impl Element for McastSocket {
             place: SocketPlace::Group(args.mcastip, args.mcastport.0),
             local: source.map(|address| SocketPlace::Udp(address, port)),
             client: true,
-            send_buffer: args.sndbuf,
-            receive_buffer: args.rcvbuf,
+            send_buffer: args.packets.sndbuf,
+            receive_buffer: args.packets.rcvbuf,
             no_delay: true,
             echo: args.r#loop,
         };
-        let manner = Manner {
-            snap: args.snaplen,
-            headroom: args.headroom,
-            timestamp: args.timestamp,
-            ..Manner::default()
-        };
-        Socket::over(request, manner).map(McastSocket)
+        Socket::over(request, args.packets, HostArguments::default()).map(McastSocket)
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {

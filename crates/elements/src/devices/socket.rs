@@ -66,6 +66,21 @@ pub struct SocketArgs {
     local_filename: Option<String>,
     /// Whether it connects rather than waits.
     client: Option<bool>,
+    #[arg(flatten)]
+    packets: PacketArguments,
+    /// Whether small pieces are sent at once, over TCP.
+    #[arg(default = "true")]
+    nodelay: bool,
+    #[arg(flatten)]
+    hosts: HostArguments,
+    /// Of PlanetLab.
+    #[arg(default = "false")]
+    proper: bool,
+}
+
+/// How bytes become packets, and how many may wait.
+#[derive(ArgumentGroup)]
+pub(super) struct PacketArguments {
     /// Bytes of a packet to receive.
     #[arg(default = "2048")]
     snaplen: u16,
@@ -75,13 +90,15 @@ pub struct SocketArgs {
     /// Whether packets have the time of their arrival.
     #[arg(default = "true")]
     timestamp: bool,
-    /// Whether small pieces are sent at once, over TCP.
-    #[arg(default = "true")]
-    nodelay: bool,
     /// Bytes that may wait to be sent; the system's choice if absent.
-    sndbuf: Option<u32>,
+    pub(super) sndbuf: Option<u32>,
     /// Bytes that may wait to be received; the system's choice if absent.
-    rcvbuf: Option<u32>,
+    pub(super) rcvbuf: Option<u32>,
+}
+
+/// Who is let in.
+#[derive(ArgumentGroup, Default)]
+pub(super) struct HostArguments {
     /// A route table of hosts that are let in.
     allow: Option<ElementName>,
     /// A route table of hosts that are not let in, unless ALLOW has them.
@@ -89,31 +106,12 @@ pub struct SocketArgs {
     /// Logs connections that open and close, and what is not let in.
     #[arg(default = "false")]
     verbose: bool,
-    /// Of PlanetLab.
-    #[arg(default = "false")]
-    proper: bool,
-}
-
-/// How packets become bytes, and who is let in.
-#[derive(Default)]
-pub(super) struct Manner {
-    /// Bytes of a packet to receive.
-    pub(super) snap: u16,
-    /// Bytes in front of packets.
-    pub(super) headroom: u16,
-    /// Whether packets have the time of their arrival.
-    pub(super) timestamp: bool,
-    /// Hosts that are let in.
-    pub(super) allow: Option<ElementName>,
-    /// Hosts that are not, unless they are in `allow`.
-    pub(super) deny: Option<ElementName>,
-    /// Whether connections are logged.
-    pub(super) verbose: bool,
 }
 
 /// The element.
 pub struct Socket {
-    manner: Manner,
+    packets: PacketArguments,
+    hosts: HostArguments,
     request: SocketRequest,
     /// Whether each packet goes to its own destination.
     spreads: bool,
@@ -164,24 +162,16 @@ impl Element for Socket {
             place,
             local,
             client,
-            send_buffer: args.sndbuf,
-            receive_buffer: args.rcvbuf,
+            send_buffer: args.packets.sndbuf,
+            receive_buffer: args.packets.rcvbuf,
             no_delay: args.nodelay,
             echo: true,
         };
-        let manner = Manner {
-            snap: args.snaplen,
-            headroom: args.headroom,
-            timestamp: args.timestamp,
-            allow: args.allow,
-            deny: args.deny,
-            verbose: args.verbose,
-        };
-        Ok(Socket { spreads, ..Socket::over(request, manner)? })
+        Ok(Socket { spreads, ..Socket::over(request, args.packets, args.hosts)? })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.admission = Admission::new(cx, self.manner.allow.as_ref(), self.manner.deny.as_ref())?;
+        self.admission = Admission::new(cx, self.hosts.allow.as_ref(), self.hosts.deny.as_ref())?;
         let socket = cx.environment().socket(&self.request).map_err(SetupError::new)?;
         match socket {
             element::Socket::Listener(listener) => {
@@ -250,16 +240,21 @@ impl Element for Socket {
 
 impl Socket {
     /// One that is not open yet.
-    pub(super) fn over(request: SocketRequest, manner: Manner) -> Result<Socket, SetupError> {
-        if manner.snap == 0 || manner.headroom > 8190 {
+    pub(super) fn over(
+        request: SocketRequest,
+        packets: PacketArguments,
+        hosts: HostArguments,
+    ) -> Result<Socket, SetupError> {
+        if packets.snaplen == 0 || packets.headroom > 8190 {
             return Err(SetupError::new("SNAPLEN or HEADROOM out of range"));
         }
         Ok(Socket {
             request,
             spreads: false,
             admission: Admission::default(),
-            buffer: vec![0; manner.snap.into()],
-            manner,
+            buffer: vec![0; packets.snaplen.into()],
+            packets,
+            hosts,
             listener: None,
             carrier: None,
             waiting: Batch::default(),
@@ -308,7 +303,7 @@ impl Socket {
     }
 
     fn log(&self, cx: &Context, text: &str) {
-        if self.manner.verbose {
+        if self.hosts.verbose {
             cx.say(&format!("{} :: Socket: {text}", cx.name()));
         }
     }
@@ -352,12 +347,12 @@ impl Socket {
     /// Emits what was read: so many bytes, as far as there was room for them.
     fn emit(&self, cx: &mut Context, length: usize) {
         let bytes = self.buffer.get(..length).unwrap_or(&self.buffer);
-        let Some(mut packet) = cx.pool().allocate_with(self.manner.headroom.into(), bytes.len()) else {
+        let Some(mut packet) = cx.pool().allocate_with(self.packets.headroom.into(), bytes.len()) else {
             return cx.count_exhausted();
         };
         packet.data_mut().copy_from_slice(bytes);
         packet.set_extra_length(u32::try_from(length - bytes.len()).unwrap_or(u32::MAX));
-        if self.manner.timestamp {
+        if self.packets.timestamp {
             packet.set_timestamp(cx.now());
         }
         cx.send(0, packet);

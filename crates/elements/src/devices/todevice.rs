@@ -24,8 +24,8 @@ const LONGEST_PAUSE: i64 = 256;
 /// c.count = 1
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same: memory shared with the kernel. Packets may be pushed, as above. Where a device takes
-/// many packets in one call, at least so many are pulled at a turn.
+/// METHOD LINUX and PCAP are the same: memory shared with the kernel. Packets may be pushed, as above. Where a device
+/// takes many packets in one call, at least so many are pulled at a turn.
 #[derive(Args)]
 #[element(
     name = "ToDevice",

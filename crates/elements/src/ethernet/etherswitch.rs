@@ -15,8 +15,9 @@ use super::header::addresses;
 /// TIMEOUT 0 nothing is learnt.
 ///
 /// ## Differences
-/// At most 1,048,576 addresses are learnt; in Click their number has no limit. Unless TIMEOUT is 0, a packet
-/// too short for two addresses is dropped as `too_short`; Click reads what lies behind it. The handler `table` is in the order of the addresses.
+/// At most 1,048,576 addresses are learnt; in Click their number has no limit. Unless TIMEOUT is 0, a packet too short
+/// for two addresses is dropped as `too_short`; Click reads what lies behind it. The handler `table` is in the order of
+/// the addresses.
 /// ```click
 /// a :: InfiniteSource(DATA \<020202020202 040404040404 0800>, LIMIT 2) -> [0] s :: EtherSwitch;
 /// b :: InfiniteSource(DATA \<040404040404 020202020202 0800>, LIMIT 3, ACTIVE false, STOP true) -> [1] s;

@@ -1,11 +1,10 @@
 //! `EtherVLANEncap`: puts an Ethernet header with a VLAN tag in front.
 
-use element::arguments::Word;
 use element::prelude::*;
 use packet::{EtherType, MacAddr};
 
 use super::header::{LENGTH, TAGGED_LENGTH, ethernet, prepend};
-use super::vlan::{Identifier, Native, Priority, Tag};
+use super::vlan::{Tag, TagArguments};
 
 /// Puts an Ethernet header with an 802.1Q tag in front of each packet.
 ///
@@ -46,18 +45,8 @@ pub struct EtherVLANEncapArgs {
     /// The destination address.
     #[arg(position)]
     dst: MacAddr,
-    /// The tag control information, or ANNO.
-    #[arg(position)]
-    vlan_tci: Option<Word>,
-    /// The priority.
-    #[arg(position, default = "0")]
-    vlan_pcp: Priority,
-    /// The VLAN.
-    #[arg(default = "0")]
-    vlan_id: Identifier,
-    /// The VLAN whose packets get no tag; -1 for none.
-    #[arg(default = "0")]
-    native_vlan: Native,
+    #[arg(flatten)]
+    tag: TagArguments,
 }
 
 /// The element.
@@ -116,8 +105,7 @@ impl Filter for EtherVLANEncap {
     const LIVE: bool = true;
 
     fn new(args: EtherVLANEncapArgs, setup: &mut Setup) -> Result<EtherVLANEncap, SetupError> {
-        let EtherVLANEncapArgs { vlan_tci, vlan_pcp, vlan_id, native_vlan, .. } = args;
-        let tag = Tag::new(vlan_tci.as_ref(), vlan_pcp, vlan_id, native_vlan, setup)?;
+        let tag = Tag::new(&args.tag, setup)?;
         let (kind, source, destination) = (EtherType(args.ethertype), args.src, args.dst);
         Ok(EtherVLANEncap { kind, source, destination, tag })
     }

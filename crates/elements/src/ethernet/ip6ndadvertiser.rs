@@ -11,9 +11,9 @@ use super::neighbour::{Party, advertise, solicitation};
 
 /// Answers solicitations for given IPv6 addresses with given Ethernet addresses (RFC 4861).
 ///
-/// Each argument has one or more addresses or prefixes and an Ethernet address. The longest prefix answers, and of equals the
-/// last. The answer says that it comes from a router. What is no sound solicitation is dropped as `no_solicitation`, one
-/// for another address as `no_answer`.
+/// Each argument has one or more addresses or prefixes and an Ethernet address. The longest prefix answers, and of
+/// equals the last. The answer says that it comes from a router. What is no sound solicitation is dropped as
+/// `no_solicitation`, one for another address as `no_answer`.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)

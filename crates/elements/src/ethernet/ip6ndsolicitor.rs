@@ -13,8 +13,8 @@ use super::neighbour::{Party, advertisement, solicit};
 ///
 /// Input 0 takes IPv6 packets with a destination annotation, input 1 advertisements as frames. A packet for an unknown
 /// address waits, one for each address, and a solicitation goes out by the last output; a packet that another takes the
-/// place of is dropped as `replaced`. An address is forgotten two minutes after it was last told, and asked for again after
-/// one if it is used.
+/// place of is dropped as `replaced`. An address is forgotten two minutes after it was last told, and asked for again
+/// after one if it is used.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
@@ -33,7 +33,8 @@ use super::neighbour::{Party, advertisement, solicit};
 /// asker.table = 2001:db8::2 0 00-00-00-00-00-00
 /// ```
 /// ## Differences
-/// At most 65,536 addresses are known or asked for; a packet for one more is dropped as `full`. In Click their number has no limit.
+/// At most 65,536 addresses are known or asked for; a packet for one more is dropped as `full`. In Click their number
+/// has no limit.
 #[derive(Args)]
 #[element(
     name = "IP6NDSolicitor",

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::vlan::{Control, Identifier, Native, Priority, Tag, set_annotation};
+use super::vlan::{Control, Identifier, Native, Priority, Tag, TagArguments, set_annotation};
 
 /// Sets the VLAN_TCI annotation of each packet.
 ///
@@ -70,7 +70,8 @@ impl Filter for SetVLANAnno {
 
     fn new(args: SetVLANAnnoArgs, setup: &mut Setup) -> Result<SetVLANAnno, SetupError> {
         let SetVLANAnnoArgs { vlan_tci, vlan_pcp, vlan_id } = args;
-        let mut tag = Tag::new(None, vlan_pcp, vlan_id, Native::NONE, setup)?;
+        let parts = TagArguments { vlan_tci: None, vlan_pcp, vlan_id, native_vlan: Native::NONE };
+        let mut tag = Tag::new(&parts, setup)?;
         if let Some(control) = vlan_tci {
             tag.control = tag.control & 0xe000 | control.0 as u16;
         }

@@ -39,6 +39,23 @@ impl Native {
     pub(super) const NONE: Native = Bounded(-1);
 }
 
+/// Which tag packets get, as elements are told.
+#[derive(ArgumentGroup)]
+pub(super) struct TagArguments {
+    /// The tag control information, or ANNO.
+    #[arg(position)]
+    pub(super) vlan_tci: Option<Word>,
+    /// The priority.
+    #[arg(position, default = "0")]
+    pub(super) vlan_pcp: Priority,
+    /// The VLAN.
+    #[arg(default = "0")]
+    pub(super) vlan_id: Identifier,
+    /// The VLAN whose packets get no tag; -1 for none.
+    #[arg(default = "0")]
+    pub(super) native_vlan: Native,
+}
+
 /// Which tag packets get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -51,25 +68,19 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    /// From the arguments VLAN_TCI (a number or `ANNO`), VLAN_PCP, VLAN_ID and NATIVE_VLAN.
-    pub(super) fn new(
-        control: Option<&Word>,
-        priority: Priority,
-        identifier: Identifier,
-        native: Native,
-        setup: &Setup,
-    ) -> Result<Tag, SetupError> {
+    /// As an element is told; VLAN_TCI is a number or `ANNO`.
+    pub(super) fn new(args: &TagArguments, setup: &Setup) -> Result<Tag, SetupError> {
         let mut tag = Tag {
-            control: combine(identifier.0, priority),
+            control: combine(args.vlan_id.0, args.vlan_pcp),
             annotated: false,
-            native: u16::try_from(native.0).ok(),
+            native: u16::try_from(args.native_vlan.0).ok(),
         };
-        match control {
+        match &args.vlan_tci {
             Some(word) if word.0 == "ANNO" => tag.annotated = true,
             Some(word) => {
                 let control = Control::from_argument(&word.0, setup);
                 let control = control.map_err(|problem| SetupError::argument("VLAN_TCI", problem))?;
-                tag.control = combine(control.0, priority);
+                tag.control = combine(control.0, args.vlan_pcp);
             }
             None => {}
         }

@@ -1,11 +1,10 @@
 //! `VLANEncap`: puts a VLAN tag into frames.
 
-use element::arguments::Word;
 use element::prelude::*;
 use packet::EtherType;
 
 use super::header::{LENGTH, TAGGED_LENGTH};
-use super::vlan::{Identifier, Native, Priority, Tag};
+use super::vlan::{Tag, TagArguments};
 
 /// Puts an 802.1Q tag between the addresses and the type of each Ethernet frame.
 ///
@@ -14,8 +13,8 @@ use super::vlan::{Identifier, Native, Priority, Tag};
 ///
 /// ## Differences
 /// What a packet shorter than the two addresses lacks of them is zero. The network header annotation is set behind the
-/// tag; Click sets it 8 bytes into the frame. `config` and `native_vlan` show NATIVE_VLAN -1 as it was given, not as 65535,
-/// and `ethertype` shows ETHERTYPE, where Click's is empty.
+/// tag; Click sets it 8 bytes into the frame. `config` and `native_vlan` show NATIVE_VLAN -1 as it was given, not as
+/// 65535, and `ethertype` shows ETHERTYPE, where Click's is empty.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
 ///     -> v :: VLANEncap(VLAN_ID 5, VLAN_PCP 1) -> c :: Classifier(12/8100200508, -);
@@ -31,18 +30,8 @@ use super::vlan::{Identifier, Native, Priority, Tag};
 #[derive(Args)]
 #[element(name = "VLANEncap", group = "ethernet", commutes, see = "EtherVLANEncap, VLANDecap, SetVLANAnno")]
 pub struct VLANEncapArgs {
-    /// The tag control information, or ANNO.
-    #[arg(position)]
-    vlan_tci: Option<Word>,
-    /// The priority.
-    #[arg(position, default = "0")]
-    vlan_pcp: Priority,
-    /// The VLAN.
-    #[arg(default = "0")]
-    vlan_id: Identifier,
-    /// The VLAN whose frames get no tag; -1 for none.
-    #[arg(default = "0")]
-    native_vlan: Native,
+    #[arg(flatten)]
+    tag: TagArguments,
     /// The type that announces the tag.
     #[arg(default = "0x8100")]
     ethertype: u16,
@@ -94,9 +83,7 @@ impl Filter for VLANEncap {
     const LIVE: bool = true;
 
     fn new(args: VLANEncapArgs, setup: &mut Setup) -> Result<VLANEncap, SetupError> {
-        let VLANEncapArgs { vlan_tci, vlan_pcp, vlan_id, native_vlan, ethertype } = args;
-        let tag = Tag::new(vlan_tci.as_ref(), vlan_pcp, vlan_id, native_vlan, setup)?;
-        Ok(VLANEncap { tag, kind: EtherType(ethertype) })
+        Ok(VLANEncap { tag: Tag::new(&args.tag, setup)?, kind: EtherType(args.ethertype) })
     }
 
     #[inline(always)]

@@ -42,7 +42,8 @@ impl Bucket {
 
     /// The ways that have `tag`, or had it: a bit for each, from the lowest on.
     ///
-    /// The number of handles counts as a tag too, so that all lanes are compared alike: what is found is a candidate only.
+    /// The number of handles counts as a tag too, so that all lanes are compared alike: what is found is a candidate
+    /// only.
     #[inline(always)]
     fn matches(&self, tag: u32) -> u32 {
         packet::equal_lanes(&self.tags, tag)

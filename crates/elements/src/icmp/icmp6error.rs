@@ -8,11 +8,11 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
 
 /// Answers each IPv6 packet with an ICMPv6 message of TYPE and CODE that quotes it (RFC 4443, RFC 4861).
 ///
-/// The answer goes from SRC to the packet's source, which becomes its destination annotation, and has the annotation that asks
-/// for the address of the interface it leaves by. At most 568 bytes are quoted. Nothing is said about
-/// packets without a marked header (`no_ip_header`), about errors (`is_error`), and about what was not for this host alone
-/// (`is_broadcast`). A message that a packet is too big (2, 0) states 1500 bytes; one about a parameter (4, 0) the byte of
-/// the annotation ICMP_PARAMPROB; a redirect (137, 0) names the packet's destination annotation.
+/// The answer goes from SRC to the packet's source, which becomes its destination annotation, and has the annotation
+/// that asks for the address of the interface it leaves by. At most 568 bytes are quoted. Nothing is said about packets
+/// without a marked header (`no_ip_header`), about errors (`is_error`), and about what was not for this host alone
+/// (`is_broadcast`). A message that a packet is too big (2, 0) states 1500 bytes; one about a parameter (4, 0) the byte
+/// of the annotation ICMP_PARAMPROB; a redirect (137, 0) names the packet's destination annotation.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> CheckIP6Header -> ICMP6Error(2001:db8::9, 3, 0)
@@ -26,8 +26,8 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
 /// wrong.count = 0
 /// ```
 /// ## Differences
-/// Click answers errors too, though its documentation says no, and writes the number of bytes and the place of the parameter in
-/// the byte order of its host.
+/// Click answers errors too, though its documentation says no, and writes the number of bytes and the place of the
+/// parameter in the byte order of its host.
 #[derive(Args)]
 #[element(name = "ICMP6Error", group = "icmp", see = "DecIP6HLIM, ICMPError, IP6NDSolicitor")]
 pub struct ICMP6ErrorArgs {

@@ -11,8 +11,8 @@ use crate::ip::HeaderTemplate;
 
 /// Puts IPv4 and ICMP headers of one TYPE and CODE in front of each packet.
 ///
-/// The IPv4 identification, which is the sequence number of echo, timestamp and information messages as well, counts from 1
-/// and leaves 0 out. The destination becomes the destination annotation.
+/// The IPv4 identification, which is the sequence number of echo, timestamp and information messages as well, counts
+/// from 1 and leaves 0 out. The destination becomes the destination annotation.
 /// ```click
 /// InfiniteSource(LENGTH 28, LIMIT 2, STOP true)
 ///     -> e :: ICMPIPEncap(10.0.0.1, 10.0.0.2, unreachable, host)

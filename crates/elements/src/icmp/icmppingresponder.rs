@@ -7,9 +7,9 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 
 /// Turns ICMP echo requests into the replies to them.
 ///
-/// The reply goes back to the source with a time to live of 255; its destination annotation and time are set, its paint is
-/// cleared. Other packets go to output 1, or are dropped as `no_echo`. The IPv4 header must be marked. Source routes are
-/// not turned round.
+/// The reply goes back to the source with a time to live of 255; its destination annotation and time are set, its paint
+/// is cleared. Other packets go to output 1, or are dropped as `no_echo`. The IPv4 header must be marked. Source routes
+/// are not turned round.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> ICMPPingEncap(10.0.0.1, 10.0.0.2)

@@ -11,10 +11,10 @@ use super::problems::Problems;
 
 /// Defines names for addresses: each argument is `NAME ADDRESS...`.
 ///
-/// An address is IPv4, IPv4 with a prefix length, IPv6 likewise, or Ethernet; a name may stand for one of each. Arguments of
-/// other elements may then say `NAME`, or with a suffix which of its addresses is meant: `NAME:ip`, `NAME:ipnet`,
-/// `NAME:bcast`, `NAME:gw`, `NAME:ip6`, `NAME:ip6net`, `NAME:eth`. A name is known in the compound element in
-/// which it is defined.
+/// An address is IPv4, IPv4 with a prefix length, IPv6 likewise, or Ethernet; a name may stand for one of each.
+/// Arguments of other elements may then say `NAME`, or with a suffix which of its addresses is meant: `NAME:ip`,
+/// `NAME:ipnet`, `NAME:bcast`, `NAME:gw`, `NAME:ip6`, `NAME:ip6net`, `NAME:eth`. A name is known in the compound
+/// element in which it is defined.
 /// ```click
 /// AddressInfo(here 10.0.0.1/24 0:1:2:3:4:5, there 10.0.0.2);
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)

@@ -9,8 +9,8 @@ use super::problems::Problems;
 
 /// Defines names for annotations: each argument is `NAME OFFSET [SIZE]`, or `CHECK_OVERLAP NAME...`.
 ///
-/// OFFSET is a number of bytes, or the name of another annotation; SIZE is in bytes. It is an error if any two of the names
-/// after `CHECK_OVERLAP` share a byte. Names that are there by default can't be defined anew.
+/// OFFSET is a number of bytes, or the name of another annotation; SIZE is in bytes. It is an error if any two of the
+/// names after `CHECK_OVERLAP` share a byte. Names that are there by default can't be defined anew.
 /// ```click
 /// AnnotationInfo(TRUST 40 1, CHECK_OVERLAP TRUST PAINT DST_IP);
 /// InfiniteSource(LIMIT 2, STOP true) -> Paint(3, ANNO TRUST)

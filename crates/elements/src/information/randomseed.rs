@@ -5,9 +5,9 @@ use element::prelude::*;
 
 /// Starts the random numbers of all elements from SEED, so that a run can be repeated; without it from one that differs.
 ///
-/// With SEED all elements draw from one sequence, which is that of Click where it is built with the GNU C library: the same
-/// seed makes the same choices. Since the order in which elements draw then matters, packets pass one by one. Without SEED
-/// each element has a sequence of its own.
+/// With SEED all elements draw from one sequence, which is that of Click where it is built with the GNU C library: the
+/// same seed makes the same choices. Since the order in which elements draw then matters, packets pass one by one.
+/// Without SEED each element has a sequence of its own.
 ///
 /// ## Differences
 ///

@@ -9,8 +9,9 @@ use packet::view::ip6::LENGTH;
 
 /// Passes packets whose IPv6 header is sound, marks the header, and cuts the packet to the length that it states.
 ///
-/// Version and payload length must be right, and the source must not be one of BADADDRS nor all ones. Other packets go to
-/// output 1, or are dropped as `too_short`, `bad_version`, `bad_length` or `bad_source`; the first is told on the console.
+/// Version and payload length must be right, and the source must not be one of BADADDRS nor all ones. Other packets go
+/// to output 1, or are dropped as `too_short`, `bad_version`, `bad_length` or `bad_source`; the first is told on the
+/// console.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> good :: CheckIP6Header -> bad :: CheckIP6Header(2001:db8::1 ::1) -> Discard;

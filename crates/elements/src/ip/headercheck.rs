@@ -23,7 +23,8 @@ const BAD_SOURCE: usize = 5;
 /// Which sources are refused.
 #[derive(ArgumentGroup)]
 pub(super) struct SourceArguments {
-    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good destinations.
+    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good
+    /// destinations.
     interfaces: Option<Spaced<Ip4PrefixOrHost>>,
     /// Sources that are refused.
     badsrc: Option<Spaced<Ipv4Addr>>,

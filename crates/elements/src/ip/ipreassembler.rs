@@ -11,11 +11,11 @@ use super::partial::{Edges, Partial};
 
 /// Holds IPv4 fragments until their packet is complete, and passes packets that are none.
 ///
-/// The packet has the headers, annotations and link header of the fragment with offset 0 and the time of the fragment that
-/// completed it; its extra-length annotation is cleared. What stays incomplete for 30 seconds, by the packets' times, is
-/// sent to output 1, with the fragments at their places, or dropped as `timed_out`. When more than HIMEM bytes are
-/// held, the oldest are given up likewise (`no_memory`) until a quarter is free. Fragments with wrong lengths are
-/// dropped as `bad_fragment`, those behind the end as `beyond_end`.
+/// The packet has the headers, annotations and link header of the fragment with offset 0 and the time of the fragment
+/// that completed it; its extra-length annotation is cleared. What stays incomplete for 30 seconds, by the packets'
+/// times, is sent to output 1, with the fragments at their places, or dropped as `timed_out`. When more than HIMEM
+/// bytes are held, the oldest are given up likewise (`no_memory`) until a quarter is free. Fragments with wrong lengths
+/// are dropped as `bad_fragment`, those behind the end as `beyond_end`.
 ///
 /// ## Differences
 ///

@@ -7,8 +7,8 @@ use super::typeofservice::set_bits;
 
 /// Sets the congestion notification bits of IPv4 packets to "congestion experienced", and updates the checksum.
 ///
-/// A packet whose transport is not capable of that is dropped as `not_capable`, or with FORCE marked as well. One without a
-/// marked header is dropped as `no_ip_header`.
+/// A packet whose transport is not capable of that is dropped as `not_capable`, or with FORCE marked as well. One
+/// without a marked header is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> t :: Tee;

@@ -5,8 +5,8 @@ use packet::Ip4ViewMut;
 
 /// Computes the checksum of the marked IPv4 header, or of one at the start of the packet, and writes it.
 ///
-/// Elements that change headers keep the checksum right by themselves. A packet that is no IPv4 packet, or shorter than its
-/// header, is dropped as `bad_header_length`; the first is told on the console.
+/// Elements that change headers keep the checksum right by themselves. A packet that is no IPv4 packet, or shorter than
+/// its header, is dropped as `bad_header_length`; the first is told on the console.
 /// ```click
 /// InfiniteSource(DATA \<4500001400000000401100000a0000010a000002>, LIMIT 2, STOP true)
 ///     -> s :: SetIPChecksum -> c :: CheckIPHeader -> Truncate(19) -> t :: SetIPChecksum -> Discard;

@@ -4,7 +4,8 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
-use element::Context;
+use element::arguments::Raw;
+use element::{Context, Message, Setup, SetupError};
 use packet::{Batch, Packet};
 
 use super::NO_HOP;
@@ -12,6 +13,34 @@ use super::route::{Hop, Lookup};
 
 /// Missing routes that are logged; further ones are only counted.
 const COMPLAINTS: u32 = 5;
+
+/// Stores the routes of an element's arguments, of which `store` returns the output; `form` is what they look like. Says
+/// what is wrong with them, and whether the element has too few outputs for them.
+pub(super) fn store_routes(
+    arguments: &[Raw],
+    form: &str,
+    setup: &mut Setup,
+    mut store: impl FnMut(&str, &Setup) -> Option<usize>,
+) -> Result<(), SetupError> {
+    let mut errors = SetupError::default();
+    let mut highest = None;
+    for (number, argument) in (1..).zip(arguments) {
+        let port = store(&argument.0, setup);
+        if port.is_none() {
+            errors.messages.push(Message::Other(format!("argument {number} should be {form}")));
+        }
+        highest = highest.max(port);
+    }
+    errors.into_result()?;
+    match highest {
+        None => setup.warn("no routes"),
+        Some(highest) if highest >= setup.outputs() => {
+            return Err(SetupError::new(format!("need {} or more output ports", highest + 1)));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
 
 /// Forwards batches. Keeps the memory of the look-ups.
 pub(super) struct Forwarder<A> {

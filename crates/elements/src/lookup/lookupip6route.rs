@@ -7,7 +7,7 @@ use element::prelude::*;
 use element::{Message, text};
 use packet::{Ip6Prefix, Ip6Text};
 
-use super::forward::Forwarder;
+use super::forward::{Forwarder, store_routes};
 use super::route::Hop;
 use super::routes::{Moves, Routes};
 use super::slots::Reuse;
@@ -73,27 +73,11 @@ impl Element for LookupIP6Route {
 
     fn new(args: LookupIP6RouteArgs, setup: &mut Setup) -> Result<LookupIP6Route, SetupError> {
         let mut routes = Routes::by_slot(Reuse::Lowest, Moves::Before);
-        let mut errors = SetupError::default();
-        let mut highest = None;
-        for (number, argument) in (1..).zip(&args.routes) {
-            let stored = parse(&argument.0, setup).and_then(|(prefix, hop)| {
-                routes.set(prefix, hop).ok()?;
-                highest = highest.max(Some(hop.port));
-                Some(())
-            });
-            if stored.is_none() {
-                let problem = format!("argument {number} should be DADDR/MASK [GW] OUTPUT");
-                errors.messages.push(Message::Other(problem));
-            }
-        }
-        errors.into_result()?;
-        match highest {
-            None => setup.warn("no routes"),
-            Some(highest) if highest >= setup.outputs() => {
-                return Err(SetupError::new(format!("need {} or more output ports", highest + 1)));
-            }
-            Some(_) => {}
-        }
+        store_routes(&args.routes, "DADDR/MASK [GW] OUTPUT", setup, |argument, setup| {
+            let (prefix, hop) = parse(argument, setup)?;
+            routes.set(prefix, hop).ok()?;
+            Some(hop.port)
+        })?;
         Ok(LookupIP6Route { routes, forwarder: Forwarder::default() })
     }
 

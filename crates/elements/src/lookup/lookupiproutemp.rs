@@ -4,10 +4,10 @@ use core::net::Ipv4Addr;
 
 use element::arguments::{Ip4PrefixOrHost, Raw};
 use element::prelude::*;
-use element::{Message, text};
+use element::text;
 use packet::Ip4Prefix;
 
-use super::forward::Forwarder;
+use super::forward::{Forwarder, store_routes};
 use super::linear::LinearRoutes;
 use super::route::{Route, RouteStore};
 
@@ -56,27 +56,12 @@ impl Element for LookupIPRouteMP {
 
     fn new(args: LookupIPRouteMPArgs, setup: &mut Setup) -> Result<LookupIPRouteMP, SetupError> {
         let mut store = LinearRoutes::default();
-        let mut errors = SetupError::default();
-        let mut highest = None;
-        for (number, argument) in (1..).zip(&args.routes) {
-            let stored = parse(&argument.0, setup).filter(|route| route.port >= 0).and_then(|route| {
-                store.set(route).ok()?;
-                highest = highest.max(route.hop().map(|hop| hop.port));
-                Some(())
-            });
-            if stored.is_none() {
-                let problem = format!("argument {number} should be `DADDR/MASK [GATEWAY] OUTPUT'");
-                errors.messages.push(Message::Other(problem));
-            }
-        }
-        errors.into_result()?;
-        match highest {
-            None => setup.warn("no routes"),
-            Some(highest) if highest >= setup.outputs() => {
-                return Err(SetupError::new(format!("need {} or more output ports", highest + 1)));
-            }
-            Some(_) => {}
-        }
+        store_routes(&args.routes, "`DADDR/MASK [GATEWAY] OUTPUT'", setup, |argument, setup| {
+            let route = parse(argument, setup)?;
+            let port = route.hop()?.port;
+            store.set(route).ok()?;
+            Some(port)
+        })?;
         Ok(LookupIPRouteMP { store, forwarder: Forwarder::default() })
     }
 

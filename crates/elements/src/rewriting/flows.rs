@@ -163,8 +163,8 @@ impl Flows {
         }
     }
 
-    /// The flow of a key, as this rewriter tells flows by it. `reply` says that the key is one of a reply, where that can't
-    /// be seen. If there is none, one is made as if its first packet had arrived on `input`.
+    /// The flow of a key, as this rewriter tells flows by it. `reply` says that the key is one of a reply, where that
+    /// can't be seen. If there is none, one is made as if its first packet had arrived on `input`.
     pub(crate) fn look_up(
         &self,
         number: u8,

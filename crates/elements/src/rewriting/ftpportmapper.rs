@@ -11,11 +11,12 @@ use crate::flow::Ip4Flow;
 
 /// Rewrites the PORT commands of FTP clients (RFC 959) behind a rewriter, and prepares it for the data connections.
 ///
-/// For a PORT command at the start of a packet that has a flow in CONTROL_REWRITER, a flow begins in DATA_REWRITER as if the
-/// data connection's first packet, from the command's address and port to the port below the server's, had arrived on
-/// DATA_REWRITER_INPUT. The command gets the address and port that this flow has been given, and where that makes it longer or
-/// shorter, CONTROL_REWRITER moves the connection's sequence numbers. The packet's own addresses stay: it must go on to
-/// CONTROL_REWRITER, which is an `IPRewriter` or `TCPRewriter`; DATA_REWRITER may be any rewriter, and the same.
+/// For a PORT command at the start of a packet that has a flow in CONTROL_REWRITER, a flow begins in DATA_REWRITER as
+/// if the data connection's first packet, from the command's address and port to the port below the server's, had
+/// arrived on DATA_REWRITER_INPUT. The command gets the address and port that this flow has been given, and where that
+/// makes it longer or shorter, CONTROL_REWRITER moves the connection's sequence numbers. The packet's own addresses
+/// stay: it must go on to CONTROL_REWRITER, which is an `IPRewriter` or `TCPRewriter`; DATA_REWRITER may be any
+/// rewriter, and the same.
 ///
 /// A packet that can't grow is passed on as it was.
 /// ```click

@@ -9,14 +9,15 @@ use super::translate::Shape;
 
 /// Rewrites the addresses and identifiers of ICMP echo requests, and of the replies to them.
 ///
-/// It is an `IPRewriter` (which see) for pings: the source port of a pattern is the identifier. A reply to no request is dropped
-/// as `not_rewritable`, as is everything else, unless its input says `pass`.
+/// It is an `IPRewriter` (which see) for pings: the source port of a pattern is the identifier. A reply to no request
+/// is dropped as `not_rewritable`, as is everything else, unless its input says `pass`.
 ///
 /// ## Differences
 ///
-/// A chosen identifier is one that no other request to the same destination has; Click may give one to two hosts and forget the
-/// first. Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
-/// table stand in another order. A specification that names no element is found out when the router starts.
+/// A chosen identifier is one that no other request to the same destination has; Click may give one to two hosts and
+/// forget the first. Of several flows that may go, and have the same millisecond to go, it is not said which goes
+/// first. The lines of a table stand in another order. A specification that names no element is found out when the
+/// router starts.
 ///
 /// ```click
 /// ICMPPingSource(10.0.0.1, 5.0.0.5, LIMIT 3, INTERVAL 0.1, STOP true)

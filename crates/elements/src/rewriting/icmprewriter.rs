@@ -16,10 +16,11 @@ use crate::flow::Ip4Flow;
 
 /// Rewrites ICMP errors about packets that a rewriter has rewritten, so that they seem to be about the packets before.
 ///
-/// MAPS names the rewriters that are asked, in order. What the error carries of the packet gets its old addresses and ports (or
-/// ping identifier), and so does the error's own destination. Errors about a flow of a rewriter go to output 0, or, where MAPS
-/// says `NAME:OFFSET`, to OFFSET plus the output that the flow's packets take in that direction. ICMP messages that are no
-/// errors, or about no flow, go to output 1, or are dropped as `no_mapping`; other protocols are dropped as `not_icmp`.
+/// MAPS names the rewriters that are asked, in order. What the error carries of the packet gets its old addresses and
+/// ports (or ping identifier), and so does the error's own destination. Errors about a flow of a rewriter go to output
+/// 0, or, where MAPS says `NAME:OFFSET`, to OFFSET plus the output that the flow's packets take in that direction. ICMP
+/// messages that are no errors, or about no flow, go to output 1, or are dropped as `no_mapping`; other protocols are
+/// dropped as `not_icmp`.
 ///
 /// ## Differences
 ///

@@ -9,13 +9,13 @@ use super::translate::Shape;
 
 /// Rewrites the addresses of packets by pairs of source and destination.
 ///
-/// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by both addresses. Its patterns are
-/// `SADDR DADDR`, where SADDR may be a range or prefix as in `IPAddrRewriter`.
+/// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by both addresses. Its patterns
+/// are `SADDR DADDR`, where SADDR may be a range or prefix as in `IPAddrRewriter`.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
+/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
+/// table stand in another order. A specification that names no element is found out when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)

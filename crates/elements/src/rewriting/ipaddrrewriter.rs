@@ -9,15 +9,15 @@ use super::translate::Shape;
 
 /// Rewrites the source addresses of packets, and the destination addresses of replies: basic NAT (RFC 3022).
 ///
-/// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by one address: the source of a packet, or
-/// the destination of a reply. Its patterns are `SADDR -`, where SADDR may be a range `1.0.0.1-1.0.0.9` or a prefix `1.0.0.0/28`
-/// (without its first and last address), of which a free address is chosen at random, or with `#` behind it one after the other.
-/// The destination annotation is set in replies only.
+/// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by one address: the source of a
+/// packet, or the destination of a reply. Its patterns are `SADDR -`, where SADDR may be a range `1.0.0.1-1.0.0.9` or a
+/// prefix `1.0.0.0/28` (without its first and last address), of which a free address is chosen at random, or with `#`
+/// behind it one after the other. The destination annotation is set in replies only.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
+/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
+/// table stand in another order. A specification that names no element is found out when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)

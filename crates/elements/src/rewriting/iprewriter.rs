@@ -16,26 +16,28 @@ use super::translate::Shape;
 /// - `drop` (or `discard`) drops them;
 /// - `pass [OUTPUT]` sends them on as they are;
 /// - `keep FOUTPUT ROUTPUT` begins a flow that changes nothing, with these outputs for its packets and the replies;
-/// - `pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT` begins a flow whose packets get these addresses and ports; `-` leaves a
-///   field as it is. SPORT may be a range `1024-65535`, of which a port is chosen that no flow to the same place has: the
-///   packet's own if it is free, else a random one. `1024-65535#` chooses one after the other, `1024-65535?` at random;
+/// - `pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT` begins a flow whose packets get these addresses and ports; `-`
+///   leaves a field as it is. SPORT may be a range `1024-65535`, of which a port is chosen that no flow to the same
+///   place has: the packet's own if it is free, else a random one. `1024-65535#` chooses one after the other,
+///   `1024-65535?` at random;
 /// - `pattern NAME FOUTPUT ROUTPUT` takes a pattern of `IPRewriterPatterns`;
 /// - the name of an element such as `RoundRobinIPMapper`, which chooses.
 ///
-/// Replies get the addresses and ports of the first packet back. Packets need their IP header marked. What is neither TCP nor
-/// UDP, later fragments and packets too short for ports are dropped as `not_rewritable`, unless the input says `pass`; packets
-/// that may begin no flow as `no_mapping`, without a free port as `no_free_mapping`, without room as `too_many_flows`.
+/// Replies get the addresses and ports of the first packet back. Packets need their IP header marked. What is neither
+/// TCP nor UDP, later fragments and packets too short for ports are dropped as `not_rewritable`, unless the input says
+/// `pass`; packets that may begin no flow as `no_mapping`, without a free port as `no_free_mapping`, without room as
+/// `too_many_flows`.
 ///
-/// Every packet renews its flow's guarantee. After that the flow lives until its timeout, and is taken away earlier only to
-/// make room. A TCP flow has TCP_TIMEOUT once data went both ways, and TCP_DONE_TIMEOUT after FINs of both sides or a reset; a
-/// UDP flow of three packets, one of them a reply, has UDP_STREAMING_TIMEOUT. `pattern0` and so on read and write the inputs'
-/// specifications; a written one ends the flows that began there. A new configuration takes over the flows of inputs whose
-/// specification is the same.
+/// Every packet renews its flow's guarantee. After that the flow lives until its timeout, and is taken away earlier
+/// only to make room. A TCP flow has TCP_TIMEOUT once data went both ways, and TCP_DONE_TIMEOUT after FINs of both
+/// sides or a reset; a UDP flow of three packets, one of them a reply, has UDP_STREAMING_TIMEOUT. `pattern0` and so on
+/// read and write the inputs' specifications; a written one ends the flows that began there. A new configuration takes
+/// over the flows of inputs whose specification is the same.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
+/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
+/// table stand in another order. A specification that names no element is found out when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)

@@ -8,8 +8,8 @@ use super::pattern::Pattern;
 
 /// Names patterns for `IPRewriter` and its like: each argument is `NAME SADDR SPORT DADDR DPORT`.
 ///
-/// Those who use a pattern by its name share it: a sequential choice of one goes on where that of another ended. A name that is
-/// defined already is an error.
+/// Those who use a pattern by its name share it: a sequential choice of one goes on where that of another ended. A name
+/// that is defined already is an error.
 /// ```click
 /// IPRewriterPatterns(nat 1.0.0.1 2000-3000# - -);
 /// rw :: IPRewriter(pattern nat 0 0, pattern nat 0 0);

@@ -10,9 +10,9 @@ use crate::flow::Ip4Flow;
 
 /// Gives its patterns in turn to the flows of an `IPRewriter`, to balance load, for instance.
 ///
-/// Each argument is a pattern and two outputs, `SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT`, as an `IPRewriter` takes them after
-/// `pattern`; the rewriter has this element's name as the specification of an input. A pattern that has no free port is passed
-/// over.
+/// Each argument is a pattern and two outputs, `SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT`, as an `IPRewriter` takes them
+/// after `pattern`; the rewriter has this element's name as the specification of an input. A pattern that has no free
+/// port is passed over.
 /// ```click
 /// m :: RoundRobinIPMapper(- - 5.0.0.1 - 0 1, - - 5.0.0.2 - 0 1);
 /// rw :: IPRewriter(m, drop);

@@ -12,9 +12,10 @@ use crate::flow::Ip4Flow;
 
 /// Chooses among its patterns by the source address, so that a source keeps its pattern when others are added or removed.
 ///
-/// The first argument is `NODES SEED`: places that each pattern has on the ring of hashes, and the start of their random
-/// choice. Every other argument is a pattern and two outputs, as for `RoundRobinIPMapper`, and a number behind them by which
-/// the pattern's places are told; a pattern that stays should keep its number. If the pattern has no free port, no flow begins.
+/// The first argument is `NODES SEED`: places that each pattern has on the ring of hashes, and the start of their
+/// random choice. Every other argument is a pattern and two outputs, as for `RoundRobinIPMapper`, and a number behind
+/// them by which the pattern's places are told; a pattern that stays should keep its number. If the pattern has no free
+/// port, no flow begins.
 ///
 /// ## Differences
 ///

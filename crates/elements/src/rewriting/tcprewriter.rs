@@ -9,13 +9,13 @@ use super::translate::Shape;
 
 /// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
 ///
-/// It is an `IPRewriter` (which see) for TCP alone. Sequence and acknowledgement numbers, those in selective acknowledgements
-/// included, move where another element has made the data longer or shorter, as `FTPPortMapper` does.
+/// It is an `IPRewriter` (which see) for TCP alone. Sequence and acknowledgement numbers, those in selective
+/// acknowledgements included, move where another element has made the data longer or shorter, as `FTPPortMapper` does.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
+/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
+/// table stand in another order. A specification that names no element is found out when the router starts.
 ///
 /// ```click
 /// FastTCPFlows(0, 4, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 5.0.0.5, 1, 4) -> Unqueue -> Strip(14) -> CheckIPHeader

@@ -10,13 +10,13 @@ use super::translate::Shape;
 
 /// Rewrites the addresses and ports of UDP packets by flow.
 ///
-/// It is an `IPRewriter` (which see) with one table. It rewrites TCP and DCCP as well, but tells flows by addresses and ports
-/// alone, so that any one of its kind should see packets of one protocol.
+/// It is an `IPRewriter` (which see) with one table. It rewrites TCP and DCCP as well, but tells flows by addresses and
+/// ports alone, so that any one of its kind should see packets of one protocol.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a table
-/// stand in another order. A specification that names no element is found out when the router starts.
+/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
+/// table stand in another order. A specification that names no element is found out when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)

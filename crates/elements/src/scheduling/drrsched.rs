@@ -6,8 +6,8 @@ use element::{Direction, Signal};
 /// Answers pulls from its inputs in turn so that each gets the same number of bytes.
 ///
 /// It is deficit round robin (Shreedhar and Varghese, 1995): every round gives an input QUANTUM bytes more to send; it
-/// sends packets while they are no longer than what it has saved. A packet that must wait is kept here. An input that is empty loses its savings. It listens to its inputs for
-/// notification and notifies downstream.
+/// sends packets while they are no longer than what it has saved. A packet that must wait is kept here. An input that
+/// is empty loses its savings. It listens to its inputs for notification and notifies downstream.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 8, STOP true) -> [0] s :: DRRSched(200);
 /// InfiniteSource(LENGTH 200, LIMIT 4) -> [1] s;

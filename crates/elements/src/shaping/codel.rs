@@ -8,9 +8,9 @@ use super::watched::Watched;
 
 /// Drops packets on a pull path when all have waited longer than TARGET for an INTERVAL (RFC 8289).
 ///
-/// How long a packet has waited is told by its first timestamp annotation, which `SetTimestamp(FIRST true)` sets in front of
-/// the queue; packets without it pass. Drops come the more often the longer it lasts. The nearby queues, or those named
-/// by QUEUES, are looked at for `stats` only. What is dropped counts as `late`.
+/// How long a packet has waited is told by its first timestamp annotation, which `SetTimestamp(FIRST true)` sets in
+/// front of the queue; packets without it pass. Drops come the more often the longer it lasts. The nearby queues, or
+/// those named by QUEUES, are looked at for `stats` only. What is dropped counts as `late`.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> SetTimestamp(FIRST true) -> q :: Queue -> d :: CoDel(5ms, 100ms) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;

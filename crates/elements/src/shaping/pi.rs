@@ -11,14 +11,15 @@ const MOST_TARGET: u32 = 0xffff;
 
 /// Drops packets at random with a probability that a proportional-integral controller sets by the nearby queues.
 ///
-/// Every W seconds the probability grows by A times what the queues have above TARGET, less B times what they had above it
-/// the time before. The queues are the nearest downstream where packets are pushed, or upstream where they are pulled,
-/// or those named. What is dropped goes to output 1 if that exists.
+/// Every W seconds the probability grows by A times what the queues have above TARGET, less B times what they had above
+/// it the time before. The queues are the nearest downstream where packets are pushed, or upstream where they are
+/// pulled, or those named. What is dropped goes to output 1 if that exists.
 ///
 /// ## Differences
 ///
-/// Click leaves this element out of its build. There, packets are dropped unless chance is below the probability, the length of the
-/// time before is never kept, and the average is; here the probability is that of a drop, and lengths count as they are.
+/// Click leaves this element out of its build. There, packets are dropped unless chance is below the probability, the
+/// length of the time before is never kept, and the average is; here the probability is that of a drop, and lengths
+/// count as they are.
 /// ```click
 /// InfiniteSource(LIMIT 20, STOP true) -> p :: PI(0.01, 0.00002, 0.00001, 10) -> q :: Queue(100) -> Idle;
 /// ```

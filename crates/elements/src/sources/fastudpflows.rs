@@ -10,8 +10,8 @@ const MOST_FLOWS: u32 = 1 << 20;
 
 /// Gives RATE UDP frames a second, of FLOWS flows at random, to those who pull, until there were LIMIT.
 ///
-/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. Ports are random; after FLOWSIZE
-/// packets a flow gets new ones. `rate` tells what came of it after the last packet.
+/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. Ports are random; after
+/// FLOWSIZE packets a flow gets new ones. `rate` tells what came of it after the last packet.
 /// ```click
 /// FastUDPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;

@@ -8,8 +8,8 @@ use super::metered::Pace;
 
 /// Gives RATE UDP frames a second to those who pull, all with the same headers, until there were LIMIT.
 ///
-/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. After every INTERVAL packets, unless
-/// that is 0, both ports go up by one. `rate` tells what came of it after the last packet.
+/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. After every INTERVAL
+/// packets, unless that is 0, both ports go up by one. `rate` tells what came of it after the last packet.
 /// ```click
 /// FastUDPSource(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;

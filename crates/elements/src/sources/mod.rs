@@ -2,6 +2,7 @@
 
 use element::Class;
 
+mod bursts;
 mod discard;
 mod fasttcpflows;
 mod fastudpflows;

@@ -8,8 +8,8 @@ use super::fifo::{Fifo, Kind};
 
 /// Stores up to CAPACITY packets: those of input 0 first in, first out, those of input 1 in front of all others.
 ///
-/// When it is full, a packet of input 0 is dropped, while one of input 1 takes the place of the last in the queue. What is
-/// dropped goes to output 1 if that exists. It tells those who pull when it is empty.
+/// When it is full, a packet of input 0 is dropped, while one of input 1 takes the place of the last in the queue. What
+/// is dropped goes to output 1 if that exists. It tells those who pull when it is empty.
 /// ```click
 /// InfiniteSource(LIMIT 3, BURST 3) -> [0]q :: MixedQueue(2);
 /// Idle -> [1]q;

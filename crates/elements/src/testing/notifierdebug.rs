@@ -5,7 +5,8 @@ use element::prelude::*;
 
 /// Passes packets on, and tells the signal that there is at its place.
 ///
-/// Where packets are pushed, that is whether there is room downstream; where they are pulled, whether there may be some upstream.
+/// Where packets are pushed, that is whether there is room downstream; where they are pulled, whether there may be some
+/// upstream.
 /// ```click
 /// InfiniteSource(LIMIT 1) -> room :: NotifierDebug -> Queue -> packets :: NotifierDebug -> Discard;
 /// DriverManager(wait 1ms, stop);

@@ -16,7 +16,8 @@ use element::prelude::*;
 ///
 /// ## Differences
 ///
-/// ZERO false gives zeros too. A payload beside a longer `ip_len` follows the options that this makes. FLOWID and `!flowid` lines set addresses and ports; Click reads them without effect.
+/// ZERO false gives zeros too. A payload beside a longer `ip_len` follows the options that this makes. FLOWID and
+/// `!flowid` lines set addresses and ports; Click reads them without effect.
 /// ```click
 /// FromIPSummaryDump(STOP true, DATA "!data src sport dst dport proto
 /// 10.0.0.1 1000 10.0.0.2 80 T

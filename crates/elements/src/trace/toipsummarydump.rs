@@ -11,10 +11,10 @@ use packet::annotation;
 ///
 /// A field that a packet doesn't have is a dash. Fields: `timestamp ntimestamp ts_sec ts_usec ts_usec1 first_timestamp
 /// count link direction aggregate wire_len`, `eth_src eth_dst eth_type`, `ip_src ip_dst ip_tos ip_dscp ip_ecn ip_ttl
-/// ip_frag ip_fragoff ip_id ip_sum ip_proto ip_hl ip_len ip_capture_len ip_opt`, `sport dport`, `tcp_seq tcp_ack tcp_off
-/// tcp_flags tcp_window tcp_urp tcp_opt tcp_ntopt tcp_sack`, `udp_len`, `icmp_type icmp_code icmp_type_name
-/// icmp_code_name icmp_flowid icmp_seq icmp_nextmtu`, `payload payload_len payload_md5 payload_md5_hex`. `ip_` may be left
-/// out. The extra length annotation of each packet is set to what its IP length doesn't tell.
+/// ip_frag ip_fragoff ip_id ip_sum ip_proto ip_hl ip_len ip_capture_len ip_opt`, `sport dport`, `tcp_seq tcp_ack
+/// tcp_off tcp_flags tcp_window tcp_urp tcp_opt tcp_ntopt tcp_sack`, `udp_len`, `icmp_type icmp_code icmp_type_name
+/// icmp_code_name icmp_flowid icmp_seq icmp_nextmtu`, `payload payload_len payload_md5 payload_md5_hex`. `ip_` may be
+/// left out. The extra length annotation of each packet is set to what its IP length doesn't tell.
 ///
 /// ## Differences
 ///

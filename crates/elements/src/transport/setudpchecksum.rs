@@ -6,8 +6,8 @@ use packet::{Ip4View, UdpViewMut};
 
 /// Computes the UDP checksum of packets whose IPv4 header is marked, and writes it.
 ///
-/// Fragments, and packets shorter than the UDP length, go to output 1, or are dropped as `is_fragment` or `bad_length`; the
-/// first of them is told on the console.
+/// Fragments, and packets shorter than the UDP length, go to output 1, or are dropped as `is_fragment` or `bad_length`;
+/// the first of them is told on the console.
 ///
 /// ## Differences
 ///

@@ -49,7 +49,8 @@ pub(super) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Looks at a packet, and at its IP and transport headers if they are needed. `careful` says whether a packet shorter than its IP length is worth a complaint.
+    /// Looks at a packet, and at its IP and transport headers if they are needed. `careful` says whether a packet
+    /// shorter than its IP length is worth a complaint.
     pub(super) fn new(packet: &'a Packet, headers: bool, careful: bool) -> Subject<'a> {
         let extra = packet.extra_length();
         let mut subject =

@@ -1,0 +1,184 @@
+//! `InfiniteSource` and `RandomSource` but for what is in their packets.
+
+use element::arguments::HandlerCall;
+use element::prelude::*;
+use element::{Direction, Signal};
+
+use super::production::{Finale, MOST_AT_ONCE, Quota};
+
+/// What both are asked for.
+#[derive(ArgumentGroup)]
+pub struct BurstArguments {
+    /// Packets to make; negative for no end.
+    #[arg(position, default = "-1")]
+    limit: i64,
+    /// Packets at a turn.
+    #[arg(position, default = "1")]
+    burst: i32,
+    /// Whether it works.
+    #[arg(position, default = "true")]
+    active: bool,
+    /// Whether packets carry the time at which they were made.
+    #[arg(default = "true")]
+    timestamp: bool,
+    /// Whether the driver stops after the last packet.
+    #[arg(default = "false")]
+    stop: bool,
+    /// The write handler to call after the last packet, and its value.
+    end_call: Option<HandlerCall>,
+}
+
+/// Makes the packets of a source.
+pub trait Maker: Sized + 'static {
+    /// The source's arguments.
+    type Args: Args;
+    /// Its handlers.
+    const HANDLERS: &'static [Handler<BurstSource<Self>>];
+
+    /// One, and what both sources are asked for.
+    fn new(args: Self::Args) -> Result<(Self, BurstArguments), SetupError>;
+
+    /// Prepares to run.
+    fn initialize(&mut self, _cx: &Context) -> Result<(), SetupError> {
+        Ok(())
+    }
+
+    /// Adds `count` packets to `batch`, which carry the time if `stamp` says so.
+    fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch);
+}
+
+/// Makes packets whenever it may.
+pub struct BurstSource<M> {
+    pub(super) maker: M,
+    pub(super) quota: Quota,
+    pub(super) burst: usize,
+    pub(super) active: bool,
+    stamp: bool,
+    finale: Finale,
+    full: Signal,
+}
+
+impl<M: Maker> BurstSource<M> {
+    fn produce(&mut self, cx: &mut Context, count: usize, batch: &mut Batch) {
+        self.maker.produce(cx, self.stamp, count, batch);
+        self.quota.count += count as u64;
+    }
+
+    /// Goes on after a change by a handler, if there is anything to do.
+    pub(super) fn resume(&self, cx: &Context) {
+        if !self.active || self.quota.is_used_up() {
+        } else if cx.is_push_output(0) {
+            cx.schedule();
+        } else {
+            cx.set_signal(Direction::Empty, true);
+        }
+    }
+
+    /// Changes the burst.
+    pub(super) fn set_burst(&mut self, cx: &mut Context, text: &str) -> Result<(), HandlerError> {
+        let burst = cx.argument(text).ok().filter(|burst| *burst >= 1);
+        self.burst = burst.ok_or_else(|| HandlerError::new("burstsize parameter must be integer >= 1"))?;
+        self.resume(cx);
+        Ok(())
+    }
+}
+
+/// The handlers of a source: its own, and those of both.
+macro_rules! handlers {
+    ($($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
+            Handler::read("limit", "Packets to make.", |source| source.quota.limit.to_string()),
+            Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+                let limit = cx.argument(value);
+                source.quota.limit = limit.map_err(|_| HandlerError::new("limit parameter must be integer"))?;
+                source.resume(cx);
+                Ok(())
+            }),
+            Handler::read("burst", "Packets at a turn.", |source| source.burst.to_string()),
+            Handler::write("burst", "Sets the packets at a turn.", BurstSource::set_burst),
+            Handler::read("active", "Whether it works.", |source| source.active.to_string()),
+            Handler::write("active", "Starts or stops it.", |source, cx, value| {
+                let active = cx.argument(value);
+                source.active = active.map_err(|_| HandlerError::new("active parameter must be boolean"))?;
+                source.resume(cx);
+                Ok(())
+            }),
+            Handler::read("count", "Packets made.", |source| source.quota.count.to_string()),
+            Handler::write("reset", "Starts counting anew.", |source, cx, _| {
+                source.quota.count = 0;
+                source.resume(cx);
+                Ok(())
+            }),
+        ]
+    };
+}
+pub(super) use handlers;
+
+impl<M: Maker> Element for BurstSource<M> {
+    type Args = M::Args;
+    const HANDLERS: &'static [Handler<Self>] = M::HANDLERS;
+
+    fn new(args: M::Args, _: &mut Setup) -> Result<Self, SetupError> {
+        let (maker, args) = M::new(args)?;
+        let burst = usize::try_from(args.burst).ok().filter(|burst| *burst > 0);
+        Ok(BurstSource {
+            maker,
+            burst: burst.ok_or_else(|| SetupError::new("burst size must be >= 1"))?,
+            finale: Finale::new(args.stop, args.end_call)?,
+            quota: Quota::new(args.limit),
+            active: args.active,
+            stamp: args.timestamp,
+            full: Signal::BUSY,
+        })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.maker.initialize(cx)?;
+        self.finale.check(cx)?;
+        if cx.is_push_output(0) {
+            self.full = cx.downstream_signal(0);
+            cx.schedule();
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        if !self.active || !self.full.is_active() {
+            return false;
+        }
+        let mut wish = self.burst;
+        if wish < cx.batch_limit() && self.full.is_busy() {
+            // As many of the turns that it has alone as fill a batch.
+            wish *= cx.turns().min(cx.batch_limit() / wish);
+        }
+        let mut left = self.quota.allow(wish.min(MOST_AT_ONCE));
+        if left == 0 {
+            self.finale.perform(cx);
+            return false;
+        }
+        while left > 0 {
+            let count = left.min(cx.batch_limit());
+            let mut batch = cx.batch();
+            self.produce(cx, count, &mut batch);
+            cx.emit(0, batch);
+            left -= count;
+            if left > 0 {
+                cx.deliver_singly();
+            }
+        }
+        cx.schedule();
+        true
+    }
+
+    fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
+        let count = if self.active { self.quota.allow(most) } else { 0 };
+        self.produce(cx, count, into);
+        if count < most {
+            if self.active {
+                self.finale.perform(cx);
+            }
+            cx.set_signal(Direction::Empty, false);
+        }
+    }
+}
