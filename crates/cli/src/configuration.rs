@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -69,16 +70,24 @@ pub(crate) struct ConfigurationArguments {
 }
 
 impl ConfigurationArguments {
-    /// Reads the configuration; what went wrong has been said.
-    pub(crate) fn read(&self) -> Option<(Text, Vec<(String, String)>)> {
+    /// Reads and compiles the configuration, and prints what is wrong with it; the exit code, if it is too much.
+    pub(crate) fn compile(&self) -> Result<(Text, Graph), ExitCode> {
+        let (text, parameters) = self.read()?;
+        let compiled = compile(&text, &parameters, &[]);
+        print(&compiled.diagnostics, &text);
+        if compiled.has_errors() { Err(ExitCode::from(1)) } else { Ok((text, compiled.graph)) }
+    }
+
+    /// Reads the configuration; the exit code, if that went wrong, which has been said.
+    pub(crate) fn read(&self) -> Result<(Text, Vec<(String, String)>), ExitCode> {
         let file = || Source::File(self.file.clone().unwrap_or_else(|| "-".into()));
         let source = self.expression.clone().map_or_else(file, Source::Expression);
         match source.read() {
-            Ok(text) => Some((text, self.parameters.clone())),
+            Ok(text) => Ok((text, self.parameters.clone())),
             Err(error) => {
                 let name = self.file.as_deref().unwrap_or("standard input");
                 eprintln!("clickbox: {name}: {}", system_words(&error));
-                None
+                Err(ExitCode::from(2))
             }
         }
     }

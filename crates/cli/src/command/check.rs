@@ -27,7 +27,10 @@ pub(crate) struct Arguments {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let Some((text, parameters)) = arguments.configuration.read() else { return ExitCode::from(2) };
+    let (text, parameters) = match arguments.configuration.read() {
+        Ok(read) => read,
+        Err(code) => return code,
+    };
     let compiled = configuration::compile(&text, &parameters, &[]);
     let elements = compiled.graph.elements.len();
     let found = router::check(compiled, registry(), Rc::new(Process::new()));

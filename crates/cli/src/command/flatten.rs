@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::configuration::{self, ConfigurationArguments};
+use crate::configuration::ConfigurationArguments;
 use crate::output;
 
 /// Print a configuration without compound elements, groups and variables.
@@ -17,12 +17,10 @@ pub(crate) struct Arguments {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let Some((text, parameters)) = arguments.configuration.read() else { return ExitCode::from(2) };
-    let compiled = configuration::compile(&text, &parameters, &[]);
-    configuration::print(&compiled.diagnostics, &text);
-    if compiled.has_errors() {
-        return ExitCode::from(1);
-    }
-    output::text(&click_lang::flatten(&compiled.graph));
+    let (_, graph) = match arguments.configuration.compile() {
+        Ok(compiled) => compiled,
+        Err(code) => return code,
+    };
+    output::text(&click_lang::flatten(&graph));
     ExitCode::SUCCESS
 }

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::configuration::{self, ConfigurationArguments};
-use crate::{graph, output};
+use crate::configuration::ConfigurationArguments;
+use crate::graph::{Model, dot, svg};
+use crate::output;
 
 /// Draw a configuration.
 ///
@@ -31,16 +32,14 @@ enum Format {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let Some((text, parameters)) = arguments.configuration.read() else { return ExitCode::from(2) };
-    let compiled = configuration::compile(&text, &parameters, &[]);
-    configuration::print(&compiled.diagnostics, &text);
-    if compiled.has_errors() {
-        return ExitCode::from(1);
-    }
-    let model = graph::Model::new(&compiled.graph);
+    let (_, graph) = match arguments.configuration.compile() {
+        Ok(compiled) => compiled,
+        Err(code) => return code,
+    };
+    let model = Model::new(&graph);
     output::text(&match arguments.format {
-        Format::Svg => graph::svg(&model),
-        Format::Dot => graph::dot(&model),
+        Format::Svg => svg(&model),
+        Format::Dot => dot(&model),
     });
     ExitCode::SUCCESS
 }

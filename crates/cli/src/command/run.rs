@@ -64,12 +64,10 @@ struct Row {
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let Some((text, parameters)) = arguments.configuration.read() else { return ExitCode::from(2) };
-    let compiled = configuration::compile(&text, &parameters, &[]);
-    configuration::print(&compiled.diagnostics, &text);
-    if compiled.has_errors() {
-        return ExitCode::from(1);
-    }
+    let (text, graph) = match arguments.configuration.compile() {
+        Ok(compiled) => compiled,
+        Err(code) => return code,
+    };
     let options = Options {
         batch: arguments.batch.into(),
         simulated: arguments.simtime.then_some(Timestamp::from_parts(1_000_000_000, 0)),
@@ -78,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         ..Options::default()
     };
     let environment = Rc::new(Process::new());
-    let mut router = match configuration::router(compiled.graph, environment.clone(), options) {
+    let mut router = match configuration::router(graph, environment.clone(), options) {
         Ok(router) => router,
         Err(problems) => {
             configuration::print(&problems, &text);

@@ -143,14 +143,15 @@ impl Network {
         }
     }
 
+    /// What the ports of a box are known by.
+    fn places(&self, name: &BoxName) -> Vec<(BoxName, u8)> {
+        let own = self.sockets.range((name.clone(), 0)..=(name.clone(), u8::MAX));
+        own.map(|(place, _)| place.clone()).collect()
+    }
+
     /// Takes the ports of a box away from everything.
     pub(crate) fn detach(&mut self, name: &BoxName) {
-        let places: Vec<_> = self
-            .sockets
-            .range((name.clone(), 0)..=(name.clone(), u8::MAX))
-            .map(|(place, _)| place.clone())
-            .collect();
-        for place in places {
+        for place in self.places(name) {
             if let Some(socket) = self.sockets.remove(&place) {
                 self.leave(&place, socket);
             }
@@ -197,12 +198,7 @@ impl Network {
 
     /// Takes the ports of a box that runs no more away, and counts what was in its rings.
     pub(crate) fn unplug(&mut self, name: &BoxName) {
-        let places: Vec<_> = self
-            .sockets
-            .range((name.clone(), 0)..=(name.clone(), u8::MAX))
-            .map(|(place, _)| place.clone())
-            .collect();
-        for place in places {
+        for place in self.places(name) {
             let lost = self.set_live(&place, None).map_or(0, |mut port| port.waiting());
             if let Some(socket) = self.sockets.get_mut(&place) {
                 socket.lost += lost;
