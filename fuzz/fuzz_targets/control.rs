@@ -1,5 +1,5 @@
-//! Any bytes as the lines of control connections: what is a command is executed on a small router, replacing it included, and
-//! all else is refused.
+//! Any bytes as the lines of control connections: what is a command is executed on a small router, replacing it
+//! included, and all else is refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -91,7 +91,8 @@ impl Environment for Wires {
     }
 }
 
-/// Says `bytes` to the first connection, what stands behind a zero byte to the one that may only read, `piece` bytes at a time.
+/// Says `bytes` to the first connection, what stands behind a zero byte to the one that may only read, `piece` bytes at
+/// a time.
 pub fn serve(piece: usize, bytes: &[u8]) {
     let is_class = |name: &str| elements::class(name).is_some();
     let compiled = click_lang::compile(ROUTER, &click_lang::Options::new("fuzz", &is_class));

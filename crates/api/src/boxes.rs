@@ -340,8 +340,8 @@ pub struct CrashReport {
     /// Registers at an exception, the instruction pointer first; empty otherwise.
     #[serde(default)]
     pub registers: Vec<Register>,
-    /// The first bytes of the packet in hand, or of the first one if the element was handed several at once, of which any may
-    /// have been the cause; none when there was none.
+    /// The first bytes of the packet in hand, or of the first one if the element was handed several at once, of which
+    /// any may have been the cause; none when there was none.
     #[serde(default)]
     pub packet: Option<Value>,
 }

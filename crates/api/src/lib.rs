@@ -1,7 +1,7 @@
 //! The daemon's interface: the types that go over the wire, the table of operations, and a client.
 //!
-//! HTTP with JSON, over a Unix socket or over TCP with TLS and a token. The table ([`operation`]) is data: the daemon routes
-//! by it, the client calls by it, and the OpenAPI document ([`openapi`]) is made from it.
+//! HTTP with JSON, over a Unix socket or over TCP with TLS and a token. The table ([`operation`]) is data: the daemon
+//! routes by it, the client calls by it, and the OpenAPI document ([`openapi`]) is made from it.
 //!
 //! Invariants:
 //! - What the types accept is valid: names, sizes, addresses are checked while they are read, and nowhere again.

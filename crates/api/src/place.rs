@@ -38,8 +38,8 @@ impl From<NameError> for PlaceError {
     }
 }
 
-/// A handler of a box: `box/element.handler`, or `box/configuration:element.handler` for one of a configuration other than
-/// `main`. `box/handler` is one of the router itself, such as `box/list`.
+/// A handler of a box: `box/element.handler`, or `box/configuration:element.handler` for one of a configuration other
+/// than `main`. `box/handler` is one of the router itself, such as `box/list`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerPath {
     /// The box.

@@ -1,9 +1,10 @@
 //! The guide in `docs/book` is true: its configurations pass `clickbox check`, and its commands print what it says.
 //!
-//! A block marked `click` is a configuration; if its first line is `// NAME.click`, the commands that follow on the page
-//! find it under that name. In a block marked `console` a line after `$ ` is a command, and what follows is what it
-//! prints, whatever its spacing; lines after `> ` belong to the command; a line `...` stands for any lines, and at the end
-//! of a line for the rest of it. Blocks marked otherwise are not looked at. The page about boxes has a daemon of its own.
+//! A block marked `click` is a configuration; if its first line is `// NAME.click`, the commands that follow on the
+//! page find it under that name. In a block marked `console` a line after `$ ` is a command, and what follows is what
+//! it prints, whatever its spacing; lines after `> ` belong to the command; a line `...` stands for any lines, and at
+//! the end of a line for the rest of it. Blocks marked otherwise are not looked at. The page about boxes has a daemon
+//! of its own.
 
 mod support;
 

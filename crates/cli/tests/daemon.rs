@@ -1,5 +1,5 @@
-//! The commands of boxes against a daemon of the test's own, with boxes in processes: what a user types, and what comes of
-//! it.
+//! The commands of boxes against a daemon of the test's own, with boxes in processes: what a user types, and what comes
+//! of it.
 
 mod support;
 

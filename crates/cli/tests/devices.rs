@@ -1,5 +1,5 @@
-//! Interfaces and tunnels of the kernel, in a network of the test's own: needs root, `unshare` and `ip`, and says so where
-//! they are missing.
+//! Interfaces and tunnels of the kernel, in a network of the test's own: needs root, `unshare` and `ip`, and says so
+//! where they are missing.
 
 use std::process::{Command, Stdio};
 

@@ -1,9 +1,10 @@
 //! Boxes on what stands for real hardware: Debian's kernel and its `kvm_amd` on a processor that QEMU emulates, with SVM.
 //!
-//! A software KVM forgives what real hardware doesn't: page tables that can't be written, descriptors without their bits,
-//! registers that are lost with a fault. This runs the tests of the sandbox, and boxes with Click in them, where the rules
-//! are AMD's. It needs neither `/dev/kvm` nor root, but Debian's archive and some minutes: it runs only where
-//! `CLICKBOX_NESTED` is set, with nested paging, or without it where that is `shadow`: there tests that compare times fail.
+//! A software KVM forgives what real hardware doesn't: page tables that can't be written, descriptors without their
+//! bits, registers that are lost with a fault. This runs the tests of the sandbox, and boxes with Click in them, where
+//! the rules are AMD's. It needs neither `/dev/kvm` nor root, but Debian's archive and some minutes: it runs only where
+//! `CLICKBOX_NESTED` is set, with nested paging, or without it where that is `shadow`: there tests that compare times
+//! fail.
 
 #[path = "nested/archive.rs"]
 mod archive;

@@ -1,5 +1,5 @@
-//! Configurations that others talk to: control and chatter connections, packets over sockets. All sockets are Unix sockets
-//! in a folder of the test's own, or on the loopback interface.
+//! Configurations that others talk to: control and chatter connections, packets over sockets. All sockets are Unix
+//! sockets in a folder of the test's own, or on the loopback interface.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::UdpSocket;

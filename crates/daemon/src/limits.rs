@@ -33,7 +33,8 @@ pub(crate) const CHECK_MEMORY: usize = 1 << 30;
 /// Boxes of which a snapshot is kept for others like them: each takes as much memory as a small box.
 pub(crate) const MOST_TEMPLATES: usize = 64;
 
-/// Bytes of texts and files of a box of which a snapshot may be kept: they are compared with those of each box that starts.
+/// Bytes of texts and files of a box of which a snapshot may be kept: they are compared with those of each box that
+/// starts.
 pub(crate) const LONGEST_RECIPE: usize = 256 << 10;
 
 /// Bytes of a snapshot that is kept.
@@ -57,8 +58,8 @@ pub(crate) const STOP_TIME: Duration = Duration::from_secs(2);
 /// Lines of a box's log that are kept.
 pub(crate) const LOG_LINES: usize = 2000;
 
-/// Bytes of the files that one box writes, bytes of those of all boxes, and files of one box: boxes must not fill the disk,
-/// nor take the daemon's last descriptor.
+/// Bytes of the files that one box writes, bytes of those of all boxes, and files of one box: boxes must not fill the
+/// disk, nor take the daemon's last descriptor.
 pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
 pub(crate) const MOST_OUTPUTS: u64 = 1 << 30;
 pub(crate) const MOST_OUTPUT_FILES: usize = 16;

@@ -163,8 +163,8 @@ fn a_configuration_that_stops_is_followed_by_the_policy() {
     });
 }
 
-/// From the second start on a template is made; later boxes of the recipe are copies, each with random numbers, counters and
-/// diagnostics of its own.
+/// From the second start on a template is made; later boxes of the recipe are copies, each with random numbers,
+/// counters and diagnostics of its own.
 #[test]
 fn boxes_start_as_copies_of_those_like_them() {
     let text = "FromDevice(0) -> c :: Counter -> Discard; Idle -> IPFilter(allow udp, deny udp) -> Discard;

@@ -148,8 +148,8 @@ fn has_pool(pid: u32) -> bool {
     maps.lines().filter_map(size).any(|bytes| bytes == POOL)
 }
 
-/// Boxes at pipes share a pool, and those that are told to. One in the middle of a chain that is killed, or made anew more
-/// often than there are buffers for, costs the others nothing, and has buffers of the pool again.
+/// Boxes at pipes share a pool, and those that are told to. One in the middle of a chain that is killed, or made anew
+/// more often than there are buffers for, costs the others nothing, and has buffers of the pool again.
 #[test]
 fn a_chain_of_one_pool_outlives_its_middle() {
     support::in_each(|supervisor, sandbox| {

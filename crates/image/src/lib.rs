@@ -2,6 +2,8 @@
 //!
 //! `cargo build` makes them from the `guest/` workspace; there is nothing else to set up. They are ELF files that are
 //! self-contained: a sandbox maps one and runs it, in a virtual machine or as a process.
+//!
+//! Absent on purpose: what runs them, and anything that is decided when they run.
 
 /// The image of a box: the engine with all of its elements.
 pub static CLICKBOX: &[u8] = include_bytes!(env!("IMAGE_CLICKBOX"));

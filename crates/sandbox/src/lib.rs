@@ -1,16 +1,16 @@
 //! Starts, watches and ends boxes: one lifecycle over virtual machines, processes and, for development, threads.
 //!
 //! A [`Host`] loads an image once; every [`Sandbox`] runs it with memory, mailbox and ports of its own.
-//! What runs inside is not this crate's business: it knows `boundary`, never packets' contents, elements
-//! or Click.
 //!
 //! Invariants:
-//! - A box reaches its own memory, the read-only image and its shared area, and nothing else. In a
-//!   virtual machine the page tables and memory slots see to that, in a process its address space and a
-//!   system call filter; in a thread nothing does ([`thread`]).
-//! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error
-//!   of this crate, never in a panic of the host.
+//! - A box reaches its own memory, the read-only image, the area that it shares with its host and the packet pool that it
+//!   was given, and nothing else. In a virtual machine the page tables and memory slots see to that, in a process its
+//!   address space and a system call filter; in a thread nothing does ([`thread`]).
+//! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error of this crate,
+//!   never in a panic of the host.
 //! - A new box gets zeroed memory: nothing of the box that had it before.
+//!
+//! Absent on purpose: what runs inside (packets' contents, elements, Click), and where packets go.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("boxes run on 64-bit x86 processors under Linux");

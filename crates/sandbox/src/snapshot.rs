@@ -46,9 +46,9 @@ impl Snapshot {
         private + self.shared.area.len() * PAGE
     }
 
-    /// Whether the box said that a copy of it is as good as a box that is installed anew: it has made nothing of its ports'
-    /// addresses, which may be others for copies, has no seed of its own choice, and waits for no moment.
-    /// `None` if it was taken while the box did not rest.
+    /// Whether the box said that a copy of it is as good as a box that is installed anew: it has made nothing of its
+    /// ports' addresses, which may be others for copies, has no seed of its own choice, and waits for no moment. `None`
+    /// if it was taken while the box did not rest.
     pub fn is_pristine(&self) -> Option<bool> {
         self.shared.pristine
     }

@@ -28,11 +28,11 @@ enum What {
 
 /// Measure configurations in memory, on one core.
 ///
-/// Each configuration has a source of its own (InfiniteSource), so that no device and no file is measured. All
-/// programs are run on the same text, in turn, as often as --runs says; the figures are medians of processor time
-/// after start-up. With --flows the source address of each packet is one of so many, taken at random; with --routes
-/// the destination is random and there are so many prefixes. Both are done by SetRandIPAddress and StoreIPAddress behind the
-/// source, in all programs alike, and are in the figures.
+/// Each configuration has a source of its own (InfiniteSource), so that no device and no file is measured. All programs
+/// are run on the same text, in turn, as often as --runs says; the figures are medians of processor time after
+/// start-up. With --flows the source address of each packet is one of so many, taken at random; with --routes the
+/// destination is random and there are so many prefixes. Both are done by SetRandIPAddress and StoreIPAddress behind
+/// the source, in all programs alike, and are in the figures.
 #[derive(Args)]
 #[command(
     after_help = "Example: clickbox bench engine --config firewall --rules 10,1000 --peer /usr/local/bin/click"

@@ -245,7 +245,8 @@ impl Driver {
         }
     }
 
-    /// The paths that `path` stands for, and whether each is printed with its name: an element's name, a pattern or a class.
+    /// The paths that `path` stands for, and whether each is printed with its name: an element's name, a pattern or a
+    /// class.
     fn matching(&self, path: &str) -> Vec<(String, bool)> {
         let Some((pattern, handler)) = path.split_once('.') else { return vec![(path.to_string(), false)] };
         if self.router.elements().any(|name| name == pattern) {

@@ -21,9 +21,9 @@ const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
 
 /// Supervise boxes and switches, until SIGTERM or Ctrl-C.
 ///
-/// The other commands about boxes talk to it. What is defined comes back when it is started again, even after a crash; the
-/// packets on their way, and the states of boxes, are lost then. It takes no privileges, but needs them for tap devices and
-/// packet sockets: see `clickbox doctor`.
+/// The other commands about boxes talk to it. What is defined comes back when it is started again, even after a crash;
+/// the packets on their way, and the states of boxes, are lost then. It takes no privileges, but needs them for tap
+/// devices and packet sockets: see `clickbox doctor`.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox daemon &")]
 pub(crate) struct Arguments {

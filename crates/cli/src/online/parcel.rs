@@ -28,8 +28,8 @@ pub(crate) struct Parcel {
 }
 
 impl Parcel {
-    /// Reads a configuration, and the files that it reads itself: dumps, and the libraries that it requires. Names of files
-    /// are meant from `folder` on. What isn't there is left out: the box will say that it misses it.
+    /// Reads a configuration, and the files that it reads itself: dumps, and the libraries that it requires. Names of
+    /// files are meant from `folder` on. What isn't there is left out: the box will say that it misses it.
     pub(crate) fn read(path: &str, folder: &Path, also: &[(String, PathBuf)]) -> Result<Parcel, Failure> {
         let place =
             if path == "-" { path.to_string() } else { folder.join(path).to_string_lossy().into_owned() };

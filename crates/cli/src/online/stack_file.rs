@@ -176,8 +176,8 @@ enum Link {
     Switch(SwitchName),
 }
 
-/// Attaches the boxes of a chain to each other: behind the ports that they have, each gets one to what is before it and one to
-/// what is behind it.
+/// Attaches the boxes of a chain to each other: behind the ports that they have, each gets one to what is before it and
+/// one to what is behind it.
 fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) -> Result<(), Failure> {
     let wrong = |text: String| Failure::Usage(format!("chain {}: {text}", number + 1));
     let find = |link: &String| {

@@ -168,8 +168,8 @@ impl Instance {
         }
     }
 
-    /// What it is as soon as it rests, if it does in time, has said nothing, and says that a copy of it is as good as a box
-    /// that is installed anew.
+    /// What it is as soon as it rests, if it does in time, has said nothing, and says that a copy of it is as good as a
+    /// box that is installed anew.
     pub(crate) fn snapshot(&self, time: Duration) -> Option<Snapshot> {
         let (start, mut sandbox, mut nap) = (Instant::now(), self.lock(), NAP);
         loop {

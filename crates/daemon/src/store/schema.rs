@@ -7,8 +7,8 @@ use std::path::Path;
 /// The version of the tables below.
 const VERSION: i64 = 2;
 
-/// Pages of 4 KB of the file's log at which it is worked off. That needs as much room again, which a full disk has not: so
-/// they are few.
+/// Pages of 4 KB of the file's log at which it is worked off. That needs as much room again, which a full disk has not:
+/// so they are few.
 const LOG_PAGES: i64 = 128;
 
 /// Definitions are JSON of the API's types; texts of configurations and files lie apart, since they are large and rarely

@@ -9,8 +9,8 @@ use boundary::Request;
 use std::sync::Arc;
 
 impl Supervisor {
-    /// Makes the template of a recipe, for the boxes that start after it. No box waits for that, so it has a thread of its
-    /// own.
+    /// Makes the template of a recipe, for the boxes that start after it. No box waits for that, so it has a thread of
+    /// its own.
     pub(super) fn begin_template(&self, recipe: Arc<Recipe>, definition: CreateBox, stored: Vec<Stored>) {
         let supervisor = self.clone();
         let run = move || {

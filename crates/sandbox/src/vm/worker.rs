@@ -157,7 +157,8 @@ pub(crate) struct Seat {
     /// Suspended: not to be entered.
     held: AtomicBool,
     killed: AtomicBool,
-    /// Nanoseconds that a turn is worth, and those that are left of the turns so far; less than nothing when more was used.
+    /// Nanoseconds that a turn is worth, and those that are left of the turns so far; less than nothing when more was
+    /// used.
     slice: AtomicU64,
     credit: AtomicI64,
     /// It gave way in the middle of a turn, which goes on.
@@ -217,8 +218,8 @@ impl Worker {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Has the thread, and with it the machines, run on these processors and no others. Where the kernel forbids that they
-    /// run where the kernel likes: slower, and still right.
+    /// Has the thread, and with it the machines, run on these processors and no others. Where the kernel forbids that
+    /// they run where the kernel likes: slower, and still right.
     pub fn keep(&self, processors: &[usize]) {
         cpu::keep(self.shared.target.number(), processors);
     }

@@ -12,10 +12,10 @@ pub(super) const CAPTURE: (&str, &[u8]) =
 
 /// Show a firewall, a NAT and a flow monitor at work, each in a box of its own.
 ///
-/// Starts a daemon of its own, boots the three boxes in virtual machines (in processes where there is no usable KVM), and plays
-/// a capture that is in the program through them. Shows what passes each box, changes a rule of the firewall under traffic,
-/// kills a box and shows it back; says at the end what went in, what came out, and why packets were dropped. Needs no
-/// network and no rights.
+/// Starts a daemon of its own, boots the three boxes in virtual machines (in processes where there is no usable KVM),
+/// and plays a capture that is in the program through them. Shows what passes each box, changes a rule of the firewall
+/// under traffic, kills a box and shows it back; says at the end what went in, what came out, and why packets were
+/// dropped. Needs no network and no rights.
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox demo\n          clickbox demo --engine --seconds 2")]
 pub(crate) struct Arguments {

@@ -132,7 +132,8 @@ impl Progress {
     }
 }
 
-/// Hands packets on as they come: whoever reads them wants to see each at once. One that is cut off at the end is left out.
+/// Hands packets on as they come: whoever reads them wants to see each at once. One that is cut off at the end is left
+/// out.
 fn copy(from: impl Read, progress: &Mutex<Progress>) -> io::Result<()> {
     let mut from = BufReader::with_capacity(64 << 10, from);
     let mut header = [0; 24];
@@ -166,8 +167,8 @@ fn end_by_signal(progress: &Arc<Mutex<Progress>>) {
     let interrupted = Arc::new(AtomicBool::new(false));
     let Ok((mut end, raised)) = UnixStream::pair() else { return };
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the first signal finds the flag down and only raises it. Registering fails for signals that can't
-        // be caught only.
+        // In this order: the first signal finds the flag down and only raises it. Registering fails for signals that
+        // can't be caught only.
         let _ = signal_hook::flag::register_conditional_default(signal, interrupted.clone());
         let _ = signal_hook::flag::register(signal, interrupted.clone());
         let _ = raised.try_clone().and_then(|raised| signal_hook::low_level::pipe::register(signal, raised));

@@ -13,8 +13,8 @@ use crate::output;
 
 /// List the files that a box writes, or fetch one.
 ///
-/// What ToDump and its like write in a box, the daemon keeps as long as the box is there: at most 16 files and 64 MB a box.
-/// What a box writes too fast or too much is left out, in whole records, and counted as LOST.
+/// What ToDump and its like write in a box, the daemon keeps as long as the box is there: at most 16 files and 64 MB a
+/// box. What a box writes too fast or too much is left out, in whole records, and counted as LOST.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox files fw out.pcap | tcpdump -n -r -")]
 pub(crate) struct Arguments {
