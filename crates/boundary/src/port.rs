@@ -129,23 +129,21 @@ impl<Owner> HostPort<Owner> {
 
     /// As [`send`](Self::send), for a packet of which only the beginning has been copied out of where it
     /// came from.
-    #[inline]
+    #[inline(always)]
     pub fn send_parts(&mut self, head: &[u8], rest: Option<Remainder>) -> Result<bool, PortFault> {
-        let next = self.to_box.ahead(AHEAD);
-        if let Some((spare, start)) =
-            next.and_then(|spare| Some((spare, self.pool.buffer(spare.buffer).ok()?)))
-        {
-            let place = Pool::place(spare.buffer, LINE);
-            self.buffers.expect_write(start + usize::from(place));
-        }
         let length = head.len() + rest.map_or(0, |rest| rest.length());
-        let near = self.to_box.ahead(NEAR).filter(|_| length > LINE);
-        if let Some((spare, start)) =
-            near.and_then(|spare| Some((spare, self.pool.buffer(spare.buffer).ok()?)))
+        let hint = |spare: Descriptor, length| {
+            let start = self.pool.buffer(spare.buffer).ok()?;
+            Some(start + usize::from(Pool::place(spare.buffer, length)))
+        };
+        if let Some(start) = self.to_box.ahead(AHEAD).and_then(|spare| hint(spare, LINE)) {
+            self.buffers.expect_write(start);
+        }
+        if length > LINE
+            && let Some(start) = self.to_box.ahead(NEAR).and_then(|spare| hint(spare, length))
         {
             // The next ones are likely to be as long.
-            let place = Pool::place(spare.buffer, length);
-            self.buffers.expect_writes(start + usize::from(place), length.min(BUFFER_SIZE));
+            self.buffers.expect_writes(start, length.min(BUFFER_SIZE));
         }
         let Some(spare) = self.to_box.spare().filter(|_| length <= BUFFER_SIZE) else {
             return Ok(false);
@@ -190,10 +188,12 @@ impl<Owner> HostPort<Owner> {
     /// to copy before [`release`](Self::release). Nothing: as in [`receive`](Self::receive).
     ///
     /// The box may still write to it: what is to be relied on is copied first, and then looked at.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self) -> Result<Option<Taken>, PortFault> {
-        if let Some(range) = self.from_box.ahead(AHEAD).and_then(|next| self.pool.range(next).ok()) {
-            self.buffers.expect_read(range.start);
+        if let Some(next) = self.from_box.ahead(AHEAD)
+            && let Ok(start) = self.pool.buffer(next.buffer)
+        {
+            self.buffers.expect_read(start + usize::from(next.offset) % BUFFER_SIZE);
         }
         let slot = self.from_box.position();
         let Some(descriptor) = self.from_box.pop() else { return Ok(None) };

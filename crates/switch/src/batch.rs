@@ -118,6 +118,15 @@ impl Batch {
         Some(Part { head, rest })
     }
 
+    /// The beginnings of all frames in order, and the frames' lengths.
+    #[inline]
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        self.entries.iter().map(|entry| {
+            let (start, here) = (entry.start as usize, usize::from(entry.here));
+            (self.bytes.get(start..start + here).unwrap_or_default(), here + usize::from(entry.rest))
+        })
+    }
+
     /// All frames in order, as far as they have been copied.
     #[inline]
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
@@ -157,7 +166,7 @@ impl Batch {
 
     /// Adds a frame that lies in the source, of which the head is copied now. It is at most [`MAX_FRAME`] long and
     /// inside the source.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_part(&mut self, source: &Origin, Taken { range, slot }: Taken) {
         let (start, length) = (self.filled, range.len().min(MAX_FRAME));
         let here = length.min(HEAD);

@@ -74,15 +74,22 @@ impl Plan {
         }
     }
 
+    #[inline(always)]
     fn add(&mut self, port: PortId, frame: u32) {
+        match self.frames.get_mut(usize::from(port.0)) {
+            Some(frames) if !frames.is_empty() => frames.push(frame),
+            _ => self.add_first(port, frame),
+        }
+    }
+
+    /// Adds a port's first frame.
+    fn add_first(&mut self, port: PortId, frame: u32) {
         let index = usize::from(port.0);
         if self.frames.len() <= index {
             self.frames.resize_with(index + 1, Vec::new);
         }
         if let Some(frames) = self.frames.get_mut(index) {
-            if frames.is_empty() {
-                self.ports.push(port);
-            }
+            self.ports.push(port);
             frames.push(frame);
         }
     }
@@ -158,18 +165,21 @@ impl<F: Forward> Switch<F> {
         let Self { forward, ports } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
-        let mut last = None;
-        for (number, frame) in batch.parts().enumerate() {
-            let length = frame.length();
-            port.counters.received_frames += 1;
-            port.counters.received_bytes += length as u64;
-            let decision = match port.admit(frame.head, length, now) {
+        let (mut last, mut received_bytes) = (None, 0);
+        // The port itself is taken out of the list meanwhile: nothing goes back to where it came from.
+        let there = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
+        for (number, (head, length)) in (0..).zip(batch.heads()) {
+            received_bytes += length as u64;
+            let decision = match port.admit(head, length, now) {
                 // At one moment one pair of addresses is decided one way, and teaches one thing.
                 Ok(addresses) => match last {
                     Some((before, decision)) if before == addresses => decision,
                     _ => {
-                        let (destination, source) = addresses;
-                        let decision = forward.decide(destination, source, from, now);
+                        let [destination, source] = addresses.pair();
+                        let decision = match forward.decide(destination, source, from, now) {
+                            Decision::To(to) if !there(to) => Decision::Drop,
+                            decision => decision,
+                        };
                         last = Some((addresses, decision));
                         decision
                     }
@@ -179,19 +189,19 @@ impl<F: Forward> Switch<F> {
                     continue;
                 }
             };
-            // The port itself is taken out of the list meanwhile: nothing goes back to where it came from.
-            let there = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
             match decision {
-                Decision::To(to) if there(to) => plan.add(to, number as u32),
-                Decision::To(_) | Decision::Drop => port.counters.drop(Reason::NoRoute, 1),
+                Decision::To(to) => plan.add(to, number),
+                Decision::Drop => port.counters.drop(Reason::NoRoute, 1),
                 Decision::Flood => {
                     let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
-                    let reached = all.map(|to| plan.add(to, number as u32)).count();
+                    let reached = all.map(|to| plan.add(to, number)).count();
                     port.counters.drop(Reason::NoRoute, u64::from(reached == 0));
                     plan.floods |= reached > 1;
                 }
             }
         }
+        port.counters.received_frames += batch.len() as u64;
+        port.counters.received_bytes += received_bytes;
         if let Some(place) = ports.get_mut(usize::from(from.0)) {
             *place = Some(port);
         }
@@ -218,19 +228,39 @@ impl<F: Forward> Switch<F> {
 }
 
 impl Port {
-    /// The destination and source of a frame that begins so, if the port may send it.
-    #[inline]
-    fn admit(&mut self, head: &[u8], length: usize, now: u64) -> Result<(MacAddr, MacAddr), Reason> {
-        let Some(header) = head.first_chunk::<HEADER>() else { return Err(Reason::Short) };
-        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, ..] = *header;
-        let (destination, source) = (MacAddr([d0, d1, d2, d3, d4, d5]), MacAddr([s0, s1, s2, s3, s4, s5]));
-        if self.settings.source.is_some_and(|only| only != source) {
+    /// The addresses of a frame that begins so, if the port may send it.
+    #[inline(always)]
+    fn admit(&mut self, head: &[u8], length: usize, now: u64) -> Result<Addresses, Reason> {
+        if head.len() < HEADER {
+            return Err(Reason::Short);
+        }
+        let Some(addresses) = Addresses::of(head) else { return Err(Reason::Short) };
+        if self.settings.source.is_some_and(|only| only != addresses.pair()[1]) {
             return Err(Reason::Spoofed);
         }
         match self.cap.allows(length, now) {
-            true => Ok((destination, source)),
+            true => Ok(addresses),
             false => Err(Reason::Capped),
         }
+    }
+}
+
+/// The twelve bytes that an Ethernet header begins with, in two words: they are compared for each frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Addresses(u64, u32);
+
+impl Addresses {
+    #[inline(always)]
+    fn of(head: &[u8]) -> Option<Self> {
+        let (first, rest) = head.split_first_chunk()?;
+        Some(Self(u64::from_ne_bytes(*first), u32::from_ne_bytes(*rest.first_chunk()?)))
+    }
+
+    /// Destination and source.
+    fn pair(self) -> [MacAddr; 2] {
+        let [d0, d1, d2, d3, d4, d5, s0, s1] = self.0.to_ne_bytes();
+        let [s2, s3, s4, s5] = self.1.to_ne_bytes();
+        [MacAddr([d0, d1, d2, d3, d4, d5]), MacAddr([s0, s1, s2, s3, s4, s5])]
     }
 }
 

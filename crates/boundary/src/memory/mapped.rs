@@ -60,41 +60,28 @@ impl Mapped {
         true
     }
 
-    /// Says that the cache line at `offset` will be read soon.
+    /// Says that the cache line at `offset` will be read soon. Of what is not in the range nothing comes of it.
     #[inline(always)]
     pub(crate) fn expect_read(&self, offset: usize) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(at) = self.inside(offset, 1) {
-            // SAFETY: it changes nothing but what the processor's caches hold.
-            unsafe {
-                core::arch::asm!("prefetcht0 [{}]", in(reg) at.as_ptr(), options(nostack, preserves_flags, readonly))
-            };
-        }
+        expect_read(self.base.as_ptr().wrapping_add(offset));
     }
 
-    /// Says that the cache line at `offset` will be written soon.
+    /// Says that the cache line at `offset` will be written soon. Of what is not in the range nothing comes of it.
     #[inline(always)]
     pub(crate) fn expect_write(&self, offset: usize) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(at) = self.inside(offset, 1) {
-            // SAFETY: it changes nothing but what the processor's caches hold; a processor without this
-            // instruction does nothing.
-            unsafe {
-                core::arch::asm!("prefetchw [{}]", in(reg) at.as_ptr(), options(nostack, preserves_flags, readonly))
-            };
-        }
+        expect_write(self.base.as_ptr().wrapping_add(offset));
     }
 
     /// Says that all cache lines of a range will be read soon.
     #[inline(always)]
     pub(crate) fn expect_reads(&self, start: usize, length: usize) {
-        (start..start + length).step_by(LINE).for_each(|at| self.expect_read(at));
+        for_each_line(self.base.as_ptr().wrapping_add(start), length, expect_read);
     }
 
     /// Says that all cache lines of a range will be written soon.
     #[inline(always)]
     pub(crate) fn expect_writes(&self, start: usize, length: usize) {
-        (start..start + length).step_by(LINE).for_each(|at| self.expect_write(at));
+        for_each_line(self.base.as_ptr().wrapping_add(start), length, expect_write);
     }
 
     #[inline(always)]
@@ -186,6 +173,32 @@ unsafe impl SharedMemory for Mapped {
             unsafe { to.copy_from_nonoverlapping(NonNull::from(from).cast(), from.len()) };
         }
     }
+}
+
+/// Calls `expect` for every cache line of `length` bytes from `start` on, if that is where a line begins.
+#[inline(always)]
+fn for_each_line(start: *const u8, length: usize, expect: impl Fn(*const u8)) {
+    for line in 0..length.div_ceil(LINE) {
+        expect(start.wrapping_add(line * LINE));
+    }
+}
+
+#[inline(always)]
+fn expect_read(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: it changes nothing but what the processor's caches hold, and does nothing where nothing is mapped.
+    unsafe {
+        core::arch::asm!("prefetcht0 [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
+    };
+}
+
+#[inline(always)]
+fn expect_write(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `expect_read`; a processor without this instruction does nothing.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
+    };
 }
 
 #[cfg(test)]

@@ -55,12 +55,13 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
-        let part = |at: usize| frames.get(at).and_then(|number| batch.part(*number as usize));
-        for (at, frame) in (0..frames.len()).filter_map(|at| Some((at, part(at)?))) {
+        for (at, number) in frames.iter().enumerate() {
+            let Some(frame) = batch.part(*number as usize) else { continue };
             if frame.rest.is_some()
-                && let Some(coming) = part(at + NEAR as usize).and_then(|coming| coming.rest)
+                && let Some(coming) = frames.get(at + NEAR as usize)
+                && let Some(rest) = batch.part(*coming as usize).and_then(|coming| coming.rest)
             {
-                coming.expect();
+                rest.expect();
             }
             if !self.port.send_parts(frame.head, frame.rest)? {
                 break;
