@@ -16,6 +16,10 @@ use switch::{PortId, PortSettings, StaticTable, Worker};
 /// Slots of a ring: what a box sends in one turn.
 const SLOTS: u32 = 1024;
 
+/// What each box gets of a run, at least: about a hundred turns. With a few, the spread would tell whose turn it was
+/// when the run ended, and not who gets more.
+const SHARE: Duration = Duration::from_millis(10);
+
 /// What comes before the first run: every box has had turns.
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -50,10 +54,11 @@ pub fn density(stand: &Stand, boxes: usize, size: u16, effort: Effort) -> Result
         kept.push(sandbox);
     }
     run(&mut switch, WARM_UP);
+    let time = effort.time.max(SHARE * u32::try_from(boxes).unwrap_or(u32::MAX));
     let (mut sums, mut spreads) = (Vec::new(), Vec::new());
     for _ in 0..effort.runs.max(1) {
         let before = counts(&mut switch, &ports);
-        let took = run(&mut switch, effort.time).as_secs_f64();
+        let took = run(&mut switch, time).as_secs_f64();
         let after = counts(&mut switch, &ports);
         let rates: Vec<f64> =
             after.iter().zip(before).map(|(after, before)| (after - before) / took).collect();
