@@ -16,6 +16,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) phase: String,
     pub(crate) reads: Vec<String>,
     pub(crate) see: Vec<String>,
+    pub(crate) obsolete: String,
 }
 
 /// `#[arg(...)]`.
@@ -27,6 +28,7 @@ pub(crate) struct ArgAttributes {
     pub(crate) rest: bool,
     pub(crate) repeated: bool,
     pub(crate) flatten: bool,
+    pub(crate) deprecated: bool,
 }
 
 impl ElementAttributes {
@@ -44,6 +46,7 @@ impl ElementAttributes {
             phase: "Normal".into(),
             reads: Vec::new(),
             see: Vec::new(),
+            obsolete: String::new(),
         };
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("element")) {
             attribute.parse_nested_meta(|meta| {
@@ -59,6 +62,7 @@ impl ElementAttributes {
                     "flow" => parsed.flow = text(&meta)?,
                     "reads" => parsed.reads = list(&meta)?,
                     "see" => parsed.see = list(&meta)?,
+                    "obsolete" => parsed.obsolete = text(&meta)?,
                     "notifies" => {
                         let value = text(&meta)?;
                         parsed.notifies = match value.as_str() {
@@ -102,6 +106,7 @@ impl ArgAttributes {
                     "rest" => parsed.rest = true,
                     "repeated" => parsed.repeated = true,
                     "flatten" => parsed.flatten = true,
+                    "deprecated" => parsed.deprecated = true,
                     _ => return Err(meta.error("unknown key")),
                 }
                 Ok(())

@@ -96,7 +96,18 @@ fn take(fields: &[Argument], reads: &[TokenStream]) -> TokenStream {
 
 fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenStream {
     let ElementAttributes {
-        name, aliases, group, ports, processing, flow, commutes, task, reads, see, ..
+        name,
+        aliases,
+        group,
+        ports,
+        processing,
+        flow,
+        commutes,
+        task,
+        reads,
+        see,
+        obsolete,
+        ..
     } = attributes;
     let text = documentation::text(&input.attrs);
     let documentation::Documentation { summary, description, example, expect } = documentation::parse(&text);
@@ -120,6 +131,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
             phase: ::element::Phase::#phase,
             reads: &[#(#reads),*],
             see: &[#(#see),*],
+            obsolete: #obsolete,
             arguments: &[#(#pieces),*],
         }
     }
@@ -144,6 +156,7 @@ struct Argument {
     keyword: String,
     positional: bool,
     default: String,
+    deprecated: bool,
     summary: String,
 }
 
@@ -170,12 +183,13 @@ impl Argument {
             shape,
             positional: attributes.position,
             default: attributes.default.unwrap_or_default(),
+            deprecated: attributes.deprecated,
             summary: documentation::summary(&documentation::text(&field.attrs)),
         })
     }
 
     fn information(&self) -> TokenStream {
-        let Argument { inner, keyword, default, summary, positional, .. } = self;
+        let Argument { inner, keyword, default, deprecated, summary, positional, .. } = self;
         let required = self.shape == Shape::Required;
         let repeated = matches!(self.shape, Shape::Rest | Shape::Repeated);
         quote! {
@@ -186,6 +200,7 @@ impl Argument {
                 repeated: #repeated,
                 kind: <#inner as ::element::FromArgument>::KIND,
                 default: #default,
+                deprecated: #deprecated,
                 summary: #summary,
             }
         }

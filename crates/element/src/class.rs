@@ -76,6 +76,8 @@ pub struct Info {
     pub reads: &'static [&'static str],
     /// Related classes.
     pub see: &'static [&'static str],
+    /// What is said to those who still use it; empty for nothing.
+    pub obsolete: &'static str,
     /// Its arguments, in order, in pieces: those that it has with other classes in common are one.
     pub arguments: &'static [&'static [ArgumentInfo]],
 }
@@ -102,6 +104,8 @@ pub struct ArgumentInfo {
     pub kind: &'static str,
     /// The text that stands for it when it is absent; empty if there is none.
     pub default: &'static str,
+    /// Whether those who give it are warned.
+    pub deprecated: bool,
     /// One sentence.
     pub summary: &'static str,
 }
@@ -111,6 +115,8 @@ pub struct ArgumentInfo {
 pub struct Class {
     /// Its description.
     pub info: &'static Info,
+    /// Whether `config` may be written while an element runs.
+    pub live: bool,
     handlers: fn() -> Vec<HandlerInfo>,
     create: Create,
 }
@@ -135,8 +141,10 @@ pub static UNKNOWN: Class = Class {
         phase: Phase::Normal,
         reads: &[],
         see: &[],
+        obsolete: "",
         arguments: &[],
     },
+    live: false,
     handlers: Vec::new,
     create: |_, _| Err(SetupError::new("unknown element class")),
 };
@@ -146,7 +154,7 @@ type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn Object>, SetupError>;
 impl Class {
     /// The class of `E`.
     pub const fn of<E: Element>() -> Class {
-        Class { info: <E::Args as Args>::INFO, handlers: handlers::<E>, create: create::<E> }
+        Class { info: <E::Args as Args>::INFO, live: E::LIVE, handlers: handlers::<E>, create: create::<E> }
     }
 
     /// Its own handlers; every element has the framework's as well.
@@ -181,6 +189,10 @@ fn handlers<E: Element>() -> Vec<HandlerInfo> {
 }
 
 fn create<E: Element>(arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn Object>, SetupError> {
+    let obsolete = <E::Args as Args>::INFO.obsolete;
+    if !obsolete.is_empty() {
+        setup.warn(obsolete);
+    }
     let args = E::Args::parse(arguments, setup)?;
     Ok(Box::new(E::new(args, setup)?))
 }

@@ -185,6 +185,18 @@ impl<'a> Context<'a> {
         T::from_argument(text.trim(), &setup).map_err(HandlerError::new)
     }
 
+    /// Parses the value that a handler gives to one field of the element: a number, a boolean or an address.
+    pub fn data<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {
+        self.argument(text).map_err(|_| {
+            let expected = match (T::KIND, size_of::<T>()) {
+                ("integer", 1) => "uint8_t",
+                ("IPv4 address", _) => "IP address",
+                (kind, _) => kind,
+            };
+            HandlerError::new(format_args!("expected {expected}"))
+        })
+    }
+
     /// Parses a handler's value as the configuration of an argument struct.
     pub fn arguments<A: Args>(&self, config: &str) -> Result<A, HandlerError> {
         let name = self.name();

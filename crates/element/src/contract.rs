@@ -27,7 +27,12 @@ pub trait Element: Sized + 'static {
     /// Makes one, from arguments that are in order by themselves.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
 
-    /// Prepares to run, when all elements exist.
+    /// Finds what its arguments name of other elements, when all exist: the end of configuring.
+    fn resolve(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
+        Ok(())
+    }
+
+    /// Prepares to run, when all elements are configured.
     fn initialize(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
         Ok(())
     }
@@ -96,6 +101,7 @@ pub trait Element: Sized + 'static {
 /// An [`Element`] without its type. Made by [`Class::create`](crate::Class::create) only.
 #[allow(missing_docs)]
 pub trait Object: Any {
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError>;
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError>;
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch);
     fn pull(&mut self, cx: &mut Context, port: usize, most: usize, into: &mut Batch);
@@ -104,7 +110,6 @@ pub trait Object: Any {
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor);
     fn woken(&mut self, cx: &mut Context);
     fn stopped(&mut self, cx: &mut Context);
-    fn is_live(&self) -> bool;
     fn reconfigure(&mut self, arguments: Arguments, setup: &mut Setup) -> Result<(), SetupError>;
     fn inherit(&mut self, old: &mut dyn Object, cx: &mut Context);
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
@@ -116,6 +121,10 @@ pub trait Object: Any {
 }
 
 impl<E: Element> Object for E {
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        Element::resolve(self, cx)
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         Element::initialize(self, cx)
     }
@@ -146,10 +155,6 @@ impl<E: Element> Object for E {
 
     fn stopped(&mut self, cx: &mut Context) {
         Element::stopped(self, cx);
-    }
-
-    fn is_live(&self) -> bool {
-        E::LIVE
     }
 
     fn reconfigure(&mut self, arguments: Arguments, setup: &mut Setup) -> Result<(), SetupError> {

@@ -40,7 +40,12 @@ pub trait Filter: Sized + 'static {
     /// Makes one.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
 
-    /// Prepares to run, when all elements exist.
+    /// Finds what its arguments name of other elements, when all exist.
+    fn resolve(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
+        Ok(())
+    }
+
+    /// Prepares to run, when all elements are configured.
     fn initialize(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
         Ok(())
     }
@@ -86,6 +91,10 @@ impl<F: Filter> Element for F {
 
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError> {
         F::new(args, setup)
+    }
+
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        Filter::resolve(self, cx)
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {

@@ -82,6 +82,9 @@ impl Core {
         let mut core = Core::assemble(graph, registry, environment, options, pool, hookup);
         core.configure(&mut problems, false);
         if problems.iter().all(|problem| problem.severity != Severity::Error) {
+            core.resolve(&mut problems);
+        }
+        if problems.iter().all(|problem| problem.severity != Severity::Error) {
             core.initialize(&mut problems);
         }
         if problems.iter().any(|problem| problem.severity == Severity::Error) {
@@ -175,19 +178,28 @@ impl Core {
             setup.threads = self.options.threads;
             let made = node.class.create(Arguments::new(&config), &mut setup);
             strict |= setup.strict;
-            match made {
-                Ok(object) => *node.object.borrow_mut() = Some(object),
-                Err(error) => problems.push(self.problem("While configuring", index, &error)),
-            }
             for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
                 for text in texts {
                     let message = self.context("While configuring", index, &text);
                     problems.push(Diagnostic::new(severity, node.location.clone(), message));
                 }
             }
+            match made {
+                Ok(object) => *node.object.borrow_mut() = Some(object),
+                Err(error) => problems.push(self.problem("While configuring", index, &error)),
+            }
         }
         if strict {
             self.options.batch = 1;
+        }
+    }
+
+    /// Ends configuring, which all elements had begun without an error.
+    fn resolve(&self, problems: &mut Vec<Diagnostic>) {
+        for index in self.in_order() {
+            if let Some(Err(error)) = self.call(index, |object, cx| object.resolve(cx)) {
+                problems.push(self.problem("While configuring", index, &error));
+            }
         }
     }
 
@@ -234,11 +246,6 @@ impl Core {
     /// Gives an element new arguments while it runs; on failure nothing has changed.
     pub(crate) fn reconfigure(&self, index: usize, config: &str) -> Result<(), element::HandlerError> {
         let Some(node) = self.nodes.get(index) else { return Ok(()) };
-        let live = self.call(index, |object, _| object.is_live());
-        if live != Some(true) {
-            let text = format!("cannot reconfigure ‘{}’ live", named(&self.graph, index));
-            return Err(element::HandlerError::Rejected(text));
-        }
         let result = self.call(index, |object, _| {
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
             let result = object.reconfigure(Arguments::new(config), &mut setup);

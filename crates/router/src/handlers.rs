@@ -157,7 +157,9 @@ impl Core {
         }
         let standard = ELEMENT.iter().chain(if node.class.info.task { TASK } else { &[] });
         for info in standard {
-            if !handlers.iter().any(|own| own.name == info.name && is_read(own) == is_read(info)) {
+            let refused = info.name == "config" && !is_read(info) && !node.class.live;
+            if !refused && !handlers.iter().any(|own| own.name == info.name && is_read(own) == is_read(info))
+            {
                 handlers.push(info.clone());
             }
         }
@@ -203,7 +205,9 @@ impl Core {
     fn write_standard(&self, index: usize, handler: &str, value: &str) -> Result<(), HandlerError> {
         let task = self.nodes.get(index).is_some_and(|node| node.class.info.task);
         match handler {
-            "config" => self.reconfigure(index, value),
+            "config" if self.nodes.get(index).is_some_and(|node| node.class.live) => {
+                self.reconfigure(index, value)
+            }
             "scheduled" if task => {
                 match value.trim() {
                     "1" | "true" | "yes" | "" => self.schedule(index),

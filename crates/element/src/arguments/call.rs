@@ -5,7 +5,8 @@ use alloc::string::String;
 use super::parser::{FromArgument, Problem};
 use super::setup::Setup;
 use crate::context::Context;
-use crate::error::SetupError;
+use crate::error::{HandlerError, SetupError};
+use crate::handler::HandlerKind;
 use crate::text;
 
 /// A write handler and the value to write: `element.handler value`, or `handler value` for one of the router.
@@ -28,10 +29,24 @@ impl FromArgument for HandlerCall {
 }
 
 impl HandlerCall {
-    /// Checks, once all elements exist, that the handler does; the message names the argument `keyword`.
-    pub fn check(&self, cx: &Context, keyword: &str) -> Result<(), SetupError> {
-        let problem = |error| SetupError::argument(keyword, error);
-        cx.runtime().resolve(cx.element(), &self.path).map(drop).map_err(problem)
+    /// Checks, once all elements exist, that the handler's does; the messages name the argument `keyword`.
+    pub fn resolve(&self, cx: &Context, keyword: &str) -> Result<(), SetupError> {
+        cx.runtime().resolve(cx.element(), &self.path).map(drop).map_err(|error| {
+            let mut problems = SetupError::argument(keyword, error);
+            problems.merge(SetupError::argument(keyword, Problem::Syntax));
+            problems
+        })
+    }
+
+    /// Checks, once all elements are configured, that the handler exists.
+    pub fn check(&self, cx: &Context) -> Result<(), SetupError> {
+        let runtime = cx.runtime();
+        let target = runtime.resolve(cx.element(), &self.path).map_err(SetupError::new)?;
+        let handlers = runtime.handlers(target.element);
+        match handlers.iter().any(|info| info.name == target.handler && info.kind == HandlerKind::Write) {
+            true => Ok(()),
+            false => Err(SetupError::new(HandlerError::NoHandler(self.path.clone()).of_call(false))),
+        }
     }
 
     /// Makes the call as soon as the element's own is over.

@@ -45,12 +45,13 @@ impl FromArgument for IcmpType {
 
     fn from_argument(text: &str, setup: &Setup) -> Result<IcmpType, Problem> {
         if let Some(number) = integer(text) {
-            return u8::try_from(number).map(IcmpType).map_err(|_| Problem::OutOfRange("255".into()));
+            let number = u8::try_from(number);
+            return number.map(IcmpType).map_err(|_| Problem::later("ICMP type must be between 0 and 255"));
         }
         if let Some(&[number]) = setup.names().find(NameKind::IcmpType, setup.scope(), text).as_deref() {
             return Ok(IcmpType(number));
         }
-        known::icmp_type(text).map(IcmpType).ok_or(Problem::Syntax)
+        known::icmp_type(text).map(IcmpType).ok_or_else(|| Problem::new("invalid number"))
     }
 }
 

@@ -22,6 +22,7 @@ pub trait Args: Sized {
     /// Parses all of them, or says everything that is wrong.
     fn parse(mut arguments: Arguments, setup: &mut Setup) -> Result<Self, SetupError> {
         let taken = Self::take(&mut arguments, setup);
+        setup.notes.append(&mut arguments.notes);
         arguments.finish().into_result()?;
         // Nothing was taken where something is wrong, which has been said.
         taken.ok_or_else(SetupError::default)
@@ -56,9 +57,18 @@ pub enum Problem {
     OutOfRange(String),
     /// Anything else.
     Other(String),
+    /// The form is right and the value is not: said without the keyword, and only if the form of all arguments is right.
+    Later(String),
+    /// The same, said with the keyword as its subject.
+    LaterOf(String),
 }
 
 impl Problem {
+    /// Of the value alone, in the caller's words.
+    pub fn later(text: impl fmt::Display) -> Problem {
+        Problem::Later(text.to_string())
+    }
+
     /// In the caller's words.
     pub fn new(text: impl fmt::Display) -> Problem {
         Problem::Other(text.to_string())
@@ -70,16 +80,20 @@ impl fmt::Display for Problem {
         match self {
             Problem::Syntax => f.write_str("parse error"),
             Problem::OutOfRange(bound) => write!(f, "out of range, bound {bound}"),
-            Problem::Other(text) => f.write_str(text),
+            Problem::Other(text) | Problem::Later(text) | Problem::LaterOf(text) => f.write_str(text),
         }
     }
 }
 
 /// The argument texts of one element, handed out as its fields ask for them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Arguments {
     given: Vec<Given>,
     errors: SetupError,
+    /// The first thing that is wrong with a value whose form is right.
+    later: Option<String>,
+    /// Remarks for the setup.
+    notes: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -121,28 +135,36 @@ impl Arguments {
 
     /// Of argument texts.
     pub fn of(texts: Vec<String>) -> Arguments {
-        Arguments { given: texts.into_iter().map(Given::new).collect(), errors: SetupError::default() }
+        Arguments { given: texts.into_iter().map(Given::new).collect(), ..Arguments::default() }
     }
 
-    /// The text for an argument: its keyword wins (the last one given), else the next one without a keyword if it has a
-    /// position; a required one takes that even if it looks like a keyword.
+    /// The text for an argument: what stands behind its keyword, or if it has a position the next one without a keyword;
+    /// of several the last. A required one takes the next even if that looks like a keyword. Behind an argument that has
+    /// a position and was given by its keyword, nothing is taken by position.
     pub fn find(&mut self, info: &ArgumentInfo) -> Option<String> {
-        let next = self.given.iter().position(|given| !given.used);
+        let next = self.given.iter().position(|given| !given.used || given.keyword > 0);
         let mut found = None;
-        for given in &mut self.given {
+        for (place, given) in self.given.iter_mut().enumerate() {
             if !given.used && given.has_keyword(info.keyword) {
                 given.used = true;
-                found = Some(given.value().to_owned());
+                found = Some((place, given.value().to_owned()));
+                if !info.positional {
+                    given.keyword = 0;
+                }
             }
         }
         if info.positional
-            && let Some(given) = next.and_then(|next| self.given.get_mut(next))
+            && let Some((place, given)) = next.and_then(|next| Some((next, self.given.get_mut(next)?)))
             && !given.used
             && (given.keyword == 0 || (found.is_none() && info.required))
         {
             given.used = true;
-            found = found.or_else(|| Some(given.text.clone()));
+            given.keyword = 0;
+            if found.as_ref().is_none_or(|(keyword, _)| *keyword < place) {
+                found = Some((place, given.text.clone()));
+            }
         }
+        let found = found.map(|(_, text)| text);
         if found.is_none() && info.required {
             self.errors.messages.push(Message::Missing { keyword: info.keyword });
         }
@@ -176,15 +198,23 @@ impl Arguments {
         texts.iter().filter_map(|text| self.parsed(info, text, setup)).collect()
     }
 
-    /// Finds and parses one argument; `None` if it is absent or wrong, which is noted.
+    /// Finds and parses one argument; `None` if it is absent or wrong, which is noted. One that need not be given may be
+    /// empty instead.
     pub fn value<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Option<T> {
         let text = self.find(info)?;
+        if info.deprecated {
+            self.notes.push(alloc::format!("{}: warning: argument deprecated", info.keyword));
+        }
+        if text.is_empty() && !info.required {
+            return None;
+        }
         self.parsed(info, &text, setup)
     }
 
     /// Finds and parses one argument, or parses its default.
     pub fn value_or_default<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Option<T> {
-        let text = self.find(info).unwrap_or_else(|| info.default.to_owned());
+        let given = self.find(info).filter(|text| !text.is_empty());
+        let text = given.unwrap_or_else(|| info.default.to_owned());
         self.parsed(info, &text, setup)
     }
 
@@ -192,6 +222,14 @@ impl Arguments {
     pub fn parsed<T: FromArgument>(&mut self, info: &ArgumentInfo, text: &str, setup: &Setup) -> Option<T> {
         match T::from_argument(text, setup) {
             Ok(value) => Some(value),
+            Err(Problem::Later(text)) => {
+                self.later.get_or_insert(text);
+                None
+            }
+            Err(Problem::LaterOf(text)) => {
+                self.later.get_or_insert(alloc::format!("{} {text}", info.keyword));
+                None
+            }
             Err(problem) => {
                 self.errors.messages.push(Message::Argument {
                     keyword: info.keyword.to_owned(),
@@ -215,6 +253,9 @@ impl Arguments {
         }
         if too_many {
             self.errors.messages.push(Message::TooMany);
+        }
+        if self.errors.messages.is_empty() {
+            self.errors.messages.extend(self.later.map(Message::Other));
         }
         self.errors
     }

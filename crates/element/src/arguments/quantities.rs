@@ -72,13 +72,29 @@ impl FromArgument for Rate {
 impl FromArgument for Timestamp {
     const KIND: &'static str = "time";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Timestamp, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Timestamp, Problem> {
+        match SignedTime::from_argument(text, setup)?.0 {
+            time if time < Timestamp::ZERO => Err(Problem::Syntax),
+            time => Ok(time),
+        }
+    }
+}
+
+/// A span of time that may be negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignedTime(pub Timestamp);
+
+impl FromArgument for SignedTime {
+    const KIND: &'static str = "time";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<SignedTime, Problem> {
         let (value, unit) = number_and_unit(text).ok_or(Problem::Syntax)?;
         let scale = match unit {
             "" | "s" | "sec" | "second" | "seconds" => {
                 // Exact to the nanosecond, where a float is not.
                 let number = &text.trim()[..text.trim().len() - unit.len()];
-                return seconds(number.trim()).map_or(Ok(Timestamp::from_seconds(value)), Ok);
+                let time = seconds(number.trim()).unwrap_or_else(|| Timestamp::from_seconds(value));
+                return Ok(SignedTime(time));
             }
             "ms" | "msec" => 1e-3,
             "us" | "usec" => 1e-6,
@@ -88,7 +104,7 @@ impl FromArgument for Timestamp {
             "d" | "day" | "days" => 86_400.0,
             _ => return Err(Problem::Syntax),
         };
-        Ok(Timestamp::from_nanos((value * scale * 1e9 + 0.5 * value.signum()) as i64))
+        Ok(SignedTime(Timestamp::from_nanos((value * scale * 1e9 + 0.5 * value.signum()) as i64)))
     }
 }
 

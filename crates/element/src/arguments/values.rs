@@ -175,12 +175,12 @@ impl FromArgument for IpProtocol {
 
     fn from_argument(text: &str, setup: &Setup) -> Result<IpProtocol, Problem> {
         if let Some(number) = integer(text) {
-            return u8::try_from(number).map(IpProtocol).map_err(|_| Problem::OutOfRange("255".to_owned()));
+            return u8::try_from(number).map(IpProtocol).map_err(|_| Problem::later("bad IP protocol"));
         }
         if let Some(&[number]) = setup.names().find(NameKind::Protocol, setup.scope(), text).as_deref() {
             return Ok(IpProtocol(number));
         }
-        known::protocol(text).map(IpProtocol).ok_or(Problem::Syntax)
+        known::protocol(text).map(IpProtocol).ok_or_else(|| Problem::new("invalid number"))
     }
 }
 

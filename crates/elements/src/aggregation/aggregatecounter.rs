@@ -86,7 +86,7 @@ impl FromArgument for Call {
         let mut rest = text;
         let first = element::text::next_word(&mut rest).unwrap_or("");
         let at = u64::from_argument(first, setup)
-            .map_err(|_| element::arguments::Problem::new("first word should be unsigned"))?;
+            .map_err(|_| element::arguments::Problem::LaterOf("first word should be unsigned".into()))?;
         Ok(Call { at, act: Act::Write(HandlerCall::from_argument(rest, setup)?) })
     }
 }
@@ -413,9 +413,9 @@ impl Element for AggregateCounter {
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let word = || cx.secret();
         self.counts = Counts::new(Seed::new(word(), word()));
-        for (call, keyword) in [(&self.aggregate_call, "AGGREGATE_CALL"), (&self.count_call, "COUNT_CALL")] {
+        for call in [&self.aggregate_call, &self.count_call] {
             if let Some(Call { act: Act::Write(call), .. }) = call {
-                call.check(cx, keyword)?;
+                call.check(cx)?;
             }
         }
         Ok(())

@@ -489,13 +489,19 @@ impl Filter for AggregateIPFlows {
         })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        match &self.args.source {
+            Some(name) if cx.runtime().find(cx.element(), &name.0).is_none() => {
+                Err(SetupError::argument("SOURCE", "does not name an element"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let word = || cx.secret();
         self.flows = Table::new(Seed::new(word(), word()));
         let source = self.args.source.as_ref().map(|name| name.0.clone());
-        if let Some(name) = source.as_ref().filter(|name| cx.runtime().find(cx.element(), name).is_none()) {
-            return Err(SetupError::argument("SOURCE", format_args!("no element named ‘{name}’")));
-        }
         if !self.args.traceinfo.is_empty() {
             self.records = FlowRecords::open(cx, &self.args.traceinfo, source)?;
         }

@@ -165,9 +165,9 @@ impl FromArgument for Field {
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Field, Problem> {
         let text = element::text::unquote(text);
-        let syntax = || Problem::new("syntax error in field specification");
-        let range = || Problem::new("bad offset or length in field specification");
-        let mask = || Problem::new("bad mask in field specification");
+        let syntax = || Problem::later("expected 'HEADER [NAME] [{OFFSET:LENGTH}] [/PREFIX] [& MASK]'");
+        let range = || Problem::later("bad offset or length in TCP/IP field");
+        let mask = || Problem::later("bad prefix or mask in TCP/IP field");
         // A port alone is that of TCP or UDP.
         let (name, mut rest) = split(text.trim());
         let (header, named) = match name.trim() {
@@ -200,7 +200,7 @@ impl FromArgument for Field {
             rest = "";
         }
         if !rest.trim().is_empty() {
-            return Err(Problem::new("garbage after field specification"));
+            return Err(Problem::later("garbage after field specification"));
         }
         Ok(field)
     }

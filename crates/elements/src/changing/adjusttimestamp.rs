@@ -1,5 +1,6 @@
 //! `AdjustTimestamp`: moves the time of packets.
 
+use element::arguments::SignedTime;
 use element::figures;
 use element::prelude::*;
 
@@ -25,7 +26,7 @@ use element::prelude::*;
 pub struct AdjustTimestampArgs {
     /// The span to add.
     #[arg(position, default = "0")]
-    time: Timestamp,
+    time: SignedTime,
     /// Whether the first timestamp annotation is meant.
     #[arg(default = "false")]
     first: bool,
@@ -42,9 +43,9 @@ pub struct AdjustTimestamp {
 impl Filter for AdjustTimestamp {
     type Args = AdjustTimestampArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("time", "The span that is added.", |adjust| figures::interval(adjust.args.time)),
+        Handler::read("time", "The span that is added.", |adjust| figures::interval(adjust.args.time.0)),
         Handler::write("time", "Sets the span that is added.", |adjust, cx, value| {
-            adjust.args.time = cx.argument(value)?;
+            adjust.args.time = cx.data(value)?;
             Ok(())
         }),
     ];
@@ -57,7 +58,7 @@ impl Filter for AdjustTimestamp {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let time = if self.args.first { packet.first_timestamp() } else { packet.timestamp() };
         if self.args.all || !time.is_zero() {
-            let time = time + self.args.time;
+            let time = time + self.args.time.0;
             if self.args.first {
                 packet.set_first_timestamp(time);
             } else {

@@ -37,11 +37,10 @@ impl Filter for CheckLength {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("length", "The most bytes that pass.", |check| check.args.length.to_string()),
         Handler::write("length", "Sets the most bytes that pass.", |check, cx, value| {
-            check.args.length = cx.argument(value)?;
+            check.args.length = cx.data(value)?;
             Ok(())
         }),
     ];
-    const LIVE: bool = true;
 
     fn new(args: CheckLengthArgs, _: &mut Setup) -> Result<CheckLength, SetupError> {
         Ok(CheckLength { args })

@@ -43,7 +43,7 @@ impl Filter for CheckPaint {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("color", "The colour that passes.", |check| check.args.color.to_string()),
         Handler::write("color", "Sets the colour that passes.", |check, cx, value| {
-            check.args.color = cx.argument(value)?;
+            check.args.color = cx.data(value)?;
             Ok(())
         }),
     ];

@@ -1,6 +1,7 @@
 //! `Clipboard`: copies bytes from one packet to others.
 
-use element::arguments::Problem;
+use element::Message;
+use element::arguments::Raw;
 use element::prelude::*;
 
 /// Copies RANGEs of bytes from the packets of input 0 and writes them over the same bytes of the packets of input 1.
@@ -35,7 +36,7 @@ use element::prelude::*;
 pub struct ClipboardArgs {
     /// Bytes to copy: OFFSET/LENGTH.
     #[arg(rest)]
-    range: Vec<Range>,
+    range: Vec<Raw>,
 }
 
 /// Bytes of a packet.
@@ -48,19 +49,25 @@ pub(super) struct Range {
 /// Bytes that the clipboard may hold: as many as the longest packet has. Longer ranges never fit one.
 const MOST_BYTES: usize = 1 << 16;
 
-impl FromArgument for Range {
-    const KIND: &'static str = "OFFSET/LENGTH";
-
-    fn from_argument(text: &str, setup: &Setup) -> Result<Range, Problem> {
+impl Range {
+    fn parse(text: &str, setup: &mut Setup) -> Result<Range, SetupError> {
         let (offset, length) = text
             .split_once('/')
             .filter(|(offset, length)| !offset.is_empty() && !length.is_empty())
-            .ok_or_else(|| Problem::new("expected ‘/’ between offset and length"))?;
-        let number = |text| match u32::from_argument(text, setup) {
-            Ok(number) if number as usize <= MOST_BYTES => Ok(number as usize),
-            _ => Err(Problem::new("invalid offset or length")),
+            .ok_or_else(|| SetupError::new("expected ‘/’ between offset and length"))?;
+        let mut problems = SetupError::default();
+        let mut number = |keyword, text: &str| match u32::from_argument(text, setup) {
+            Ok(number) => number as usize,
+            Err(problem) => {
+                problems.merge(SetupError::argument(keyword, problem));
+                0
+            }
         };
-        Ok(Range { offset: number(offset)?, length: number(length)? })
+        let range = Range { offset: number("OFFSET", offset), length: number("LENGTH", length) };
+        if range.offset > MOST_BYTES || range.length > MOST_BYTES || !problems.messages.is_empty() {
+            problems.merge(SetupError::new("invalid offset or length"));
+        }
+        problems.into_result().map(|()| range)
     }
 }
 
@@ -110,13 +117,23 @@ impl Element for Clipboard {
     type Args = ClipboardArgs;
     const LIVE: bool = true;
 
-    fn new(args: ClipboardArgs, _: &mut Setup) -> Result<Clipboard, SetupError> {
-        let sum: usize = args.range.iter().map(|range| range.length).sum();
+    fn new(args: ClipboardArgs, setup: &mut Setup) -> Result<Clipboard, SetupError> {
+        let mut ranges = Vec::new();
+        for (place, Raw(text)) in args.range.iter().enumerate() {
+            ranges.push(Range::parse(text, setup).map_err(|mut error| {
+                // The last message is about the whole.
+                if let Some(last) = error.messages.last_mut() {
+                    *last = Message::Other(format!("range {place}: {last}"));
+                }
+                error
+            })?);
+        }
+        let sum: usize = ranges.iter().map(|range| range.length).sum();
         if sum > MOST_BYTES {
             return Err(SetupError::new("ranges too long"));
         }
-        let least = args.range.iter().map(|range| range.offset + range.length).max().unwrap_or(0);
-        Ok(Clipboard { ranges: args.range, bytes: vec![0; sum], least })
+        let least = ranges.iter().map(|range| range.offset + range.length).max().unwrap_or(0);
+        Ok(Clipboard { ranges, bytes: vec![0; sum], least })
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {

@@ -34,7 +34,7 @@ impl Filter for Paint {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("color", "The colour.", |paint| paint.args.color.to_string()),
         Handler::write("color", "Sets the colour.", |paint, cx, value| {
-            paint.args.color = cx.argument(value)?;
+            paint.args.color = cx.data(value)?;
             Ok(())
         }),
     ];

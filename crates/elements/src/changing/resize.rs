@@ -41,12 +41,12 @@ impl Filter for Resize {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("head", "Bytes added to the front.", |resize| resize.args.head.to_string()),
         Handler::write("head", "Sets the bytes added to the front.", |resize, cx, value| {
-            resize.args.head = cx.argument(value)?;
+            resize.args.head = cx.data(value)?;
             Ok(())
         }),
         Handler::read("tail", "Bytes added behind.", |resize| resize.args.tail.to_string()),
         Handler::write("tail", "Sets the bytes added behind.", |resize, cx, value| {
-            resize.args.tail = cx.argument(value)?;
+            resize.args.tail = cx.data(value)?;
             Ok(())
         }),
     ];

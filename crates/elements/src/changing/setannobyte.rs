@@ -15,7 +15,13 @@ use element::prelude::*;
 /// c.count = 3
 /// ```
 #[derive(Args)]
-#[element(name = "SetAnnoByte", group = "changing", commutes, see = "Paint")]
+#[element(
+    name = "SetAnnoByte",
+    group = "changing",
+    commutes,
+    obsolete = "SetAnnoByte(ANNO, VALUE) is obsolete, use Paint(VALUE, ANNO) instead",
+    see = "Paint"
+)]
 pub struct SetAnnoByteArgs {
     /// The annotation to set.
     #[arg(position)]
@@ -36,14 +42,13 @@ impl Filter for SetAnnoByte {
         Handler::read("anno", "The offset of the annotation.", |set| set.args.anno.0.to_string()),
         Handler::read("value", "The value.", |set| set.args.value.to_string()),
         Handler::write("value", "Sets the value.", |set, cx, value| {
-            set.args.value = cx.argument(value)?;
+            set.args.value = cx.data(value)?;
             Ok(())
         }),
     ];
     const LIVE: bool = true;
 
-    fn new(args: SetAnnoByteArgs, setup: &mut Setup) -> Result<SetAnnoByte, SetupError> {
-        setup.warn("SetAnnoByte(ANNO, VALUE) is obsolete, use Paint(VALUE, ANNO) instead");
+    fn new(args: SetAnnoByteArgs, _: &mut Setup) -> Result<SetAnnoByte, SetupError> {
         Ok(SetAnnoByte { args })
     }
 

@@ -43,9 +43,7 @@ impl Filter for SetTimestamp {
             let text = "SetTimestamp(DELTA) is deprecated, use SetTimestampDelta(TYPE FIRST)";
             return Err(SetupError::new(text));
         }
-        // A time before 1970 stands for the present.
-        let time = args.timestamp.filter(|time| *time >= Timestamp::ZERO);
-        Ok(SetTimestamp { time, first: args.first })
+        Ok(SetTimestamp { time: args.timestamp, first: args.first })
     }
 
     #[inline(always)]

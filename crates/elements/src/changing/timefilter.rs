@@ -222,13 +222,17 @@ impl Filter for TimeFilter {
         })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.call.as_ref().map_or(Ok(()), |call| call.resolve(cx, "END_CALL"))
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         for bound in [&mut self.first, &mut self.last] {
             if bound.1 == Base::Router {
                 *bound = (bound.0 + cx.now(), Base::Epoch);
             }
         }
-        self.call.as_ref().map_or(Ok(()), |call| call.check(cx, "END_CALL"))
+        self.call.as_ref().map_or(Ok(()), |call| call.check(cx))
     }
 
     #[inline]

@@ -37,7 +37,7 @@ impl Filter for Truncate {
             truncate.args.length.to_string()
         }),
         Handler::write("nbytes", "Sets the most bytes that a packet keeps.", |truncate, cx, value| {
-            truncate.args.length = cx.argument(value)?;
+            truncate.args.length = cx.data(value)?;
             Ok(())
         }),
     ];

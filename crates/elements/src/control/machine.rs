@@ -339,7 +339,7 @@ impl Machine {
                     Ok(()) => self.status = 0,
                     Err(error) => {
                         self.status = -1;
-                        self.complain_call(cx, &call, &error, false);
+                        self.complain_call(cx, &shown(&call, *unquote), &error, false);
                     }
                 }
             }
@@ -348,7 +348,7 @@ impl Machine {
                 let value = match self.read(cx, &call, *unquote) {
                     Ok(value) => value,
                     Err(error) => {
-                        self.complain_call(cx, &call, &error, true);
+                        self.complain_call(cx, &shown(&call, *unquote), &error, true);
                         match error {
                             HandlerError::Doubtful { value, .. } => value,
                             HandlerError::Rejected(_) => String::new(),
@@ -357,7 +357,7 @@ impl Machine {
                     }
                 };
                 let path = self.full_path(cx, next_word(&mut &*call).unwrap_or(""));
-                cx.say(&format!("{path}:\n{value}\n"));
+                cx.say(&format!("{path}:\n{value}"));
             }
             Instruction::Print { text, how } => self.print(cx, text, *how),
             Instruction::Save { file, append, call } => {
@@ -434,7 +434,7 @@ impl Machine {
             match self.read(cx, &call, how.unquote) {
                 Ok(value) => value,
                 Err(error) => {
-                    self.complain_call(cx, &call, &error, true);
+                    self.complain_call(cx, &shown(&call, how.unquote), &error, true);
                     let HandlerError::Doubtful { value, .. } = error else { return };
                     value
                 }
@@ -623,6 +623,15 @@ impl Machine {
         for (name, value) in core::mem::take(&mut old.variables) {
             self.set(&name, value);
         }
+    }
+}
+
+/// A handler call as messages show it: the value as the handler got it.
+fn shown(call: &str, unquoted: bool) -> String {
+    let mut value = call;
+    match next_word(&mut value) {
+        Some(path) if unquoted && !value.is_empty() => format!("{path} {}", unquote(value)),
+        _ => call.to_owned(),
     }
 }
 

@@ -123,10 +123,14 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         Ok(Scripted { machine, signals: Vec::new(), arguments: PhantomData })
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         if self.machine.kind == Kind::Driver && !cx.runtime().attach_driver(cx.element()) {
             return Err(SetupError::new("router has more than one driver script"));
         }
+        Ok(())
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         if let Kind::Signal(numbers) = &self.machine.kind {
             for number in numbers {
                 let stream = cx.environment().signal(*number).map_err(SetupError::new)?;

@@ -1,5 +1,6 @@
 //! `StaticThreadSched`: which thread runs which task.
 
+use element::Message;
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
@@ -39,8 +40,12 @@ impl Element for StaticThreadSched {
         let mut threads = Vec::new();
         for Raw(argument) in &args.threads {
             let words = text::words(argument);
-            let [name, thread] = words.as_slice() else {
-                return Err(SetupError::new("expected ‘ELEMENT THREAD’"));
+            let missing = |keyword| Message::Missing { keyword };
+            let (name, thread) = match words.as_slice() {
+                [name, thread] => (name, thread),
+                [] => return Err(SetupError { messages: vec![missing("ELEMENT"), missing("THREAD")] }),
+                [_] => return Err(SetupError { messages: vec![missing("THREAD")] }),
+                _ => return Err(SetupError { messages: vec![Message::TooMany] }),
             };
             let thread =
                 i32::from_argument(thread, setup).map_err(|error| SetupError::argument("THREAD", error))?;

@@ -49,7 +49,7 @@ impl FromArgument for Trigger {
         let at = match u64::from_argument(count, setup) {
             Ok(at) => at,
             Err(Problem::OutOfRange(_)) => u64::MAX,
-            Err(_) => return Err(Problem::new("type mismatch")),
+            Err(_) => return Err(Problem::LaterOf("type mismatch".into())),
         };
         let call = if rest.is_empty() { None } else { Some(HandlerCall::from_argument(rest, setup)?) };
         Ok(Trigger { at, call, done: false })
@@ -57,9 +57,9 @@ impl FromArgument for Trigger {
 }
 
 impl Trigger {
-    fn check(trigger: &Option<Trigger>, cx: &Context, keyword: &str) -> Result<(), SetupError> {
+    fn check(trigger: &Option<Trigger>, cx: &Context) -> Result<(), SetupError> {
         match trigger.as_ref().and_then(|trigger| trigger.call.as_ref()) {
-            Some(call) => call.check(cx, keyword),
+            Some(call) => call.check(cx),
             None => Ok(()),
         }
     }
@@ -180,8 +180,8 @@ impl Element for Counter {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        Trigger::check(&self.args.count_call, cx, "COUNT_CALL")?;
-        Trigger::check(&self.args.byte_count_call, cx, "BYTE_COUNT_CALL")
+        Trigger::check(&self.args.count_call, cx)?;
+        Trigger::check(&self.args.byte_count_call, cx)
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {

@@ -25,7 +25,7 @@ impl FromArgument for Contents {
             "NONE" => Ok(Contents::Nothing),
             "HEX" => Ok(Contents::Hex),
             "ASCII" => Ok(Contents::Ascii),
-            upper => Err(Problem::new(format!(
+            upper => Err(Problem::later(format!(
                 "bad contents value '{upper}'; should be 'NONE', 'HEX', or 'ASCII'"
             ))),
         }

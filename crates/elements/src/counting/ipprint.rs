@@ -162,7 +162,7 @@ impl Filter for IPPrint {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
         Handler::write("active", "Starts or stops printing.", |print, cx, value| {
-            print.args.active = cx.argument(value)?;
+            print.args.active = cx.data(value)?;
             Ok(())
         }),
     ];

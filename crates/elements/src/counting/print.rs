@@ -32,8 +32,10 @@ pub struct PrintArgs {
     #[arg(position, default = "24")]
     maxlength: i32,
     /// An older name of MAXLENGTH.
+    #[arg(deprecated)]
     length: Option<i32>,
     /// An older name of MAXLENGTH.
+    #[arg(deprecated)]
     nbytes: Option<i32>,
     /// How to show the bytes: HEX, ASCII or NONE.
     #[arg(default = "HEX")]
@@ -97,10 +99,11 @@ impl Filter for Print {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
         Handler::write("active", "Starts or stops printing.", |print, cx, value| {
-            print.args.active = cx.argument(value)?;
+            print.args.active = cx.data(value)?;
             Ok(())
         }),
     ];
+    const LIVE: bool = true;
 
     fn new(mut args: PrintArgs, setup: &mut Setup) -> Result<Print, SetupError> {
         // Lines of several of these come in the order in which packets pass them.

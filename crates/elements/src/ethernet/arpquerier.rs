@@ -154,12 +154,12 @@ impl Element for ARPQuerier {
         Handler::read("drops", "Packets dropped, but for those of the table.", |arp| arp.drops.to_string()),
         Handler::read("broadcast", "The local broadcast address.", |arp| arp.host.broadcast.to_string()),
         Handler::write("broadcast", "Sets the local broadcast address.", |arp, cx, value| {
-            arp.host.broadcast = cx.argument(value)?;
+            arp.host.broadcast = cx.data(value)?;
             Ok(())
         }),
         Handler::read("ipaddr", "The IPv4 address of this host.", |arp| arp.host.ip.to_string()),
         Handler::write("ipaddr", "Sets the IPv4 address of this host.", |arp, cx, value| {
-            arp.host.ip = cx.argument(value)?;
+            arp.host.ip = cx.data(value)?;
             Ok(())
         }),
         Handler::write("insert", "Adds an entry to the table: `IP ETH`.", |arp, cx, value| {
@@ -195,16 +195,20 @@ impl Element for ARPQuerier {
         })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if let Some(table) = &self.table {
+            let problem = match cx.runtime().find(cx.element(), &table.0) {
+                Some(_) => "element type mismatch, expected ARPTable",
+                None => "does not name an element",
+            };
+            self.cache = cx.import(&table.0).ok_or_else(|| SetupError::argument("TABLE", problem))?;
+        }
+        Ok(())
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        match &self.table {
-            Some(table) => {
-                let problem = match cx.runtime().find(cx.element(), &table.0) {
-                    Some(_) => "element type mismatch, expected ARPTable",
-                    None => "does not name an element",
-                };
-                self.cache = cx.import(&table.0).ok_or_else(|| SetupError::argument("TABLE", problem))?;
-            }
-            None => set_timer(cx, &self.cache.borrow(), 0),
+        if self.table.is_none() {
+            set_timer(cx, &self.cache.borrow(), 0);
         }
         Ok(())
     }

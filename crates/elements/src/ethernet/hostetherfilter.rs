@@ -57,7 +57,7 @@ impl Filter for HostEtherFilter {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("ether", "The address.", |filter| filter.args.ether.to_string()),
         Handler::write("ether", "Sets the address.", |filter, cx, value| {
-            filter.args.ether = cx.argument(value)?;
+            filter.args.ether = cx.data(value)?;
             Ok(())
         }),
     ];

@@ -53,7 +53,7 @@ impl Filter for StoreEtherAddress {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("addr", "The address.", |store| store.address.to_string()),
         Handler::write("addr", "Sets the address.", |store, cx, value| {
-            store.address = cx.argument(value)?;
+            store.address = cx.data(value)?;
             Ok(())
         }),
     ];

@@ -152,13 +152,13 @@ impl Tag {
 
     pub(super) fn set_identifier(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
         let identifier: Identifier = cx.argument(value)?;
-        self.control = self.control & !IDENTIFIER | identifier.0 as u16;
+        self.control = combine(identifier.0, Bounded(self.priority().into()));
         Ok(())
     }
 
     pub(super) fn set_priority(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
         let priority: Priority = cx.argument(value)?;
-        self.control = self.control & 0x1fff | (priority.0 as u16) << PRIORITY_SHIFT;
+        self.control = combine(self.identifier().into(), priority);
         Ok(())
     }
 

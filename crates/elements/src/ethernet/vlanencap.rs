@@ -80,7 +80,6 @@ impl Filter for VLANEncap {
             },
         ),
     ];
-    const LIVE: bool = true;
 
     fn new(args: VLANEncapArgs, setup: &mut Setup) -> Result<VLANEncap, SetupError> {
         Ok(VLANEncap { tag: Tag::new(&args.tag, setup)?, kind: EtherType(args.ethertype) })

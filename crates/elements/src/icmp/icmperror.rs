@@ -224,19 +224,19 @@ impl Filter for ICMPError {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("src", "The messages' source.", |element| element.args.src.to_string()),
         Handler::write("src", "Sets the messages' source.", |element, cx, value| {
-            element.args.src = cx.argument(value)?;
+            element.args.src = cx.data(value)?;
             Ok(())
         }),
         Handler::read("mtu", "The longest message.", |element| element.args.mtu.to_string()),
         Handler::write("mtu", "Sets the longest message.", |element, cx, value| {
-            element.args.mtu = cx.argument(value)?;
+            element.args.mtu = cx.data(value)?;
             Ok(())
         }),
         Handler::read("pmtu", "The longest packet that the path takes.", |element| {
             element.args.pmtu.to_string()
         }),
         Handler::write("pmtu", "Sets the longest packet that the path takes.", |element, cx, value| {
-            element.args.pmtu = cx.argument(value)?;
+            element.args.pmtu = cx.data(value)?;
             Ok(())
         }),
     ];

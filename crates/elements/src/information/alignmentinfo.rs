@@ -4,8 +4,6 @@ use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-use super::problems::Problems;
-
 /// Takes the notes on the alignment of packets that `click-align` makes.
 ///
 /// Each argument is `ELEMENT CHUNK OFFSET [CHUNK OFFSET...]`, a pair for each input.
@@ -33,7 +31,6 @@ impl Element for AlignmentInfo {
     type Args = AlignmentInfoArgs;
 
     fn new(args: AlignmentInfoArgs, setup: &mut Setup) -> Result<AlignmentInfo, SetupError> {
-        let mut problems = Problems::default();
         let mut known: Vec<(String, Vec<i32>)> = Vec::new();
         for (place, Raw(argument)) in args.alignments.iter().enumerate() {
             let words = text::words(argument);
@@ -42,21 +39,21 @@ impl Element for AlignmentInfo {
                 continue;
             };
             if words.len() % 2 != 0 {
-                problems.add("expected ‘ELEMENTNAME CHUNK OFFSET [CHUNK OFFSET...]’");
+                setup.notes.push("expected ‘ELEMENTNAME CHUNK OFFSET [CHUNK OFFSET...]’".into());
             }
             let mut numbers = Vec::new();
             for (place, word) in words.iter().enumerate() {
                 match i32::from_argument(word, setup) {
                     Ok(number) => numbers.push(number),
-                    Err(_) if place % 2 == 0 => problems.add("expected CHUNK"),
-                    Err(_) => problems.add("expected OFFSET"),
+                    Err(_) if place % 2 == 0 => setup.notes.push("expected CHUNK".into()),
+                    Err(_) => setup.notes.push("expected OFFSET".into()),
                 }
             }
             if known.iter().any(|(other, others)| other == name && *others != numbers) {
-                problems.add(format!("conflicting AlignmentInfo for ‘{name}’"));
+                setup.notes.push(format!("conflicting AlignmentInfo for ‘{name}’"));
             }
             known.push((name.clone(), numbers));
         }
-        problems.into_result().map(|()| AlignmentInfo)
+        Ok(AlignmentInfo)
     }
 }

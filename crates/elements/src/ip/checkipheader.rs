@@ -1,8 +1,6 @@
 //! `CheckIPHeader`: separates packets with sound IPv4 headers.
 
-use core::net::Ipv4Addr;
-
-use element::arguments::{Problem, Spaced};
+use element::arguments::{Arguments, Raw, Spaced};
 use element::prelude::*;
 
 use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
@@ -54,28 +52,11 @@ pub struct CheckIPHeaderArgs {
 /// Where the header is.
 #[derive(ArgumentGroup)]
 pub(super) struct PlaceArguments {
-    /// The offset of the header in bytes, or bad sources in the old syntax.
-    #[arg(position, keyword = "BADSRC*")]
-    first: Option<First>,
     /// Where the header starts, in bytes.
-    #[arg(position)]
     offset: Option<u32>,
-}
-
-/// What the first argument without a keyword may be.
-pub(super) enum First {
-    Offset(u32),
-    BadSources(Spaced<Ipv4Addr>),
-}
-
-impl FromArgument for First {
-    const KIND: &'static str = "integer, or IPv4 addresses";
-
-    fn from_argument(text: &str, setup: &Setup) -> Result<First, Problem> {
-        u32::from_argument(text, setup)
-            .map(First::Offset)
-            .or_else(|_| Spaced::from_argument(text, setup).map(First::BadSources))
-    }
+    /// OFFSET alone; or, as was usual once, bad sources and perhaps OFFSET.
+    #[arg(rest, keyword = "OFFSET*")]
+    old: Vec<Raw>,
 }
 
 /// The element.
@@ -89,16 +70,26 @@ impl CheckIPHeader {
     /// One of this kind or of its sibling, from what their arguments have in common.
     pub(super) fn make(
         mut check: HeaderCheck,
-        place: PlaceArguments,
+        PlaceArguments { offset, old }: PlaceArguments,
         tally: TallyArguments,
-    ) -> CheckIPHeader {
-        let mut offset = place.offset.unwrap_or(0);
-        match place.first {
-            Some(First::Offset(first)) => offset = first,
-            Some(First::BadSources(list)) => check.set_old_bad_sources(list),
-            None => {}
+        setup: &Setup,
+    ) -> Result<CheckIPHeader, SetupError> {
+        let number = |Raw(text): &Raw| u32::from_argument(text, setup).ok();
+        let sources = |Raw(text): &Raw| Spaced::from_argument(text, setup).ok();
+        let found = match old.as_slice() {
+            [] => Some((None, offset)),
+            [alone] if let Some(offset) = number(alone) => Some((None, Some(offset))),
+            [list] => sources(list).map(|list| (Some(list), offset)),
+            [list, last] => sources(list).zip(number(last)).map(|(list, last)| (Some(list), Some(last))),
+            _ => None,
+        };
+        let Some((sources, offset)) = found else {
+            return Err(Arguments::of(old.into_iter().map(|Raw(text)| text).collect()).finish());
+        };
+        if let Some(sources) = sources {
+            check.set_old_bad_sources(sources);
         }
-        CheckIPHeader { check, offset: offset as usize, tally: Tally::new(REASONS, tally) }
+        Ok(CheckIPHeader { check, offset: offset.unwrap_or(0) as usize, tally: Tally::new(REASONS, tally) })
     }
 
     #[inline(always)]
@@ -125,9 +116,9 @@ impl Filter for CheckIPHeader {
     type Args = CheckIPHeaderArgs;
     const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
 
-    fn new(args: CheckIPHeaderArgs, _: &mut Setup) -> Result<CheckIPHeader, SetupError> {
+    fn new(args: CheckIPHeaderArgs, setup: &mut Setup) -> Result<CheckIPHeader, SetupError> {
         let check = HeaderCheck::new(args.checksum, args.sources);
-        Ok(CheckIPHeader::make(check, args.place, args.tally))
+        CheckIPHeader::make(check, args.place, args.tally, setup)
     }
 
     #[inline(always)]

@@ -53,9 +53,9 @@ impl Filter for CheckIPHeader2 {
     type Args = CheckIPHeader2Args;
     const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
 
-    fn new(args: CheckIPHeader2Args, _: &mut Setup) -> Result<CheckIPHeader2, SetupError> {
+    fn new(args: CheckIPHeader2Args, setup: &mut Setup) -> Result<CheckIPHeader2, SetupError> {
         let check = HeaderCheck::new(args.checksum, args.sources);
-        Ok(CheckIPHeader2 { check: CheckIPHeader::make(check, args.place, args.tally) })
+        Ok(CheckIPHeader2 { check: CheckIPHeader::make(check, args.place, args.tally, setup)? })
     }
 
     #[inline(always)]

@@ -1,7 +1,6 @@
 //! `DecIP6HLIM`: counts a hop of an IPv6 packet.
 
 use element::prelude::*;
-use packet::{Ip6View, Ip6ViewMut};
 
 /// Takes one from the hop limit of IPv6 packets.
 ///
@@ -26,6 +25,9 @@ use packet::{Ip6View, Ip6ViewMut};
 )]
 pub struct DecIP6HLIMArgs;
 
+/// The place of the hop limit in the header (RFC 8200, section 3).
+const HOP_LIMIT: usize = 7;
+
 /// The element.
 pub struct DecIP6HLIM {
     drops: u64,
@@ -42,16 +44,16 @@ impl Filter for DecIP6HLIM {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        let Some(header) = Ip6View::new(packet.network()) else {
+        // Whatever the version: that is for others to check.
+        let Some(&limit) = packet.network().get(HOP_LIMIT) else {
             return Verdict::Drop(packet, "no_ip_header");
         };
-        let limit = header.hop_limit();
         if limit <= 1 {
             self.drops += 1;
             return Verdict::Divert(packet, "hop_limit_expired");
         }
-        if let Some(mut header) = Ip6ViewMut::new(packet.network_mut()) {
-            header.set_hop_limit(limit - 1);
+        if let Some(byte) = packet.network_mut().get_mut(HOP_LIMIT) {
+            *byte = limit - 1;
         }
         Verdict::Pass(packet)
     }

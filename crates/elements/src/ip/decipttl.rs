@@ -45,7 +45,7 @@ impl Filter for DecIPTTL {
         Handler::read("drops", "Packets that had no hop left.", |element| element.drops.to_string()),
         Handler::read("active", "Whether it does anything.", |element| element.args.active.to_string()),
         Handler::write("active", "Switches it on or off.", |element, cx, value| {
-            element.args.active = cx.argument(value)?;
+            element.args.active = cx.data(value)?;
             Ok(())
         }),
     ];

@@ -33,6 +33,9 @@ impl FromArgument for Destination {
         if text == "DST_ANNO" {
             return Ok(Destination::Annotation);
         }
-        Ipv4Addr::from_argument(text, setup).map(Destination::Address)
+        let address = Ipv4Addr::from_argument(text, setup);
+        address
+            .map(Destination::Address)
+            .map_err(|_| Problem::LaterOf("argument should be IP address or 'DST_ANNO'".into()))
     }
 }

@@ -37,12 +37,12 @@ pub struct IPEncapArgs {
     #[arg(position)]
     dst: Destination,
     /// The type-of-service byte; excludes DSCP, ECT and CE.
-    tos: Option<u8>,
+    tos: Option<i32>,
     /// The time to live.
     #[arg(default = "250")]
     ttl: u8,
     /// The differentiated services code point, 0 to 63.
-    dscp: Option<u32>,
+    dscp: Option<i32>,
     /// Whether the transport is capable of congestion notification; `2` for the second such mark.
     #[arg(default = "false")]
     ect: Word,
@@ -70,21 +70,23 @@ impl IPEncapArgs {
                 .map(u8::from)
                 .map_err(|_| SetupError::new(format!("bad ECT value '{text}'")))?,
         };
-        if self.tos.is_some() && self.dscp.is_some() {
-            return Err(SetupError::new("cannot set both TOS and DSCP"));
-        }
-        if self.tos.is_some() && (ect > 0 || self.ce) {
-            return Err(SetupError::new("cannot set both TOS and ECN bits"));
-        }
-        if ect > 0 && self.ce {
-            return Err(SetupError::new("can set at most one ECN option"));
-        }
-        let dscp = self.dscp.unwrap_or(0);
-        if dscp > 63 {
-            return Err(SetupError::new("DSCP too large; max 63"));
-        }
-        let ecn = if self.ce { 3 } else { ect };
-        Ok(self.tos.unwrap_or((dscp << 2) as u8) | ecn)
+        let (tos, dscp) = (self.tos.filter(|tos| *tos != -1), self.dscp.filter(|dscp| *dscp != -1));
+        let problem = if tos.is_some() && dscp.is_some() {
+            "cannot set both TOS and DSCP"
+        } else if tos.is_some() && (ect > 0 || self.ce) {
+            "cannot set both TOS and ECN bits"
+        } else if tos.is_some_and(|tos| !(0..256).contains(&tos)) {
+            "TOS too large; max 255"
+        } else if dscp.is_some_and(|dscp| !(0..63).contains(&dscp)) {
+            // The greatest is refused too.
+            "DSCP too large; max 63"
+        } else if ect > 0 && self.ce {
+            "can set at most one ECN option"
+        } else {
+            let ecn = if self.ce { 3 } else { ect };
+            return Ok(tos.unwrap_or(dscp.unwrap_or(0) << 2) as u8 | ecn);
+        };
+        Err(SetupError::new(problem))
     }
 }
 

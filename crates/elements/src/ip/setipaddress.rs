@@ -38,7 +38,7 @@ impl Filter for SetIPAddress {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("addr", "The address.", |element| element.args.ipaddr.to_string()),
         Handler::write("addr", "Sets the address.", |element, cx, value| {
-            element.args.ipaddr = cx.argument(value)?;
+            element.args.ipaddr = cx.data(value)?;
             Ok(())
         }),
     ];

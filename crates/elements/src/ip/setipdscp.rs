@@ -37,7 +37,7 @@ impl FromArgument for CodePoint {
     fn from_argument(text: &str, setup: &Setup) -> Result<CodePoint, Problem> {
         let value = u32::from_argument(text, setup)?;
         if value > 63 {
-            return Err(Problem::new("diffserv code point out of range"));
+            return Err(Problem::later("diffserv code point out of range"));
         }
         Ok(CodePoint { value: value as u8, text: text.to_string() })
     }

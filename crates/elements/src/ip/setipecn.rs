@@ -40,7 +40,7 @@ impl FromArgument for Notification {
             "1" | "ect1" | "ECT(1)" => 1,
             "2" | "ect2" | "ECT(0)" => 2,
             "3" | "ce" | "CE" => 3,
-            _ => return Err(Problem::new("bad ECN argument")),
+            _ => return Err(Problem::later("bad ECN argument")),
         };
         Ok(Notification { value, text: text.to_string() })
     }

@@ -98,7 +98,12 @@ pub(super) fn configure(
     store.settle();
     if replaced > 0 {
         let routes = if replaced > 1 { "routes" } else { "route" };
-        setup.warn(format!("{replaced} {routes} replaced by later versions"));
+        let text = format!("{replaced} {routes} replaced by later versions");
+        if errors.messages.is_empty() {
+            setup.warn(text);
+        } else {
+            errors.messages.push(Message::Other(format!("warning: {text}")));
+        }
     }
     errors.into_result()
 }

@@ -22,6 +22,7 @@ pub(crate) struct FlowArguments {
     #[arg(default = "15m")]
     reap_interval: Timestamp,
     /// An older name of REAP_INTERVAL.
+    #[arg(deprecated)]
     reap_time: Option<Timestamp>,
     /// An annotation byte that replies get from the first packet of their flow.
     reply_anno: Option<Annotation<1>>,
@@ -36,7 +37,7 @@ impl FlowArguments {
         Settings {
             inputs: self.inputs,
             lifetimes,
-            capacity: self.mapping_capacity.or(self.capacity).map(|Raw(text)| text),
+            capacity: self.capacity.or(self.mapping_capacity).map(|Raw(text)| text),
             interval: self.reap_time.unwrap_or(self.reap_interval),
             annotations: annotations(destination, self.reply_anno),
         }

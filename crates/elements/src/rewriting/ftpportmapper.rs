@@ -173,15 +173,25 @@ impl Filter for FTPPortMapper {
         Ok(FTPPortMapper { args, rewriters: None })
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let wrong = |keyword, what| SetupError::argument(keyword, format!("does not name {what}"));
-        let control = cx
-            .import::<Flows>(&self.args.control_rewriter.0)
-            .filter(|flows| flows.moves_sequence_numbers())
-            .ok_or_else(|| wrong("CONTROL_REWRITER", "a TCPRewriter"))?;
-        let data = cx
-            .import::<Flows>(&self.args.data_rewriter.0)
-            .ok_or_else(|| wrong("DATA_REWRITER", "an IP rewriter"))?;
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        let FTPPortMapperArgs { control_rewriter, data_rewriter, .. } = &self.args;
+        let is_control = |flows: &Rc<Flows>| flows.moves_sequence_numbers();
+        let control = cx.import::<Flows>(&control_rewriter.0).filter(is_control);
+        let data = cx.import::<Flows>(&data_rewriter.0);
+        let mut problems = SetupError::default();
+        for (keyword, name, class, found) in [
+            ("CONTROL_REWRITER", control_rewriter, "TCPRewriter", control.is_some()),
+            ("DATA_REWRITER", data_rewriter, "IPRewriterBase", data.is_some()),
+        ] {
+            let exists = cx.runtime().find(cx.element(), &name.0).is_some();
+            if !exists {
+                problems.merge(SetupError::argument(keyword, "does not name an element"));
+            } else if !found {
+                let text = format!("element type mismatch, expected {class}");
+                problems.merge(SetupError::argument(keyword, text));
+            }
+        }
+        let (Some(control), Some(data)) = (control, data) else { return Err(problems) };
         if usize::from(self.args.data_rewriter_input) >= data.inputs.borrow().len() {
             return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
         }

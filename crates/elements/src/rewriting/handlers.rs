@@ -154,7 +154,8 @@ pub(crate) fn set_capacity<K: Kind>(
     value: &str,
 ) -> Result<(), HandlerError> {
     let set = rewriter.flows.set();
-    set.borrow_mut().capacity = cx.argument(value)?;
+    let capacity = cx.argument(value).map_err(|error| HandlerError::new(format!("CAPACITY: {error}")))?;
+    set.borrow_mut().capacity = capacity;
     let is_done = set.borrow_mut().shrink(clock(cx));
     if !is_done {
         cx.set_timer_after(0, Timestamp::ZERO);
@@ -203,7 +204,11 @@ fn replace(flows: &Flows, place: usize, cx: &Context, value: &str) -> Result<(),
     let name = cx.name();
     let setup = Setup::new(&name, (cx.inputs(), flows.outputs), cx.names(), cx.environment());
     let mut input = Input::parse(value, flows.outputs, &setup).map_err(problem)?;
-    input.connect(cx).map_err(|problems| problem(problems.join("; ")))?;
+    input.connect(cx).map_err(|text| problem(text.into()))?;
+    match input.problems(flows.outputs).as_slice() {
+        [] => {}
+        problems => return Err(problem(problems.join("; "))),
+    }
     let set = flows.set();
     if let Some(member) = set.borrow_mut().members.get_mut(flows.member.get()) {
         member.clear_input(place as u16);

@@ -233,7 +233,7 @@ impl Element for ICMPRewriter {
         Ok(ICMPRewriter { names, rewriters: Vec::new(), annotations })
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
         for (name, offset) in &self.names {
             match cx.import::<Flows>(name) {
@@ -249,6 +249,9 @@ impl Element for ICMPRewriter {
                 }
                 Some(flows) => self.rewriters.push((flows, *offset)),
             }
+        }
+        if self.rewriters.is_empty() {
+            problems.merge(SetupError::new("no IP rewriters supplied"));
         }
         problems.into_result()
     }

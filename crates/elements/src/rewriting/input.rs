@@ -63,16 +63,21 @@ impl Input {
     }
 
     /// Finds the mapper, if it names one.
-    pub(crate) fn connect(&mut self, cx: &Context) -> Result<(), Vec<String>> {
+    pub(crate) fn connect(&mut self, cx: &Context) -> Result<(), &'static str> {
         let InputKind::Mapper(name, mapper) = &mut self.kind else { return Ok(()) };
         if cx.runtime().find(cx.element(), name).is_none() {
-            return Err(vec!["unknown specification".into()]);
+            return Err("unknown specification");
         }
-        let found =
-            cx.import::<Mapper>(name).ok_or_else(|| vec!["element is not an IPMapper".to_string()])?;
-        let problems: Vec<String> = found.check(cx.outputs()).collect();
-        *mapper = Some(found);
-        if problems.is_empty() { Ok(()) } else { Err(problems) }
+        *mapper = Some(cx.import::<Mapper>(name).ok_or("element is not an IPMapper")?);
+        Ok(())
+    }
+
+    /// What is wrong with the mapper's patterns for a rewriter of so many outputs.
+    pub(crate) fn problems(&self, outputs: usize) -> Vec<String> {
+        match &self.kind {
+            InputKind::Mapper(_, Some(mapper)) => mapper.check(outputs).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// As the `patterns` handler prints it.

@@ -210,7 +210,17 @@ impl<K: Kind> Rewriter<K> {
     fn connect(&self, cx: &Context) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
         for (place, input) in self.flows.inputs.borrow_mut().iter_mut().enumerate() {
-            for problem in input.connect(cx).err().unwrap_or_default() {
+            if let Err(problem) = input.connect(cx) {
+                problems.merge(SetupError::argument(format!("input spec {place}"), problem));
+            }
+        }
+        problems.into_result()
+    }
+
+    fn check_mappers(&self, cx: &Context) -> Result<(), SetupError> {
+        let mut problems = SetupError::default();
+        for (place, input) in self.flows.inputs.borrow().iter().enumerate() {
+            for problem in input.problems(cx.outputs()) {
                 problems.merge(SetupError::argument(format!("input spec {place}"), problem));
             }
         }
@@ -267,9 +277,13 @@ impl<K: Kind> Element for Rewriter<K> {
         })
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.connect(cx)?;
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         self.share_capacity(cx)?;
+        self.connect(cx)
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.check_mappers(cx)?;
         let word = || cx.secret();
         if let Some(member) = self.flows.set().borrow_mut().members.get_mut(self.flows.member.get()) {
             member.maps.iter_mut().for_each(|map| map.seed(Seed::new(word(), word())));

@@ -42,16 +42,16 @@ impl Element for PullSwitch {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("switch", "The input, -1 for none.", PullSwitch::text),
         Handler::write("switch", "Sets the input; one that does not exist is none.", |switch, cx, value| {
-            let input: i32 = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
-            switch.input = existing(input, cx.inputs());
-            if switch.input.is_none() {
-                cx.set_signal(Direction::Empty, false);
-            } else if switch.is_active() {
-                cx.set_signal(Direction::Empty, true);
-            }
+            let input = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+            switch.choose(cx, input);
             Ok(())
         }),
         Handler::read("config", "The configuration.", PullSwitch::text),
+        Handler::write("config", "Sets the input.", |switch, cx, value| {
+            let args: PullSwitchArgs = cx.arguments(value)?;
+            switch.choose(cx, args.input);
+            Ok(())
+        }),
     ];
 
     fn new(args: PullSwitchArgs, setup: &mut Setup) -> Result<PullSwitch, SetupError> {
@@ -84,6 +84,15 @@ impl Element for PullSwitch {
 impl PullSwitch {
     fn text(&self) -> String {
         self.input.map_or_else(|| "-1".to_string(), |input| input.to_string())
+    }
+
+    fn choose(&mut self, cx: &Context, input: i32) {
+        self.input = existing(input, cx.inputs());
+        if self.input.is_none() {
+            cx.set_signal(Direction::Empty, false);
+        } else if self.is_active() {
+            cx.set_signal(Direction::Empty, true);
+        }
     }
 
     /// Whether the chosen input may have packets.

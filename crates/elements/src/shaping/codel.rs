@@ -188,6 +188,10 @@ impl Element for CoDel {
         Ok(CoDel { args, watched: Watched::default(), control: Control::default(), drops: 0 })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        Watched::resolve(cx, self.args.queues.as_ref().map(|Raw(names)| names.as_str()))
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let names = self.args.queues.as_ref().map(|Raw(names)| names.as_str());
         self.watched = Watched::find(cx, names, false)?;

@@ -108,6 +108,10 @@ impl<K: Kind> Element for EarlyDrop<K> {
         })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        Watched::resolve(cx, self.names.as_ref().map(|Raw(names)| names.as_str()))
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let names = self.names.as_ref().map(|Raw(names)| names.as_str());
         self.watched = Watched::find(cx, names, cx.is_push_output(0))?;

@@ -138,6 +138,10 @@ impl Element for Pi {
         })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        Watched::resolve(cx, self.args.queues.as_ref().map(|Raw(names)| names.as_str()))
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let names = self.args.queues.as_ref().map(|Raw(names)| names.as_str());
         self.watched = Watched::find(cx, names, cx.is_push_output(0))?;

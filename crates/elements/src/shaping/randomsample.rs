@@ -71,7 +71,7 @@ impl Filter for RandomSample {
         ),
         Handler::read("active", "Whether it works.", |sample| sample.active.to_string()),
         Handler::write("active", "Starts or stops it.", |sample, cx, value| {
-            sample.active = cx.argument(value)?;
+            sample.active = cx.data(value)?;
             Ok(())
         }),
         Handler::read("drops", "Packets that did not pass.", |sample| sample.drops.to_string()),

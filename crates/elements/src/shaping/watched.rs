@@ -11,6 +11,17 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// Checks that there are elements called `names`.
+    pub fn resolve(cx: &Context, names: Option<&str>) -> Result<(), SetupError> {
+        let mut problems = SetupError::default();
+        for name in names.map(element::text::words).unwrap_or_default() {
+            if cx.runtime().find(cx.element(), &name).is_none() {
+                problems.merge(SetupError::new(format!("no element named ‘{name}’")));
+            }
+        }
+        problems.into_result()
+    }
+
     /// Those called `names`, or without names the nearest ones: downstream where packets are pushed, else upstream.
     pub fn find(cx: &Context, names: Option<&str>, downstream: bool) -> Result<Watched, SetupError> {
         let runtime = cx.runtime();

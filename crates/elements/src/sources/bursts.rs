@@ -118,6 +118,7 @@ pub(super) use handlers;
 impl<M: Maker> Element for BurstSource<M> {
     type Args = M::Args;
     const HANDLERS: &'static [Handler<Self>] = M::HANDLERS;
+    const LIVE: bool = true;
 
     fn new(args: M::Args, _: &mut Setup) -> Result<Self, SetupError> {
         let (maker, args) = M::new(args)?;
@@ -133,6 +134,10 @@ impl<M: Maker> Element for BurstSource<M> {
         })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.finale.resolve(cx)
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         self.maker.initialize(cx)?;
         self.finale.check(cx)?;
@@ -140,6 +145,13 @@ impl<M: Maker> Element for BurstSource<M> {
             self.full = cx.downstream_signal(0);
             cx.schedule();
         }
+        Ok(())
+    }
+
+    /// The new one goes on only if it is still going, or when a handler makes it.
+    fn reconfigure(&mut self, args: M::Args, setup: &mut Setup) -> Result<(), SetupError> {
+        let full = core::mem::replace(self, Self::new(args, setup)?).full;
+        self.full = full;
         Ok(())
     }
 

@@ -102,6 +102,9 @@ impl Maker for Copies {
     }
 
     fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch) {
+        if self.template.is_none() && self.make_template(cx).is_err() {
+            return;
+        }
         let Some(template) = &mut self.template else { return };
         if stamp {
             template.set_timestamp(cx.now());

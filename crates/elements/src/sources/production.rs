@@ -52,10 +52,18 @@ impl Finale {
         }
     }
 
+    /// Finds the element that it calls.
+    pub(crate) fn resolve(&self, cx: &Context) -> Result<(), SetupError> {
+        match self {
+            Finale::Call(call) => call.resolve(cx, "END_CALL"),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that what it calls exists.
     pub(crate) fn check(&self, cx: &Context) -> Result<(), SetupError> {
         match self {
-            Finale::Call(call) => call.check(cx, "END_CALL"),
+            Finale::Call(call) => call.check(cx),
             _ => Ok(()),
         }
     }

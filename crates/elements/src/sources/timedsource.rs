@@ -87,7 +87,7 @@ impl Element for TimedSource {
         }),
         Handler::read("limit", "Packets to make.", |source| source.quota.limit.to_string()),
         Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
-            let limit: i32 = cx.argument(value)?;
+            let limit: i32 = cx.data(value)?;
             source.quota.limit = limit.into();
             Ok(())
         }),

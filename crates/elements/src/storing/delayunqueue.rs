@@ -51,7 +51,7 @@ impl Element for DelayUnqueue {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("delay", "The delay.", |unqueue| figures::interval(unqueue.delay)),
         Handler::write("delay", "Sets the delay.", |unqueue, cx, value| {
-            unqueue.delay = cx.argument(value)?;
+            unqueue.delay = cx.data(value)?;
             Ok(())
         }),
     ];

@@ -31,7 +31,7 @@ impl<R: Rated> Element for RatedPull<R> {
         }),
         Handler::read("active", "Whether it works.", |rated| rated.active.to_string()),
         Handler::write("active", "Starts or stops it.", |rated, cx, value| {
-            rated.active = cx.argument(value)?;
+            rated.active = cx.data(value)?;
             Ok(())
         }),
         Handler::read("config", "The rate.", |rated| rated.allowance.text()),

@@ -30,10 +30,10 @@ use element::prelude::*;
 pub struct HashSwitchArgs {
     /// The first byte.
     #[arg(position)]
-    offset: u32,
+    offset: i32,
     /// How many bytes, at least 1.
     #[arg(position)]
-    length: u32,
+    length: i32,
 }
 
 /// The element.
@@ -51,7 +51,9 @@ impl Element for HashSwitch {
         if args.length == 0 {
             return Err(SetupError::new("length must be > 0"));
         }
-        Ok(HashSwitch { offset: args.offset as usize, length: args.length as usize, chosen: Vec::new() })
+        // Bytes that no packet has: all go to output 0.
+        let place = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(HashSwitch { offset: place(args.offset), length: place(args.length), chosen: Vec::new() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {

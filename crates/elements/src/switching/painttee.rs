@@ -48,7 +48,7 @@ impl Filter for PaintTee {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("color", "The colour.", |tee| tee.args.color.to_string()),
         Handler::write("color", "Sets the colour.", |tee, cx, value| {
-            tee.args.color = cx.argument(value)?;
+            tee.args.color = cx.data(value)?;
             Ok(())
         }),
     ];

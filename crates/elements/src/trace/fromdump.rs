@@ -190,6 +190,10 @@ impl Element for FromDump {
         })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        self.args.end_call.as_ref().map_or(Ok(()), |call| call.resolve(cx, "END_CALL"))
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let path = &self.args.filename;
         self.input = Input::open(cx.environment(), path)
@@ -197,7 +201,7 @@ impl Element for FromDump {
         self.open().map_err(|problem| SetupError::new(format!("{}: {problem}", self.input.name)))?;
         self.decoder.pass_to(self.args.filepos);
         if let Some(call) = &self.args.end_call {
-            call.check(cx, "END_CALL")?;
+            call.check(cx)?;
         }
         if self.replay.active {
             self.replay.wake(cx);

@@ -45,6 +45,7 @@ pub struct ToIPSummaryDumpArgs {
     /// The same as FIELDS.
     contents: Option<Raw>,
     /// The same as FIELDS.
+    #[arg(deprecated)]
     data: Option<Raw>,
     /// Whether the time of the run is told at the beginning.
     #[arg(default = "false")]
