@@ -63,7 +63,8 @@ impl Element for StaticThreadSched {
         Ok(StaticThreadSched { threads })
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+    /// An element that does not exist is told, and keeps nothing from running.
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let own = cx.name();
         let scope = own.rsplit_once('/').map_or(String::new(), |(scope, _)| format!("{scope}/"));
         let runtime = cx.runtime();
@@ -75,7 +76,7 @@ impl Element for StaticThreadSched {
                 None => (0..runtime.element_count()).filter(within).collect(),
             };
             if meant.is_empty() {
-                return Err(SetupError::new(format_args!("‘{name}’ does not name an element")));
+                cx.say(&format!("{own}: ‘{inside}’ does not name an element"));
             }
             meant.into_iter().for_each(|element| runtime.assign(element, *thread));
         }

@@ -56,20 +56,28 @@ pub struct ICMP6Error {
     source: Ipv6Addr,
     kind: u8,
     code: u8,
+    args: ICMP6ErrorArgs,
 }
 
 impl Filter for ICMP6Error {
     type Args = ICMP6ErrorArgs;
 
     fn new(args: ICMP6ErrorArgs, _: &mut Setup) -> Result<ICMP6Error, SetupError> {
-        if args.r#type < 0 || args.code < 0 || args.src.is_unspecified() {
+        let kind = u8::try_from(args.r#type).unwrap_or(0);
+        Ok(ICMP6Error { source: args.src, kind, code: args.code as u8, args })
+    }
+
+    fn initialize(&mut self, _: &mut Context) -> Result<(), SetupError> {
+        let ICMP6ErrorArgs { src, r#type, code } = self.args;
+        if r#type < 0 || code < 0 || src.is_unspecified() {
             return Err(SetupError::new("not configured -a"));
         }
-        let kind = u8::try_from(args.r#type).ok().filter(|kind| matches!(kind, 1..=4 | &REDIRECT));
-        let kind = kind.ok_or_else(|| {
-            SetupError::new(format!("ICMP6 type {} is not an error or redirect type", args.r#type))
-        })?;
-        Ok(ICMP6Error { source: args.src, kind, code: args.code as u8 })
+        match self.kind {
+            1..=4 | REDIRECT => Ok(()),
+            _ => Err(SetupError::new(
+                format!("ICMP6 type {type} is not an error or redirect type", type = r#type),
+            )),
+        }
     }
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {

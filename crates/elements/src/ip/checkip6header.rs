@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use element::arguments::Spaced;
+use element::arguments::{Problem, Spaced};
 use element::prelude::*;
 use packet::Ip6View;
 use packet::view::ip6::LENGTH;
@@ -32,10 +32,22 @@ use packet::view::ip6::LENGTH;
 pub struct CheckIP6HeaderArgs {
     /// Sources that are refused.
     #[arg(position, default = "")]
-    badaddrs: Spaced<Ipv6Addr>,
+    badaddrs: Sources,
     /// Where the header starts, in bytes.
     #[arg(position, default = "0")]
     offset: u32,
+}
+
+/// Addresses, whose form is looked at last.
+pub(super) struct Sources(Spaced<Ipv6Addr>);
+
+impl FromArgument for Sources {
+    const KIND: &'static str = <Spaced<Ipv6Addr> as FromArgument>::KIND;
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Sources, Problem> {
+        let list = Spaced::from_argument(&element::text::unquote(text), setup);
+        list.map(Sources).map_err(|_| Problem::later("expects IP6ADDRESS -a "))
+    }
 }
 
 /// The element.
@@ -58,7 +70,7 @@ impl CheckIP6Header {
             Err("bad_version")
         } else if length > bytes.len() {
             Err("bad_length")
-        } else if source == ALL_ONES || self.args.badaddrs.0.contains(&source) {
+        } else if source == ALL_ONES || self.args.badaddrs.0.0.contains(&source) {
             Err("bad_source")
         } else {
             Ok(length)

@@ -49,6 +49,8 @@ pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> An
 pub(crate) struct Rewriter<K: 'static> {
     pub(crate) flows: Rc<Flows>,
     capacity: Option<String>,
+    /// What is wrong with specifications of inputs.
+    problems: SetupError,
     interval: Timestamp,
     keys: Vec<Option<Key>>,
     lanes: [Lane; 2],
@@ -265,11 +267,12 @@ impl<K: Kind> Element for Rewriter<K> {
                 Err(text) => problems.merge(SetupError::argument(format!("input spec {place}"), text)),
             }
         }
-        problems.into_result()?;
+        // What is wrong with them is told after what is wrong with the capacity, which others' names may give.
         let flows = Flows::new(K::SHAPE, settings.annotations, inputs, setup.outputs(), &settings.lifetimes);
         Ok(Rewriter {
             flows: Rc::new(flows),
             capacity: settings.capacity,
+            problems,
             interval: settings.interval,
             keys: Vec::new(),
             lanes: Default::default(),
@@ -279,6 +282,7 @@ impl<K: Kind> Element for Rewriter<K> {
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         self.share_capacity(cx)?;
+        core::mem::take(&mut self.problems).into_result()?;
         self.connect(cx)
     }
 

@@ -27,8 +27,11 @@ impl<const BITS: u32> FromArgument for Probability<BITS> {
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Probability<BITS>, Problem> {
         let value = f64::from_argument(text, setup)?;
-        if !(0.0..=1.0).contains(&value) {
-            return Err(Problem::new("must be between 0 and 1"));
+        if value < 0.0 {
+            return Err(Problem::Syntax);
+        }
+        if value > 1.0 {
+            return Err(Problem::LaterOf("must be between 0 and 1".into()));
         }
         Ok(Probability((value * f64::from(1u32 << BITS) + 0.5) as u32))
     }

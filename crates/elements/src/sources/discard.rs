@@ -66,6 +66,13 @@ impl Element for Discard {
         Ok(Discard { args, count: 0, signal: Signal::BUSY })
     }
 
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if !self.args.active && cx.inputs() == 1 && cx.is_push_input(0) {
+            return Err(SetupError::new("ACTIVE is meaningless in push context"));
+        }
+        Ok(())
+    }
+
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         if cx.inputs() == 1 && !cx.is_push_input(0) {
             self.signal = cx.upstream_signal(0);
