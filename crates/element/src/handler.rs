@@ -135,11 +135,24 @@ impl<E> Handler<E> {
         }
     }
 
+    /// A value without the form of the argument is told as the argument is.
+    fn with_keyword(&self, error: HandlerError) -> HandlerError {
+        let is_form = |text: &str| {
+            ["parse error", "invalid number"].contains(&text) || text.starts_with("out of range, bound")
+        };
+        match (error, self.argument) {
+            (HandlerError::Rejected(text), Some((_, keyword))) if is_form(&text) && !keyword.is_empty() => {
+                HandlerError::Rejected(format!("{keyword}: {text}"))
+            }
+            (error, _) => error,
+        }
+    }
+
     /// Calls a write handler.
     pub fn call_write(&self, element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
         match self.call {
             Call::Write(call) => {
-                call(element, cx, value)?;
+                call(element, cx, value).map_err(|error| self.with_keyword(error))?;
                 if let Some((position, keyword)) = self.argument {
                     cx.note_argument(position, keyword, value.trim());
                 }

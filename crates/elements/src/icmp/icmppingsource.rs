@@ -187,7 +187,7 @@ impl Element for ICMPPingSource {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it sends.", |element| element.args.active.to_string()),
         Handler::write("active", "Starts or stops it.", |element, cx, value| {
-            element.args.active = cx.argument(value)?;
+            element.args.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             if !element.args.active {
                 cx.clear_timer(TIMER);
             } else if element.pushes && cx.timer(TIMER).is_none() {
@@ -197,24 +197,26 @@ impl Element for ICMPPingSource {
         }),
         Handler::read("src", "The source address.", |element| element.args.src.to_string()),
         Handler::write("src", "Sets the source address.", |element, cx, value| {
-            element.args.src = cx.argument(value)?;
+            element.args.src = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             Ok(())
         }),
         Handler::read("dst", "The destination address.", |element| element.args.dst.to_string()),
         Handler::write("dst", "Sets the destination address.", |element, cx, value| {
-            element.args.dst = cx.argument(value)?;
+            element.args.dst = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             Ok(())
         }),
         Handler::read("count", "Requests sent.", |element| element.count.to_string()),
         Handler::write("limit", "Sets the number of requests to send.", |element, cx, value| {
-            element.args.limit = cx.argument(value)?;
+            element.args.limit =
+                cx.argument(value).map_err(|_| HandlerError::new("'limit' should be integer"))?;
             if !element.is_over() {
                 element.start_unless_running(cx);
             }
             Ok(())
         }),
         Handler::write("interval", "Sets the time between requests.", |element, cx, value| {
-            element.args.interval = cx.argument(value)?;
+            element.args.interval =
+                cx.argument(value).map_err(|_| HandlerError::new("'interval' should be an interval"))?;
             Ok(())
         }),
         Handler::write("reset_counts", "Forgets all requests and replies.", |element, cx, _| {
