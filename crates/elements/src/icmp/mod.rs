@@ -3,6 +3,7 @@
 use element::Class;
 
 mod checkicmpheader;
+mod encapsulation;
 mod icmp6error;
 mod icmperror;
 mod icmpipencap;

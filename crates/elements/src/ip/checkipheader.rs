@@ -1,10 +1,13 @@
 //! `CheckIPHeader`: separates packets with sound IPv4 headers.
 
+use core::marker::PhantomData;
+
 use element::arguments::{Arguments, Raw, Spaced};
 use element::prelude::*;
 
+use super::checker::{Check, Checker};
 use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
-use super::tally::{Tallied, Tally, TallyArguments};
+use super::tally::{Reason, TallyArguments};
 
 /// Passes packets whose IPv4 header is sound, marks the header, and cuts the packet to the length that it states.
 ///
@@ -51,7 +54,7 @@ pub struct CheckIPHeaderArgs {
 
 /// Where the header is.
 #[derive(ArgumentGroup)]
-pub(super) struct PlaceArguments {
+pub struct PlaceArguments {
     /// Where the header starts, in bytes.
     offset: Option<u32>,
     /// OFFSET alone; or, as was usual once, bad sources and perhaps OFFSET.
@@ -60,20 +63,35 @@ pub(super) struct PlaceArguments {
 }
 
 /// The element.
-pub struct CheckIPHeader {
-    check: HeaderCheck,
-    offset: usize,
-    tally: Tally,
+pub type CheckIPHeader = Checker<IpCheck<CheckIPHeaderArgs>>;
+
+/// The arguments of this element or of its sibling.
+pub trait Kind: Args + 'static {
+    /// What both are asked for, and whether the checksum is looked at.
+    #[doc(hidden)]
+    fn parts(self) -> (SourceArguments, TallyArguments, PlaceArguments, bool);
 }
 
-impl CheckIPHeader {
-    /// One of this kind or of its sibling, from what their arguments have in common.
-    pub(super) fn make(
-        mut check: HeaderCheck,
-        PlaceArguments { offset, old }: PlaceArguments,
-        tally: TallyArguments,
-        setup: &Setup,
-    ) -> Result<CheckIPHeader, SetupError> {
+impl Kind for CheckIPHeaderArgs {
+    fn parts(self) -> (SourceArguments, TallyArguments, PlaceArguments, bool) {
+        (self.sources, self.tally, self.place, self.checksum)
+    }
+}
+
+/// What is sound.
+pub struct IpCheck<K> {
+    check: HeaderCheck,
+    offset: usize,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> Check for IpCheck<K> {
+    type Args = K;
+    const REASONS: &'static [Reason] = REASONS;
+
+    fn new(args: K, setup: &Setup) -> Result<(Self, TallyArguments), SetupError> {
+        let (sources, tally, PlaceArguments { offset, old }, checksum) = args.parts();
+        let mut check = HeaderCheck::new(checksum, sources);
         let number = |Raw(text): &Raw| u32::from_argument(text, setup).ok();
         let sources = |Raw(text): &Raw| Spaced::from_argument(text, setup).ok();
         let found = match old.as_slice() {
@@ -89,45 +107,20 @@ impl CheckIPHeader {
         if let Some(sources) = sources {
             check.set_old_bad_sources(sources);
         }
-        Ok(CheckIPHeader { check, offset: offset.unwrap_or(0) as usize, tally: Tally::new(REASONS, tally) })
+        Ok((IpCheck { check, offset: offset.unwrap_or(0) as usize, kind: PhantomData }, tally))
     }
 
     #[inline(always)]
-    pub(super) fn judge(&mut self, cx: &Context, mut packet: Packet) -> Verdict {
-        match self.check.check(&mut packet, self.offset) {
-            Ok(()) => Verdict::Pass(packet),
-            Err(reason) => self.tally.refuse(cx, packet, reason, || format!("{}: IP header", cx.name())),
-        }
+    fn fault(&self, packet: &mut Packet) -> Option<usize> {
+        self.check.check(packet, self.offset).err()
     }
 
     #[inline(always)]
-    pub(super) fn pass_plain(&mut self, packet: &mut Packet) -> bool {
+    fn pass(&self, packet: &mut Packet) -> bool {
         self.check.pass(packet, self.offset)
     }
-}
 
-impl Tallied for CheckIPHeader {
-    fn tally(&self) -> &Tally {
-        &self.tally
-    }
-}
-
-impl Filter for CheckIPHeader {
-    type Args = CheckIPHeaderArgs;
-    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
-
-    fn new(args: CheckIPHeaderArgs, setup: &mut Setup) -> Result<CheckIPHeader, SetupError> {
-        let check = HeaderCheck::new(args.checksum, args.sources);
-        CheckIPHeader::make(check, args.place, args.tally, setup)
-    }
-
-    #[inline(always)]
-    fn pass(&mut self, packet: &mut Packet) -> bool {
-        self.pass_plain(packet)
-    }
-
-    #[inline(always)]
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        self.judge(cx, packet)
+    fn subject(cx: &Context) -> String {
+        format!("{}: IP header", cx.name())
     }
 }

@@ -2,9 +2,10 @@
 
 use element::prelude::*;
 
-use super::checkipheader::{CheckIPHeader, PlaceArguments};
-use super::headercheck::{HeaderCheck, SourceArguments};
-use super::tally::{Tallied, Tally, TallyArguments};
+use super::checker::Checker;
+use super::checkipheader::{IpCheck, Kind, PlaceArguments};
+use super::headercheck::SourceArguments;
+use super::tally::TallyArguments;
 
 /// Does what `CheckIPHeader` does, but looks at the checksum only when told to.
 /// ```click
@@ -39,32 +40,10 @@ pub struct CheckIPHeader2Args {
 }
 
 /// The element.
-pub struct CheckIPHeader2 {
-    check: CheckIPHeader,
-}
+pub type CheckIPHeader2 = Checker<IpCheck<CheckIPHeader2Args>>;
 
-impl Tallied for CheckIPHeader2 {
-    fn tally(&self) -> &Tally {
-        self.check.tally()
-    }
-}
-
-impl Filter for CheckIPHeader2 {
-    type Args = CheckIPHeader2Args;
-    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
-
-    fn new(args: CheckIPHeader2Args, setup: &mut Setup) -> Result<CheckIPHeader2, SetupError> {
-        let check = HeaderCheck::new(args.checksum, args.sources);
-        Ok(CheckIPHeader2 { check: CheckIPHeader::make(check, args.place, args.tally, setup)? })
-    }
-
-    #[inline(always)]
-    fn pass(&mut self, packet: &mut Packet) -> bool {
-        self.check.pass_plain(packet)
-    }
-
-    #[inline(always)]
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        self.check.judge(cx, packet)
+impl Kind for CheckIPHeader2Args {
+    fn parts(self) -> (SourceArguments, TallyArguments, PlaceArguments, bool) {
+        (self.sources, self.tally, self.place, self.checksum)
     }
 }

@@ -22,7 +22,7 @@ const BAD_SOURCE: usize = 5;
 
 /// Which sources are refused.
 #[derive(ArgumentGroup)]
-pub(super) struct SourceArguments {
+pub struct SourceArguments {
     /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good
     /// destinations.
     interfaces: Option<Spaced<Ip4PrefixOrHost>>,

@@ -2,6 +2,7 @@
 
 use element::Class;
 
+mod checker;
 mod checkip6header;
 mod checkipheader;
 mod checkipheader2;
@@ -36,6 +37,7 @@ mod template;
 mod typeofservice;
 mod unstripipheader;
 
+pub(crate) use checker::{Check, Checker};
 pub use checkip6header::CheckIP6Header;
 pub use checkipheader::CheckIPHeader;
 pub use checkipheader2::CheckIPHeader2;
@@ -64,7 +66,7 @@ pub use stripipheader::StripIPHeader;
 pub use unstripipheader::UnstripIPHeader;
 
 pub(crate) use destination::Destination;
-pub(crate) use tally::{Reason, Tallied, Tally, TallyArguments};
+pub(crate) use tally::{Reason, TallyArguments};
 pub(crate) use template::HeaderTemplate;
 
 /// The classes of this group, in the order of the reference.

@@ -3,36 +3,22 @@
 use element::prelude::*;
 
 /// One way in which a header can be wrong.
-pub(crate) struct Reason {
+pub struct Reason {
     /// As the console and `drop_details` show it.
-    pub(crate) text: &'static str,
+    pub text: &'static str,
     /// As the framework counts it.
-    pub(crate) drop: &'static str,
+    pub drop: &'static str,
 }
 
 /// What all checks of headers are asked for.
 #[derive(ArgumentGroup)]
-pub(crate) struct TallyArguments {
+pub struct TallyArguments {
     /// Whether every refusal is told on the console.
     #[arg(default = "false")]
     verbose: bool,
     /// Whether refusals are counted by reason.
     #[arg(default = "false")]
     details: bool,
-}
-
-/// An element that checks headers.
-pub(crate) trait Tallied: Sized + 'static {
-    /// What it has refused.
-    fn tally(&self) -> &Tally;
-
-    /// The handlers that all of them have.
-    const HANDLERS: [Handler<Self>; 2] = [
-        Handler::read("drops", "Packets refused.", |element| element.tally().drops.to_string()),
-        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
-            element.tally().details()
-        }),
-    ];
 }
 
 /// Packets refused, in all and for each reason.
@@ -73,8 +59,13 @@ impl Tally {
         Verdict::Divert(packet, drop)
     }
 
+    /// The `drops` handler.
+    pub(super) fn drops(&self) -> String {
+        self.drops.to_string()
+    }
+
     /// The `drop_details` handler: a line with count and text for each reason. Absent without `details`.
-    fn details(&self) -> Result<String, HandlerError> {
+    pub(super) fn details(&self) -> Result<String, HandlerError> {
         let details =
             self.details.as_ref().ok_or_else(|| HandlerError::NoHandler("drop_details".to_string()))?;
         Ok(details

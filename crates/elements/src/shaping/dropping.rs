@@ -1,6 +1,37 @@
-//! Where early drops go.
+//! What the elements that drop early share.
 
 use element::prelude::*;
+
+/// Pushes the packets on that `judge` gives back.
+pub(crate) fn push_judged(
+    cx: &mut Context,
+    mut batch: Batch,
+    mut judge: impl FnMut(&mut Context, Packet) -> Option<Packet>,
+) {
+    for packet in batch.drain() {
+        if let Some(packet) = judge(cx, packet) {
+            cx.send(0, packet);
+        }
+    }
+    cx.recycle(batch);
+}
+
+/// Pulls until there are as many that `judge` gives back, or none is left.
+pub(crate) fn pull_judged(
+    cx: &mut Context,
+    most: usize,
+    into: &mut Batch,
+    mut judge: impl FnMut(&mut Context, Packet) -> Option<Packet>,
+) {
+    let mut left = most;
+    while left > 0 {
+        let Some(packet) = cx.pull_one(0) else { return };
+        if let Some(packet) = judge(cx, packet) {
+            into.push(packet);
+            left -= 1;
+        }
+    }
+}
 
 /// Sends a packet to output 1, or drops it and counts it as `early_drop`.
 pub(crate) fn discard(cx: &mut Context, packet: Packet) {

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use element::arguments::Raw;
 use element::prelude::*;
 
+use super::dropping::{discard, pull_judged, push_judged};
 use super::early::{Choice, Early};
 use super::watched::Watched;
 
@@ -82,7 +83,7 @@ impl<K> EarlyDrop<K> {
     fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
         if self.early.should_drop(self.watched.length(), cx.steady(), || cx.random()) {
             self.drops += 1;
-            super::discard(cx, packet);
+            discard(cx, packet);
             return None;
         }
         Some(packet)
@@ -132,24 +133,12 @@ impl<K: Kind> Element for EarlyDrop<K> {
         cx.set_timer(0, self.next);
     }
 
-    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
-        for packet in batch.drain() {
-            if let Some(packet) = self.judge(cx, packet) {
-                cx.send(0, packet);
-            }
-        }
-        cx.recycle(batch);
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        push_judged(cx, batch, |cx, packet| self.judge(cx, packet));
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        let mut left = most;
-        while left > 0 {
-            let Some(packet) = cx.pull_one(0) else { return };
-            if let Some(packet) = self.judge(cx, packet) {
-                into.push(packet);
-                left -= 1;
-            }
-        }
+        pull_judged(cx, most, into, |cx, packet| self.judge(cx, packet));
     }
 
     fn inherit(&mut self, old: &mut Self, _: &mut Context) {

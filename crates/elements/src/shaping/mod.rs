@@ -28,7 +28,6 @@ pub use bandwidthratedsplitter::BandwidthRatedSplitter;
 pub use bandwidthshaper::BandwidthShaper;
 pub use codel::CoDel;
 pub use delayshaper::DelayShaper;
-pub(crate) use dropping::discard;
 pub use gaprate::GapRate;
 pub use pi::Pi;
 pub use randomsample::RandomSample;

@@ -4,6 +4,7 @@ use element::arguments::Raw;
 use element::figures;
 use element::prelude::*;
 
+use super::dropping::{discard, pull_judged, push_judged};
 use super::watched::Watched;
 
 /// The highest target.
@@ -94,7 +95,7 @@ impl Pi {
     fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
         if f64::from(cx.random()) < self.probability * f64::from(u32::MAX >> 1) {
             self.drops += 1;
-            super::discard(cx, packet);
+            discard(cx, packet);
             return None;
         }
         Some(packet)
@@ -160,23 +161,11 @@ impl Element for Pi {
         self.set_timer(cx);
     }
 
-    fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
-        for packet in batch.drain() {
-            if let Some(packet) = self.judge(cx, packet) {
-                cx.send(0, packet);
-            }
-        }
-        cx.recycle(batch);
+    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
+        push_judged(cx, batch, |cx, packet| self.judge(cx, packet));
     }
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
-        let mut left = most;
-        while left > 0 {
-            let Some(packet) = cx.pull_one(0) else { return };
-            if let Some(packet) = self.judge(cx, packet) {
-                into.push(packet);
-                left -= 1;
-            }
-        }
+        pull_judged(cx, most, into, |cx, packet| self.judge(cx, packet));
     }
 }

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};
 
-use crate::ip::{Reason, Tallied, Tally, TallyArguments};
+use crate::ip::{Check, Checker, Reason, TallyArguments};
 
 /// Passes TCP packets whose header length is sound and whose checksum is right.
 ///
@@ -33,58 +33,39 @@ pub struct CheckTCPHeaderArgs {
     tally: TallyArguments,
 }
 
-static REASONS: &[Reason] = &[
-    Reason { text: "not TCP", drop: "not_tcp" },
-    Reason { text: "bad packet length", drop: "bad_length" },
-    Reason { text: "bad TCP checksum", drop: "bad_checksum" },
-];
-
 /// The element.
-pub struct CheckTCPHeader {
-    tally: Tally,
-}
+pub type CheckTCPHeader = Checker<TcpCheck>;
 
-/// The place of the fault among [`REASONS`], if there is one.
-#[inline]
-fn fault(packet: &Packet) -> Option<usize> {
-    let Some(header) = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::TCP)
-    else {
-        return Some(0);
-    };
-    let length = header.total_length().saturating_sub(header.header_length() as u16);
-    let segment = packet.transport().get(..length.into()).and_then(TcpView::new);
-    let Some(tcp) = segment.filter(|tcp| (20..=length.into()).contains(&tcp.header_length())) else {
-        return Some(1);
-    };
-    (!tcp.checksum_is_right(header.pseudo_header(length))).then_some(2)
-}
+/// What is sound.
+pub struct TcpCheck;
 
-impl Tallied for CheckTCPHeader {
-    fn tally(&self) -> &Tally {
-        &self.tally
-    }
-}
-
-impl Filter for CheckTCPHeader {
+impl Check for TcpCheck {
     type Args = CheckTCPHeaderArgs;
-    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
+    const REASONS: &'static [Reason] = &[
+        Reason { text: "not TCP", drop: "not_tcp" },
+        Reason { text: "bad packet length", drop: "bad_length" },
+        Reason { text: "bad TCP checksum", drop: "bad_checksum" },
+    ];
 
-    fn new(args: CheckTCPHeaderArgs, _: &mut Setup) -> Result<CheckTCPHeader, SetupError> {
-        Ok(CheckTCPHeader { tally: Tally::new(REASONS, args.tally) })
-    }
-
-    #[inline(always)]
-    fn pass(&mut self, packet: &mut Packet) -> bool {
-        fault(packet).is_none()
+    fn new(args: CheckTCPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {
+        Ok((TcpCheck, args.tally))
     }
 
     #[inline]
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        match fault(&packet) {
-            None => Verdict::Pass(packet),
-            Some(reason) => self
-                .tally
-                .refuse(cx, packet, reason, || format!("{} :: CheckTCPHeader: TCP header", cx.name())),
-        }
+    fn fault(&self, packet: &mut Packet) -> Option<usize> {
+        let Some(header) = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::TCP)
+        else {
+            return Some(0);
+        };
+        let length = header.total_length().saturating_sub(header.header_length() as u16);
+        let segment = packet.transport().get(..length.into()).and_then(TcpView::new);
+        let Some(tcp) = segment.filter(|tcp| (20..=length.into()).contains(&tcp.header_length())) else {
+            return Some(1);
+        };
+        (!tcp.checksum_is_right(header.pseudo_header(length))).then_some(2)
+    }
+
+    fn subject(cx: &Context) -> String {
+        format!("{} :: CheckTCPHeader: TCP header", cx.name())
     }
 }

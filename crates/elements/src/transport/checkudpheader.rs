@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, UdpView, protocol};
 
-use crate::ip::{Reason, Tallied, Tally, TallyArguments};
+use crate::ip::{Check, Checker, Reason, TallyArguments};
 
 /// Passes UDP packets whose length is sound and whose checksum is right or absent.
 ///
@@ -34,55 +34,39 @@ pub struct CheckUDPHeaderArgs {
     tally: TallyArguments,
 }
 
-static REASONS: &[Reason] = &[
-    Reason { text: "not UDP", drop: "not_udp" },
-    Reason { text: "bad packet length", drop: "bad_length" },
-    Reason { text: "bad UDP checksum", drop: "bad_checksum" },
-];
-
 /// The element.
-pub struct CheckUDPHeader {
-    tally: Tally,
-}
+pub type CheckUDPHeader = Checker<UdpCheck>;
 
-/// The place of the fault among [`REASONS`], if there is one.
-#[inline]
-fn fault(packet: &Packet) -> Option<usize> {
-    let Some(header) = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::UDP)
-    else {
-        return Some(0);
-    };
-    let bytes = packet.transport();
-    let Some(udp) = UdpView::new(bytes).filter(|udp| (8..=bytes.len()).contains(&udp.length().into())) else {
-        return Some(1);
-    };
-    (!udp.checksum_is_right(header.pseudo_header(udp.length()))).then_some(2)
-}
+/// What is sound.
+pub struct UdpCheck;
 
-impl Tallied for CheckUDPHeader {
-    fn tally(&self) -> &Tally {
-        &self.tally
-    }
-}
-
-impl Filter for CheckUDPHeader {
+impl Check for UdpCheck {
     type Args = CheckUDPHeaderArgs;
-    const HANDLERS: &'static [Handler<Self>] = &<Self as Tallied>::HANDLERS;
+    const REASONS: &'static [Reason] = &[
+        Reason { text: "not UDP", drop: "not_udp" },
+        Reason { text: "bad packet length", drop: "bad_length" },
+        Reason { text: "bad UDP checksum", drop: "bad_checksum" },
+    ];
 
-    fn new(args: CheckUDPHeaderArgs, _: &mut Setup) -> Result<CheckUDPHeader, SetupError> {
-        Ok(CheckUDPHeader { tally: Tally::new(REASONS, args.tally) })
-    }
-
-    #[inline(always)]
-    fn pass(&mut self, packet: &mut Packet) -> bool {
-        fault(packet).is_none()
+    fn new(args: CheckUDPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {
+        Ok((UdpCheck, args.tally))
     }
 
     #[inline]
-    fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
-        match fault(&packet) {
-            None => Verdict::Pass(packet),
-            Some(reason) => self.tally.refuse(cx, packet, reason, || "UDP header".to_string()),
-        }
+    fn fault(&self, packet: &mut Packet) -> Option<usize> {
+        let Some(header) = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::UDP)
+        else {
+            return Some(0);
+        };
+        let bytes = packet.transport();
+        let Some(udp) = UdpView::new(bytes).filter(|udp| (8..=bytes.len()).contains(&udp.length().into()))
+        else {
+            return Some(1);
+        };
+        (!udp.checksum_is_right(header.pseudo_header(udp.length()))).then_some(2)
+    }
+
+    fn subject(_: &Context) -> String {
+        "UDP header".into()
     }
 }
