@@ -78,10 +78,11 @@ fn summary(report: &Report) -> String {
     let io = |mode| {
         find(&report.io, |io: &&Io| io.mode == mode && io.size == 64 && io.ring == 1024).map(|io| io.mpps)
     };
-    let chain = |length| {
-        let of_pool = |chain: &&Chain| chain.length == length && chain.joint == Joint::Pool;
-        find(&report.chain, of_pool).map(|chain| chain.gbps)
+    let chain = |length, joint| {
+        let wanted = |chain: &&Chain| chain.length == length && chain.joint == joint;
+        find(&report.chain, wanted).map(|chain| chain.gbps)
     };
+    let [two, nine] = papers::CHAIN_GBPS.map(|(_, gbps)| gbps);
     let density = find(&report.density, |density| density.boxes == 100).map(|density| density.mpps);
     let ping = |others, load| {
         let row =
@@ -103,8 +104,10 @@ fn summary(report: &Report) -> String {
         ("One box sends, 64 B", io(Mode::Send), papers::SEND_MPPS, "Mp/s", false),
         ("One box receives, 64 B", io(Mode::Receive), papers::RECEIVE_MPPS, "Mp/s", false),
         ("100 boxes on one core send, 64 B", density, papers::DENSITY_MPPS, "Mp/s", false),
-        ("Chain of 2 boxes, 1472 B", chain(2), papers::CHAIN_GBPS[0].1, "Gb/s", false),
-        ("Chain of 9 boxes, 1472 B", chain(9), papers::CHAIN_GBPS[1].1, "Gb/s", false),
+        ("Chain of 2 boxes, 1472 B, copied", chain(2, Joint::Copy), two, "Gb/s", false),
+        ("The same, sharing packets", chain(2, Joint::Pool), two, "Gb/s", false),
+        ("Chain of 9 boxes, 1472 B, copied", chain(9, Joint::Copy), nine, "Gb/s", false),
+        ("The same, sharing packets", chain(9, Joint::Pool), nine, "Gb/s", false),
         ("Ping through an idle box", ping(0, Load::Idle), papers::PING_US, "us", true),
         ("Ping beside 11 idle boxes", ping(11, Load::Idle), papers::PING_US, "us", true),
         (
