@@ -13,7 +13,7 @@ pub(super) struct Pools(Mutex<BTreeMap<(Owner, bool), Weak<PacketPool>>>);
 impl Pools {
     /// The pool that a box is to share: its owner's, if it was told to, or one of its ports is at a pipe.
     pub(super) fn of(&self, definition: &CreateBox, kind: Kind) -> Result<Option<Arc<PacketPool>>, Failure> {
-        if !shares_packets(definition) || kind == Kind::None {
+        if !shares_packets(definition) {
             return Ok(None);
         }
         let machines = kind == Kind::Vm;
@@ -32,7 +32,8 @@ impl Pools {
     }
 }
 
-/// Whether a box's packets lie in a pool.
+/// Whether a box's packets lie in a pool. Those of a box in a thread never do.
 pub(crate) fn shares_packets(definition: &CreateBox) -> bool {
-    definition.share_packets || definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)))
+    let is_piped = || definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)));
+    definition.sandbox != Kind::None && (definition.share_packets || is_piped())
 }
