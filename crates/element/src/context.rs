@@ -182,10 +182,11 @@ impl<'a> Context<'a> {
     pub fn argument<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {
         let name = self.name();
         let setup = Setup::new(&name, (self.inputs(), self.outputs()), self.names(), self.environment());
-        T::from_argument(text.trim(), &setup).map_err(HandlerError::new)
+        T::from_argument(text.trim(), &setup).map_err(HandlerError::Value)
     }
 
-    /// Parses the value that a handler gives to one field of the element: a number, a boolean or an address.
+    /// Parses the value that a handler gives to one field of the element: a number, a boolean or an address. What is
+    /// expected is told in Click's words.
     pub fn data<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {
         self.argument(text).map_err(|_| {
             let expected = match (T::KIND, size_of::<T>()) {

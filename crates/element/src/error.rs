@@ -4,6 +4,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::arguments::Problem;
+
 /// One thing that is wrong with an element's arguments or surroundings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -106,6 +108,8 @@ pub enum HandlerError {
     NoParameter(String),
     /// The element is in the middle of a call of its own.
     Busy(String),
+    /// The value does not stand for what the handler takes. Callers get it as `Rejected`.
+    Value(Problem),
     /// The value is not one that the handler takes; the messages say why.
     Rejected(String),
     /// The handler gave a value, and something went wrong on the way.
@@ -145,6 +149,7 @@ impl fmt::Display for HandlerError {
                 write!(f, "read handler ‘{path}’ does not take parameters")
             }
             HandlerError::Busy(path) => write!(f, "‘{path}’ is busy"),
+            HandlerError::Value(problem) => problem.fmt(f),
             HandlerError::Rejected(text) | HandlerError::Doubtful { problems: text, .. } => f.write_str(text),
         }
     }

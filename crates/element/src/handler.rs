@@ -130,21 +130,8 @@ impl<E> Handler<E> {
     ) -> Result<String, HandlerError> {
         match self.call {
             Call::Read(call) => Ok(call(element)),
-            Call::ReadWith(call) => call(element, cx, parameter),
+            Call::ReadWith(call) => call(element, cx, parameter).map_err(|error| self.told(error)),
             Call::Write(_) => Err(HandlerError::Wrong { path: self.name.to_string(), read: true }),
-        }
-    }
-
-    /// A value without the form of the argument is told as the argument is.
-    fn with_keyword(&self, error: HandlerError) -> HandlerError {
-        let is_form = |text: &str| {
-            ["parse error", "invalid number"].contains(&text) || text.starts_with("out of range, bound")
-        };
-        match (error, self.argument) {
-            (HandlerError::Rejected(text), Some((_, keyword))) if is_form(&text) && !keyword.is_empty() => {
-                HandlerError::Rejected(format!("{keyword}: {text}"))
-            }
-            (error, _) => error,
         }
     }
 
@@ -152,13 +139,24 @@ impl<E> Handler<E> {
     pub fn call_write(&self, element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
         match self.call {
             Call::Write(call) => {
-                call(element, cx, value).map_err(|error| self.with_keyword(error))?;
+                call(element, cx, value).map_err(|error| self.told(error))?;
                 if let Some((position, keyword)) = self.argument {
                     cx.note_argument(position, keyword, value.trim());
                 }
                 Ok(())
             }
             _ => Err(HandlerError::Wrong { path: self.name.to_string(), read: false }),
+        }
+    }
+
+    /// An error as callers get it: a value without the form of an argument is told as that argument is.
+    fn told(&self, error: HandlerError) -> HandlerError {
+        let HandlerError::Value(problem) = error else { return error };
+        match self.argument {
+            Some((_, keyword)) if problem.is_form() && !keyword.is_empty() => {
+                HandlerError::Rejected(format!("{keyword}: {problem}"))
+            }
+            _ => HandlerError::new(problem),
         }
     }
 }

@@ -69,6 +69,11 @@ impl Problem {
         Problem::Later(text.to_string())
     }
 
+    /// Whether the text does not have the form.
+    pub(crate) fn is_form(&self) -> bool {
+        !matches!(self, Problem::Later(_) | Problem::LaterOf(_))
+    }
+
     /// In the caller's words.
     pub fn new(text: impl fmt::Display) -> Problem {
         Problem::Other(text.to_string())
