@@ -31,15 +31,6 @@ pub enum Joint {
 impl Joint {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Pool, Self::Copy, Self::Pipe];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pool => "pool",
-            Self::Copy => "copy",
-            Self::Pipe => "pipe",
-        }
-    }
 }
 
 /// How fast a chain of boxes is.

@@ -26,7 +26,6 @@ impl Origin {
     }
 
     /// Who the box is, if these are the holders of the memory's buffers.
-    #[inline(always)]
     pub(crate) fn holder(&self, holders: &Arc<Holders>) -> Option<Holder> {
         self.member.as_ref().filter(|(own, _)| Arc::ptr_eq(own, holders)).map(|(_, holder)| *holder)
     }
@@ -40,7 +39,7 @@ impl Origin {
     /// A range of the memory, to be copied from here to another port.
     #[inline(always)]
     pub fn rest(&self, range: Range<usize>) -> Remainder<'_> {
-        Remainder { origin: self, start: range.start, length: range.len() }
+        Remainder { memory: &self.memory, start: range.start, length: range.len() }
     }
 }
 
@@ -53,7 +52,7 @@ impl fmt::Debug for Origin {
 /// The end of a packet that still lies where it came from. The box there may write to it at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct Remainder<'a> {
-    origin: &'a Origin,
+    memory: &'a Mapped,
     start: usize,
     length: usize,
 }
@@ -65,13 +64,7 @@ impl Remainder<'_> {
         self.length
     }
 
-    /// Where it comes from.
-    #[inline(always)]
-    pub(crate) fn origin(&self) -> &Origin {
-        self.origin
-    }
-
-    /// Where it begins there.
+    /// Where it begins in the memory that it lies in.
     #[inline(always)]
     pub(crate) fn start(&self) -> usize {
         self.start
@@ -80,12 +73,12 @@ impl Remainder<'_> {
     /// Says that it will be copied soon.
     #[inline]
     pub fn expect(&self) {
-        self.origin.memory.expect_reads(self.start, self.length);
+        self.memory.expect_reads(self.start, self.length);
     }
 
     /// Copies it to other memory; nothing happens when a range is outside.
     #[inline(always)]
     pub(crate) fn copy_to(&self, to: &Mapped, offset: usize) {
-        self.origin.memory.copy_to(self.start, to, offset, self.length);
+        self.memory.copy_to(self.start, to, offset, self.length);
     }
 }

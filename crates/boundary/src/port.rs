@@ -207,19 +207,17 @@ impl<Owner> HostPort<Owner> {
         self.from_box.leave(slot, spare);
     }
 
-    /// Whether packets that lie there can be [adopted](Self::adopt): both boxes share a pool.
-    pub fn shares(&self, origin: &Origin) -> bool {
-        self.member.as_ref().is_some_and(|(holders, _)| origin.holder(holders).is_some())
+    /// Who the box of this origin is, if both boxes share a pool: its packets can be [adopted](Self::adopt).
+    pub fn mate(&self, origin: &Origin) -> Option<Holder> {
+        origin.holder(&self.member.as_ref()?.0)
     }
 
-    /// Takes a packet over from a box that shares this one's pool, with the buffer in which it lies; of its bytes
-    /// `head` are in front of the rest. What is returned is the buffer for the other box in return. Nothing: the
-    /// boxes share no pool, a buffer is not theirs, or the ring is full; the packet is to be
-    /// [sent](Self::send_parts) then.
+    /// Takes a packet over from a [mate](Self::mate), with the buffer in which it lies; of its bytes `head` are in
+    /// front of the rest. What is returned is the buffer for the other box in return. Nothing: a buffer is not theirs,
+    /// or the ring is full; the packet is to be [sent](Self::send_parts) then.
     #[inline]
-    pub fn adopt(&mut self, head: usize, rest: Remainder) -> Option<u16> {
+    pub fn adopt(&mut self, from: Holder, head: usize, rest: Remainder) -> Option<u16> {
         let (holders, to) = self.member.as_ref()?;
-        let from = rest.origin().holder(holders)?;
         let spare = self.to_box.spare()?.buffer;
         let start = rest.start().checked_sub(head)?;
         let packet = Descriptor {
@@ -522,6 +520,7 @@ mod tests {
     fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>) -> u32 {
         let (origin, mut left, mut adopted) =
             (Origin::new(from.buffers, from.member.clone(), ()), Vec::new(), 0);
+        let mate = to.mate(&origin).unwrap();
         let there = from.available(64).unwrap();
         to.room(there).unwrap();
         for _ in 0..there {
@@ -530,7 +529,7 @@ mod tests {
             let mut bytes = [0; 2];
             from.buffers.read(range.start, &mut bytes[..head]);
             let rest = origin.rest(range.start + head..range.end);
-            match to.adopt(head, rest) {
+            match to.adopt(mate, head, rest) {
                 Some(spare) => {
                     left.push((slot, spare));
                     adopted += 1;

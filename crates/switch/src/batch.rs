@@ -127,12 +127,6 @@ impl Batch {
         })
     }
 
-    /// All frames in order, as far as they have been copied.
-    #[inline]
-    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
-        (0..self.len()).filter_map(|number| self.part(number))
-    }
-
     /// Room for one more frame. A frame becomes part of the batch by [`commit`](Self::commit).
     #[inline]
     pub fn space(&mut self) -> Option<&mut [u8; MAX_FRAME]> {
@@ -272,9 +266,10 @@ mod tests {
             for range in &ranges {
                 batch.push_part(&source, Taken { range: range.clone(), slot: 0 });
             }
-            let lengths: Vec<usize> = batch.parts().map(|part| part.length()).collect();
+            let parts: Vec<_> = (0..batch.len()).filter_map(|number| batch.part(number)).collect();
+            let lengths: Vec<usize> = parts.iter().map(|part| part.length()).collect();
             assert_eq!(lengths, ranges.clone().map(|range| range.len()));
-            for (part, range) in batch.parts().zip(&ranges) {
+            for (part, range) in parts.iter().zip(&ranges) {
                 assert_eq!(part.head, &expected[range.clone()][..part.head.len()]);
             }
             let whole = |batch: &Batch, number| batch.frame(number).map(<[u8]>::to_vec);

@@ -98,7 +98,7 @@ impl<D: Driver> Driver for Tapped<D> {
     }
 
     fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        if self.taps.is_active() { self.send(batch, frames) } else { self.driver.send_parts(batch, frames) }
+        self.driver.send_parts(batch, frames)
     }
 
     /// While somebody captures, frames are taken and given whole.

@@ -31,6 +31,13 @@ impl<Owner> BoxPort<Owner> {
     pub fn waiting(&mut self) -> u64 {
         self.port.waiting().into()
     }
+
+    /// Shows the box what was sent.
+    fn publish(&mut self) {
+        if self.port.publish() {
+            (self.wake)();
+        }
+    }
 }
 
 impl<Owner: Send> Driver for BoxPort<Owner> {
@@ -69,22 +76,20 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             sent.frames += 1;
             sent.bytes += frame.length() as u64;
         }
-        if self.port.publish() {
-            (self.wake)();
-        }
+        self.publish();
         Ok(sent)
     }
 
     fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        if !batch.source().is_some_and(|source| self.port.shares(source)) {
+        let Some(mate) = batch.source().and_then(|source| self.port.mate(source)) else {
             return self.send(batch, frames);
-        }
+        };
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
         for number in frames.iter().map(|number| *number as usize) {
             let Some(frame) = batch.part(number) else { continue };
             let length = frame.length() as u64;
-            match frame.rest.and_then(|rest| self.port.adopt(frame.head.len(), rest)) {
+            match frame.rest.and_then(|rest| self.port.adopt(mate, frame.head.len(), rest)) {
                 Some(spare) => batch.leave(number, spare),
                 None if self.port.send_parts(frame.head, frame.rest)? => {}
                 None => break,
@@ -92,9 +97,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
             sent.frames += 1;
             sent.bytes += length;
         }
-        if self.port.publish() {
-            (self.wake)();
-        }
+        self.publish();
         Ok(sent)
     }
 
