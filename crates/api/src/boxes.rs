@@ -25,7 +25,8 @@ pub enum Sandbox {
     Vm,
     /// A process without privileges, in namespaces of its own.
     Process,
-    /// A thread of the daemon, without any isolation: for development. A daemon takes it only if it was started for that.
+    /// A thread of the daemon, without any isolation: for development. A daemon takes it only if it was started for
+    /// that.
     None,
 }
 
@@ -355,7 +356,8 @@ pub struct Register {
     pub value: String,
 }
 
-/// A file that a box writes, with `ToDump` and its like. The daemon keeps it as long as the box is there, within limits.
+/// A file that a box writes, with `ToDump` and its like. The daemon keeps it as long as the box is there, within
+/// limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrittenFile {
     /// Its name as the configuration has it. It is a name in the box, never a path of the host.

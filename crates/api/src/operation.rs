@@ -1,7 +1,7 @@
 //! The table of operations: method, path, summary, and the types that go in and come out.
 //!
-//! A path has its parameters in braces, as OpenAPI and axum write them; they are percent-encoded one by one, so a handler
-//! may have slashes as `%2F`. Parameters are names of this crate's types, except `{handler}`, which is what
+//! A path has its parameters in braces, as OpenAPI and axum write them; they are percent-encoded one by one, so a
+//! handler may have slashes as `%2F`. Parameters are names of this crate's types, except `{handler}`, which is what
 //! [`HandlerPath::of`](crate::HandlerPath::of) reads: `element.handler` or `configuration:element.handler`.
 
 use std::marker::PhantomData;

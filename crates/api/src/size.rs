@@ -183,8 +183,8 @@ bounded!(
     "a weight is a number from 1 to 10000; 100 is usual"
 );
 
-/// A share of processor time in processors, to a thousandth. In JSON a number: `0.5` is half a processor. A text such as
-/// `"50%"` is read, too.
+/// A share of processor time in processors, to a thousandth. In JSON a number: `0.5` is half a processor. A text such
+/// as `"50%"` is read, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cores {
     thousandths: u32,

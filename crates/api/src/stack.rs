@@ -24,7 +24,8 @@ pub struct Stack {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyQuery {
-    /// Seconds after which everything is made again as it was, unless the stack is confirmed; without it the stack stays.
+    /// Seconds after which everything is made again as it was, unless the stack is confirmed; without it the stack
+    /// stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within: Option<u32>,
 }

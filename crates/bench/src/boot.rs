@@ -106,8 +106,8 @@ pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> 
     })
 }
 
-/// Copies one box again and again, keeping all copies; how long each took to its first packet. Installing the original and
-/// taking the snapshot are not in it: they are done once.
+/// Copies one box again and again, keeping all copies; how long each took to its first packet. Installing the original
+/// and taking the snapshot are not in it: they are done once.
 fn copy(stand: &Stand, count: usize) -> Result<Vec<f64>, Error> {
     let program = Program::Firewall;
     let settings = Stand::settings(program, Slots::new(SLOTS)?, None);

@@ -84,7 +84,8 @@ pub fn latency(
 ) -> Result<LatencyRow, Error> {
     let slots = Slots::new(SLOTS)?;
     let settings = Stand::settings(Program::Ping, slots, None);
-    // As a box polls that has a processor for itself. Others are on the same core here, where the kernel divides the time.
+    // As a box polls that has a processor for itself. Others are on the same core here, where the kernel divides the
+    // time.
     let alone = if waiting == Waiting::Polling { stand.worker_alone()? } else { None };
     let settings = match waiting {
         Waiting::Idle => settings,

@@ -32,8 +32,8 @@ pub struct TableMemory {
     pub entries: &'static str,
     /// How many.
     pub count: u32,
-    /// What a box with so many has on its heap beyond what one with a single entry has, in kilobytes: the table, and the
-    /// text of the configuration, which the box keeps.
+    /// What a box with so many has on its heap beyond what one with a single entry has, in kilobytes: the table, and
+    /// the text of the configuration, which the box keeps.
     #[serde(serialize_with = "rounded")]
     pub adds_kb: f64,
     /// Of that the text's.
@@ -53,8 +53,8 @@ pub struct RingMemory {
     pub kb: usize,
 }
 
-/// The memory of ports of all sizes, and of tables in boxes of a stand: of so many routes, as many rules, and two patterns for
-/// five of them, as in the ClickOS paper, which had a thousand.
+/// The memory of ports of all sizes, and of tables in boxes of a stand: of so many routes, as many rules, and two
+/// patterns for five of them, as in the ClickOS paper, which had a thousand.
 pub fn memory(stand: &Stand, entries: u32) -> Result<Memory, Error> {
     let tables = match (stand.kind(), stand.inside()) {
         (Kind::Vm | Kind::Process, Inside::Click) => {

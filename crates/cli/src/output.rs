@@ -1,7 +1,7 @@
 //! Printing to standard output, where a closed pipe is the end and no failure.
 //!
-//! What the program prints and what elements write to the file `-` passes through one buffer, so that it comes out in the
-//! order in which it was written.
+//! What the program prints and what elements write to the file `-` passes through one buffer, so that it comes out in
+//! the order in which it was written.
 
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! What an operator meets with: a disk that is full, a socket that systemd holds, a script that makes boxes without end.
-//! Parts of it need root, and say so where it is missing.
+//! What an operator meets with: a disk that is full, a socket that systemd holds, a script that makes boxes without
+//! end. Parts of it need root, and say so where it is missing.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Rules of the house that no compiler checks: who may depend on whom, where `unsafe` may stand, how long a file may be,
-//! and that what runs in a box needs no operating system.
+//! Rules of the house that no compiler checks: who may depend on whom, where `unsafe` may stand, how long a file may
+//! be, and that what runs in a box needs no operating system.
 
 use std::collections::BTreeMap;
 use std::fs;

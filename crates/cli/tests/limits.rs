@@ -1,5 +1,5 @@
-//! What limits a box: its memory, its share of a processor beside others. Ratios are of time and packets, within generous
-//! bounds, so that other load on the machine changes nothing.
+//! What limits a box: its memory, its share of a processor beside others. Ratios are of time and packets, within
+//! generous bounds, so that other load on the machine changes nothing.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! Boxes on what stands for real hardware: Debian's kernel and its `kvm_amd` on a processor that QEMU emulates, with SVM.
+//! Boxes on what stands for real hardware: Debian's kernel and its `kvm_amd` on a processor that QEMU emulates, with
+//! SVM.
 //!
 //! A software KVM forgives what real hardware doesn't: page tables that can't be written, descriptors without their
 //! bits, registers that are lost with a fault. This runs the tests of the sandbox, and boxes with Click in them, where
@@ -28,9 +29,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("demonstration", "clickbox demo"),
 ];
 
-/// A box that is there from the beginning to the end. With the first box the kernel patches its scheduler, with the last one
-/// it patches it back, and QEMU 7.2 may go on with the breakpoint that stands there meanwhile: for ever (one such change in
-/// about forty).
+/// A box that is there from the beginning to the end. With the first box the kernel patches its scheduler, with the
+/// last one it patches it back, and QEMU 7.2 may go on with the breakpoint that stands there meanwhile: for ever (one
+/// such change in about forty).
 const KEPT: &str = "echo 'FromDevice(0) -> Discard;' > /tmp/kept.click\n\
      export CLICKBOX_SOCKET=/tmp/kept\n\
      clickbox daemon --no-store > /tmp/kept.log 2>&1 &\n\

@@ -1,5 +1,6 @@
-//! Boxes between two networks of the test's own, with every packet looked at: what goes in comes out, once, in order and
-//! unchanged, while other boxes are killed and corrupted. It needs root and `ip`, and says so where they are missing.
+//! Boxes between two networks of the test's own, with every packet looked at: what goes in comes out, once, in order
+//! and unchanged, while other boxes are killed and corrupted. It needs root and `ip`, and says so where they are
+//! missing.
 //!
 //! `CLICKBOX_TEST_BOXES` is the number of boxes, `CLICKBOX_TEST_ROUNDS` that of packets for each in each direction.
 

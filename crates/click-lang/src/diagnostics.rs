@@ -78,7 +78,8 @@ impl Diagnostic {
 }
 
 impl fmt::Display for Diagnostic {
-    /// Writes the lines as Click prints them, `file:line: message`, without a line end after the last. Hints are left out.
+    /// Writes the lines as Click prints them, `file:line: message`, without a line end after the last. Hints are left
+    /// out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = self.location.as_ref().filter(|_| !self.bare);
         let place = location.map(|location| format!("{location}: ")).unwrap_or_default();

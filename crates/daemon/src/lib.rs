@@ -1,9 +1,9 @@
 //! The daemon: supervises boxes and switches, stores their definitions, serves the API.
 //!
-//! Three layers. The [`Supervisor`] is synchronous and knows no HTTP: each operation of the API is a method of it, which
-//! may be called from any thread. Below it are the `fabric`, one thread that moves packets between boxes, switches and
-//! devices, the boxes with the thread that watches them, and the store. Above it is the `server`, which routes requests
-//! to methods and waits for them off its own threads.
+//! Three layers. The [`Supervisor`] is synchronous and knows no HTTP: each operation of the API is a method of it,
+//! which may be called from any thread. Below it are the `fabric`, one thread that moves packets between boxes,
+//! switches and devices, the boxes with the thread that watches them, and the store. Above it is the `server`, which
+//! routes requests to methods and waits for them off its own threads.
 //!
 //! Invariants:
 //! - Nothing of the engine is linked: an element's bug can't reach this process. Configurations are checked by a

@@ -137,8 +137,8 @@ fn allowed(pid: u32) -> String {
     list.unwrap().trim().into()
 }
 
-/// A box with a processor of its own is kept there, polls, and is back there when it was killed; the last processor stays
-/// for everybody.
+/// A box with a processor of its own is kept there, polls, and is back there when it was killed; the last processor
+/// stays for everybody.
 #[test]
 fn a_dedicated_box_has_its_processor() {
     // On a large machine two are enough to use up all but one.

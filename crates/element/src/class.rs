@@ -71,8 +71,8 @@ pub struct Info {
     pub notifies: Notifies,
     /// When it is configured.
     pub phase: Phase,
-    /// Classes whose elements' state it looks at, or changes, while packets pass: packets that go to it and packets that
-    /// go to one of those keep their order.
+    /// Classes whose elements' state it looks at, or changes, while packets pass: packets that go to it and packets
+    /// that go to one of those keep their order.
     pub reads: &'static [&'static str],
     /// Related classes.
     pub see: &'static [&'static str],

@@ -81,8 +81,8 @@ pub trait Runtime {
     fn defer_write(&self, from: usize, path: String, value: String);
     fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
     fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
-    /// Writes a new value of an argument into the text of the element's configuration, and changes nothing else. One that
-    /// is known by its place alone has no keyword.
+    /// Writes a new value of an argument into the text of the element's configuration, and changes nothing else. One
+    /// that is known by its place alone has no keyword.
     fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str);
     /// The text of the element's configuration.
     fn configuration(&self, element: usize) -> String;
@@ -152,8 +152,8 @@ impl<'a> Context<'a> {
         self.runtime.steady()
     }
 
-    /// A random number below 2^31. Every element has a sequence of its own, so results do not depend on batches; where a
-    /// RandomSeed asks for Click's numbers there is one for all, and batches of one.
+    /// A random number below 2^31. Every element has a sequence of its own, so results do not depend on batches; where
+    /// a RandomSeed asks for Click's numbers there is one for all, and batches of one.
     pub fn random(&self) -> u32 {
         self.runtime.random(self.element)
     }
@@ -239,8 +239,8 @@ impl Context<'_> {
         self.groups.get(port).copied().unwrap_or(0).into()
     }
 
-    /// Emits a batch by output `port`. It is delivered after this call, after what was emitted before. At an output that
-    /// does not exist the packets are dropped.
+    /// Emits a batch by output `port`. It is delivered after this call, after what was emitted before. At an output
+    /// that does not exist the packets are dropped.
     #[inline]
     pub fn emit(&mut self, port: usize, batch: Batch) {
         let group = self.group(port);
@@ -308,8 +308,8 @@ impl Context<'_> {
         into.len() - before
     }
 
-    /// Pulls at most `most` packets one by one, up to the first pull in vain, as where a packet is dropped on the way; all at once
-    /// where they come out of a queue. Returns how many came.
+    /// Pulls at most `most` packets one by one, up to the first pull in vain, as where a packet is dropped on the way;
+    /// all at once where they come out of a queue. Returns how many came.
     pub fn pull_burst(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
         let before = into.len();
         if most < 2 || self.runtime.is_fed_by_storage(self.element, port) {
@@ -362,8 +362,9 @@ impl Context<'_> {
         packet
     }
 
-    /// Delivers what this call has emitted so far, where packets pass one by one: before the call goes on, as Click does. For
-    /// elements that nothing is pushed to and nobody pulls from, so that no packet can come back to them meanwhile.
+    /// Delivers what this call has emitted so far, where packets pass one by one: before the call goes on, as Click
+    /// does. For elements that nothing is pushed to and nobody pulls from, so that no packet can come back to them
+    /// meanwhile.
     pub fn deliver_singly(&mut self) {
         if self.batch_limit() == 1 && !self.outputs.is_empty() {
             self.runtime.deliver(self.element, self.outputs);
@@ -428,8 +429,8 @@ impl Context<'_> {
         self.runtime.turns(self.element)
     }
 
-    /// Sets timer number `timer` to a point of steady time; an earlier setting is replaced. At one time timers come in the
-    /// order in which their spans began, and one that is set anew after it came goes on from its beginning.
+    /// Sets timer number `timer` to a point of steady time; an earlier setting is replaced. At one time timers come in
+    /// the order in which their spans began, and one that is set anew after it came goes on from its beginning.
     pub fn set_timer(&self, timer: usize, at: Timestamp) {
         self.runtime.set_timer(self.element, timer, at);
     }

@@ -13,7 +13,8 @@ use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
 use crate::handler::{Handler, HandlerInfo, HandlerKind};
 
-/// An element with full access to ports, its task, timers and descriptors. Most are a [`Filter`](crate::Filter) instead.
+/// An element with full access to ports, its task, timers and descriptors. Most are a [`Filter`](crate::Filter)
+/// instead.
 ///
 /// A method that the class's ports or `Info` never let the router call need not be written.
 pub trait Element: Sized + 'static {

@@ -122,8 +122,8 @@ pub enum SocketPlace {
     Tcp(Ipv4Addr, u16),
     /// An address and port of UDP.
     Udp(Ipv4Addr, u16),
-    /// An address and port of UDP that many listen at: all that is sent there comes to each, and a local address of that kind
-    /// is the interface to use, and what is sent by oneself does not come back.
+    /// An address and port of UDP that many listen at: all that is sent there comes to each, and a local address of
+    /// that kind is the interface to use, and what is sent by oneself does not come back.
     Group(Ipv4Addr, u16),
     /// A Unix socket for connections, by its path.
     Unix(String),
@@ -294,8 +294,8 @@ pub trait Environment {
     fn open(&self, _path: &str) -> Result<Box<dyn Reader>, IoError> {
         Err(IoError::Unsupported("reading files"))
     }
-    /// Creates a file, or opens it to append; `-` is standard output. What is in it goes at the first write or flush only,
-    /// so that a new configuration that fails, or takes the old one's file over, does no harm.
+    /// Creates a file, or opens it to append; `-` is standard output. What is in it goes at the first write or flush
+    /// only, so that a new configuration that fails, or takes the old one's file over, does no harm.
     fn create(&self, _path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
         Err(IoError::Unsupported("writing files"))
     }
@@ -323,8 +323,8 @@ pub trait Environment {
     fn host(&self, _name: &str) -> Option<Ipv4Addr> {
         None
     }
-    /// A stream that gives a byte each time the signal of that number arrives; when the last one for it goes, the signal
-    /// does again what it does by itself.
+    /// A stream that gives a byte each time the signal of that number arrives; when the last one for it goes, the
+    /// signal does again what it does by itself.
     fn signal(&self, _number: i32) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("catching signals"))
     }

@@ -127,7 +127,8 @@ impl HandlerError {
         HandlerError::Rejected(text.to_string())
     }
 
-    /// As scripts say it of a call that was a read or a write: they do not tell a missing handler from one of the other kind.
+    /// As scripts say it of a call that was a read or a write: they do not tell a missing handler from one of the other
+    /// kind.
     pub fn of_call(&self, read: bool) -> String {
         match self {
             HandlerError::NoHandler(path) | HandlerError::Wrong { path, .. } => {

@@ -1,7 +1,7 @@
 //! The contract between an element and the router that runs it.
 //!
-//! An element is a type with arguments ([`Args`]), handlers and a part of the packet path: [`Filter`] for one packet in,
-//! one verdict out; [`Element`] for everything else. It sees the world through [`Context`] only.
+//! An element is a type with arguments ([`Args`]), handlers and a part of the packet path: [`Filter`] for one packet
+//! in, one verdict out; [`Element`] for everything else. It sees the world through [`Context`] only.
 //!
 //! Invariants:
 //! - an element is never called while one of its calls is under way: what it emits is delivered after it has returned,

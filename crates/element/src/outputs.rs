@@ -66,7 +66,8 @@ impl Outputs {
         self.emitted.len()
     }
 
-    /// Emits a whole batch before what was emitted at `place` and later; nothing may be sent after that in the same call.
+    /// Emits a whole batch before what was emitted at `place` and later; nothing may be sent after that in the same
+    /// call.
     #[inline]
     pub fn emit_at(&mut self, place: usize, port: usize, batch: Batch) {
         if batch.is_empty() {

@@ -11,8 +11,9 @@ pub(crate) struct NoPacket(pub(crate) usize);
 
 /// The buffers that all ports of a box share: in use by packets, or spare.
 ///
-/// A ring has a buffer in every slot. A box that keeps one of a packet that came leaves another in its place; these come
-/// from packets that are gone, and from free slots of the rings by which it sends, ahead of the packets that go there.
+/// A ring has a buffer in every slot. A box that keeps one of a packet that came leaves another in its place; these
+/// come from packets that are gone, and from free slots of the rings by which it sends, ahead of the packets that go
+/// there.
 pub(crate) struct Buffers {
     memory: Mapped,
     pool: Pool,

@@ -107,8 +107,8 @@ impl Engine {
         self.flush()
     }
 
-    /// One round: requests, a turn for each configuration, what is to be said; and after many rounds without work, a rest.
-    /// True: the box has rested.
+    /// One round: requests, a turn for each configuration, what is to be said; and after many rounds without work, a
+    /// rest. True: the box has rested.
     pub fn round(&mut self) -> Result<bool, EngineError> {
         let ground = self.world.ground.clone();
         ground.stand();

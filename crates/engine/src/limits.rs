@@ -11,8 +11,8 @@ pub const MAX_LINE: usize = 4_096;
 /// that fills the host's disk.
 pub const OUTPUT_BYTES: u64 = 32 << 20;
 
-/// Bytes of events that wait for room in their channel, and no more than this share of the heap. Stops: a host that does
-/// not listen, and a box whose heap fills with what it has to say.
+/// Bytes of events that wait for room in their channel, and no more than this share of the heap. Stops: a host that
+/// does not listen, and a box whose heap fills with what it has to say.
 pub(crate) const MAX_WAITING: usize = 1 << 20;
 pub(crate) const WAITING_SHARE: usize = 16;
 

@@ -111,8 +111,8 @@ impl Port {
         }
     }
 
-    /// Takes at most `most` packets out of the ring. Their slots are the host's again at once, so that it can answer what
-    /// is sent next.
+    /// Takes at most `most` packets out of the ring. Their slots are the host's again at once, so that it can answer
+    /// what is sent next.
     pub(crate) fn receive(
         &self,
         buffers: &mut Buffers,

@@ -134,8 +134,9 @@ impl Batch {
         let first = first.min(count);
         let packets = self.packets.as_mut_ptr();
         let mut kept = first;
-        // SAFETY: the length is that of what is kept meanwhile, so a panic in `keep` leaks packets and nothing is dropped
-        // twice. Each place from `first` to `count` is read once; `kept` never passes the place that was read last.
+        // SAFETY: the length is that of what is kept meanwhile, so a panic in `keep` leaks packets and nothing is
+        // dropped twice. Each place from `first` to `count` is read once; `kept` never passes the place that was read
+        // last.
         unsafe {
             self.packets.set_len(first);
             for index in first..count {
@@ -148,7 +149,8 @@ impl Batch {
         }
     }
 
-    /// Adds `count` copies of `template` as long as its pool lasts; returns how many. Small ones get bytes of their own.
+    /// Adds `count` copies of `template` as long as its pool lasts; returns how many. Small ones get bytes of their
+    /// own.
     pub fn push_copies(&mut self, template: &Packet, count: usize) -> usize {
         /// Up to this length a copy costs less than sharing and copying at the first write.
         const SMALL: usize = 192;

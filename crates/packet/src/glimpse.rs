@@ -3,8 +3,8 @@
 use crate::pool::Slot;
 use core::ptr::null;
 
-/// Which packet was in somebody's hand: noted for every batch that is delivered, so it costs one store, holds nothing and
-/// promises nothing. The packet may be gone, and its slot have another.
+/// Which packet was in somebody's hand: noted for every batch that is delivered, so it costs one store, holds nothing
+/// and promises nothing. The packet may be gone, and its slot have another.
 #[derive(Clone, Copy, Debug)]
 pub struct Glimpse(*const Slot);
 
@@ -20,8 +20,8 @@ impl Glimpse {
     /// The bytes of the packet that the slot has now, if they make sense.
     ///
     /// # Safety
-    /// Nothing else runs in this address space any more, memory that was taken from the allocator is still mapped, and no
-    /// one minds whether the bytes are a packet's.
+    /// Nothing else runs in this address space any more, memory that was taken from the allocator is still mapped, and
+    /// no one minds whether the bytes are a packet's.
     pub unsafe fn bytes<'a>(self) -> Option<&'a [u8]> {
         if self.0.is_null() {
             return None;

@@ -12,7 +12,8 @@ impl Shared {
     /// how many the limit allowed.
     ///
     /// # Safety
-    /// `template` is a live slot of this pool that a packet holds and nobody borrows, and its bytes fit into a pool slot unless shared.
+    /// `template` is a live slot of this pool that a packet holds and nobody borrows, and its bytes fit into a pool
+    /// slot unless shared.
     pub(crate) unsafe fn replicate(
         &self,
         template: *const Slot,
@@ -117,8 +118,8 @@ unsafe fn header_of(template: *const Slot, capacity: u32) -> [Line; 2] {
     }
 }
 
-/// Makes the free `slots` packets that share the bytes of `template`, and writes them to `places`. Its owner's users are
-/// counted by the caller.
+/// Makes the free `slots` packets that share the bytes of `template`, and writes them to `places`. Its owner's users
+/// are counted by the caller.
 ///
 /// # Safety
 /// Nobody uses the slots, they are not `template`, and there is room for them at `places`.

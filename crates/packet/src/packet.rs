@@ -165,7 +165,8 @@ impl Packet {
     /// Another packet with the same bytes, offsets and annotations; `None` when the pool is exhausted.
     #[inline]
     pub fn duplicate(&self) -> Option<Packet> {
-        // SAFETY: the pool lives while the packet does. The new slot is reset and unused; it becomes a user of the owner.
+        // SAFETY: the pool lives while the packet does. The new slot is reset and unused; it becomes a user of the
+        // owner.
         unsafe {
             let slot = (*self.slot().pool).take(0)?;
             let copy = slot.as_ptr();
@@ -212,8 +213,8 @@ impl Packet {
         }
     }
 
-    /// Gives up the buffer that was lent for this packet, with the range of its data, unless another packet holds the same
-    /// bytes or nothing was lent. The packet is then an empty one.
+    /// Gives up the buffer that was lent for this packet, with the range of its data, unless another packet holds the
+    /// same bytes or nothing was lent. The packet is then an empty one.
     #[inline]
     pub fn surrender(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
         let slot = self.slot.as_ptr();
@@ -496,8 +497,8 @@ impl Packet {
         self.slot_mut().mac = self.absolute(relative);
     }
 
-    /// Sets the link header, relative to the data, and the network header `length` bytes behind it; the transport header
-    /// stays where it is.
+    /// Sets the link header, relative to the data, and the network header `length` bytes behind it; the transport
+    /// header stays where it is.
     #[inline]
     pub fn set_mac_header(&mut self, relative: isize, length: usize) {
         let (mac, network) =
@@ -506,8 +507,8 @@ impl Packet {
         (slot.mac, slot.network) = (mac, network);
     }
 
-    /// The data begin with a link header of `length` bytes, behind which the network header stands; the transport header
-    /// stays where it is.
+    /// The data begin with a link header of `length` bytes, behind which the network header stands; the transport
+    /// header stays where it is.
     #[inline]
     pub fn set_link_header(&mut self, length: usize) {
         let is_there = length <= self.len();
@@ -529,8 +530,8 @@ impl Packet {
         };
     }
 
-    /// Sets the network header to `offset`, the transport header `header` bytes behind it, and keeps `length` bytes from
-    /// the network header on, if the data reach so far and `length` is not below `header`; whether it is so.
+    /// Sets the network header to `offset`, the transport header `header` bytes behind it, and keeps `length` bytes
+    /// from the network header on, if the data reach so far and `length` is not below `header`; whether it is so.
     #[inline]
     pub fn set_network_within(&mut self, offset: usize, header: usize, length: usize) -> bool {
         if header > length || offset.saturating_add(length) > self.len() {
@@ -754,7 +755,8 @@ impl Drop for Packet {
     #[inline]
     fn drop(&mut self) {
         let slot = self.slot.as_ptr();
-        // SAFETY: the handle's use of its slot ends here, and, where the bytes are elsewhere, the slot's use of the owner.
+        // SAFETY: the handle's use of its slot ends here, and, where the bytes are elsewhere, the slot's use of the
+        // owner.
         unsafe {
             let owner = (*slot).owner;
             if owner != slot {

@@ -136,9 +136,9 @@ impl Pool {
         Some(packet)
     }
 
-    /// A packet whose bytes are those of `range` in a buffer that is lent to the pool: nothing is copied. The buffer comes
-    /// back by [`Packet::surrender`], or by [`returned`](Self::returned) when the packet and all that share its bytes
-    /// are gone. The buffer itself comes back at once when the pool is exhausted or the range not in it.
+    /// A packet whose bytes are those of `range` in a buffer that is lent to the pool: nothing is copied. The buffer
+    /// comes back by [`Packet::surrender`], or by [`returned`](Self::returned) when the packet and all that share its
+    /// bytes are gone. The buffer itself comes back at once when the pool is exhausted or the range not in it.
     #[inline]
     pub fn lend(
         &self,
@@ -270,16 +270,16 @@ impl Shared {
         slot
     }
 
-    /// A slot that was never handed out. A chunk is touched slot by slot: where memory is taken page by page, a pool takes
-    /// no more than the packets that were ever alive at a time.
+    /// A slot that was never handed out. A chunk is touched slot by slot: where memory is taken page by page, a pool
+    /// takes no more than the packets that were ever alive at a time.
     #[cold]
     pub(crate) fn grow(&self) -> Option<NonNull<Slot>> {
         if self.slots.get() >= self.limit {
             self.exhausted.set(self.exhausted.get() + 1);
             return None;
         }
-        // SAFETY: the layout is not empty; zeroed memory is a valid `Slot`; slots lie `STRIDE` apart within the chunk, of
-        // which the last `fresh` were never used. Both lists are used by this thread only, one borrow at a time.
+        // SAFETY: the layout is not empty; zeroed memory is a valid `Slot`; slots lie `STRIDE` apart within the chunk,
+        // of which the last `fresh` were never used. Both lists are used by this thread only, one borrow at a time.
         unsafe {
             if self.fresh.get() == 0 {
                 let chunk = NonNull::new(alloc_zeroed(Self::chunk_layout()))?;
@@ -391,7 +391,8 @@ impl Shared {
     /// No handle and no packet is left.
     #[cold]
     pub(crate) unsafe fn destroy(shared: *mut Shared) {
-        // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; nobody uses either.
+        // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; nobody uses
+        // either.
         unsafe {
             let shared = Box::from_raw(shared);
             for chunk in &*shared.chunks.get() {

@@ -21,8 +21,8 @@ use crate::precedence;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 
-/// The most packets in a batch unless said otherwise. Of so many the headers and first bytes, three cache lines each, fit a
-/// first-level cache of 32 KB; those of twice as many fit none, and a wire takes a third more time.
+/// The most packets in a batch unless said otherwise. Of so many the headers and first bytes, three cache lines each,
+/// fit a first-level cache of 32 KB; those of twice as many fit none, and a wire takes a third more time.
 pub const USUAL_BATCH: usize = 128;
 
 /// How a router runs.

@@ -32,7 +32,8 @@ pub(crate) struct End {
     pub(crate) peers: Vec<Place>,
 }
 
-/// Checks the graph step by step and resolves its ports; `None` if there was an error, which spares what comes after it.
+/// Checks the graph step by step and resolves its ports; `None` if there was an error, which spares what comes after
+/// it.
 pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
     check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
@@ -50,8 +51,8 @@ pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Dia
     problems.is_empty().then_some(hookup)
 }
 
-/// Checks all of the graph whatever is wrong with it. What there is too much of is left out; elements of unknown classes
-/// are of the class [`UNKNOWN`].
+/// Checks all of the graph whatever is wrong with it. What there is too much of is left out; elements of unknown
+/// classes are of the class [`UNKNOWN`].
 pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Hookup {
     check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);

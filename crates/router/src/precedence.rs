@@ -1,8 +1,8 @@
 //! The order in which elements are made and initialised: by phases, and within a phase as Click has it.
 //!
-//! Click sorts elements by phase with the quicksort of Bentley and McIlroy (Engineering a Sort Function, Software: Practice and
-//! Experience 23(11), 1993), which does not keep the order of equals. That order shows: in messages, and in whose task
-//! runs first. So it is that sort here too.
+//! Click sorts elements by phase with the quicksort of Bentley and McIlroy (Engineering a Sort Function, Software:
+//! Practice and Experience 23(11), 1993), which does not keep the order of equals. That order shows: in messages, and
+//! in whose task runs first. So it is that sort here too.
 
 use alloc::vec::Vec;
 

@@ -57,8 +57,8 @@ pub(crate) fn resolve(
 /// The most links inside an element: a thousand inputs and outputs would have a million.
 const MOST_PAIRS: usize = 1 << 12;
 
-/// Decides all ports, each once, and looks at it once: linear in the links, whatever the graph. Returns the links whose ends do
-/// not agree, and what their output does.
+/// Decides all ports, each once, and looks at it once: linear in the links, whatever the graph. Returns the links whose
+/// ends do not agree, and what their output does.
 fn spread(sides: &mut [Sides], links: &[Link], elements: usize) -> Vec<(usize, Processing)> {
     let by_element = index(links, elements);
     let mut queue: Vec<usize> = (0..links.len()).rev().collect();
@@ -81,12 +81,12 @@ fn spread(sides: &mut [Sides], links: &[Link], elements: usize) -> Vec<(usize, P
     conflicts
 }
 
-/// The most steps that are spent to find the conflicts that Click would report: a graph whose links stand against the flow takes
-/// as many passes as it has links.
+/// The most steps that are spent to find the conflicts that Click would report: a graph whose links stand against the
+/// flow takes as many passes as it has links.
 const MOST_STEPS: usize = 1 << 24;
 
-/// The same by passes over all links until nothing changes. What is in conflict is the same, but which links are found to be
-/// depends on the order: this one is Click's. `None` if it takes too long.
+/// The same by passes over all links until nothing changes. What is in conflict is the same, but which links are found
+/// to be depends on the order: this one is Click's. `None` if it takes too long.
 fn pass(sides: &mut [Sides], links: &[Link]) -> Option<Vec<(usize, Processing)>> {
     let mut conflicts = Vec::new();
     let mut reported = alloc::vec![false; links.len()];

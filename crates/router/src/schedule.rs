@@ -114,8 +114,8 @@ impl Schedule {
         None
     }
 
-    /// Lists the task that ran again if it is scheduled. One that found no work comes behind the next one, so that it does
-    /// not run again at once; returns whether there is no other.
+    /// Lists the task that ran again if it is scheduled. One that found no work comes behind the next one, so that it
+    /// does not run again at once; returns whether there is no other.
     pub(crate) fn finish(&mut self, worked: bool) -> bool {
         let next = self.ready.peek().map(|Reverse((pass, ..))| *pass);
         let Some(element) = self.running.take() else { return false };

@@ -31,7 +31,8 @@ pub enum Place<'a> {
     Machine(&'a Worker),
     /// In a process of its own.
     Process,
-    /// In a thread of this process that runs this program instead of the image: for development, as nothing confines it.
+    /// In a thread of this process that runs this program instead of the image: for development, as nothing confines
+    /// it.
     Thread(Entry),
 }
 

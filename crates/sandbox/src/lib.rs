@@ -3,9 +3,9 @@
 //! A [`Host`] loads an image once; every [`Sandbox`] runs it with memory, mailbox and ports of its own.
 //!
 //! Invariants:
-//! - A box reaches its own memory, the read-only image, the area that it shares with its host and the packet pool that it
-//!   was given, and nothing else. In a virtual machine the page tables and memory slots see to that, in a process its
-//!   address space and a system call filter; in a thread nothing does ([`thread`]).
+//! - A box reaches its own memory, the read-only image, the area that it shares with its host and the packet pool that
+//!   it was given, and nothing else. In a virtual machine the page tables and memory slots see to that, in a process
+//!   its address space and a system call filter; in a thread nothing does ([`thread`]).
 //! - Whatever a box does (faults, loops, scribbles over the shared area) ends in a [`State`] or an error of this crate,
 //!   never in a panic of the host.
 //! - A new box gets zeroed memory: nothing of the box that had it before.

@@ -19,8 +19,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Addresses set aside for the areas of all threads. They are never unmapped: whatever a program keeps of its area leads
-/// into memory.
+/// Addresses set aside for the areas of all threads. They are never unmapped: whatever a program keeps of its area
+/// leads into memory.
 const SPACE: usize = 16 << 30;
 
 /// How long a box in a thread has to come to the end of its round.

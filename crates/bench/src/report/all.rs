@@ -78,7 +78,8 @@ const RING: u32 = 1024;
 /// Bytes of the frames of a chain, as in the paper.
 const CHAIN_SIZE: u16 = 1472;
 
-/// Measures everything on a stand. `machine` is what it is on, looked at before anything ran; `tell` is told what is measured next.
+/// Measures everything on a stand. `machine` is what it is on, looked at before anything ran; `tell` is told what is
+/// measured next.
 pub fn report(
     stand: &Stand,
     machine: Machine,

@@ -15,8 +15,8 @@ use crate::configuration::{Source, Text, registry};
 /// What a file begins with that gzip has compressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Bytes that a compressed file may unpack to: more than a box takes, and less than a small file of zeros could fill the
-/// memory with.
+/// Bytes that a compressed file may unpack to: more than a box takes, and less than a small file of zeros could fill
+/// the memory with.
 const MOST_UNPACKED: u64 = 256 << 20;
 
 /// A configuration on its way to a box.

@@ -26,7 +26,8 @@ struct Resolved<'t> {
 }
 
 impl Lowering<'_, '_> {
-    /// Reads a chain, which turned out to be one at `end`; returns whether it ends at the `output` of what surrounds it.
+    /// Reads a chain, which turned out to be one at `end`; returns whether it ends at the `output` of what surrounds
+    /// it.
     pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool, end: Span) -> bool {
         let mut before: Option<Vec<Side>> = None;
         for (index, step) in steps.iter().enumerate() {

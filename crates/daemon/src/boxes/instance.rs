@@ -244,7 +244,8 @@ impl Instance {
         }
     }
 
-    /// How it ended, once: for whoever deals with it. One that runs still is ended. Nothing: somebody has dealt with it.
+    /// How it ended, once: for whoever deals with it. One that runs still is ended. Nothing: somebody has dealt with
+    /// it.
     pub(crate) fn settle(&self) -> Option<Settled> {
         // Whoever talks to a box that has ended hears so within milliseconds.
         let mut sandbox = self.lock();

@@ -1,8 +1,8 @@
 //! The files that a box writes (`ToDump` and its like), as the host keeps them.
 //!
-//! A file of the host has no name: it is made in the daemon's folder, and its name is taken away at once, so that nothing
-//! that a box says becomes a path, and everything is gone with the box. What one box may write is bounded, and what all
-//! may; what is beyond is left out and counted.
+//! A file of the host has no name: it is made in the daemon's folder, and its name is taken away at once, so that
+//! nothing that a box says becomes a path, and everything is gone with the box. What one box may write is bounded, and
+//! what all may; what is beyond is left out and counted.
 
 use crate::limits::{MOST_OUTPUT, MOST_OUTPUT_FILES, MOST_OUTPUTS};
 use std::collections::BTreeMap;
@@ -120,8 +120,8 @@ impl Outputs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a piece of a file. One at the start begins the file anew; others are put behind what is there, so that what
-    /// was lost on the way leaves no hole: elements write whole records.
+    /// Keeps a piece of a file. One at the start begins the file anew; others are put behind what is there, so that
+    /// what was lost on the way leaves no hole: elements write whole records.
     pub(crate) fn keep(&self, shelf: &Shelf, name: &str, position: u64, bytes: &[u8]) -> Kept {
         let mut files = self.lock();
         files.shelf.get_or_insert_with(|| shelf.clone());

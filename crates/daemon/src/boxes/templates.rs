@@ -1,7 +1,7 @@
 //! Boxes as they were when they had just been installed, from which boxes like them start.
 //!
-//! What makes boxes alike is their recipe. When a recipe is started for the second time a box of it is made aside, which
-//! has no traffic; its snapshot is the template from which the next ones start, without being installed again.
+//! What makes boxes alike is their recipe. When a recipe is started for the second time a box of it is made aside,
+//! which has no traffic; its snapshot is the template from which the next ones start, without being installed again.
 
 use super::pools::shares_packets;
 use crate::limits::{LONGEST_RECIPE, MOST_TEMPLATES};

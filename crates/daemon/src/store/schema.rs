@@ -11,8 +11,8 @@ const VERSION: i64 = 2;
 /// so they are few.
 const LOG_PAGES: i64 = 128;
 
-/// Definitions are JSON of the API's types; texts of configurations and files lie apart, since they are large and rarely
-/// looked at. A configuration has a row for each version while it is swapped: `active` says which one counts.
+/// Definitions are JSON of the API's types; texts of configurations and files lie apart, since they are large and
+/// rarely looked at. A configuration has a row for each version while it is swapped: `active` says which one counts.
 const TABLES: &str = "
     CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE stacks (name TEXT PRIMARY KEY, definition TEXT NOT NULL, applied TEXT NOT NULL) WITHOUT ROWID;
@@ -55,8 +55,8 @@ impl Store {
             }
             None => Connection::open_in_memory()?,
         };
-        // A commit is in the file's log when it returns: it survives the end of this process, however that comes. That it
-        // survives a power failure would cost a wait for the disk at each.
+        // A commit is in the file's log when it returns: it survives the end of this process, however that comes. That
+        // it survives a power failure would cost a wait for the disk at each.
         opened.execute_batch(
             "PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA journal_mode = WAL;

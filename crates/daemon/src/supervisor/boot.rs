@@ -17,8 +17,8 @@ use std::time::Instant;
 pub(super) type Stored = (StoredConfiguration, Vec<File>);
 
 impl Supervisor {
-    /// Makes and starts a box with the configurations that the store has for it. The caller holds `busy`. If it fails the
-    /// box does not run, and its phase is the one before.
+    /// Makes and starts a box with the configurations that the store has for it. The caller holds `busy`. If it fails
+    /// the box does not run, and its phase is the one before.
     pub(super) fn boot(&self, member: &Arc<Member>) -> Result<(), Failure> {
         if self.0.is_ending() {
             return Err(Failure::Ending);

@@ -25,8 +25,8 @@ impl Supervisor {
         Ok(ConfigurationText { configuration: found.text, source: found.source, files })
     }
 
-    /// Installs a configuration, or swaps it for the one of its name. It is checked first; if it is refused, or can't be
-    /// stored, the one that runs goes on. In a box that doesn't run it is only stored.
+    /// Installs a configuration, or swaps it for the one of its name. It is checked first; if it is refused, or can't
+    /// be stored, the one that runs goes on. In a box that doesn't run it is only stored.
     pub fn install(
         &self,
         name: &BoxName,

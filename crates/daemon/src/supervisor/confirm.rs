@@ -24,8 +24,8 @@ pub(super) struct Pending {
 }
 
 impl Supervisor {
-    /// Makes everything as a stack says: all of it, or nothing if anything is refused. With a time it is taken back after
-    /// it unless it is confirmed.
+    /// Makes everything as a stack says: all of it, or nothing if anything is refused. With a time it is taken back
+    /// after it unless it is confirmed.
     pub fn apply_stack_within(
         &self,
         name: &StackName,

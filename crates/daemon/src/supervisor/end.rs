@@ -31,8 +31,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends a box if it runs still, takes it away from the network, and keeps what is known of its end. Nothing: that was
-    /// done already.
+    /// Ends a box if it runs still, takes it away from the network, and keeps what is known of its end. Nothing: that
+    /// was done already.
     pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<End> {
         self.keep(member, instance);
         if let Some(used) = instance.usage() {

@@ -1,7 +1,7 @@
 //! Limits of processor time: a box that has used up what it may have stands still for a while.
 //!
-//! Control groups could do this for processes, but not for boxes that share a worker's thread, and putting a process into
-//! one costs milliseconds. So boxes of both kinds are held and let go here.
+//! Control groups could do this for processes, but not for boxes that share a worker's thread, and putting a process
+//! into one costs milliseconds. So boxes of both kinds are held and let go here.
 
 use super::core::Supervisor;
 use crate::boxes::{Member, Phase};

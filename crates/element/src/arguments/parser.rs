@@ -57,7 +57,8 @@ pub enum Problem {
     OutOfRange(String),
     /// Anything else.
     Other(String),
-    /// The form is right and the value is not: said without the keyword, and only if the form of all arguments is right.
+    /// The form is right and the value is not: said without the keyword, and only if the form of all arguments is
+    /// right.
     Later(String),
     /// The same, said with the keyword as its subject.
     LaterOf(String),
@@ -143,9 +144,9 @@ impl Arguments {
         Arguments { given: texts.into_iter().map(Given::new).collect(), ..Arguments::default() }
     }
 
-    /// The text for an argument: what stands behind its keyword, or if it has a position the next one without a keyword;
-    /// of several the last. A required one takes the next even if that looks like a keyword. Behind an argument that has
-    /// a position and was given by its keyword, nothing is taken by position.
+    /// The text for an argument: what stands behind its keyword, or if it has a position the next one without a
+    /// keyword; of several the last. A required one takes the next even if that looks like a keyword. Behind an
+    /// argument that has a position and was given by its keyword, nothing is taken by position.
     pub fn find(&mut self, info: &ArgumentInfo) -> Option<String> {
         let next = self.given.iter().position(|given| !given.used || given.keyword > 0);
         let mut found = None;
@@ -203,8 +204,8 @@ impl Arguments {
         texts.iter().filter_map(|text| self.parsed(info, text, setup)).collect()
     }
 
-    /// Finds and parses one argument; `None` if it is absent or wrong, which is noted. One that need not be given may be
-    /// empty instead.
+    /// Finds and parses one argument; `None` if it is absent or wrong, which is noted. One that need not be given may
+    /// be empty instead.
     pub fn value<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Option<T> {
         let text = self.find(info)?;
         if info.deprecated {

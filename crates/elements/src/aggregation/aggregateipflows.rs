@@ -32,7 +32,8 @@ use crate::flow::{ABSENT, Seed, Table};
 ///
 /// ## Differences
 ///
-/// The flows in TRACEINFO that end together stand there by their numbers. On standard output too it ends with `</trace>`.
+/// The flows in TRACEINFO that end together stand there by their numbers. On standard output too it ends with
+/// `</trace>`.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53) -> f :: AggregateIPFlows;
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true) -> UDPIPEncap(5.0.0.5, 53, 10.0.0.1, 1000) -> f;
@@ -195,8 +196,8 @@ impl Flow {
     }
 }
 
-/// The key of the flow of a packet from one host to another (protocol, then address and port of the lower end and of the
-/// higher), and whether the packet goes from the higher address to the
+/// The key of the flow of a packet from one host to another (protocol, then address and port of the lower end and of
+/// the higher), and whether the packet goes from the higher address to the
 /// lower, or with equal ones from the higher port.
 #[inline]
 fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128, bool) {
@@ -308,8 +309,8 @@ impl AggregateIPFlows {
         }
     }
 
-    /// Marks the packet at `place` of a batch, if it is a whole one of a flow that goes on and nothing has to wait: what
-    /// nearly all packets are. Whether it did; if not, `judge` does all that there is to do.
+    /// Marks the packet at `place` of a batch, if it is a whole one of a flow that goes on and nothing has to wait:
+    /// what nearly all packets are. Whether it did; if not, `judge` does all that there is to do.
     #[inline(always)]
     fn go_on(&mut self, place: usize, packet: &mut Packet) -> bool {
         let (Some(&seen), Some(&key), Some(&reverse)) =

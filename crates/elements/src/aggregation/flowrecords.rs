@@ -101,8 +101,8 @@ impl FlowRecords {
         }
     }
 
-    /// Goes on with the file and the flows of an older element, if it is the same file; the older one's flows begin anew
-    /// otherwise.
+    /// Goes on with the file and the flows of an older element, if it is the same file; the older one's flows begin
+    /// anew otherwise.
     pub(super) fn inherit(&mut self, old: &mut FlowRecords) {
         if self.is_open() && self.name == old.name {
             let source = self.source.take();

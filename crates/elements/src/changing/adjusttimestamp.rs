@@ -6,8 +6,8 @@ use element::prelude::*;
 
 /// Adds TIME, which may be negative, to the timestamp of each packet.
 ///
-/// A timestamp of zero means that there is none, and stays, but with ALL. With FIRST true the first timestamp annotation
-/// is changed instead.
+/// A timestamp of zero means that there is none, and stays, but with ALL. With FIRST true the first timestamp
+/// annotation is changed instead.
 /// ```click
 /// InfiniteSource(LIMIT 2, STOP true) -> SetTimestamp(2) -> a :: AdjustTimestamp(-0.5)
 ///     -> f :: TimeFilter(1.4, 1.6) -> c :: Counter -> Discard;

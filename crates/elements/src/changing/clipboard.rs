@@ -6,8 +6,8 @@ use element::prelude::*;
 
 /// Copies RANGEs of bytes from the packets of input 0 and writes them over the same bytes of the packets of input 1.
 ///
-/// A RANGE is OFFSET/LENGTH, in bytes. What comes by an input goes to the output of the same number. A packet of input 1
-/// that is too short for one of the ranges passes as it is.
+/// A RANGE is OFFSET/LENGTH, in bytes. What comes by an input goes to the output of the same number. A packet of input
+/// 1 that is too short for one of the ranges passes as it is.
 ///
 /// ## Differences
 /// Before a packet came by input 0 the bytes written are zeros, and of a packet of input 0 that is too short only the

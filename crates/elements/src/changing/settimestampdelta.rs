@@ -5,8 +5,8 @@ use element::prelude::*;
 
 /// Replaces each timestamp but zero by a span of time.
 ///
-/// TYPE says which: `RANGE`, since the first timestamp that was seen; `NOW`, from the timestamp until now; `FIRST`, from
-/// the packet's first timestamp annotation to its timestamp.
+/// TYPE says which: `RANGE`, since the first timestamp that was seen; `NOW`, from the timestamp until now; `FIRST`,
+/// from the packet's first timestamp annotation to its timestamp.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp(5) -> d :: SetTimestampDelta
 ///     -> f :: TimeFilter(END 0.1) -> c :: Counter -> Discard;

@@ -6,11 +6,12 @@ use element::prelude::*;
 /// Passes packets whose timestamps lie from a start up to, but not including, an end.
 ///
 /// The start is START, a time; START_AFTER, a span after the first packet's; or START_DELAY, a span after the router
-/// was started. The end is END, END_AFTER or END_DELAY likewise, or INTERVAL, a span after the start. Other packets go to
-/// output 1, or are dropped.
+/// was started. The end is END, END_AFTER or END_DELAY likewise, or INTERVAL, a span after the start. Other packets go
+/// to output 1, or are dropped.
 ///
-/// At the first packet behind the end STOP true stops the driver, and END_CALL writes a handler, whose value may say `$t`
-/// for the packet's timestamp. If that handler extends the time, by `extend_interval`, the packet passes after all.
+/// At the first packet behind the end STOP true stops the driver, and END_CALL writes a handler, whose value may say
+/// `$t` for the packet's timestamp. If that handler extends the time, by `extend_interval`, the packet passes after
+/// all.
 ///
 /// ## Differences
 /// On a pull path the packet that END_CALL is called for is dropped, even if the time is extended.

@@ -74,9 +74,11 @@ pub(super) struct Step {
 /// A compiled diagram.
 pub(crate) struct Diagram {
     pub(super) steps: Vec<Step>,
-    /// The words that are compared, each once, in order; at most as many as a program has fields, and those of `header`.
+    /// The words that are compared, each once, in order; at most as many as a program has fields, and those of
+    /// `header`.
     pub(super) words: Vec<(Base, u16)>,
-    /// The first of the words of a whole IP header, where so many of them are compared that they are copied out together.
+    /// The first of the words of a whole IP header, where so many of them are compared that they are copied out
+    /// together.
     pub(super) header: Option<u16>,
 }
 

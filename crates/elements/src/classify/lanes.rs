@@ -2,7 +2,8 @@
 //!
 //! A word is copied out before it is first compared, to a column with a lane for every packet. While all packets go one
 //! way, a comparison is a pass over one column, which the compiler makes vectors of. Where they part, those that meet
-//! the comparison are put before the others, without a branch that depends on a packet, and each part goes on by itself.
+//! the comparison are put before the others, without a branch that depends on a packet, and each part goes on by
+//! itself.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

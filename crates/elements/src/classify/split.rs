@@ -74,8 +74,8 @@ pub(super) fn report(problems: &[Problem], setup: &mut Setup) -> Result<(), Setu
     errors.into_result()
 }
 
-/// Names the rules that can never get a packet, where the configuration is only being checked. The texts are the rules',
-/// as written.
+/// Names the rules that can never get a packet, where the configuration is only being checked. The texts are the
+/// rules', as written.
 pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup: &mut Setup) {
     if !setup.checking {
         return;

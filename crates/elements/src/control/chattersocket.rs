@@ -17,8 +17,8 @@ const MOST_BEHIND: usize = 500_000;
 /// Sends what elements write to the log to other programs too, over TCP or a Unix socket.
 ///
 /// Each connection gets a greeting, and then every line as it is written. What a client sends is not looked at. A
-/// configuration that replaces another takes the connections over, if a ChatterSocket of the same name has the same type,
-/// place and CHANNEL and RETRIES of at least 1.
+/// configuration that replaces another takes the connections over, if a ChatterSocket of the same name has the same
+/// type, place and CHANNEL and RETRIES of at least 1.
 /// ```click
 /// ChatterSocket(TCP, 41950+, RETRIES 5, RETRY_WARNINGS false);
 /// InfiniteSource(LIMIT 5, STOP true) -> Print(seen) -> c :: Counter -> Discard;
@@ -28,7 +28,8 @@ const MOST_BEHIND: usize = 500_000;
 /// ```
 /// ## Differences
 /// All elements write to the default channel, so that other channels stay silent. Errors in a new configuration go to
-/// who wrote it, and not to the log. A 65th connection is refused. The port may have a `+` behind it, as ControlSocket's.
+/// who wrote it, and not to the log. A 65th connection is refused. The port may have a `+` behind it, as
+/// ControlSocket's.
 #[derive(Args)]
 #[element(
     name = "ChatterSocket",

@@ -15,8 +15,8 @@ pub(super) trait Values {
     fn value(&mut self, name: &str, call: bool) -> Option<String>;
 }
 
-/// Replaces `$name`, `${name}` and `$(handler arguments)` outside single quotes. Values are quoted inside double quotes,
-/// and with `quoted` also outside.
+/// Replaces `$name`, `${name}` and `$(handler arguments)` outside single quotes. Values are quoted inside double
+/// quotes, and with `quoted` also outside.
 pub(super) fn expand(source: &str, values: &mut dyn Values, quoted: bool) -> String {
     expand_at(source, values, quoted, 0)
 }

@@ -11,8 +11,8 @@ const DRAW: usize = 0;
 
 /// Reads a position and a size from handlers, and draws a progress bar on the terminal that standard error goes to.
 ///
-/// The sum of the POSHANDLERs says how far it is, that of the SIZEHANDLERs, read once, where the end is. Without a size a
-/// mark goes to and fro. Where standard error is no terminal nothing is drawn, and `pos` stays 0.
+/// The sum of the POSHANDLERs says how far it is, that of the SIZEHANDLERs, read once, where the end is. Without a size
+/// a mark goes to and fro. Where standard error is no terminal nothing is drawn, and `pos` stays 0.
 /// ```click
 /// dump :: FromDump(testdata/mix.pcap, STOP true) -> c :: Counter -> Discard;
 /// bar :: ProgressBar(dump.filepos, dump.filesize, BANNER mix);

@@ -15,9 +15,9 @@ const UDP_LENGTH: usize = 8;
 
 /// Writes a line for each IPv4 packet to the log: LABEL, time, addresses, ports and what its protocol tells.
 ///
-/// ID, TTL, TOS, LENGTH, AGGREGATE and PAINT add the field or annotation. CONTENTS (of the packet) or PAYLOAD (of what is
-/// behind the transport header) adds up to MAXLENGTH bytes as `HEX` or `ASCII`. Packets without a network header pass
-/// unseen.
+/// ID, TTL, TOS, LENGTH, AGGREGATE and PAINT add the field or annotation. CONTENTS (of the packet) or PAYLOAD (of what
+/// is behind the transport header) adds up to MAXLENGTH bytes as `HEX` or `ASCII`. Packets without a network header
+/// pass unseen.
 /// ```click
 /// InfiniteSource(DATA \<4500001c 00010000 40110000 0a000001 0a000002 04d20035 00080000>, LIMIT 1, STOP true)
 ///   -> MarkIPHeader -> p :: IPPrint(ok, TIMESTAMP false) -> d :: Discard;

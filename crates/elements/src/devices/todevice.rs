@@ -14,8 +14,8 @@ const LONGEST_PAUSE: i64 = 256;
 /// Sends packets out of the network interface DEVNAME, or in a box out of the switch port of that number.
 ///
 /// Packets begin with their Ethernet header. They are pulled when there is room, or taken as they are pushed: then what
-/// finds no room is dropped as `full`, and sources that heed it, such as InfiniteSource, pause until there is room. Those
-/// that were sent leave by output 0, those that could not be by output 1, if there are such outputs.
+/// finds no room is dropped as `full`, and sources that heed it, such as InfiniteSource, pause until there is room.
+/// Those that were sent leave by output 0, those that could not be by output 1, if there are such outputs.
 /// ```click
 /// // FromDevice(eth0) -> Queue -> ToDevice(eth1, BURST 32);  FromDevice(eth1) -> Counter -> ToDevice(eth0);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;

@@ -14,8 +14,9 @@ use super::vlan::{annotation, set_annotation};
 /// Answers ARP queries for given addresses with given link addresses (RFC 826).
 ///
 /// Each argument has one or more IPv4 addresses or prefixes and an Ethernet address. A query that asks for one of them
-/// becomes a reply, with its device and VLAN annotations; everything else goes to output 1, or is dropped as `no_answer`.
-/// The longest match answers. A name that stands for an address of both kinds suffices: `ARPResponder(NAME)`.
+/// becomes a reply, with its device and VLAN annotations; everything else goes to output 1, or is dropped as
+/// `no_answer`. The longest match answers. A name that stands for an address of both kinds suffices:
+/// `ARPResponder(NAME)`.
 ///
 /// `table` shows an entry a line, `lookup` finds the link address for an address, `add` takes an argument as above,
 /// `remove` takes an `IP/MASK`.

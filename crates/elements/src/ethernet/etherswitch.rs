@@ -9,10 +9,10 @@ use super::header::addresses;
 
 /// Switches Ethernet frames between its ports, and learns which addresses are behind which.
 ///
-/// A frame teaches that its source address is behind the port that it came by. A frame for a learnt address goes to that
-/// port, or is dropped as `same_port` if it came from there; all others go to every port but their own. What was learnt
-/// is forgotten TIMEOUT seconds after the last frame from the address, by the frames' timestamp annotations. With
-/// TIMEOUT 0 nothing is learnt.
+/// A frame teaches that its source address is behind the port that it came by. A frame for a learnt address goes to
+/// that port, or is dropped as `same_port` if it came from there; all others go to every port but their own. What was
+/// learnt is forgotten TIMEOUT seconds after the last frame from the address, by the frames' timestamp annotations.
+/// With TIMEOUT 0 nothing is learnt.
 ///
 /// ## Differences
 /// At most 1,048,576 addresses are learnt; in Click their number has no limit. Unless TIMEOUT is 0, a packet too short

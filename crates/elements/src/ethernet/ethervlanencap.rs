@@ -8,9 +8,9 @@ use super::vlan::{Tag, TagArguments};
 
 /// Puts an Ethernet header with an 802.1Q tag in front of each packet.
 ///
-/// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and VLAN_PCP
-/// are its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that can't grow is dropped as
-/// `too_large`.
+/// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and
+/// VLAN_PCP are its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that can't grow is
+/// dropped as `too_large`.
 ///
 /// ## Differences
 /// `config` shows the arguments in their order, so that it can be written back; Click's shows the type third.

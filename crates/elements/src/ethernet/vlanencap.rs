@@ -8,8 +8,8 @@ use super::vlan::{Tag, TagArguments};
 
 /// Puts an 802.1Q tag between the addresses and the type of each Ethernet frame.
 ///
-/// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and VLAN_PCP
-/// are its parts. Frames of the VLAN NATIVE_VLAN get no tag.
+/// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and
+/// VLAN_PCP are its parts. Frames of the VLAN NATIVE_VLAN get no tag.
 ///
 /// ## Differences
 /// What a packet shorter than the two addresses lacks of them is zero. The network header annotation is set behind the

@@ -112,8 +112,8 @@ impl Timeouts {
         self.pop_expired_within(now, &mut budget, actual)
     }
 
-    /// As `pop_expired`, but stops when it has looked at `budget` entries, which it counts down: so that the time of one
-    /// call is bounded. With a budget of 0 left it says nothing about those that remain.
+    /// As `pop_expired`, but stops when it has looked at `budget` entries, which it counts down: so that the time of
+    /// one call is bounded. With a budget of 0 left it says nothing about those that remain.
     pub fn pop_expired_within(
         &mut self,
         now: u64,

@@ -8,8 +8,8 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
 
 /// Passes ICMP packets whose length fits their type and whose checksum is right.
 ///
-/// Other packets go to output 1, or are dropped as `not_icmp`, `bad_length` or `bad_checksum`; the first of them is told
-/// on the console. The IPv4 header must be marked.
+/// Other packets go to output 1, or are dropped as `not_icmp`, `bad_length` or `bad_checksum`; the first of them is
+/// told on the console. The IPv4 header must be marked.
 /// ```click
 /// InfiniteSource(LENGTH 4, LIMIT 2, STOP true)
 ///     -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> good :: CheckICMPHeader

@@ -12,8 +12,8 @@ use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol
 ///
 /// The message is an IPv4 packet from SRC with TYPE, CODE and as much of the packet as MTU leaves room for. Its
 /// destination annotation is set, and so is the one by which `FixIPSrc` later sets the outgoing interface's address. A
-/// source route comes back reversed. The pointer of `parameterproblem` is the packet's parameter-problem annotation, the
-/// gateway of `redirect` its destination annotation, and `unreachable` with `needfrag` carries PMTU.
+/// source route comes back reversed. The pointer of `parameterproblem` is the packet's parameter-problem annotation,
+/// the gateway of `redirect` its destination annotation, and `unreachable` with `needfrag` carries PMTU.
 ///
 /// There is no answer to ICMP errors (dropped as `is_error`), to broadcasts and multicasts (`is_broadcast`), to later
 /// fragments (`is_fragment`), to sources that are no host's (`bad_source`), nor a redirect for a source-routed packet

@@ -9,8 +9,8 @@ use super::encapsulation::{Encapsulation, Kind, Message};
 
 /// Puts IPv4 and ICMP echo request headers in front of each packet.
 ///
-/// The sequence number, which is the IPv4 identification as well, counts from 1 and leaves 0 out. The destination becomes
-/// the destination annotation.
+/// The sequence number, which is the IPv4 identification as well, counts from 1 and leaves 0 out. The destination
+/// becomes the destination annotation.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> e :: ICMPPingEncap(10.0.0.1, 10.0.0.2, IDENTIFIER 7)

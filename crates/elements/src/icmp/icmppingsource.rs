@@ -12,8 +12,8 @@ use super::pingstatistics::{PingStatistics, milliseconds};
 
 /// Sends an ICMP echo request every INTERVAL, or on a pull output one for each pull.
 ///
-/// Replies that come in by the optional input are reported and counted, as `ping` does. The sequence number counts from 1
-/// and is the IPv4 identification as well; the destination becomes the destination annotation.
+/// Replies that come in by the optional input are reported and counted, as `ping` does. The sequence number counts from
+/// 1 and is the IPv4 identification as well; the destination becomes the destination annotation.
 /// ```click
 /// p :: ICMPPingSource(10.0.0.1, 10.0.0.2, INTERVAL 0.01, LIMIT 3, STOP true, VERBOSE false, DATA "hello")
 ///     -> CheckIPHeader -> CheckICMPHeader -> ICMPPingResponder -> c :: Counter -> p;

@@ -9,8 +9,8 @@ use super::problems::Problems;
 
 /// Defines names for ports: each argument is `NAME PORT/PROTOCOL [NAME...]`, as in `/etc/services`.
 ///
-/// Without `/tcp` or `/udp` the names are good for both. What follows a `#` is a comment. A name is known in the compound
-/// element in which it is defined.
+/// Without `/tcp` or `/udp` the names are good for both. What follows a `#` is a comment. A name is known in the
+/// compound element in which it is defined.
 /// ```click
 /// PortInfo(game 2600/udp play, web 8080);
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)

@@ -3,7 +3,8 @@
 use element::HandlerError;
 use element::prelude::*;
 
-/// Starts the random numbers of all elements from SEED, so that a run can be repeated; without it from one that differs.
+/// Starts the random numbers of all elements from SEED, so that a run can be repeated; without it from one that
+/// differs.
 ///
 /// With SEED all elements draw from one sequence, which is that of Click where it is built with the GNU C library: the
 /// same seed makes the same choices. Since the order in which elements draw then matters, packets pass one by one.

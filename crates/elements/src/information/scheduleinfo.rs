@@ -8,13 +8,13 @@ use super::problems::Problems;
 
 /// Gives tasks more or fewer turns: each argument is `ELEMENT FACTOR`.
 ///
-/// A task with twice the factor has twice the turns; 1 is usual. `COMPOUND/ FACTOR` is for all elements within a compound
-/// element. Factors that concern one element are multiplied.
+/// A task with twice the factor has twice the turns; 1 is usual. `COMPOUND/ FACTOR` is for all elements within a
+/// compound element. Factors that concern one element are multiplied.
 ///
 /// ## Differences
 ///
-/// Entries for one element in different compound elements are all multiplied, where Click lets the inner one replace the
-/// outer one; no factor makes a task stand still.
+/// Entries for one element in different compound elements are all multiplied, where Click lets the inner one replace
+/// the outer one; no factor makes a task stand still.
 /// ```click
 /// ScheduleInfo(busy 2, quiet 0.5);
 /// busy :: InfiniteSource(LIMIT 2, STOP true) -> Discard;

@@ -17,7 +17,8 @@ pub trait Check: Sized + 'static {
     /// The place of the fault among the reasons, if there is one. It may mark a packet that has none.
     fn fault(&self, packet: &mut Packet) -> Option<usize>;
 
-    /// As `fault`, whether there is none, for a packet that needs no more than a look; else `false`, and nothing is changed.
+    /// As `fault`, whether there is none, for a packet that needs no more than a look; else `false`, and nothing is
+    /// changed.
     #[inline(always)]
     fn pass(&self, packet: &mut Packet) -> bool {
         self.fault(packet).is_none()

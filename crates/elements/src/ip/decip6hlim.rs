@@ -4,8 +4,8 @@ use element::prelude::*;
 
 /// Takes one from the hop limit of IPv6 packets.
 ///
-/// A packet that has at most one hop left goes unchanged to output 1, or is dropped as `hop_limit_expired`. One without a
-/// marked header is dropped as `no_ip_header`.
+/// A packet that has at most one hop left goes unchanged to output 1, or is dropped as `hop_limit_expired`. One without
+/// a marked header is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> CheckIP6Header -> d :: DecIP6HLIM -> e :: DecIP6HLIM -> Discard;

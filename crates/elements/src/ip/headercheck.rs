@@ -78,8 +78,8 @@ impl HeaderCheck {
         self.bad_sources = list;
     }
 
-    /// Checks the header at `offset`. A packet with a sound one is marked, cut to the header's length and annotated with
-    /// the destination; else the place of the fault among [`REASONS`] is returned.
+    /// Checks the header at `offset`. A packet with a sound one is marked, cut to the header's length and annotated
+    /// with the destination; else the place of the fault among [`REASONS`] is returned.
     #[inline(always)]
     pub(crate) fn check(&self, packet: &mut Packet, offset: usize) -> Result<(), usize> {
         let bytes = packet.data().get(offset..).unwrap_or(&[]);

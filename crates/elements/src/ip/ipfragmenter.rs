@@ -7,9 +7,9 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
 /// Cuts IPv4 packets longer than MTU into fragments, sent in order from the first on.
 ///
 /// Length counts from the marked IPv4 header; what lies before it stays with the first fragment only. Later fragments
-/// have the options that RFC 791 wants copied, and all annotations. A packet that must not be fragmented, or whose header
-/// leaves no room for data, goes unchanged to output 1, usually `ICMPError(..., unreachable, needfrag)`, or is dropped
-/// as `dont_fragment`; the first five are told on the console.
+/// have the options that RFC 791 wants copied, and all annotations. A packet that must not be fragmented, or whose
+/// header leaves no room for data, goes unchanged to output 1, usually `ICMPError(..., unreachable, needfrag)`, or is
+/// dropped as `dont_fragment`; the first five are told on the console.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)

@@ -10,9 +10,9 @@ use super::gatewayoptions::{Outlook, Router, look};
 
 /// Fills in the record-route and timestamp options of IPv4 headers, as every router on the way must.
 ///
-/// Source routes are not a router's business unless it is the destination, so they are left alone. A packet with a wrong
-/// option goes to output 1, with the offset of the wrong byte in its parameter-problem annotation for `ICMPError`, or is
-/// dropped as `bad_option`. The checksum is computed anew where options were processed.
+/// Source routes are not a router's business unless it is the destination, so they are left alone. A packet with a
+/// wrong option goes to output 1, with the offset of the wrong byte in its parameter-problem annotation for
+/// `ICMPError`, or is dropped as `bad_option`. The checksum is computed anew where options were processed.
 /// ```click
 /// InfiniteSource(DATA \<4700001c000000004011000 00a0000010a0000020707040000000000>, LIMIT 2, STOP true)
 ///     -> MarkIPHeader -> g :: IPGWOptions(10.0.0.9) -> CheckIPHeader -> c :: Counter -> Discard;

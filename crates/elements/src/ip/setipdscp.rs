@@ -5,7 +5,8 @@ use element::prelude::*;
 
 use super::typeofservice::set_bits;
 
-/// Sets the differentiated services code point, the upper six bits of the type-of-service byte, and updates the checksum.
+/// Sets the differentiated services code point, the upper six bits of the type-of-service byte, and updates the
+/// checksum.
 ///
 /// A packet without a marked header is dropped as `no_ip_header`.
 /// ```click

@@ -9,9 +9,9 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 
 /// Writes an address to OFFSET, or into a field of the marked IPv4 header: OFFSET `src` or `dst`.
 ///
-/// The address is the first argument of two. With one argument it is the destination annotation. Fields of the header are
-/// written together with the checksums of IPv4, TCP and UDP; elsewhere no checksum is touched. A packet that is too short
-/// goes to output 1, or is dropped as `too_short`.
+/// The address is the first argument of two. With one argument it is the destination annotation. Fields of the header
+/// are written together with the checksums of IPv4, TCP and UDP; elsewhere no checksum is touched. A packet that is too
+/// short goes to output 1, or is dropped as `too_short`.
 ///
 /// ## Differences
 ///

@@ -36,8 +36,8 @@ impl Tally {
         Tally { reasons, drops: 0, details, verbose: args.verbose }
     }
 
-    /// Refuses a packet: output 1 if there is one. `check` begins the message: it is made only where there is one, since
-    /// whoever sends malformed packets must not be able to make each of them cost a piece of text.
+    /// Refuses a packet: output 1 if there is one. `check` begins the message: it is made only where there is one,
+    /// since whoever sends malformed packets must not be able to make each of them cost a piece of text.
     #[cold]
     pub(crate) fn refuse(
         &mut self,

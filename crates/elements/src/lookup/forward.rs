@@ -14,8 +14,8 @@ use super::route::{Hop, Lookup};
 /// Missing routes that are logged; further ones are only counted.
 const COMPLAINTS: u32 = 5;
 
-/// Stores the routes of an element's arguments, of which `store` returns the output; `form` is what they look like. Says
-/// what is wrong with them, and whether the element has too few outputs for them.
+/// Stores the routes of an element's arguments, of which `store` returns the output; `form` is what they look like.
+/// Says what is wrong with them, and whether the element has too few outputs for them.
 pub(super) fn store_routes(
     arguments: &[Raw],
     form: &str,

@@ -32,7 +32,8 @@ pub(crate) struct FlowArguments {
 }
 
 impl FlowArguments {
-    /// A rewriter's settings, given the lifetimes of its flows by table, and whether it sets the destination annotation.
+    /// A rewriter's settings, given the lifetimes of its flows by table, and whether it sets the destination
+    /// annotation.
     pub(super) fn settings(self, lifetimes: Vec<Lifetimes>, destination: bool) -> Settings {
         Settings {
             inputs: self.inputs,

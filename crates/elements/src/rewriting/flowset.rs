@@ -261,8 +261,8 @@ impl FlowSet {
         first
     }
 
-    /// Takes out flows whose time has come, and those beyond the capacity. Whether it is done: it stops after a while, to
-    /// be called again.
+    /// Takes out flows whose time has come, and those beyond the capacity. Whether it is done: it stops after a while,
+    /// to be called again.
     pub(crate) fn shrink(&mut self, now: u64) -> bool {
         let mut budget = BUDGET;
         self.end_guarantees(now, &mut budget);

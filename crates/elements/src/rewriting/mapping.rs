@@ -51,8 +51,8 @@ impl Mapping {
     }
 }
 
-/// The progress of a TCP flow: forward packets and replies have ended, or have carried data. The bit of a reply is twice
-/// that of a forward packet.
+/// The progress of a TCP flow: forward packets and replies have ended, or have carried data. The bit of a reply is
+/// twice that of a forward packet.
 pub(crate) mod tcp {
     /// A forward packet was the last.
     pub(crate) const DONE: u8 = 1;

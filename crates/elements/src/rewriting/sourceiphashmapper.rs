@@ -10,7 +10,8 @@ use element::text;
 use super::mapper::{Mapper, Order, targets};
 use crate::flow::Ip4Flow;
 
-/// Chooses among its patterns by the source address, so that a source keeps its pattern when others are added or removed.
+/// Chooses among its patterns by the source address, so that a source keeps its pattern when others are added or
+/// removed.
 ///
 /// The first argument is `NODES SEED`: places that each pattern has on the ring of hashes, and the start of their
 /// random choice. Every other argument is a pattern and two outputs, as for `RoundRobinIPMapper`, and a number behind
@@ -19,7 +20,8 @@ use crate::flow::Ip4Flow;
 ///
 /// ## Differences
 ///
-/// All patterns together have at most 1,048,576 places. The random numbers of other elements do not begin anew with SEED.
+/// All patterns together have at most 1,048,576 places. The random numbers of other elements do not begin anew with
+/// SEED.
 /// ```click
 /// m :: SourceIPHashMapper(40 1, - - 5.0.0.1 - 0 0 1, - - 5.0.0.2 - 0 0 2);
 /// rw :: IPRewriter(m);

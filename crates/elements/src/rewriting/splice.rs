@@ -8,7 +8,8 @@ const PAST: u32 = 1 << 30;
 /// Changes that are kept for one flow; further ones forget the oldest. Bounds what a sender of changes can claim.
 const MOST: usize = 64;
 
-/// By how much the sequence numbers of each direction are moved, newest change first. Index 0 is forward, 1 the replies.
+/// By how much the sequence numbers of each direction are moved, newest change first. Index 0 is forward, 1 the
+/// replies.
 #[derive(Default)]
 pub(crate) struct Splices {
     steps: VecDeque<Step>,
@@ -27,7 +28,8 @@ fn is_at_or_after(a: u32, b: u32) -> bool {
 }
 
 impl Splices {
-    /// Moves what direction `reply` sends from `trigger` on by `change` more; false if that is before an earlier change.
+    /// Moves what direction `reply` sends from `trigger` on by `change` more; false if that is before an earlier
+    /// change.
     pub(crate) fn add(&mut self, reply: bool, trigger: u32, change: i32) -> bool {
         let (this, other) = (usize::from(reply), usize::from(!reply));
         let newest = self.steps.front().copied();

@@ -109,8 +109,8 @@ impl Shape {
     }
 }
 
-/// The key of an echo message: requests and replies differ in which port is one more than the identifier. One more in the
-/// order of a little-endian machine, because the tables show these numbers.
+/// The key of an echo message: requests and replies differ in which port is one more than the identifier. One more in
+/// the order of a little-endian machine, because the tables show these numbers.
 pub(crate) fn ping(addresses: Ip4Flow, identifier: u16, request: bool) -> Ip4Flow {
     let next = identifier.swap_bytes().wrapping_add(1).swap_bytes();
     let (source_port, destination_port) = if request { (identifier, next) } else { (next, identifier) };

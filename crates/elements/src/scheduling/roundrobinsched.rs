@@ -64,8 +64,8 @@ impl Element for RoundRobinSched {
         for input in &mut self.inputs {
             input.dry = false;
         }
-        // A round gives every input its share of what is wanted. If all have that much, the round is exactly what single
-        // pulls would have brought; what some lack is asked of the others in the next round.
+        // A round gives every input its share of what is wanted. If all have that much, the round is exactly what
+        // single pulls would have brought; what some lack is asked of the others in the next round.
         while left > 0 {
             let got = self.round(cx, left);
             self.deal(got, into);

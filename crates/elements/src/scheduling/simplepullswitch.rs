@@ -6,8 +6,8 @@ use super::pullswitch::existing;
 
 /// Answers pulls from one input: INPUT, which the handler `switch` changes.
 ///
-/// With a negative INPUT, or one that does not exist, pulls yield none. A puller sleeps only while all inputs are empty;
-/// with `PullSwitch` it does while the chosen one is.
+/// With a negative INPUT, or one that does not exist, pulls yield none. A puller sleeps only while all inputs are
+/// empty; with `PullSwitch` it does while the chosen one is.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> [0] s :: SimplePullSwitch(1);
 /// InfiniteSource(LIMIT 4, STOP true) -> [1] s;

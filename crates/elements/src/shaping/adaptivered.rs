@@ -18,8 +18,8 @@ const ONE_HALF: u32 = 0x8000;
 
 /// Drops packets at random so that the nearby queues stay about TARGET long (adaptive random early detection).
 ///
-/// It is `RED` with half of TARGET as the lower and one and a half of it as the upper threshold. Every half second MAX_P
-/// grows when the average is near the upper threshold, and shrinks when it is near the lower one.
+/// It is `RED` with half of TARGET as the lower and one and a half of it as the upper threshold. Every half second
+/// MAX_P grows when the average is near the upper threshold, and shrinks when it is near the lower one.
 /// ```click
 /// InfiniteSource(LIMIT 200, STOP true) -> r :: AdaptiveRED(20, 0.5, STABILITY 0) -> q :: Queue(100) -> Idle;
 /// ```

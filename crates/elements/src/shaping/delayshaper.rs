@@ -7,8 +7,8 @@ use crate::storing::postpone;
 
 /// Lets each packet be pulled when DELAY has passed since its time.
 ///
-/// A packet that has no time gets that at which it was pulled from upstream. On output its time becomes the present. One
-/// packet is held; the others wait upstream. Whoever pulls is told when it is worth while.
+/// A packet that has no time gets that at which it was pulled from upstream. On output its time becomes the present.
+/// One packet is held; the others wait upstream. Whoever pulls is told when it is worth while.
 /// ```click
 /// RatedSource(RATE 100, LIMIT 10) -> q :: Queue -> d :: DelayShaper(250ms) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;

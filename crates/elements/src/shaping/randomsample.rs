@@ -9,8 +9,8 @@ const BITS: u32 = 28;
 
 /// Passes each packet with a probability, by itself.
 ///
-/// The others go to output 1, or are dropped as `not_sampled`. Give the probability P that a packet passes, by itself or
-/// as SAMPLE, or the probability DROP that it does not.
+/// The others go to output 1, or are dropped as `not_sampled`. Give the probability P that a packet passes, by itself
+/// or as SAMPLE, or the probability DROP that it does not.
 /// ```click
 /// InfiniteSource(LIMIT 10, STOP true) -> s :: RandomSample(DROP 1);
 /// s[0] -> sampled :: Counter -> Discard;

@@ -13,9 +13,9 @@ const SHORTEST_FLOW: u32 = 3;
 
 /// Gives RATE TCP frames a second, of FLOWS flows at random, to those who pull, until there were LIMIT.
 ///
-/// A flow is a SYN, then data, then a FIN, FLOWSIZE packets in all, at least 3; after that it gets new random ports. When
-/// there were LIMIT packets, the flows that are still open get their FIN. A RATE of 0 gives as many as are pulled. LENGTH
-/// is that of the whole frame, at least 60. `rate` tells what came of it after the last packet.
+/// A flow is a SYN, then data, then a FIN, FLOWSIZE packets in all, at least 3; after that it gets new random ports.
+/// When there were LIMIT packets, the flows that are still open get their FIN. A RATE of 0 gives as many as are pulled.
+/// LENGTH is that of the whole frame, at least 60. `rate` tells what came of it after the last packet.
 /// ```click
 /// FastTCPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 1, 10) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;

@@ -8,8 +8,8 @@ use crate::scheduling::stride::{Stride, tickets};
 
 /// Sends packets to its outputs in proportion to their TICKETS, by stride scheduling.
 ///
-/// The handlers `tickets0`, `tickets1` ... read and set the tickets of an output, at most 32768. When no output has any,
-/// packets are dropped as `no_tickets`.
+/// The handlers `tickets0`, `tickets1` ... read and set the tickets of an output, at most 32768. When no output has
+/// any, packets are dropped as `no_tickets`.
 /// ```click
 /// InfiniteSource(LIMIT 6, STOP true) -> s :: StrideSwitch(2, 1);
 /// s[0] -> a :: Counter -> Discard;

@@ -5,8 +5,8 @@ use element::{HandlerInfo, HandlerKind};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
-/// The handlers `active0`, `active1` ... read and set whether a port is open. Packets pushed to a closed one are dropped
-/// as `suppressed`; pulls yield none. All ports are open at first.
+/// The handlers `active0`, `active1` ... read and set whether a port is open. Packets pushed to a closed one are
+/// dropped as `suppressed`; pulls yield none. All ports are open at first.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> s :: Suppressor -> a :: Counter -> Discard;
 /// Idle -> [1] s [1] -> Discard;

@@ -16,8 +16,8 @@ use element::prelude::*;
 /// packets.signal = empty.0/2:0
 /// ```
 /// ## Differences
-/// Click numbers the notifiers as it comes to initialise them; here they have the order of their elements. So other bits
-/// may stand for them.
+/// Click numbers the notifiers as it comes to initialise them; here they have the order of their elements. So other
+/// bits may stand for them.
 #[derive(Args)]
 #[element(
     name = "NotifierDebug",

@@ -155,8 +155,8 @@ impl Decoder {
         (self.buffer.len() - self.start).saturating_sub(self.skip.min(usize::MAX as u64) as usize)
     }
 
-    /// Passes over everything before a place of the dump, where a record must begin. Places that were passed already stay
-    /// passed.
+    /// Passes over everything before a place of the dump, where a record must begin. Places that were passed already
+    /// stay passed.
     pub fn pass_to(&mut self, position: u64) {
         self.skip = self.skip.max(position.saturating_sub(self.position));
     }

@@ -10,9 +10,9 @@ use element::prelude::*;
 
 /// Makes packets of the lines of an IP summary dump and emits them; `-` is standard input.
 ///
-/// What the dump doesn't say is zero; IP version, header lengths, protocol (PROTO), hop count (100) and total length are
-/// always set. Bytes that the dump claims and doesn't have are in the extra length annotation, unless CHECKSUM makes
-/// them exist.
+/// What the dump doesn't say is zero; IP version, header lengths, protocol (PROTO), hop count (100) and total length
+/// are always set. Bytes that the dump claims and doesn't have are in the extra length annotation, unless CHECKSUM
+/// makes them exist.
 ///
 /// ## Differences
 ///

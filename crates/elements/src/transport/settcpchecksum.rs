@@ -5,8 +5,8 @@ use packet::{Ip4View, TcpViewMut};
 
 /// Computes the TCP checksum of packets whose IPv4 header is marked, and writes it.
 ///
-/// The IPv4 length says where the segment ends. A packet that is too short for that is dropped as `bad_length`, and told
-/// on the console.
+/// The IPv4 length says where the segment ends. A packet that is too short for that is dropped as `bad_length`, and
+/// told on the console.
 /// ```click
 /// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000>, LIMIT 2, STOP true)
 ///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> SetTCPChecksum -> c :: CheckTCPHeader -> Discard;

@@ -11,8 +11,8 @@ use packet::{Ip4View, UdpViewMut};
 ///
 /// ## Differences
 ///
-/// A checksum that comes out as zero is written as 0xffff (RFC 768), because zero means that there is none. A UDP length
-/// below 8 counts as too short.
+/// A checksum that comes out as zero is written as 0xffff (RFC 768), because zero means that there is none. A UDP
+/// length below 8 counts as too short.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000, CHECKSUM false)

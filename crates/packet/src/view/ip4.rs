@@ -77,7 +77,8 @@ header! {
 }
 
 impl<'a> View<'a> {
-    /// Looks at a header and checks it as `CheckIPHeader` does; bytes beyond the total length are left out of the payload.
+    /// Looks at a header and checks it as `CheckIPHeader` does; bytes beyond the total length are left out of the
+    /// payload.
     #[inline]
     pub fn check(bytes: &'a [u8], checksum: bool) -> Result<View<'a>, Fault> {
         let view = View::new(bytes).ok_or(Fault::TooShort)?;
@@ -95,8 +96,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The destination and total length of a header without options, as nearly all are, if `check` would find it sound and
-    /// nothing is left to look at. What is not plain may be sound all the same.
+    /// The destination and total length of a header without options, as nearly all are, if `check` would find it sound
+    /// and nothing is left to look at. What is not plain may be sound all the same.
     #[inline(always)]
     pub fn check_plain(bytes: &[u8], checksum: bool) -> Option<(Ipv4Addr, usize)> {
         let header: &[u8; LENGTH] = bytes.first_chunk()?;

@@ -52,8 +52,8 @@ pub(crate) struct Private {
     pub(crate) regions: Vec<MemoryRegion>,
 }
 
-/// Physical address of the first piece: where its area lies in the box's addresses too, so that large areas are mapped by
-/// large pages.
+/// Physical address of the first piece: where its area lies in the box's addresses too, so that large areas are mapped
+/// by large pages.
 pub(crate) const FIRST_ADDRESS: u64 = AREA_ADDRESS;
 
 impl Private {

@@ -41,8 +41,8 @@ enum Policy {
 
 /// Make a box that runs a configuration, and start it.
 ///
-/// The configuration is checked first; if it is refused there is no box. Files that it reads (FromDump and the like, and
-/// libraries that it requires) go with it. The N-th --attach is its N-th port: FromDevice(N) and ToDevice(N).
+/// The configuration is checked first; if it is refused there is no box. Files that it reads (FromDump and the like,
+/// and libraries that it requires) go with it. The N-th --attach is its N-th port: FromDevice(N) and ToDevice(N).
 #[derive(Args)]
 #[command(
     after_help = "Example: clickbox create fw firewall.click --attach lan --attach wan --memory 16M --restart always"
@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
     /// Give it a processor of its own that polls: for low latency.
     #[arg(long)]
     dedicated: bool,
-    /// Let its packets lie where its owner's other boxes that say so have theirs: between them nothing is copied, and each
-    /// can read and change the packets of all.
+    /// Let its packets lie where its owner's other boxes that say so have theirs: between them nothing is copied, and
+    /// each can read and change the packets of all.
     #[arg(long)]
     share_packets: bool,
     /// What it runs in.

@@ -16,8 +16,8 @@ use crate::output;
 
 /// Tell what this machine offers to boxes, what is missing, and how to get it.
 ///
-/// A box of each kind is made and sent a packet. Needs no daemon; where one runs, it is asked, too. Exits with 1 if boxes
-/// can't run here at all.
+/// A box of each kind is made and sent a packet. Needs no daemon; where one runs, it is asked, too. Exits with 1 if
+/// boxes can't run here at all.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox doctor")]
 pub(crate) struct Arguments {

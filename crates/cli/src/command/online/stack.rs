@@ -18,7 +18,8 @@ const USUAL: &str = "stack.toml";
 
 /// Make everything as a stack's file says: all of it, or nothing if anything is refused.
 ///
-/// What the stack had and is not in the file any more is removed. Configurations that changed are swapped under traffic.
+/// What the stack had and is not in the file any more is removed. Configurations that changed are swapped under
+/// traffic.
 #[derive(Args)]
 #[command(
     after_help = "Examples: clickbox up examples/stack.toml\n          clickbox up --confirm-within 60s edge.toml && clickbox confirm edge"

@@ -14,8 +14,8 @@ use crate::{output, screen};
 
 /// Show a live table of the boxes: what they use, and what passes them.
 ///
-/// Keys: q ends it; c, m, i, o, d, n sort by processor time, memory, packets in, packets out, drops, name. Where there is
-/// no terminal it prints the table once.
+/// Keys: q ends it; c, m, i, o, d, n sort by processor time, memory, packets in, packets out, drops, name. Where there
+/// is no terminal it prints the table once.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox top --sort drops")]
 pub(crate) struct Arguments {

@@ -37,7 +37,8 @@ pub struct FlowId {
     pub destination_port: u16,
 }
 
-/// A packet that was read from a dump: bytes, places of headers, annotations. Bytes that the dump doesn't tell are zero.
+/// A packet that was read from a dump: bytes, places of headers, annotations. Bytes that the dump doesn't tell are
+/// zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// The packet's bytes.

@@ -1,9 +1,9 @@
 //! IP options as text.
 //!
 //! `rr{1.0.0.1,1.0.0.2}+3` is a record route with two addresses before its pointer and room for three more; in
-//! `ssrr{..}` and `lsrr{..}` a `^` stands where the pointer is; `ts{..}`, `ts.ip{..}` and `ts.preip{..}` are timestamps,
-//! `!` marks nonstandard ones, `++5` is the overflow count. Others are `number=byte:byte`. `;` separates options; `.`
-//! stands for none, `?` for malformed ones. End and padding are read, never written.
+//! `ssrr{..}` and `lsrr{..}` a `^` stands where the pointer is; `ts{..}`, `ts.ip{..}` and `ts.preip{..}` are
+//! timestamps, `!` marks nonstandard ones, `++5` is the overflow count. Others are `number=byte:byte`. `;` separates
+//! options; `.` stands for none, `?` for malformed ones. End and padding are read, never written.
 
 use super::number::{take, take_address, take_decimal};
 use alloc::string::String;
