@@ -1,5 +1,6 @@
 //! What can go wrong before a box runs.
 
+use crate::process::SetupError;
 use crate::settings::SettingsError;
 use boundary::{BootError, LayoutError, NoteError, RingError};
 use std::fmt;
@@ -69,6 +70,8 @@ pub enum HostError {
     Image(ImageError),
     /// The system.
     System(SystemError),
+    /// What processes of boxes need.
+    Process(SetupError),
     /// The processor lacks what the image is compiled for.
     Processor(&'static str),
 }
@@ -78,6 +81,7 @@ impl fmt::Display for HostError {
         match self {
             Self::Image(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
+            Self::Process(error) => error.fmt(f),
             Self::Processor(feature) => {
                 write!(f, "this processor has no {feature}, which the box image needs")
             }
@@ -86,18 +90,6 @@ impl fmt::Display for HostError {
 }
 
 impl std::error::Error for HostError {}
-
-impl From<ImageError> for HostError {
-    fn from(error: ImageError) -> Self {
-        Self::Image(error)
-    }
-}
-
-impl From<SystemError> for HostError {
-    fn from(error: SystemError) -> Self {
-        Self::System(error)
-    }
-}
 
 /// Why a box can't be made.
 #[derive(Debug)]
@@ -123,7 +115,7 @@ pub enum CreateError {
     /// A snapshot of a machine was to become a process, or the other way round.
     OtherPlace,
     /// The box's process couldn't be set up.
-    Process(crate::process::SetupError),
+    Process(SetupError),
 }
 
 impl fmt::Display for CreateError {
@@ -154,8 +146,8 @@ impl fmt::Display for CreateError {
 impl std::error::Error for CreateError {}
 
 macro_rules! from {
-    ($($variant:ident($error:ty)),* $(,)?) => {
-        $(impl From<$error> for CreateError {
+    ($whole:ty: $($variant:ident($error:ty)),* $(,)?) => {
+        $(impl From<$error> for $whole {
             fn from(error: $error) -> Self {
                 Self::$variant(error)
             }
@@ -163,11 +155,13 @@ macro_rules! from {
     };
 }
 
+from!(HostError: Image(ImageError), System(SystemError), Process(SetupError));
 from!(
+    CreateError:
     Settings(SettingsError),
     Layout(LayoutError),
     Ring(RingError),
     Boot(BootError),
     System(SystemError),
-    Process(crate::process::SetupError),
+    Process(SetupError),
 );

@@ -1,7 +1,8 @@
 //! The image: an ELF program, read once.
 
 use crate::error::ImageError;
-use boundary::VersionNote;
+use crate::memory::PAGE;
+use boundary::{MemoryKind, MemoryRegion, VersionNote};
 
 /// Where shared areas begin in a box's addresses; the image's shared part must end before.
 pub(crate) const AREA_ADDRESS: u64 = 0x1000_0000;
@@ -15,6 +16,10 @@ const PRIVATE_FLOOR: u64 = 0x4000_0000;
 
 /// First address that the shared part may have: one page below it holds the processor's tables.
 const SHARED_FLOOR: u64 = 0x2000;
+
+/// The most bytes of an image's variables and of its stack. Stops: a note or a header of nonsense that takes all memory.
+const MOST_DATA: u64 = 64 << 20;
+const MOST_STACK: u64 = 1 << 20;
 
 /// What a loaded segment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,21 +123,36 @@ impl Image {
     pub(crate) fn shared_end(&self) -> u64 {
         self.shared_parts().last().map_or(AREA_ADDRESS, |(segment, size)| segment.address + size)
     }
+
+    /// The private memory of a box that is given `size` bytes, in whole pages: variables, heap above them, and stack
+    /// below them.
+    pub(crate) fn private_regions(&self, size: usize) -> [MemoryRegion; 3] {
+        let page = PAGE as u64;
+        let (address, heap) = (self.data.address, self.data.end());
+        let data_size = heap - address;
+        let stack_size = self.note.stack_size.clamp(page, MOST_STACK).next_multiple_of(page);
+        let heap_size = (size as u64).next_multiple_of(page).saturating_sub(stack_size + data_size).max(page);
+        [
+            MemoryRegion { kind: MemoryKind::Data, address, size: data_size },
+            MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
+            MemoryRegion { kind: MemoryKind::Stack, address: address - stack_size, size: stack_size },
+        ]
+    }
 }
 
 impl Segment {
     /// First address after it, at a page's end.
     pub(crate) fn end(&self) -> u64 {
-        (self.address + self.size).next_multiple_of(4096)
+        (self.address + self.size).next_multiple_of(PAGE as u64)
     }
 
     fn check(&self) -> Result<(), ImageError> {
         let fits = match self.write {
-            true => self.address == PRIVATE_FLOOR && self.size <= 64 << 20,
+            true => self.address == PRIVATE_FLOOR && self.size <= MOST_DATA,
             false => self.address >= SHARED_FLOOR && self.address < AREA_ADDRESS && self.size <= AREA_ADDRESS,
         };
         let valid = fits
-            && self.address.is_multiple_of(4096)
+            && self.address.is_multiple_of(PAGE as u64)
             && self.bytes.len() as u64 <= self.size
             && (self.write || self.end() <= AREA_ADDRESS)
             && !(self.write && self.execute);

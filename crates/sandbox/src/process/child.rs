@@ -4,7 +4,6 @@ use crate::area::Area;
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
-use crate::memory::PAGE;
 use crate::pool::Membership;
 use crate::process::filter;
 use crate::process::program::Program;
@@ -13,7 +12,7 @@ use crate::sandbox::{Carrier, End, Usage};
 use crate::settings::Settings;
 use crate::snapshot::{Private, Snapshot, SnapshotError};
 use boundary::leave::CRASHED_STATUS;
-use boundary::{Mapped, MemoryKind, MemoryRegion, Platform, StatusPage, control};
+use boundary::{Mapped, MemoryRegion, Platform, StatusPage, control};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,18 +52,7 @@ impl Child {
         file: OwnedFd,
         settings: &Settings,
     ) -> Result<Self, CreateError> {
-        let page = PAGE as u64;
-        let data = &program.image.data;
-        let heap = data.end();
-        let data_size = heap - data.address;
-        let stack_size = program.image.note.stack_size.clamp(page, 1 << 20).next_multiple_of(page);
-        let heap_size =
-            (settings.memory as u64).saturating_sub(stack_size + data_size).next_multiple_of(page);
-        let own = [
-            MemoryRegion { kind: MemoryKind::Data, address: data.address, size: data_size },
-            MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
-            MemoryRegion { kind: MemoryKind::Stack, address: data.address - stack_size, size: stack_size },
-        ];
+        let own = program.image.private_regions(settings.memory);
         let regions: Vec<_> = own.into_iter().chain(area.plan.regions(AREA_ADDRESS)).collect();
         area.write_boot_info(settings, Platform::Process, &regions)?;
         filter::write(&program.filter, &area.memory())?;
@@ -92,20 +80,19 @@ impl Child {
         area.restore(&snapshot.shared);
         let mut child = Self::new(program, area, file, settings)?;
         area.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
-        let copy = |cause| SystemError { action: "pass a descriptor on", cause };
-        child.snapshot = Some(memory.try_clone().map_err(copy)?);
+        child.snapshot = Some(copied(memory)?);
         Ok(child)
     }
 
     fn life(&self) -> MutexGuard<'_, Life> {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn signal(&self, signal: i32) {
-        if let Life::Running { process, .. } = &*self.life() {
-            send(process, signal);
-        }
-    }
+/// A descriptor of the same file, to be passed on.
+fn copied(file: &impl AsFd) -> Result<OwnedFd, SystemError> {
+    let failed = |cause| SystemError { action: "pass a descriptor on", cause };
+    file.as_fd().try_clone_to_owned().map_err(failed)
 }
 
 /// A figure that the kernel shows of a process in kilobytes, in bytes.
@@ -179,22 +166,12 @@ impl Carrier for Child {
     fn start(&self) -> Result<(), CreateError> {
         let mut life = self.life();
         let Life::Made(file) = &*life else { return Ok(()) };
-        let copy = |cause| SystemError { action: "pass a descriptor on", cause };
         let order = Order {
-            image: self.program.file.try_clone().map_err(copy)?,
-            area: file.try_clone().map_err(copy)?,
-            pool: match self.area.membership().and_then(Membership::file) {
-                Some(file) => Some(file.try_clone().map_err(copy)?),
-                None => None,
-            },
-            snapshot: match &self.snapshot {
-                Some(snapshot) => Some(snapshot.try_clone().map_err(copy)?),
-                None => None,
-            },
-            bell: match &self.settings.bell {
-                Some(bell) => Some(bell.as_fd().try_clone_to_owned().map_err(copy)?),
-                None => None,
-            },
+            image: copied(&self.program.file)?,
+            area: copied(file)?,
+            pool: self.area.membership().and_then(Membership::file).map(copied).transpose()?,
+            snapshot: self.snapshot.as_ref().map(copied).transpose()?,
+            bell: self.settings.bell.as_ref().map(copied).transpose()?,
         };
         let (pid, process) = self.program.spawner.spawn(order)?;
         *life = Life::Running { pid, process };
@@ -216,7 +193,9 @@ impl Carrier for Child {
     }
 
     fn resume(&self) {
-        self.signal(libc::SIGCONT);
+        if let Life::Running { process, .. } = &*self.life() {
+            send(process, libc::SIGCONT);
+        }
     }
 
     fn kill(&self) {

@@ -1,12 +1,12 @@
 //! The system calls that a box in a process may make.
 
-use super::spawn::SetupError;
+use crate::process::spawn::SetupError;
 use boundary::leave::BELL_DESCRIPTOR;
 use boundary::{Mapped, SharedMemory, control};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
 };
-use seccompiler::{SeccompRule, TargetArch};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -26,13 +26,7 @@ impl Program {
         file.write_all(&image.file).map_err(|cause| SystemError { action: "store the box image", cause })?;
         let file = OwnedFd::from(file);
         seal(&file, libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
-        let filter = filter::program().map_err(|_| {
-            HostError::System(SystemError {
-                action: "make a system call filter",
-                cause: std::io::ErrorKind::Other.into(),
-            })
-        })?;
-        Ok(Self { image: image.clone(), file, filter, spawner: Spawner::start()? })
+        Ok(Self { image: image.clone(), file, filter: filter::program()?, spawner: Spawner::start()? })
     }
 }
 

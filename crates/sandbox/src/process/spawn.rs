@@ -4,14 +4,13 @@
 //! made it ends, so that no box outlives its host.
 
 use crate::error::SystemError;
+use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR, POOL_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
 use std::ffi::c_void;
 use std::fmt;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
-
-use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR, POOL_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
 
 /// Namespaces of a box. Network is left out, as it costs more than all the others and no socket can be
 /// made anyway.

@@ -18,7 +18,7 @@ use crate::image::{AREA_ADDRESS, Image, LARGE_PAGE};
 use crate::memory::{Arena, PAGE, Part};
 use crate::pool::POOL_SIZE;
 use crate::vm::tables::{Access, PageTables, Range};
-use boundary::{MemoryKind, MemoryRegion, SharedMemory};
+use boundary::{MemoryRegion, SharedMemory};
 use std::sync::Arc;
 
 /// Bytes of heap in the first piece: what a small configuration needs.
@@ -68,16 +68,11 @@ impl Private {
     ) -> Result<(Self, Arc<Area>), CreateError> {
         let page = PAGE as u64;
         let area_size = plan.layout.size as u64;
-        let stack_size = image.note.stack_size.clamp(page, 1 << 20).next_multiple_of(page);
-        let data = image.data.address;
-        let data_size = image.data.size.next_multiple_of(page);
-        let size = (size as u64).next_multiple_of(page);
-        let heap = data + data_size;
-        let heap_size = size.saturating_sub(stack_size + data_size).max(page);
-        let (dense_heap, dense_stack) = (heap_size.min(DENSE_HEAP), stack_size.min(DENSE_STACK));
-        let (stack_rest, heap_rest) = (stack_size - dense_stack, heap_size - dense_heap);
+        let own @ [data, heap, stack] = image.private_regions(size);
+        let (dense_heap, dense_stack) = (heap.size.min(DENSE_HEAP), stack.size.min(DENSE_STACK));
+        let (stack_rest, heap_rest) = (stack.size - dense_stack, heap.size - dense_heap);
         // The heap's rest begins at the same place of a large page as in the box's addresses.
-        let sparse_address = SPARSE_ADDRESS + (heap + dense_heap) % LARGE_PAGE;
+        let sparse_address = SPARSE_ADDRESS + (heap.address + dense_heap) % LARGE_PAGE;
 
         let write = |address, physical, size| Range { address, physical, size, access: Access::Write };
         let mut ranges: Vec<Range> = image
@@ -99,11 +94,11 @@ impl Private {
         if let Some(offset) = plan.pool_offset() {
             ranges.push(write(AREA_ADDRESS + offset as u64, POOL_ADDRESS, POOL_SIZE as u64));
         }
-        let above_stack = dense_stack + data_size + dense_heap;
+        let above_stack = dense_stack + data.size + dense_heap;
         let fixed = ranges.len();
-        ranges.push(write(data - dense_stack, 0, above_stack));
-        ranges.push(write(heap + dense_heap, sparse_address, heap_rest));
-        ranges.push(write(data - stack_size, sparse_address + heap_rest, stack_rest));
+        ranges.push(write(data.address - dense_stack, 0, above_stack));
+        ranges.push(write(heap.address + dense_heap, sparse_address, heap_rest));
+        ranges.push(write(stack.address, sparse_address + heap_rest, stack_rest));
         // How many tables there are doesn't depend on where in its small pages a range lies.
         let tables_address = FIRST_ADDRESS + area_size;
         let tables_size = PageTables::pages(&ranges) as u64 * page;
@@ -125,15 +120,8 @@ impl Private {
             first,
             tables_address,
             sparse_address,
-            stack_top: data,
-            regions: [
-                MemoryRegion { kind: MemoryKind::Data, address: data, size: data_size },
-                MemoryRegion { kind: MemoryKind::Heap, address: heap, size: heap_size },
-                MemoryRegion { kind: MemoryKind::Stack, address: data - stack_size, size: stack_size },
-            ]
-            .into_iter()
-            .chain(plan.regions(AREA_ADDRESS))
-            .collect(),
+            stack_top: data.address,
+            regions: own.into_iter().chain(plan.regions(AREA_ADDRESS)).collect(),
         };
         let memory = private.dense.mapped();
         memory.write(0, &tables);

@@ -8,6 +8,8 @@ mod hypervisor;
 mod kick;
 mod machine;
 mod memory;
+mod queue;
+mod seat;
 mod tables;
 mod turns;
 mod worker;
