@@ -1,7 +1,6 @@
 //! One configuration of a box.
 
 use crate::environment::Surroundings;
-use crate::findings;
 use crate::world::World;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -50,11 +49,15 @@ pub(crate) fn compile(world: &World, file: &str, text: &str) -> Compiled {
 
 impl Configuration {
     /// Makes a configuration out of its text; its warnings.
+    ///
+    /// # Errors
+    ///
+    /// What was found, with all errors.
     pub(crate) fn make(
         world: &Rc<World>,
         name: &str,
         text: &str,
-    ) -> Result<(Configuration, Vec<Diagnostic>), String> {
+    ) -> Result<(Configuration, Vec<Diagnostic>), Vec<Diagnostic>> {
         let surroundings = Rc::new(Surroundings::new(world, name));
         let options = Options { stop_when_idle: false, ..Options::default() };
         Configuration::make_in(world, surroundings, name, text, options)
@@ -67,14 +70,13 @@ impl Configuration {
         name: &str,
         text: &str,
         options: Options,
-    ) -> Result<(Configuration, Vec<Diagnostic>), String> {
+    ) -> Result<(Configuration, Vec<Diagnostic>), Vec<Diagnostic>> {
         let compiled = compile(world, file(name), text);
         if compiled.has_errors() {
-            return Err(findings::text(&compiled.diagnostics));
+            return Err(compiled.diagnostics);
         }
         let options = Options { source: text.to_string(), ..options };
-        let router = Router::in_pool(compiled.graph, registry(), environment, options, world.pool.clone())
-            .map_err(|problems| findings::text(&problems))?;
+        let router = Router::in_pool(compiled.graph, registry(), environment, options, world.pool.clone())?;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());
         Ok((Configuration { name: name.into(), router, next: None }, warnings))
@@ -87,17 +89,15 @@ impl Configuration {
         world: &World,
         text: &str,
         drops: &mut Drops,
-    ) -> Result<Vec<Diagnostic>, String> {
+    ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         let compiled = compile(world, file(&self.name), text);
         if compiled.has_errors() {
-            return Err(findings::text(&compiled.diagnostics));
+            return Err(compiled.diagnostics);
         }
-        let mut lost = Drops::new();
-        self.add_drops(&mut lost);
-        self.router.swap(compiled.graph, text.to_string()).map_err(|problems| findings::text(&problems))?;
-        for (reason, count) in lost {
-            *drops.entry(reason).or_default() += count;
-        }
+        let mut all = drops.clone();
+        self.add_drops(&mut all);
+        self.router.swap(compiled.graph, text.to_string())?;
+        *drops = all;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(self.router.warnings());
         Ok(warnings)

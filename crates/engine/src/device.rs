@@ -5,7 +5,7 @@ use crate::world::World;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::rc::Rc;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use boundary::Corrupt;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{BATCH, Batch, Pool};
@@ -82,7 +82,7 @@ impl PortDevice {
 
     fn damaged(&self, corrupt: Corrupt) -> IoError {
         self.world.fail(corrupt);
-        IoError::Failed(format!("{corrupt}"))
+        IoError::Failed(corrupt.to_string())
     }
 }
 
@@ -120,7 +120,7 @@ impl Device for PortDevice {
     }
 
     fn name(&self) -> String {
-        format!("{}", self.number)
+        self.number.to_string()
     }
 
     fn lost(&self) -> u64 {

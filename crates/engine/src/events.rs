@@ -1,6 +1,8 @@
 //! What a box says unasked: lines and pieces of files, within limits, and never at the packets' cost.
 
-use crate::limits::{CONSOLE_LINES, MAX_LINE, MAX_WAITING, OUTPUT_BYTES, PIECE, WAITING_SHARE};
+use crate::limits::{
+    CONSOLE_LINES, MAX_LINE, MAX_REHEARSED, MAX_WAITING, OUTPUT_BYTES, PIECE, WAITING_SHARE,
+};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use boundary::{ChannelError, Event, FrameWriter, Mapped, Outbox};
@@ -98,7 +100,7 @@ impl Events {
     /// Says the lines of a text in the name of a configuration.
     pub(crate) fn say(&mut self, name: &str, text: &str, now: Timestamp) {
         if let Some(kept) = &mut self.kept {
-            if kept.len() + text.len() < crate::limits::MAX_REHEARSED {
+            if kept.len() + text.len() < MAX_REHEARSED {
                 kept.extend_from_slice(text.as_bytes());
                 kept.push(b'\n');
             } else {

@@ -59,8 +59,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// A file of the host's. Where it ends already only the host knows: what is appended counts from zero too.
-    pub(crate) fn new(world: Rc<World>, path: &str, _append: bool) -> Output {
+    /// A file of the host's.
+    pub(crate) fn new(world: Rc<World>, path: &str) -> Output {
         Output { world, path: path.into(), position: 0 }
     }
 }

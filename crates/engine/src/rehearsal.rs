@@ -7,8 +7,8 @@ use crate::limits::MAX_REHEARSAL_ROUNDS;
 use crate::world::World;
 use alloc::boxed::Box;
 use alloc::rc::Rc;
-use alloc::string::String;
 use alloc::vec::Vec;
+use click_lang::Diagnostic;
 use core::cell::Cell;
 use element::{Descriptor, Environment, IoError, Reader, Writer};
 use packet::Timestamp;
@@ -81,7 +81,7 @@ impl Engine {
         text: &str,
         seconds: u32,
         batch: u32,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<Vec<u8>, Vec<Diagnostic>> {
         let stage = Rc::new(Stage { world: self.world.clone(), rounds: Cell::new(0) });
         let options = Options {
             batch: batch as usize,

@@ -32,12 +32,10 @@ impl Engine {
     /// call of [`run`](Self::run).
     pub fn scene(&self) -> Option<Scene> {
         let mut scene = Scene { name: [0; MAX_CRASH_NAME], length: 0, packet: Glimpse::NOTHING };
-        let running =
-            |configuration: &crate::configuration::Configuration| configuration.router.running().is_some();
-        let configuration = self.configurations.iter().find(|configuration| running(configuration))?;
-        let (element, packet) = configuration.router.running()?;
-        if !configuration.name.is_empty() {
-            scene.add(&configuration.name);
+        let mut running = self.configurations.iter().filter_map(|it| Some((&it.name, it.router.running()?)));
+        let (configuration, (element, packet)) = running.next()?;
+        if !configuration.is_empty() {
+            scene.add(configuration);
             scene.add(":");
         }
         scene.add(element);

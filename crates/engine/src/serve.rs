@@ -3,12 +3,13 @@
 use crate::configuration::{Configuration, compile, file, registry};
 use crate::engine::{Engine, EngineError};
 use crate::environment::Surroundings;
-use crate::findings::findings;
+use crate::findings::{self, findings};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::{Finding, Reply, Request, Stats};
+use click_lang::Diagnostic;
 use element::HandlerError;
 
 /// Why a request isn't done.
@@ -17,6 +18,21 @@ enum Refusal {
     Failed(String),
     /// There is no such thing.
     Missing(String),
+}
+
+impl Refusal {
+    fn no_configuration(name: &str) -> Refusal {
+        Refusal::Missing(match name {
+            "" => "the box has no main configuration".into(),
+            _ => format!("the box has no configuration ‘{name}’"),
+        })
+    }
+}
+
+impl From<Vec<Diagnostic>> for Refusal {
+    fn from(diagnostics: Vec<Diagnostic>) -> Refusal {
+        Refusal::Failed(findings::text(&diagnostics))
+    }
 }
 
 impl From<HandlerError> for Refusal {
@@ -64,25 +80,16 @@ impl Engine {
         match *request {
             Request::Install { name, configuration } => self.install(name, configuration),
             Request::Remove { name } => {
-                let place = self.place(name)?;
-                let configuration = self.configurations.remove(place);
-                configuration.add_drops(&mut self.drops);
+                let place = self.configurations.iter().position(|it| it.name == name);
+                let place = place.ok_or_else(|| Refusal::no_configuration(name))?;
+                self.configurations.remove(place).add_drops(&mut self.drops);
                 Ok(Vec::new())
             }
             Request::Read { name, handler, argument } => {
-                let place = self.place(name)?;
-                let argument = text(argument)?;
-                match self.configurations.get(place).map(|it| it.router.read(handler, argument)) {
-                    Some(value) => Ok(value?.into_bytes()),
-                    None => Ok(Vec::new()),
-                }
+                Ok(self.configuration(name)?.router.read(handler, text(argument)?)?.into_bytes())
             }
             Request::Write { name, handler, value } => {
-                let place = self.place(name)?;
-                let value = text(value)?;
-                if let Some(configuration) = self.configurations.get_mut(place) {
-                    configuration.router.write(handler, value)?;
-                }
+                self.configuration(name)?.router.write(handler, text(value)?)?;
                 Ok(Vec::new())
             }
             Request::Stats => Ok(self.stats().encode()),
@@ -91,30 +98,23 @@ impl Engine {
                 Ok(Vec::new())
             }
             Request::Rehearse { name, configuration, seconds, batch } => {
-                self.rehearse(name, configuration, seconds, batch).map_err(Refusal::Failed)
+                Ok(self.rehearse(name, configuration, seconds, batch)?)
             }
             Request::Check { configuration } => Ok(self.check(configuration)),
         }
     }
 
-    /// The place of the configuration called `name`.
-    fn place(&self, name: &str) -> Result<usize, Refusal> {
-        let found = self.configurations.iter().position(|configuration| configuration.name == name);
-        found.ok_or_else(|| {
-            Refusal::Missing(match name {
-                "" => "the box has no main configuration".into(),
-                _ => format!("the box has no configuration ‘{name}’"),
-            })
-        })
+    fn configuration(&mut self, name: &str) -> Result<&mut Configuration, Refusal> {
+        let found = self.configurations.iter_mut().find(|configuration| configuration.name == name);
+        found.ok_or_else(|| Refusal::no_configuration(name))
     }
 
     fn install(&mut self, name: &str, text: &str) -> Result<Vec<u8>, Refusal> {
         let running = self.configurations.iter_mut().find(|configuration| configuration.name == name);
         let warnings = match running {
-            Some(running) => running.swap(&self.world, text, &mut self.drops).map_err(Refusal::Failed)?,
+            Some(running) => running.swap(&self.world, text, &mut self.drops)?,
             None => {
-                let (made, warnings) =
-                    Configuration::make(&self.world, name, text).map_err(Refusal::Failed)?;
+                let (made, warnings) = Configuration::make(&self.world, name, text)?;
                 self.configurations.push(made);
                 warnings
             }
