@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
-use element::{Arguments, Environment, Names, Runtime, Setup, SetupError};
+use element::{Arguments, Environment, HandlerError, Names, Runtime, Setup, SetupError};
 use packet::{BATCH, Glimpse, Pool, Timestamp};
 
 use crate::clock::Clock;
@@ -65,7 +65,7 @@ impl Default for Options {
 }
 
 impl Core {
-    /// Checks the graph, makes and initialises its elements. Warnings are in the first place, all errors in the second.
+    /// Checks the graph, makes and initialises its elements. Returns the warnings, or what was found with all errors.
     pub(crate) fn build(
         mut graph: Graph,
         registry: Registry,
@@ -81,16 +81,12 @@ impl Core {
         environment.prepare();
         let mut core = Core::assemble(graph, registry, environment, options, pool, hookup);
         core.configure(&mut problems, false);
-        if problems.iter().all(|problem| problem.severity != Severity::Error) {
-            core.resolve(&mut problems);
+        for step in [Core::resolve, Core::initialize] {
+            if !has_errors(&problems) {
+                step(&core, &mut problems);
+            }
         }
-        if problems.iter().all(|problem| problem.severity != Severity::Error) {
-            core.initialize(&mut problems);
-        }
-        if problems.iter().any(|problem| problem.severity == Severity::Error) {
-            return Err(problems);
-        }
-        Ok((core, problems))
+        if has_errors(&problems) { Err(problems) } else { Ok((core, problems)) }
     }
 
     pub(crate) fn assemble(
@@ -224,27 +220,8 @@ impl Core {
         format!("{what} ‘{}’:\n  {}", named(&self.graph, index), text.replace('\n', "\n  "))
     }
 
-    /// Takes over what the elements of `old` know.
-    pub(crate) fn inherit(&self, old: &Core) {
-        self.run_count.set(old.run_count.get().max(1));
-        for index in self.in_order() {
-            let Some(node) = self.nodes.get(index) else { continue };
-            let Some(before) = old.by_name.get(&node.name).and_then(|index| old.nodes.get(*index)) else {
-                continue;
-            };
-            if before.class.info.name != node.class.info.name {
-                continue;
-            }
-            let mut guard = before.object.borrow_mut();
-            if let Some(before) = guard.as_mut() {
-                self.call(index, |object, cx| object.inherit(before.as_mut(), cx));
-            }
-        }
-        self.settle();
-    }
-
     /// Gives an element new arguments while it runs; on failure nothing has changed.
-    pub(crate) fn reconfigure(&self, index: usize, config: &str) -> Result<(), element::HandlerError> {
+    pub(crate) fn reconfigure(&self, index: usize, config: &str) -> Result<(), HandlerError> {
         let Some(node) = self.nodes.get(index) else { return Ok(()) };
         let result = self.call(index, |object, _| {
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
@@ -260,9 +237,13 @@ impl Core {
                 Ok(())
             }
             Some(Err(error)) => Err(error.into()),
-            None => Err(element::HandlerError::Busy(node.name.clone())),
+            None => Err(HandlerError::Busy(node.name.clone())),
         }
     }
+}
+
+fn has_errors(problems: &[Diagnostic]) -> bool {
+    problems.iter().any(|problem| problem.severity == Severity::Error)
 }
 
 /// The start of an element's random sequence.

@@ -16,7 +16,7 @@ use packet::{Glimpse, Pool};
 use crate::build::Options;
 use crate::clock::Clock;
 use crate::deliver::Delivery;
-use crate::node::Node;
+use crate::node::{Node, Port};
 use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::timers::Timers;
@@ -66,6 +66,21 @@ pub(crate) struct Watch {
 }
 
 impl Core {
+    #[inline]
+    pub(crate) fn input(&self, element: usize, port: usize) -> Option<&Port> {
+        self.nodes.get(element)?.inputs.get(port)
+    }
+
+    #[inline]
+    pub(crate) fn output(&self, element: usize, port: usize) -> Option<&Port> {
+        self.nodes.get(element)?.outputs.get(port)
+    }
+
+    /// Whether an element keeps packets that are pushed to it until they are pulled.
+    pub(crate) fn is_storage(&self, element: usize) -> bool {
+        self.nodes.get(element).is_some_and(|node| node.class.info.processing == "h/lh")
+    }
+
     /// Calls an element and delivers what it emits; `None` if it is being called already.
     pub(crate) fn call<R>(
         &self,

@@ -77,9 +77,9 @@ impl Core {
 
     /// Pulls at most `most` packets from input `port` of `element`.
     pub(crate) fn pull_from(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
-        let Some(input) = self.nodes.get(element).and_then(|node| node.inputs.get(port)) else { return };
+        let Some(input) = self.input(element, port) else { return };
         let Some((peer, peer_port)) = input.peer.filter(|_| !input.end.push) else { return };
-        let Some(output) = self.nodes.get(peer).and_then(|node| node.outputs.get(peer_port)) else { return };
+        let Some(output) = self.output(peer, peer_port) else { return };
         let before = into.len();
         match output.relay.get() {
             None => drop(self.call(peer, |object, cx| object.pull(cx, peer_port, most, into))),

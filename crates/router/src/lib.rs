@@ -30,6 +30,8 @@ mod router;
 mod runtime;
 mod schedule;
 mod signals;
+mod standard;
+mod swap;
 mod timers;
 mod turn;
 

@@ -208,30 +208,22 @@ fn set(sides: &mut [Sides], (element, port): (usize, usize), output: bool, value
 fn conflict(graph: &Graph, links: &[Link], sides: &[Sides], link: Link, from: Processing) -> Diagnostic {
     let (one, other) = if from == Processing::Push { ("push", "pull") } else { ("pull", "push") };
     let (output, input) = (link.output, link.input);
-    let location = |element: usize| graph.elements.get(element).map(|element| element.location.clone());
-    if link.inside {
-        let message = format!(
-            "agnostic ‘{}’ in mixed context: {other} input {}, {one} output {}",
-            named(graph, output.0),
-            input.1,
-            output.1
-        );
-        let mut diagnostic = error(location(output.0), message);
-        for (place, is_output, kind) in [(input, false, other), (output, true, one)] {
-            diagnostic.related.extend(origin(graph, links, sides, place, is_output, kind));
-        }
-        return diagnostic.bare();
-    }
-    let message = format!(
-        "‘{}’ {one} output {} connected to ‘{}’ {other} input {}",
-        named(graph, output.0),
-        output.1,
-        named(graph, input.0),
-        input.1
-    );
-    let at = graph.connections.get(link.connection).map(|edge| edge.location.clone());
-    let mut diagnostic = error(at.or_else(|| location(output.0)), message);
-    for (place, is_output, kind) in [(output, true, one), (input, false, other)] {
+    let place = graph.elements.get(output.0).map(|element| element.location.clone());
+    let mut ends = [(output, true, one), (input, false, other)];
+    let mut diagnostic = if link.inside {
+        ends.reverse();
+        let name = named(graph, output.0);
+        let (to, from) = (input.1, output.1);
+        error(place, format!("agnostic ‘{name}’ in mixed context: {other} input {to}, {one} output {from}"))
+    } else {
+        let (from, to) = (named(graph, output.0), named(graph, input.0));
+        let ports = (output.1, input.1);
+        let message =
+            format!("‘{from}’ {one} output {} connected to ‘{to}’ {other} input {}", ports.0, ports.1);
+        let connection = graph.connections.get(link.connection).map(|edge| edge.location.clone());
+        error(connection.or(place), message)
+    };
+    for (place, is_output, kind) in ends {
         diagnostic.related.extend(origin(graph, links, sides, place, is_output, kind));
     }
     diagnostic.bare()

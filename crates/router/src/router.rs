@@ -11,6 +11,7 @@ use packet::{Pool, Timestamp};
 
 use crate::build::Options;
 use crate::core::Core;
+use crate::node::Port;
 use crate::registry::Registry;
 
 /// The version of Click whose language and handlers are spoken.
@@ -39,9 +40,9 @@ pub enum End {
 /// A graph of elements that runs on the caller's thread.
 pub struct Router {
     pub(crate) core: Box<Core>,
-    warnings: Vec<Diagnostic>,
+    pub(crate) warnings: Vec<Diagnostic>,
     rounds: u32,
-    swaps: u64,
+    pub(crate) swaps: u64,
 }
 
 impl Router {
@@ -73,37 +74,10 @@ impl Router {
         &self.warnings
     }
 
-    /// Replaces the configuration, whose text is `source`, and carries state over; on failure all goes on as it was.
-    pub fn swap(&mut self, graph: Graph, source: String) -> Result<(), Vec<Diagnostic>> {
-        let core = &self.core;
-        let pool = Some(core.pool.clone());
-        let options = Options { source, simulated: core.clock.simulated.get(), ..core.options.clone() };
-        let (successor, warnings) =
-            Core::build(graph, core.registry, core.environment.clone(), options, pool)?;
-        self.warnings = warnings;
-        self.succeed(successor);
-        Ok(())
-    }
-
-    pub(crate) fn succeed(&mut self, successor: Box<Core>) {
-        successor.clock.follow(&self.core.clock);
-        successor.inherit(&self.core);
-        let old = core::mem::replace(&mut self.core, successor);
-        clean_up(&old);
-        self.swaps += 1;
-    }
-
-    /// How often the configuration was replaced.
-    pub fn swaps(&self) -> u64 {
-        self.swaps
-    }
-
     /// Runs until it is stopped, idle, interrupted, or the steady time is over.
     pub fn run(&mut self, until: Option<Timestamp>) -> End {
         loop {
-            if let Some(successor) = self.core.successor.take() {
-                self.succeed(successor);
-            }
+            self.succeed_if_prepared();
             if self.core.run_count.get() <= 0 && !self.continues() {
                 return End::Stopped;
             }
@@ -226,12 +200,8 @@ impl Router {
         }
         let idle = core.is_idle();
         let timer = core.timers.borrow().next();
-        let watched: Vec<_> = core
-            .watched
-            .borrow()
-            .iter()
-            .map(|(descriptor, watch)| (*descriptor, !watch.read.is_empty(), !watch.write.is_empty()))
-            .collect();
+        let mut watched = Vec::new();
+        self.watched(|descriptor, read, write| watched.push((descriptor, read, write)));
         if idle && timer.is_none() && watched.is_empty() && core.options.stop_when_idle {
             return Some(End::Idle);
         }
@@ -258,16 +228,7 @@ impl Router {
             return None;
         }
         for descriptor in core.environment.wait(&watched, until) {
-            let watch = core.watched.borrow().get(&descriptor).cloned().unwrap_or_default();
-            let mut told = watch.read;
-            told.extend(
-                watch.write.iter().filter(|element| !told.contains(element)).copied().collect::<Vec<_>>(),
-            );
-            for element in told {
-                core.clock.turn();
-                core.call(element, |object, cx| object.ready(cx, descriptor));
-                core.settle();
-            }
+            self.tell(descriptor);
         }
         None
     }
@@ -285,9 +246,7 @@ impl Router {
         self.core.clock.turn();
         let result = self.core.write_path(None, path, value);
         self.core.settle();
-        if let Some(successor) = self.core.successor.take() {
-            self.succeed(successor);
-        }
+        self.succeed_if_prepared();
         result
     }
 
@@ -312,22 +271,19 @@ impl Router {
     /// Packets that passed each element: in and out, all ports together, in order.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         self.core.nodes.iter().map(|node| {
-            let sum = |ports: &[crate::node::Port]| ports.iter().map(|port| port.count.get()).sum();
+            let sum = |ports: &[Port]| ports.iter().map(|port| port.count.get()).sum();
             (sum(&node.inputs), sum(&node.outputs))
         })
     }
 
     /// Lost packets: element, reason, count.
     pub fn losses(&self) -> Vec<(String, &'static str, u64)> {
-        let each = |node: &crate::node::Node| {
-            let name = node.name.clone();
-            node.drops
-                .borrow()
-                .iter()
-                .map(|(reason, count)| (name.clone(), *reason, *count))
-                .collect::<Vec<_>>()
-        };
-        self.core.nodes.iter().flat_map(each).collect()
+        let mut losses = Vec::new();
+        for node in &self.core.nodes {
+            let drops = node.drops.borrow();
+            losses.extend(drops.iter().map(|(reason, count)| (node.name.clone(), *reason, *count)));
+        }
+        losses
     }
 
     /// The graph that runs.
@@ -358,7 +314,7 @@ impl Drop for Router {
     }
 }
 
-fn clean_up(core: &Core) {
+pub(crate) fn clean_up(core: &Core) {
     // The last that was made is the first that goes.
     for index in core.in_order().into_iter().rev() {
         core.call(index, |object, cx| object.cleanup(cx));

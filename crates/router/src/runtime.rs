@@ -72,11 +72,11 @@ impl Runtime for Core {
     }
 
     fn is_push_input(&self, element: usize, port: usize) -> bool {
-        self.nodes.get(element).and_then(|node| node.inputs.get(port)).is_some_and(|port| port.end.push)
+        self.input(element, port).is_some_and(|port| port.end.push)
     }
 
     fn is_push_output(&self, element: usize, port: usize) -> bool {
-        self.nodes.get(element).and_then(|node| node.outputs.get(port)).is_some_and(|port| port.end.push)
+        self.output(element, port).is_some_and(|port| port.end.push)
     }
 
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
@@ -94,12 +94,8 @@ impl Runtime for Core {
     }
 
     fn is_fed_by_storage(&self, element: usize, port: usize) -> bool {
-        let Some(input) = self.nodes.get(element).and_then(|node| node.inputs.get(port)) else {
-            return false;
-        };
-        let is_storage =
-            |peer: &usize| self.nodes.get(*peer).is_some_and(|node| node.class.info.processing == "h/lh");
-        input.end.peers.iter().all(|(peer, _)| is_storage(peer))
+        self.input(element, port)
+            .is_some_and(|input| input.end.peers.iter().all(|(peer, _)| self.is_storage(*peer)))
     }
 
     fn deliver(&self, element: usize, outputs: &mut Outputs) {
@@ -109,7 +105,7 @@ impl Runtime for Core {
     }
 
     fn relay(&self, element: usize, output: usize, input: Option<usize>) {
-        if let Some(port) = self.nodes.get(element).and_then(|node| node.outputs.get(output)) {
+        if let Some(port) = self.output(element, output) {
             port.relay.set(input);
         }
     }
@@ -289,9 +285,7 @@ impl Runtime for Core {
                 for &(peer, _) in &end.end.peers {
                     if seen.insert(peer) {
                         found.push(peer);
-                        let storage =
-                            self.nodes.get(peer).is_some_and(|node| node.class.info.processing == "h/lh");
-                        if !storage {
+                        if !self.is_storage(peer) {
                             queue.push_back((peer, None));
                         }
                     }

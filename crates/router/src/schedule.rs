@@ -7,9 +7,9 @@ use core::cmp::Reverse;
 /// The stride of a task with one ticket.
 const STRIDE: u64 = 1 << 16;
 /// Tickets of a task that nobody gave any.
-pub(crate) const DEFAULT_TICKETS: u32 = 1024;
+const DEFAULT_TICKETS: u32 = 1024;
 /// The most tickets of a task.
-pub(crate) const MOST_TICKETS: u32 = 1 << 15;
+const MOST_TICKETS: u32 = 1 << 15;
 
 /// The tasks of all elements; an element has at most one.
 pub(crate) struct Schedule {

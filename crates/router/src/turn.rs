@@ -22,9 +22,7 @@ pub struct Turn {
 impl Router {
     /// Gives tasks, timers and descriptors that are ready a turn, and never waits.
     pub fn turn(&mut self) -> Turn {
-        if let Some(successor) = self.core.successor.take() {
-            self.succeed(successor);
-        }
+        self.succeed_if_prepared();
         if self.core.run_count.get() <= 0 && !self.continues() {
             return Turn { worked: false, next: None, stopped: true };
         }
@@ -53,7 +51,7 @@ impl Router {
         }
     }
 
-    fn tell(&self, descriptor: Descriptor) {
+    pub(crate) fn tell(&self, descriptor: Descriptor) {
         let core = &self.core;
         for place in 0.. {
             let watched = core.watched.borrow();

@@ -1,0 +1,94 @@
+//! Hot swap: one configuration takes over from another, as a whole or not at all.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use click_lang::{Diagnostic, Graph};
+use element::HandlerError;
+
+use crate::build::Options;
+use crate::core::Core;
+use crate::router::{Router, clean_up};
+
+impl Core {
+    /// A router beside this one that is ready to take over: initialised, with the same packets and clock. `source` is its
+    /// configuration's text. Its warnings, or all errors.
+    fn successor(
+        &self,
+        graph: Graph,
+        source: String,
+    ) -> Result<(Box<Core>, Vec<Diagnostic>), Vec<Diagnostic>> {
+        let options = Options { source, simulated: self.clock.simulated.get(), ..self.options.clone() };
+        Core::build(graph, self.registry, self.environment.clone(), options, Some(self.pool.clone()))
+    }
+
+    /// Compiles, builds and initialises a successor, which takes over between two turns.
+    pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
+        let is_class = |name: &str| self.registry.has(name);
+        let compiled = click_lang::compile(text, &click_lang::Options::new("config", &is_class));
+        let complain = |problems: &[Diagnostic]| {
+            let text: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            HandlerError::Rejected(text.join("\n"))
+        };
+        if compiled.has_errors() {
+            return Err(complain(&compiled.diagnostics));
+        }
+        let mut graph = compiled.graph;
+        graph.elements.extend(self.options.added.iter().cloned());
+        let (successor, _) = self.successor(graph, text.to_string()).map_err(|problems| {
+            HandlerError::new(format_args!("{}\nRouter could not be initialized!", complain(&problems)))
+        })?;
+        *self.successor.borrow_mut() = Some(successor);
+        Ok(())
+    }
+
+    /// Takes over what the elements of `old` know.
+    fn inherit(&self, old: &Core) {
+        self.run_count.set(old.run_count.get().max(1));
+        for index in self.in_order() {
+            let Some(node) = self.nodes.get(index) else { continue };
+            let Some(before) = old.by_name.get(&node.name).and_then(|index| old.nodes.get(*index)) else {
+                continue;
+            };
+            if before.class.info.name != node.class.info.name {
+                continue;
+            }
+            let mut guard = before.object.borrow_mut();
+            if let Some(before) = guard.as_mut() {
+                self.call(index, |object, cx| object.inherit(before.as_mut(), cx));
+            }
+        }
+        self.settle();
+    }
+}
+
+impl Router {
+    /// Replaces the configuration, whose text is `source`, and carries state over; on failure all goes on as it was.
+    pub fn swap(&mut self, graph: Graph, source: String) -> Result<(), Vec<Diagnostic>> {
+        let (successor, warnings) = self.core.successor(graph, source)?;
+        self.warnings = warnings;
+        self.succeed(successor);
+        Ok(())
+    }
+
+    /// Lets the successor that is prepared take over, if there is one.
+    pub(crate) fn succeed_if_prepared(&mut self) {
+        if let Some(successor) = self.core.successor.take() {
+            self.succeed(successor);
+        }
+    }
+
+    fn succeed(&mut self, successor: Box<Core>) {
+        successor.clock.follow(&self.core.clock);
+        successor.inherit(&self.core);
+        let old = core::mem::replace(&mut self.core, successor);
+        clean_up(&old);
+        self.swaps += 1;
+    }
+
+    /// How often the configuration was replaced.
+    pub fn swaps(&self) -> u64 {
+        self.swaps
+    }
+}
