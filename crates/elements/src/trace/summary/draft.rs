@@ -1,22 +1,20 @@
 //! A packet in the making, from the fields of a dump.
 
-use super::field::Field;
-use super::value::Value;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use packet::checksum::Sum;
 use packet::view::{icmp4, tcp, udp};
 use packet::{
-    EtherType, EthernetViewMut, Icmp4ViewMut, Ip4View, Ip4ViewMut, MacAddr, Packet, Pool, TcpViewMut,
-    Timestamp, UdpViewMut, annotation, protocol,
+    EtherType, EthernetViewMut, Icmp4ViewMut, Ip4View, Ip4ViewMut, Packet, Pool, TcpViewMut, Timestamp,
+    UdpViewMut, annotation, protocol,
 };
 
 /// The length of an Ethernet header.
 const ETHERNET: usize = 14;
 /// The length of an IPv4 header without options.
-const IP: usize = 20;
+pub(super) const IP: usize = 20;
 /// The longest IP or TCP header.
-const LONGEST_HEADER: usize = 60;
+pub(super) const LONGEST_HEADER: usize = 60;
 /// The hop count of packets whose dump doesn't say.
 const DEFAULT_TTL: u8 = 100;
 /// Bytes behind the packet into which fields may be written: a whole header.
@@ -61,23 +59,23 @@ pub struct Draft {
     pub paint: u8,
     /// The aggregate number.
     pub aggregate: u32,
-    maker: Maker,
+    pub(super) maker: Maker,
 }
 
 /// What is known while a packet is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Maker {
+pub(super) struct Maker {
     protocol: u8,
     flow: Option<FlowId>,
-    is_ip: bool,
-    icmp_type_known: bool,
-    icmp_code_known: bool,
-    ip_length_fixed: bool,
-    tcp_length_fixed: bool,
+    pub(super) is_ip: bool,
+    pub(super) icmp_type_known: bool,
+    pub(super) icmp_code_known: bool,
+    pub(super) ip_length_fixed: bool,
+    pub(super) tcp_length_fixed: bool,
     /// The length from the start of the packet that some field asks for; zero for none.
-    wanted: usize,
+    pub(super) wanted: usize,
     /// The length of the packet. Behind it there are bytes that fields have set already, for when it grows.
-    length: usize,
+    pub(super) length: usize,
 }
 
 impl Draft {
@@ -136,29 +134,6 @@ impl Draft {
     /// The ICMP type, on which the meaning of codes depends.
     pub(super) fn icmp_type(&self) -> Option<u8> {
         self.bytes.get(self.transport?).copied().filter(|_| self.maker.icmp_type_known)
-    }
-
-    /// Sets a field. Fields must come by rising order.
-    pub(super) fn set(&mut self, field: Field, value: Value) {
-        match value {
-            Value::Number(number) => self.set_number(field, number),
-            Value::Address(address) => {
-                if let Some(mut ip) = self.make_ip(0) {
-                    match field {
-                        Field::IpSource => ip.set_source(address),
-                        _ => ip.set_destination(address),
-                    }
-                }
-            }
-            Value::Mac(mac) => self.set_mac(field, mac),
-            Value::Time(time) => match field {
-                Field::FirstTimestamp | Field::FirstNanoTimestamp => self.first_timestamp = Some(time),
-                _ => self.timestamp = time,
-            },
-            Value::Options(options) if field == Field::IpOptions => self.set_ip_options(options),
-            Value::Options(options) => self.set_tcp_options(options),
-            Value::Payload(payload) => self.set_payload(payload),
-        }
     }
 
     /// Completes the packet: lengths, and checksums if they are wanted.
@@ -229,231 +204,8 @@ impl Draft {
         }
     }
 
-    fn set_number(&mut self, field: Field, number: u64) {
-        let (byte, word, long) = (number as u8, number as u16, number as u32);
-        match field {
-            Field::Seconds => {
-                self.timestamp = Timestamp::from_parts(number as i64, self.timestamp.subsecond_nanos());
-            }
-            Field::Micros => {
-                let nanos = number.min(999_999) as u32 * 1_000;
-                self.timestamp = Timestamp::from_parts(self.timestamp.seconds(), nanos);
-            }
-            Field::MicrosTotal => self.timestamp = Timestamp::from_micros(number.min(i64::MAX as u64) as i64),
-            Field::Count => self.extra_packets = long.saturating_sub(1),
-            Field::Link | Field::Paint | Field::Direction => self.paint = byte,
-            Field::Aggregate => self.aggregate = long,
-            Field::WireLength => self.maker.wanted = number as usize,
-            Field::EthType => self.set_ether_type(EtherType(word)),
-            Field::IpLength => {
-                if let Some(network) = self.make_ip(0).is_some().then_some(self.network).flatten() {
-                    self.maker.wanted = network + number as usize;
-                }
-            }
-            Field::IpHeaderLength => self.set_ip_header_length(number as usize),
-            Field::PayloadLength => {
-                let start = self.payload_start();
-                self.account_payload(start, number as usize);
-            }
-            // Nothing comes of it, but there is an IP header.
-            Field::IpCaptureLength => drop(self.make_ip(0)),
-            _ if field.order() < 350 => self.set_ip(field, word),
-            _ if field.order() < 500 => self.set_transport(field, long),
-            _ => {}
-        }
-    }
-
-    fn set_ip(&mut self, field: Field, value: u16) {
-        let Some(mut ip) = self.make_ip(0) else { return };
-        let byte = value as u8;
-        match field {
-            Field::IpTos => ip.set_tos(byte),
-            Field::IpDscp => ip.set_dscp(byte),
-            Field::IpEcn => ip.set_ecn(byte),
-            Field::IpTtl => ip.set_ttl(byte),
-            Field::IpFragment | Field::IpFragmentOffset => ip.set_fragment(value),
-            Field::IpId => ip.set_identification(value),
-            Field::IpChecksum => ip.set_checksum(value),
-            Field::IpProtocol => ip.set_protocol(byte),
-            _ => {}
-        }
-    }
-
-    fn set_transport(&mut self, field: Field, value: u32) {
-        let wanted: &[u8] = match field {
-            Field::SourcePort | Field::DestinationPort => {
-                &[0, protocol::TCP, protocol::UDP, protocol::DCCP, protocol::UDP_LITE]
-            }
-            Field::UdpLength => &[0, protocol::UDP, protocol::UDP_LITE],
-            Field::TcpSequence
-            | Field::TcpAcknowledgement
-            | Field::TcpOffset
-            | Field::TcpFlags
-            | Field::TcpWindow
-            | Field::TcpUrgent => &[0, protocol::TCP],
-            _ => &[0, protocol::ICMP],
-        };
-        let Some(protocol) = self.make_ip(0).map(|ip| ip.view().protocol()) else { return };
-        if !wanted.contains(&protocol) || !self.make_transport() {
-            return;
-        }
-        match field {
-            // Ports may be set in a header of which no more than they is there.
-            Field::SourcePort => self.store_port(0, value as u16),
-            Field::DestinationPort => self.store_port(2, value as u16),
-            Field::UdpLength => {
-                self.grow_transport(udp::LENGTH);
-                if let Some(mut udp) = self.transport_bytes().and_then(UdpViewMut::new) {
-                    udp.set_length(value as u16);
-                }
-            }
-            _ if wanted == [0, protocol::TCP] => self.set_tcp(field, value),
-            _ => self.set_icmp(field, value as u16),
-        }
-    }
-
-    fn set_tcp(&mut self, field: Field, value: u32) {
-        if field == Field::TcpOffset {
-            let length = (value as usize).next_multiple_of(4).min(LONGEST_HEADER);
-            let tcp = self.transport_bytes().and_then(TcpViewMut::new);
-            let old = tcp.map_or(0, |tcp| tcp.view().header_length());
-            self.grow(self.maker.length + length.saturating_sub(old));
-        }
-        let Some(mut tcp) = self.transport_bytes().and_then(TcpViewMut::new) else { return };
-        match field {
-            Field::TcpSequence => tcp.set_sequence(value),
-            Field::TcpAcknowledgement => tcp.set_acknowledgement(value),
-            Field::TcpOffset => tcp.set_header_length((value as usize).next_multiple_of(4)),
-            Field::TcpFlags => {
-                tcp.set_flags(value as u8);
-                tcp.set_reserved((value >> 8) as u8);
-            }
-            Field::TcpWindow => tcp.set_window(value as u16),
-            _ => tcp.set_urgent(value as u16),
-        }
-    }
-
-    fn set_icmp(&mut self, field: Field, value: u16) {
-        use icmp4::kind::*;
-        self.grow_transport(icmp4::LENGTH);
-        let known = self.maker;
-        let Some(mut icmp) = self.transport_bytes().and_then(Icmp4ViewMut::new) else { return };
-        let (kind, code) = (icmp.view().kind(), icmp.view().code());
-        let sequenced =
-            matches!(kind, ECHO | ECHO_REPLY | TIMESTAMP | TIMESTAMP_REPLY | INFORMATION | INFORMATION_REPLY);
-        match field {
-            Field::IcmpType | Field::IcmpTypeName => {
-                icmp.set_kind(value as u8);
-                self.maker.icmp_type_known = true;
-                if matches!(value as u8, TIMESTAMP | TIMESTAMP_REPLY) {
-                    self.grow_transport(20);
-                }
-            }
-            Field::IcmpCode | Field::IcmpCodeName => {
-                icmp.set_code(value as u8);
-                self.maker.icmp_code_known = true;
-            }
-            Field::IcmpFlow if !known.icmp_type_known || sequenced => icmp.set_identifier(value),
-            Field::IcmpSequence if !known.icmp_type_known || sequenced => icmp.set_sequence(value),
-            Field::IcmpNextMtu
-                if (!known.icmp_type_known || kind == UNREACHABLE)
-                    && (!known.icmp_code_known || code == 4) =>
-            {
-                icmp.set_next_mtu(value);
-            }
-            _ => {}
-        }
-    }
-
-    fn set_mac(&mut self, field: Field, mac: MacAddr) {
-        if let Some(mut ethernet) = self.make_ethernet() {
-            match field {
-                Field::EthSource => ethernet.set_source(mac),
-                _ => ethernet.set_destination(mac),
-            }
-        }
-    }
-
-    fn set_ether_type(&mut self, ether_type: EtherType) {
-        if let Some(mut ethernet) = self.make_ethernet() {
-            ethernet.set_ether_type(ether_type);
-        }
-        if !matches!(ether_type, EtherType::IP4 | EtherType::IP6) {
-            self.maker.is_ip = false;
-        }
-    }
-
-    fn set_ip_options(&mut self, options: &[u8]) {
-        self.maker.ip_length_fixed = true;
-        let length = (IP + options.len()).next_multiple_of(4).min(LONGEST_HEADER);
-        if options.is_empty() || self.make_ip(0).is_none() {
-            return;
-        }
-        // A longer header that was asked for stays.
-        if self.ip().is_some_and(|ip| ip.view().header_length() < length) {
-            self.set_ip_header_length(length);
-        }
-        if let (Some(network), true) = (self.network, options.len() <= length - IP)
-            && let Some(place) = self.bytes.get_mut(network + IP..network + IP + options.len())
-        {
-            place.copy_from_slice(options);
-        }
-    }
-
-    /// Makes the IP header longer, or says in it that it is shorter.
-    fn set_ip_header_length(&mut self, length: usize) {
-        self.maker.ip_length_fixed = true;
-        let length = length.next_multiple_of(4).min(LONGEST_HEADER);
-        if self.make_ip(0).is_none() {
-            return;
-        }
-        let Some(network) = self.network else { return };
-        let old = self.ip().map_or(IP, |ip| ip.view().header_length());
-        if length > old {
-            self.grow(network + length);
-            self.transport = Some(network + length);
-        }
-        if let Some(mut ip) = self.ip() {
-            ip.set_header_length(length);
-        }
-    }
-
-    fn set_tcp_options(&mut self, options: &[u8]) {
-        if self.make_ip(protocol::TCP).is_none() || !self.make_transport() {
-            return;
-        }
-        self.maker.tcp_length_fixed = true;
-        let length = (tcp::LENGTH + options.len()).next_multiple_of(4).min(LONGEST_HEADER);
-        if options.is_empty() || options.len() > length - tcp::LENGTH {
-            return;
-        }
-        self.grow_transport(length);
-        let Some(mut tcp) = self.transport_bytes().and_then(TcpViewMut::new) else { return };
-        if length > tcp.view().header_length() {
-            tcp.set_header_length(length);
-        }
-        if let Some((place, rest)) = tcp.options_mut().split_at_mut_checked(options.len()) {
-            place.copy_from_slice(options);
-            // Of several fields of options the last counts.
-            rest.fill(0);
-        }
-    }
-
-    fn set_payload(&mut self, payload: &[u8]) {
-        let start = self.payload_start();
-        if payload.is_empty() {
-            return;
-        }
-        self.account_payload(start, payload.len());
-        let start = self.payload_start();
-        self.grow(start.saturating_add(payload.len()));
-        if let Some(place) = self.bytes.get_mut(start..start + payload.len()) {
-            place.copy_from_slice(payload);
-        }
-    }
-
     /// Where the payload begins: behind the headers, which are made if they are not there.
-    fn payload_start(&mut self) -> usize {
+    pub(super) fn payload_start(&mut self) -> usize {
         if self.make_ip(0).is_some() {
             self.make_transport();
         }
@@ -476,7 +228,7 @@ impl Draft {
 
     /// Takes note of a payload's length. If the IP length is known too, what is missing between them must be options,
     /// of TCP first and then of IP.
-    fn account_payload(&mut self, start: usize, length: usize) {
+    pub(super) fn account_payload(&mut self, start: usize, length: usize) {
         let known = self.ip().map(|ip| usize::from(ip.view().total_length())).filter(|_| self.maker.is_ip);
         let (Some(network), Some(known)) = (self.network, known) else {
             self.maker.wanted = start.saturating_add(length);
@@ -530,7 +282,7 @@ impl Draft {
         }
     }
 
-    fn make_ethernet(&mut self) -> Option<EthernetViewMut<'_>> {
+    pub(super) fn make_ethernet(&mut self) -> Option<EthernetViewMut<'_>> {
         if self.mac.is_none() {
             self.bytes.splice(0..0, [0; ETHERNET]);
             self.maker.length += ETHERNET;
@@ -546,7 +298,7 @@ impl Draft {
 
     /// The IP header, made if it is not there; `None` if the packet is not IP or of another protocol than the one asked
     /// for (zero for any).
-    fn make_ip(&mut self, protocol: u8) -> Option<Ip4ViewMut<'_>> {
+    pub(super) fn make_ip(&mut self, protocol: u8) -> Option<Ip4ViewMut<'_>> {
         if !self.maker.is_ip {
             return None;
         }
@@ -570,7 +322,7 @@ impl Draft {
     }
 
     /// Makes the transport header that the IP header asks for; false if it doesn't begin in this packet.
-    fn make_transport(&mut self) -> bool {
+    pub(super) fn make_transport(&mut self) -> bool {
         let Some(ip) = self.ip() else { return false };
         if !ip.view().is_first_fragment() {
             return false;
@@ -607,7 +359,7 @@ impl Draft {
         true
     }
 
-    fn store_port(&mut self, offset: usize, port: u16) {
+    pub(super) fn store_port(&mut self, offset: usize, port: u16) {
         if let Some(place) =
             self.transport_bytes().and_then(|transport| transport.get_mut(offset..offset + 2))
         {
@@ -615,22 +367,22 @@ impl Draft {
         }
     }
 
-    fn grow_transport(&mut self, length: usize) {
+    pub(super) fn grow_transport(&mut self, length: usize) {
         if let Some(transport) = self.transport {
             self.grow(transport + length);
         }
     }
 
-    fn grow(&mut self, length: usize) {
+    pub(super) fn grow(&mut self, length: usize) {
         self.maker.length = self.maker.length.max(length.min(LONGEST));
         self.bytes.resize(self.bytes.len().max(self.maker.length + SPARE), 0);
     }
 
-    fn ip(&mut self) -> Option<Ip4ViewMut<'_>> {
+    pub(super) fn ip(&mut self) -> Option<Ip4ViewMut<'_>> {
         Ip4ViewMut::new(self.bytes.get_mut(self.network?..)?)
     }
 
-    fn transport_bytes(&mut self) -> Option<&mut [u8]> {
+    pub(super) fn transport_bytes(&mut self) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.transport?..)
     }
 }

@@ -2,70 +2,32 @@
 //!
 //! `rr{1.0.0.1,1.0.0.2}+3` is a record route with two addresses before its pointer and room for three more; in
 //! `ssrr{..}` and `lsrr{..}` a `^` stands where the pointer is; `ts{..}`, `ts.ip{..}` and `ts.preip{..}` are
-//! timestamps, `!` marks nonstandard ones, `++5` is the overflow count. Others are `number=byte:byte`. `;` separates
-//! options; `.` stands for none, `?` for malformed ones. End and padding are read, never written.
+//! timestamps, `!` marks nonstandard ones, `++5` is the overflow count. Others are `number=byte:byte`.
 
 use super::number::{take, take_address, take_decimal};
+use super::options;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::net::Ipv4Addr;
-use packet::view::ip4::{
-    OPTION_END, OPTION_LOOSE_ROUTE, OPTION_NOP, OPTION_RECORD_ROUTE, OPTION_STRICT_ROUTE, OPTION_TIMESTAMP,
-};
+use packet::view::ip4::{OPTION_LOOSE_ROUTE, OPTION_RECORD_ROUTE, OPTION_STRICT_ROUTE, OPTION_TIMESTAMP};
 
-/// The most bytes of options that an IP or TCP header has room for.
-pub(super) const MOST: usize = 40;
 /// The timestamp option's flags: with addresses, and with addresses that the sender chose.
 const WITH_ADDRESS: u8 = 1;
 const CHOSEN_ADDRESS: u8 = 3;
 
 /// Appends options as text.
 pub(super) fn write(options: &[u8], out: &mut String) {
-    let start = out.len();
-    if write_all(options, out).is_err() {
-        out.truncate(start);
-        out.push('?');
-    } else if out.len() == start {
-        out.push('.');
-    }
-}
-
-/// An error means that an option is malformed.
-fn write_all(mut options: &[u8], out: &mut String) -> fmt::Result {
-    let start = out.len();
-    loop {
-        let (kind, length) = match *options {
-            [] | [OPTION_END, ..] => return Ok(()),
-            [OPTION_NOP, ref rest @ ..] => {
-                options = rest;
-                continue;
-            }
-            [kind, length, ..] => (kind, usize::from(length)),
-            [_] => return Err(fmt::Error),
-        };
-        let option = options.get(..length).filter(|_| length >= 2).ok_or(fmt::Error)?;
-        options = &options[length..];
-        if out.len() > start {
-            out.push(';');
+    options::write(options, out, |option, start, out| {
+        options::separate(start, out);
+        match option[0] {
+            OPTION_RECORD_ROUTE => write_route("rr", option, out),
+            OPTION_LOOSE_ROUTE => write_route("lsrr", option, out),
+            OPTION_STRICT_ROUTE => write_route("ssrr", option, out),
+            OPTION_TIMESTAMP => write_timestamps(option, out),
+            _ => options::write_other(option, out),
         }
-        match kind {
-            OPTION_RECORD_ROUTE => write_route("rr", option, out)?,
-            OPTION_LOOSE_ROUTE => write_route("lsrr", option, out)?,
-            OPTION_STRICT_ROUTE => write_route("ssrr", option, out)?,
-            OPTION_TIMESTAMP => write_timestamps(option, out)?,
-            _ => write_other(option, out)?,
-        }
-    }
-}
-
-/// Appends an option as `number=byte:byte`.
-pub(super) fn write_other(option: &[u8], out: &mut String) -> fmt::Result {
-    let (kind, data) = (option.first().ok_or(fmt::Error)?, option.get(2..).unwrap_or(&[]));
-    write!(out, "{kind}")?;
-    data.iter()
-        .enumerate()
-        .try_for_each(|(index, byte)| write!(out, "{}{byte}", if index == 0 { '=' } else { ':' }))
+    });
 }
 
 fn write_route(name: &str, option: &[u8], out: &mut String) -> fmt::Result {
@@ -79,14 +41,12 @@ fn write_route(name: &str, option: &[u8], out: &mut String) -> fmt::Result {
         if reached && record {
             return write!(out, "}}+{}", addresses.len() - index);
         }
-        out.write_str(if reached {
-            "^"
-        } else if index > 0 {
-            ","
-        } else {
-            ""
-        })?;
-        write!(out, "{}", Ipv4Addr::from(*address))?;
+        let separator = match index {
+            _ if reached => "^",
+            0 => "",
+            _ => ",",
+        };
+        write!(out, "{separator}{}", Ipv4Addr::from(*address))?;
     }
     if rest.is_empty() && pointer == route.len() && !record {
         out.write_char('^')?;
@@ -148,23 +108,7 @@ fn write_timestamps(option: &[u8], out: &mut String) -> fmt::Result {
 
 /// Reads options; `None` if the text is malformed or they don't fit into a header.
 pub(super) fn read(text: &str) -> Option<Vec<u8>> {
-    let mut rest = text.as_bytes();
-    let mut options = Vec::new();
-    loop {
-        read_one(&mut rest, &mut options)?;
-        if rest.is_empty() {
-            return fit(options);
-        }
-        rest = rest.strip_prefix(b",").or_else(|| rest.strip_prefix(b";"))?;
-    }
-}
-
-/// Takes padding off the front until the options fit; `None` if they don't.
-pub(super) fn fit(mut options: Vec<u8>) -> Option<Vec<u8>> {
-    let surplus = options.len().saturating_sub(MOST);
-    let padding = options.iter().take(surplus).take_while(|byte| **byte == OPTION_NOP).count();
-    options.drain(..padding);
-    (options.len() <= MOST).then_some(options)
+    options::read(text, read_one)
 }
 
 fn read_one(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
@@ -180,39 +124,7 @@ fn read_one(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
         *rest = &rest[2..];
         return read_timestamps(rest, options);
     }
-    read_other(rest, options)
-}
-
-/// Reads `nop`, `eol`, or an option as `number=byte:byte`.
-pub(super) fn read_other(rest: &mut &[u8], options: &mut Vec<u8>) -> Option<()> {
-    for (name, kind) in [(&b"nop"[..], OPTION_NOP), (b"eol", OPTION_END)] {
-        if let Some(after) = rest.strip_prefix(name) {
-            *rest = after;
-            options.push(kind);
-            // Nothing can follow the end but another form of it.
-            return (kind != OPTION_END || !after.starts_with(b",")).then_some(());
-        }
-    }
-    let kind = u8::try_from(take(rest)?).ok()?;
-    options.push(kind);
-    let start = options.len();
-    while rest.len() > 1
-        && rest[0] == (if options.len() == start { b'=' } else { b':' })
-        && rest[1].is_ascii_digit()
-    {
-        *rest = &rest[1..];
-        if options.len() == start {
-            options.push(0);
-        }
-        options.push(u8::try_from(take(rest)?).ok()?);
-        if options.len() > start + MOST {
-            return None;
-        }
-    }
-    if options.len() > start {
-        options[start] = (options.len() - start + 1) as u8;
-    }
-    Some(())
+    options::read_other(rest, options)
 }
 
 /// Sets the length of the option that begins at `start`; `None` if it doesn't fit.
@@ -364,15 +276,11 @@ mod tests {
             "ts{1,10000,!45}+2",
             "ts{1,10000,!45}+2;rr{}+1",
             "ts.ip{1.0.0.1=1}+2++3",
-            "98",
             "99=0:5:10",
         ] {
-            if text == "98" {
-                assert_eq!(read(text), Some([98].to_vec()));
-            } else {
-                check(text, text);
-            }
+            check(text, text);
         }
+        assert_eq!(read("98"), Some([98].to_vec()));
         check("nop;nop;eol", ".");
         check(
             "ssrr{128.4.45.60,128.4.49.61,^1.1.1.1,2.2.2.2}",
@@ -405,7 +313,7 @@ mod tests {
         }
         assert_eq!(
             read(&"1;".repeat(60).trim_end_matches(';').replace('1', "nop")).map(|o| o.len()),
-            Some(MOST)
+            Some(options::MOST)
         );
         assert_eq!(read("rr{}+20"), None);
     }

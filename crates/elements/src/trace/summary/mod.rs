@@ -7,10 +7,12 @@
 
 mod draft;
 mod field;
+mod fill;
 mod ip_options;
 mod md5;
 mod names;
 mod number;
+mod options;
 mod parse;
 mod read;
 mod record;

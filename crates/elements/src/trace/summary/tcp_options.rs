@@ -1,9 +1,7 @@
 //! TCP options as text: `mss1460`, `wscale7`, `sackok`, `sack1-5`, `ts1:2`, `number=byte:byte`.
-//!
-//! `;` separates options; `.` stands for none, `?` for malformed ones. End and padding are read, never written.
 
-use super::ip_options::{fit, read_other, write_other};
 use super::number::take;
+use super::options;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -34,42 +32,13 @@ impl Kinds {
     }
 }
 
-/// Iterates over options, padding left out; an error ends it where one is malformed.
-fn split(mut options: &[u8]) -> impl Iterator<Item = Result<&[u8], fmt::Error>> {
-    core::iter::from_fn(move || {
-        loop {
-            match *options {
-                [] | [option::END, ..] => return None,
-                [option::NOP, ref rest @ ..] => options = rest,
-                [_, length, ..] if length >= 2 && options.len() >= usize::from(length) => {
-                    let (option, rest) = options.split_at(usize::from(length));
-                    options = rest;
-                    return Some(Ok(option));
-                }
-                _ => {
-                    options = &[];
-                    return Some(Err(fmt::Error));
-                }
-            }
-        }
-    })
-}
-
 /// Appends the options of some kinds as text.
 pub(super) fn write(options: &[u8], kinds: Kinds, out: &mut String) {
-    let start = out.len();
-    let written = split(options).try_for_each(|option| write_one(option?, kinds, start, out));
-    if written.is_err() {
-        out.truncate(start);
-        out.push('?');
-    } else if out.len() == start {
-        out.push('.');
-    }
+    options::write(options, out, |option, start, out| write_one(option, kinds, start, out));
 }
 
 /// An error means that the option is malformed, which counts even where its kind is of no interest.
 fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt::Result {
-    let separate = |out: &mut String| if out.len() > start { out.write_char(';') } else { Ok(()) };
     let (kind, data) = (option[0], &option[2..]);
     let right = match kind {
         option::SEGMENT_SIZE => data.len() == 2,
@@ -87,37 +56,25 @@ fn write_one(option: &[u8], kinds: Kinds, start: usize, out: &mut String) -> fmt
     }
     let (words, _) = data.as_chunks::<4>();
     let number = |at: usize| words.get(at).map_or(0, |word| u32::from_be_bytes(*word));
-    match (kind, data) {
-        (option::SACK, _) => (0..words.len()).step_by(2).try_for_each(|at| {
-            separate(out)?;
+    if kind == option::SACK {
+        return (0..words.len()).step_by(2).try_for_each(|at| {
+            options::separate(start, out);
             write!(out, "sack{}-{}", number(at), number(at + 1))
-        }),
-        (option::SEGMENT_SIZE, [high, low]) => {
-            separate(out)?;
-            write!(out, "mss{}", u16::from_be_bytes([*high, *low]))
-        }
-        (option::WINDOW_SCALE, [scale]) => {
-            separate(out)?;
-            write!(out, "wscale{scale}")
-        }
-        (option::SACK_PERMITTED, _) => {
-            separate(out)?;
-            out.write_str("sackok")
-        }
-        (option::TIMESTAMP, _) => {
-            separate(out)?;
-            write!(out, "ts{}:{}", number(0), number(1))
-        }
-        _ => {
-            separate(out)?;
-            write_other(option, out)
-        }
+        });
+    }
+    options::separate(start, out);
+    match (kind, data) {
+        (option::SEGMENT_SIZE, [high, low]) => write!(out, "mss{}", u16::from_be_bytes([*high, *low])),
+        (option::WINDOW_SCALE, [scale]) => write!(out, "wscale{scale}"),
+        (option::SACK_PERMITTED, _) => out.write_str("sackok"),
+        (option::TIMESTAMP, _) => write!(out, "ts{}:{}", number(0), number(1)),
+        _ => options::write_other(option, out),
     }
 }
 
 /// Appends the bytes of the options of some kinds, up to the first that is malformed.
 pub(super) fn pick(options: &[u8], kinds: Kinds, out: &mut Vec<u8>) {
-    split(options)
+    options::split(options)
         .map_while(Result::ok)
         .filter(|option| kinds.have(option[0]))
         .for_each(|option| out.extend(option));
@@ -125,15 +82,7 @@ pub(super) fn pick(options: &[u8], kinds: Kinds, out: &mut Vec<u8>) {
 
 /// Reads options of some kinds; `None` if the text is malformed or they don't fit into a header.
 pub(super) fn read(text: &str, kinds: Kinds) -> Option<Vec<u8>> {
-    let mut rest = text.as_bytes();
-    let mut options = Vec::new();
-    loop {
-        read_one(&mut rest, kinds, &mut options)?;
-        if rest.is_empty() {
-            return fit(options);
-        }
-        rest = rest.strip_prefix(b",").or_else(|| rest.strip_prefix(b";"))?;
-    }
+    options::read(text, |rest, options| read_one(rest, kinds, options))
 }
 
 fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()> {
@@ -165,7 +114,7 @@ fn read_one(rest: &mut &[u8], kinds: Kinds, options: &mut Vec<u8>) -> Option<()>
         options.extend(echo.to_be_bytes());
     } else if kinds.others && (kinds.timestamp || rest.first().is_some_and(u8::is_ascii_digit)) {
         // Padding is of interest only where everything is.
-        return read_other(rest, options);
+        return options::read_other(rest, options);
     } else {
         return None;
     }
