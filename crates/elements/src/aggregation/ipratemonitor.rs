@@ -4,8 +4,10 @@ use core::net::Ipv4Addr;
 
 use element::arguments::Word;
 use element::prelude::*;
-use element::{figures, text};
+use element::text;
 use packet::{Ip4View, annotation};
+
+use super::rates::{COUNTER_BYTES, EPOCHS, LEVEL_BYTES, Level, Part, Rates};
 
 /// Measures packet or byte rates of IP addresses, finer where they are high.
 ///
@@ -56,119 +58,8 @@ pub struct IPRateMonitorArgs {
     anno: bool,
 }
 
-/// Epochs a second; one lasts 8 ms.
-const EPOCHS: i64 = 125;
-/// Each epoch moves an average by 1/32 of its distance.
-const STABILITY: u32 = 5;
-/// Bits of fraction of an average.
-const SCALE: u32 = 10;
-/// Epochs without a count after which an average is nothing.
-const FORGOTTEN: i64 = 100;
-/// What Click takes for a counter and for 256 of them, in bytes.
-const COUNTER_BYTES: usize = 40;
-const LEVEL_BYTES: usize = 2_080;
 /// The least memory that may be set, in KB.
 const LEAST_MEMORY: u32 = 100;
-
-/// Two moving averages, forward and reverse.
-#[derive(Clone, Copy, Default)]
-struct Rates {
-    averages: [i64; 2],
-    current: [i64; 2],
-    epoch: i64,
-}
-
-impl Rates {
-    fn observe(&mut self) {
-        for (average, current) in self.averages.iter_mut().zip(&mut self.current) {
-            let scaled = (*current << SCALE) + (1 << (STABILITY - 1));
-            *average += (scaled - *average) >> STABILITY;
-            *current = 0;
-        }
-    }
-
-    /// Counts at an epoch.
-    fn add(&mut self, epoch: i64, direction: usize, amount: i64) {
-        if epoch != self.epoch {
-            self.observe();
-            let empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
-            match empty {
-                FORGOTTEN.. => self.averages = [0; 2],
-                _ => (0..empty).for_each(|_| self.observe()),
-            }
-            self.epoch = epoch;
-        }
-        if let Some(current) = self.current.get_mut(direction) {
-            *current += amount;
-        }
-    }
-
-    /// The rates a second.
-    fn rates(&self) -> [i64; 2] {
-        self.averages.map(|average| (average * EPOCHS) >> SCALE)
-    }
-}
-
-/// What is counted for one value of a byte.
-struct Part {
-    rates: Rates,
-    finer: Option<Box<Level>>,
-    /// Until this epoch it is not divided.
-    whole_until: i64,
-}
-
-/// The values of one byte of the address.
-struct Level {
-    parts: Vec<Option<Part>>,
-}
-
-impl Level {
-    fn new() -> Level {
-        Level { parts: (0..256).map(|_| None).collect() }
-    }
-
-    fn bytes(&self) -> usize {
-        let parts = self.parts.iter().flatten();
-        LEVEL_BYTES
-            + parts
-                .map(|part| COUNTER_BYTES + part.finer.as_ref().map_or(0, |level| level.bytes()))
-                .sum::<usize>()
-    }
-
-    /// Gives up finer levels whose rates are below the limit until so many bytes are free; returns those that are not.
-    fn fold(&mut self, epoch: i64, limit: i64, mut excess: usize) -> usize {
-        for part in self.parts.iter_mut().flatten() {
-            let Some(level) = &mut part.finer else { continue };
-            excess = level.fold(epoch, limit, excess);
-            if excess == 0 {
-                return 0;
-            }
-            part.rates.add(epoch, 0, 0);
-            if part.rates.averages.iter().all(|average| *average < limit) {
-                excess = excess.saturating_sub(level.bytes());
-                part.finer = None;
-            }
-        }
-        excess
-    }
-
-    fn print(&mut self, epoch: i64, before: &str, text: &mut String) {
-        for (byte, part) in self.parts.iter_mut().enumerate() {
-            let Some(part) = part else { continue };
-            if part.rates.averages.iter().all(|average| *average <= 0) {
-                continue;
-            }
-            let name = if before.is_empty() { byte.to_string() } else { format!("{before}.{byte}") };
-            part.rates.add(epoch, 0, 0);
-            let [forward, reverse] =
-                part.rates.averages.map(|average| figures::signed_fixed(average * EPOCHS, SCALE));
-            text.push_str(&format!("{name}\t{forward}\t{reverse}\n"));
-            if let Some(level) = &mut part.finer {
-                level.print(epoch, &format!("\t{name}"), text);
-            }
-        }
-    }
-}
 
 /// The element.
 pub struct IPRateMonitor {
@@ -208,8 +99,7 @@ impl IPRateMonitor {
                     return None;
                 }
                 used += COUNTER_BYTES;
-                let rates = Rates { epoch: now, ..Rates::default() };
-                *slot = Some(Part { rates, finer: None, whole_until: 0 });
+                *slot = Some(Part::new(Rates::at(now)));
             }
             let part = slot.as_mut()?;
             if let Some(amount) = amount {
@@ -226,7 +116,7 @@ impl IPRateMonitor {
                 {
                     let mut finer = Level::new();
                     if let Some(slot) = finer.parts.get_mut(usize::from(next)) {
-                        *slot = Some(Part { rates: part.rates, finer: None, whole_until: 0 });
+                        *slot = Some(Part::new(part.rates));
                     }
                     used += COUNTER_BYTES + LEVEL_BYTES;
                     part.finer = Some(Box::new(finer));

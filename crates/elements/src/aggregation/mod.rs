@@ -8,8 +8,10 @@ mod aggregateipflows;
 mod aggregatepacketcounter;
 mod counts;
 mod field;
+mod flow;
 mod flowrecords;
 mod ipratemonitor;
+mod rates;
 
 pub use aggregatecounter::AggregateCounter;
 pub use aggregateip::AggregateIP;

@@ -1,0 +1,142 @@
+//! Which flow a packet belongs to, and what is kept of a flow.
+
+use core::net::Ipv4Addr;
+
+use packet::view::icmp4::kind;
+use packet::view::tcp::flag;
+use packet::{Icmp4View, Ip4View, Packet, protocol};
+
+use super::flowrecords::Ends;
+
+/// The hosts of a packet, the lower address first, and the protocol.
+pub(super) type Hosts = (u32, u32, u8);
+
+/// A flow.
+#[derive(Clone, Copy)]
+pub(super) struct Flow {
+    pub(super) number: u32,
+    /// Whether its first packet went from the higher of its two addresses to the lower.
+    pub(super) reverse: bool,
+    /// Bits of the directions that have ended.
+    pub(super) ended: u8,
+    /// Seconds of the last packet.
+    pub(super) last: i64,
+}
+
+/// Both directions have ended.
+pub(super) const OVER: u8 = 3;
+impl Flow {
+    /// Sees the flags of a segment that goes in the direction of `paint`.
+    #[inline]
+    pub(super) fn see(&mut self, flags: u8, paint: u8) {
+        if flags & flag::RST != 0 {
+            self.ended = OVER;
+        } else if flags & flag::FIN != 0 {
+            self.ended |= 1 << paint;
+        } else if flags & flag::SYN != 0 {
+            self.ended = 0;
+        }
+    }
+}
+
+/// The ends of a flow.
+pub(super) fn ends(key: u128, flow: &Flow) -> Ends {
+    let low = (Ipv4Addr::from_bits((key >> 64) as u32), (key >> 48) as u16);
+    let high = (Ipv4Addr::from_bits((key >> 16) as u32), key as u16);
+    if flow.reverse { [high, low] } else { [low, high] }
+}
+
+/// Seconds after which a flow without packets ends.
+pub(super) struct Patience {
+    pub(super) udp: i64,
+    pub(super) tcp: i64,
+    pub(super) tcp_done: i64,
+}
+
+impl Patience {
+    /// Those of a flow of a protocol.
+    #[inline(always)]
+    pub(super) fn seconds(&self, number: u8, flow: &Flow) -> i64 {
+        match (number, flow.ended) {
+            (protocol::UDP, _) => self.udp,
+            (_, OVER) => self.tcp_done,
+            _ => self.tcp,
+        }
+    }
+}
+
+/// What is known of a packet that may belong to a flow.
+pub(super) struct Known {
+    pub(super) hosts: Hosts,
+    /// The key of its flow; `None` for a later fragment.
+    pub(super) key: Option<u128>,
+    /// Whether it goes from the higher address, or port, to the lower.
+    pub(super) reverse: bool,
+    pub(super) is_error: bool,
+    pub(super) is_fragment: bool,
+    pub(super) identification: u16,
+}
+
+/// The key of the flow of a packet from one host to another (protocol, then address and port of the lower end and of
+/// the higher), and whether the packet goes from the higher address to the lower, or with equal ones from the higher
+/// port.
+#[inline]
+fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128, bool) {
+    let [a, b, c, d] = ports;
+    let from = u64::from(source) << 16 | u64::from(u16::from_be_bytes([a, b]));
+    let to = u64::from(destination) << 16 | u64::from(u16::from_be_bytes([c, d]));
+    let (low, high) = (from.min(to), from.max(to));
+    (u128::from(number) << 96 | u128::from(low) << 48 | u128::from(high), from > to)
+}
+
+/// The key of a whole packet of TCP or UDP, as `key_of`.
+#[inline]
+pub(super) fn preview(packet: &Packet) -> Option<(u128, bool)> {
+    let bytes = packet.network();
+    let header = Ip4View::new(bytes)?;
+    let number = header.protocol();
+    let ports = *bytes.get(header.header_length()..)?.first_chunk()?;
+    let (source, destination) = (header.source().to_bits(), header.destination().to_bits());
+    let is_plain = matches!(number, protocol::TCP | protocol::UDP)
+        && !header.is_fragment()
+        && (source | destination) != 0;
+    is_plain.then(|| key_of(number, [source, destination], ports))
+}
+
+/// The bytes of the packet that an ICMP error carries, from its IP header on.
+fn carried(message: &[u8]) -> Option<&[u8]> {
+    use kind::*;
+    let kind = Icmp4View::new(message)?.kind();
+    let is_error = matches!(kind, UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM | SOURCE_QUENCH | REDIRECT);
+    let carried = message.get(8..).filter(|_| is_error)?;
+    let length = Ip4View::new(carried)?.header_length();
+    (length >= 20 && carried.len() >= length).then_some(carried)
+}
+
+/// What is known of a packet of TCP or UDP; with `errors`, of one that an ICMP error is about, too.
+pub(super) fn look(packet: &Packet, errors: bool) -> Option<Known> {
+    let mut bytes = packet.network();
+    let mut header = Ip4View::new(bytes)?;
+    let mut is_error = false;
+    if header.protocol() == protocol::ICMP && header.is_first_fragment() && errors {
+        bytes = carried(packet.transport())?;
+        header = Ip4View::new(bytes)?;
+        is_error = true;
+    }
+    let number = header.protocol();
+    let (source, destination) = (header.source().to_bits(), header.destination().to_bits());
+    if !matches!(number, protocol::TCP | protocol::UDP) || (source == 0 && destination == 0) {
+        return None;
+    }
+    let mut reverse = source > destination;
+    let hosts = (source.min(destination), source.max(destination), number);
+    let mut key = None;
+    if header.is_first_fragment() {
+        let ports: &[u8; 4] = bytes.get(header.header_length()..)?.first_chunk()?;
+        let (found, turned) = key_of(number, [source, destination], *ports);
+        key = Some(found);
+        reverse = turned;
+    }
+    let (is_fragment, identification) = (header.is_fragment(), header.identification());
+    Some(Known { hosts, key, reverse, is_error, is_fragment, identification })
+}
