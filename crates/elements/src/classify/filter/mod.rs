@@ -1,9 +1,11 @@
 //! The rule language of `IPFilter` and `IPClassifier`.
 
+mod condition;
 mod parse;
 mod primitive;
 mod problem;
 mod rules;
+mod vocabulary;
 mod words;
 
 pub use problem::{Problem, ProblemKind};

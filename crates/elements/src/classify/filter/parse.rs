@@ -15,10 +15,12 @@ use alloc::vec::Vec;
 
 use super::super::expression::Expression;
 use super::super::names::{self, NameKind, Names, TCP_OR_UDP};
-use super::primitive::{
-    Direction, Field, ICMP_TYPE, Kind, Layer, Mask, Operator, Primitive, kind_named, kind_text, protocol_text,
-};
+use super::primitive::Primitive;
 use super::problem::ProblemKind;
+use super::vocabulary::{
+    Direction, Field, ICMP, ICMP_TYPE, Kind, Layer, Mask, Operator, TCP, UDP, kind_named, kind_text,
+    protocol_text,
+};
 use super::words;
 
 /// Deepest nesting of parentheses and conditionals: a configuration must not be able to overflow the stack.
@@ -391,9 +393,9 @@ impl<'a> Parser<'a> {
         }
         let fits = |index: usize| {
             let carriers: &[u32] = match index {
-                1 | 3 => &[6, TCP_OR_UDP],
-                2 => &[17, TCP_OR_UDP],
-                4 => &[1],
+                1 | 3 => &[TCP, TCP_OR_UDP],
+                2 => &[UDP, TCP_OR_UDP],
+                4 => &[ICMP],
                 _ => return true,
             };
             protocol.is_none_or(|protocol| carriers.contains(&protocol))

@@ -1,139 +1,14 @@
-//! One primitive of a rule (`src port > 1023`): checked, completed from its predecessor, turned into an expression.
+//! One primitive of a rule (`src port > 1023`): checked, and completed from its predecessor.
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
-use alloc::vec;
 use alloc::vec::Vec;
 
-use super::super::expression::{Expression, Relation, Test};
-use super::super::headers::Base;
-use super::super::names::{PAYLOAD, TCP_OR_UDP, TRANSPORT};
+use super::super::names::TCP_OR_UDP;
 use super::problem::ProblemKind;
-
-/// A field of a header: `length` bits that start `offset` bits into the header of `protocol` (none: of IP).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    pub(super) protocol: Option<u32>,
-    pub(super) offset: u32,
-    pub(super) length: u32,
-}
-
-/// What a primitive tests, or what kind of value it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Integer,
-    Host,
-    Net,
-    Ether,
-    Protocol,
-    Port,
-    TcpFlag,
-    Fragment,
-    Unfragmented,
-    EcnCapable,
-    Congestion,
-    Field(Field),
-}
-
-const fn ip(offset: u32, length: u32) -> Kind {
-    Kind::Field(Field { protocol: None, offset, length })
-}
-
-/// `ip tos`.
-pub(super) const TOS: Kind = ip(8, 8);
-/// `icmp type`.
-pub(super) const ICMP_TYPE: Kind = Kind::Field(Field { protocol: Some(1), offset: 0, length: 8 });
-
-/// The words that say what a primitive tests.
-const KINDS: &[(&str, Kind, &str)] = &[
-    ("ce", Kind::Congestion, "ip ce"),
-    ("dscp", ip(8, 6), "ip dscp"),
-    ("ect", Kind::EcnCapable, "ip ect"),
-    ("frag", Kind::Fragment, "ip frag"),
-    ("hl", ip(4, 4), "ip hl"),
-    ("host", Kind::Host, "ip host"),
-    ("id", ip(32, 16), "ip id"),
-    ("len", ip(16, 16), "ip len"),
-    ("net", Kind::Net, "ip net"),
-    ("opt", Kind::TcpFlag, "tcp opt"),
-    ("port", Kind::Port, "port"),
-    ("proto", Kind::Protocol, "proto"),
-    ("tos", TOS, "ip tos"),
-    ("ttl", ip(64, 8), "ip ttl"),
-    ("type", ICMP_TYPE, "icmp type"),
-    ("unfrag", Kind::Unfragmented, "ip unfrag"),
-    ("vers", ip(0, 4), "ip vers"),
-    ("win", Kind::Field(Field { protocol: Some(6), offset: 112, length: 16 }), "tcp win"),
-];
-
-/// The kind that `word` names.
-pub(super) fn kind_named(word: &str) -> Option<Kind> {
-    KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, _)| *kind)
-}
-
-/// The kind as messages print it.
-pub(super) fn kind_text(kind: Option<Kind>) -> String {
-    match kind {
-        None => "<none>".to_string(),
-        Some(Kind::Ether) => "ether host".to_string(),
-        Some(Kind::Integer) => "<unknown type 3>".to_string(),
-        Some(kind) => match (KINDS.iter().find(|(_, other, _)| *other == kind), kind) {
-            (Some((_, _, text)), _) => (*text).to_string(),
-            (None, Kind::Field(Field { protocol: Some(protocol), .. })) => {
-                format!("{}[...]", protocol_text(Some(protocol)))
-            }
-            (None, _) => "ip[...]".to_string(),
-        },
-    }
-}
-
-/// The protocol as messages print it.
-pub(super) fn protocol_text(protocol: Option<u32>) -> String {
-    match protocol {
-        None => String::new(),
-        Some(1) => "icmp".to_string(),
-        Some(2) => "igmp".to_string(),
-        Some(4) => "ipip".to_string(),
-        Some(6) => "tcp".to_string(),
-        Some(17) => "udp".to_string(),
-        Some(TCP_OR_UDP) => "tcpudp".to_string(),
-        Some(TRANSPORT) => "transp".to_string(),
-        Some(other) => format!("ip proto {other}"),
-    }
-}
-
-/// Which of source and destination a primitive looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
-    Source,
-    Destination,
-    Both,
-    Either,
-}
-
-/// The operator of a primitive; together with `negated` it makes all six.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
-    Equal,
-    Greater,
-    Less,
-}
-
-/// The header word in front of a primitive, or implied by its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layer {
-    Ip,
-    Ether,
-}
-
-/// A bit mask written after `&`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mask {
-    Number(u32),
-    Address(u32),
-    Ether([u8; 6]),
-}
+use super::vocabulary::{
+    DCCP, Direction, Field, Kind, Layer, Mask, Operator, TCP, TOS, UDP, kind_text, protocol_text,
+};
 
 /// A primitive while it is read, and as the next one's model afterwards.
 #[derive(Clone, Copy, Debug)]
@@ -296,7 +171,7 @@ impl Primitive {
                     return Err(self.wrong("value missing"));
                 }
                 let protocol = *self.protocol.get_or_insert(TCP_OR_UDP);
-                if !matches!(protocol, 6 | 17 | 33 | TCP_OR_UDP) {
+                if !matches!(protocol, TCP | UDP | DCCP | TCP_OR_UDP) {
                     return Err(ProblemKind::BadProtocol("port", protocol));
                 }
                 self.set_mask(0xffff, self.number_mask(mask)?, warnings)?;
@@ -308,8 +183,8 @@ impl Primitive {
                 if self.data != Some(Kind::TcpFlag) {
                     return Err(self.wrong("value missing"));
                 }
-                let protocol = *self.protocol.get_or_insert(6);
-                if protocol != 6 {
+                let protocol = *self.protocol.get_or_insert(TCP);
+                if protocol != TCP {
                     return Err(ProblemKind::BadProtocol("tcp opt", protocol));
                 }
                 if self.operator != Operator::Equal || self.negated || mask.is_some() {
@@ -435,135 +310,5 @@ impl Primitive {
             self.value = (self.value | ((1 << bit) - 1)) & mask;
         }
         Ok(())
-    }
-
-    /// The condition that the completed primitive stands for.
-    pub(super) fn expression(&self) -> Expression {
-        let mut parts = Vec::new();
-        if let Some(protocol) = self.protocol {
-            parts.extend(protocol_test(protocol));
-        }
-        let in_transport = match self.kind {
-            Some(Kind::Port | Kind::TcpFlag) => true,
-            Some(Kind::Field(field)) => field.protocol.is_some(),
-            _ => false,
-        };
-        if in_transport {
-            parts.push(fragment_test(0x1fff));
-        }
-        parts.extend(self.body());
-        match parts.len() {
-            1 => parts.remove(0),
-            _ => Expression::All(parts),
-        }
-    }
-
-    fn body(&self) -> Option<Expression> {
-        let network = Base::Network;
-        match self.kind? {
-            Kind::Host => {
-                Some(self.directed(|source| self.test(network, if source { 12 } else { 16 }, 0).into()))
-            }
-            Kind::Port => Some(
-                self.directed(|source| self.test(Base::Transport, 0, if source { 16 } else { 0 }).into()),
-            ),
-            Kind::Ether => Some(self.directed(|source| self.ether_test(source))),
-            Kind::Protocol if self.protocol.is_some_and(|protocol| protocol >= 256) => None,
-            Kind::Protocol => Some(self.test(network, 8, 16).into()),
-            Kind::TcpFlag => {
-                let bits = self.value << 16;
-                Some(Test::equal(Base::Transport, 12, bits, bits).into())
-            }
-            Kind::Fragment => {
-                let Expression::Test(test) = fragment_test(0x3fff) else { return None };
-                Some(test.negate_if(!self.negated).into())
-            }
-            Kind::Field(field) => {
-                let base = if field.protocol.is_some() { Base::Transport } else { network };
-                let bit = field.offset % 32;
-                let word = u16::try_from(field.offset / 32 * 4).ok()?;
-                Some(self.test(base, word, 32 - (bit + field.length)).into())
-            }
-            _ => None,
-        }
-    }
-
-    fn test(&self, base: Base, offset: u16, shift: u32) -> Test {
-        Test {
-            base,
-            offset,
-            shift: shift as u8,
-            mask: self.mask,
-            value: self.value & self.mask,
-            relation: match self.operator {
-                Operator::Greater => Relation::Greater,
-                _ => Relation::Equal,
-            },
-            negated: self.negated,
-        }
-    }
-
-    /// The test for source, destination or both. A negated one is the opposite of the whole: not both, or neither.
-    fn directed(&self, test: impl Fn(bool) -> Expression) -> Expression {
-        match self.direction {
-            Some(Direction::Source) => test(true),
-            Some(Direction::Destination) => test(false),
-            direction => {
-                let both = vec![test(true), test(false)];
-                if (direction == Some(Direction::Both)) != self.negated {
-                    Expression::All(both)
-                } else {
-                    Expression::Any(both)
-                }
-            }
-        }
-    }
-
-    fn ether_test(&self, source: bool) -> Expression {
-        let word = |bytes: [u8; 6], from: usize, count: usize| {
-            let mut word = [0; 4];
-            word[4 - count..].copy_from_slice(&bytes[from..from + count]);
-            u32::from_be_bytes(word)
-        };
-        let part = |offset: u16, from: usize, count: usize, shift: u8| {
-            let (mask, value) = (word(self.ether_mask, from, count), word(self.ether, from, count));
-            let test = Test {
-                base: Base::Link,
-                offset,
-                shift,
-                mask,
-                value: value & mask,
-                relation: Relation::Equal,
-                negated: self.negated,
-            };
-            Expression::Test(test)
-        };
-        let halves = match source {
-            true => vec![part(6, 0, 4, 0), part(10, 4, 2, 16)],
-            false => vec![part(0, 0, 2, 16), part(2, 2, 4, 0)],
-        };
-        if self.negated { Expression::Any(halves) } else { Expression::All(halves) }
-    }
-}
-
-impl From<Test> for Expression {
-    fn from(test: Test) -> Self {
-        Self::Test(test)
-    }
-}
-
-/// The test that the bits of `mask` in the fragment word are clear.
-fn fragment_test(mask: u32) -> Expression {
-    Test::equal(Base::Network, 4, mask, 0).into()
-}
-
-/// The test for a transport protocol, real or made up.
-fn protocol_test(protocol: u32) -> Option<Expression> {
-    let is = |number: u32| Expression::from(Test::equal(Base::Network, 8, 0xff << 16, number << 16));
-    match protocol {
-        TCP_OR_UDP => Some(Expression::Any(vec![is(6), is(17)])),
-        TRANSPORT | PAYLOAD => None,
-        other if other >= 256 => None,
-        other => Some(is(other)),
     }
 }
