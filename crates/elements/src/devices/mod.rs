@@ -3,6 +3,7 @@
 use element::Class;
 
 mod admission;
+mod carrier;
 mod fromdevice;
 mod fromhost;
 mod kerneltap;
@@ -11,6 +12,7 @@ mod mcastsocket;
 mod opening;
 mod rawsocket;
 mod socket;
+mod socketplaces;
 mod todevice;
 mod tohost;
 mod tunnel;

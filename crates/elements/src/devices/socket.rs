@@ -2,19 +2,16 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{ElementName, FromArgument, Raw, TcpPort, UdpPort};
+use element::arguments::{ElementName, Raw};
 use element::prelude::*;
-use element::{
-    Datagrams, Descriptor, Io, IoError, Listener, Message, Signal, SocketPlace, SocketRequest, Stream,
-};
+use element::{Descriptor, Io, Listener, Signal, SocketPlace, SocketRequest};
 
 use super::admission::Admission;
+use super::carrier::Carrier;
+use super::socketplaces::{internet_places, unix_places};
 
 /// Packets pushed in that may wait for room; Click would stand still instead.
 const MOST_WAITING: usize = 1024;
-/// The longest name of a Unix socket that Linux takes, in bytes.
-const LONGEST_NAME: usize = 107;
-
 /// Sends the packets that go in over a socket, and emits what comes from the socket.
 ///
 /// TYPE is TCP or UDP, with ADDR and PORT, or UNIX or UNIX_DGRAM, with FILENAME. A client connects to that place; a
@@ -50,20 +47,20 @@ pub struct SocketArgs {
     r#type: String,
     /// The address, or what FILENAME says.
     #[arg(position)]
-    addr: Option<Raw>,
+    pub(super) addr: Option<Raw>,
     /// The TCP or UDP port, or what LOCAL_FILENAME says.
     #[arg(position)]
-    port: Option<Raw>,
+    pub(super) port: Option<Raw>,
     /// A client's own address.
     #[arg(position)]
-    local_addr: Option<Ipv4Addr>,
+    pub(super) local_addr: Option<Ipv4Addr>,
     /// A client's own port.
     #[arg(position)]
-    local_port: Option<Raw>,
+    pub(super) local_port: Option<Raw>,
     /// The name of the Unix socket.
-    filename: Option<String>,
+    pub(super) filename: Option<String>,
     /// The name of a client's own Unix socket.
-    local_filename: Option<String>,
+    pub(super) local_filename: Option<String>,
     /// Whether it connects rather than waits.
     client: Option<bool>,
     #[arg(flatten)]
@@ -121,28 +118,6 @@ pub struct Socket {
     waiting: Batch,
     signal: Signal,
     buffer: Vec<u8>,
-}
-
-/// What packets go over.
-enum Carrier {
-    Stream(Box<dyn Stream>),
-    Datagrams(Box<dyn Datagrams>),
-}
-
-impl Carrier {
-    fn descriptor(&self) -> Descriptor {
-        match self {
-            Carrier::Stream(stream) => stream.descriptor(),
-            Carrier::Datagrams(datagrams) => datagrams.descriptor(),
-        }
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError> {
-        match self {
-            Carrier::Stream(stream) => stream.read(into),
-            Carrier::Datagrams(datagrams) => datagrams.receive(into),
-        }
-    }
 }
 
 impl Element for Socket {
@@ -366,17 +341,8 @@ impl Socket {
         };
         let (mut sent, mut lost, mut closed) = (0, 0, false);
         for packet in self.waiting.iter_mut() {
-            let result = match carrier {
-                Carrier::Stream(stream) => stream.write(packet.data()),
-                Carrier::Datagrams(datagrams) => {
-                    let to = self.spreads.then(|| packet.destination_ip());
-                    datagrams.send(packet.data(), to).map(|io| match io {
-                        Io::Done(_) => Io::Done(packet.len()),
-                        other => other,
-                    })
-                }
-            };
-            match result {
+            let to = self.spreads.then(|| packet.destination_ip());
+            match carrier.write(packet, to) {
                 Ok(Io::Done(count)) if count >= packet.len() => sent += 1,
                 Ok(Io::Done(count)) => {
                     packet.strip(count);
@@ -403,48 +369,4 @@ impl Socket {
         }
         cx.watch(carrier.descriptor(), cx.outputs() > 0, !self.waiting.is_empty());
     }
-}
-
-/// Where it is or leads to, and a client's own place.
-type Places = (SocketPlace, Option<SocketPlace>);
-
-fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Result<Places, SetupError> {
-    let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
-    let wrong = |keyword: &'static str| move |problem| SetupError::argument(keyword, problem);
-    let port = |keyword, text: &str| match tcp {
-        true => TcpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
-        false => UdpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
-    };
-    let place = |address, port| match tcp {
-        true => SocketPlace::Tcp(address, port),
-        false => SocketPlace::Udp(address, port),
-    };
-    let address = args.addr.as_ref().ok_or_else(|| missing("ADDR"))?;
-    let address = Ipv4Addr::from_argument(&address.0, setup).map_err(wrong("ADDR"))?;
-    let number = port("PORT", &args.port.as_ref().ok_or_else(|| missing("PORT"))?.0)?;
-    let local = match (args.local_addr, &args.local_port) {
-        (None, None) => None,
-        (address, text) => {
-            let number = text.as_ref().map_or(Ok(0), |text| port("LOCAL_PORT", &text.0))?;
-            Some(place(address.unwrap_or(Ipv4Addr::UNSPECIFIED), number))
-        }
-    };
-    Ok((place(address, number), local))
-}
-
-fn unix_places(stream: bool, args: &SocketArgs) -> Result<Places, SetupError> {
-    let text = |given: &Option<String>, raw: &Option<Raw>| {
-        given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
-    };
-    let place = |name: String, which: &str| match name.len() {
-        length if length > LONGEST_NAME => {
-            Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
-        }
-        _ if stream => Ok(SocketPlace::Unix(name)),
-        _ => Ok(SocketPlace::UnixDatagrams(name)),
-    };
-    let missing = || SetupError { messages: vec![Message::Missing { keyword: "FILENAME" }] };
-    let name = text(&args.filename, &args.addr).ok_or_else(missing)?;
-    let local = text(&args.local_filename, &args.port).map(|name| place(name, "local")).transpose()?;
-    Ok((place(name, "remote")?, local))
 }

@@ -1,0 +1,60 @@
+//! The places that the arguments of a socket name.
+
+use core::net::Ipv4Addr;
+
+use alloc::string::String;
+use alloc::vec;
+
+use element::arguments::{FromArgument, Raw, TcpPort, UdpPort};
+use element::{Message, Setup, SetupError, SocketPlace};
+
+use super::socket::SocketArgs;
+
+/// The longest name of a Unix socket that Linux takes, in bytes.
+const LONGEST_NAME: usize = 107;
+
+/// Where it is or leads to, and a client's own place.
+pub(super) type Places = (SocketPlace, Option<SocketPlace>);
+
+/// Of a socket of TCP or UDP.
+pub(super) fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Result<Places, SetupError> {
+    let missing = |keyword| SetupError { messages: vec![Message::Missing { keyword }] };
+    let wrong = |keyword: &'static str| move |problem| SetupError::argument(keyword, problem);
+    let port = |keyword, text: &str| match tcp {
+        true => TcpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
+        false => UdpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
+    };
+    let place = |address, port| match tcp {
+        true => SocketPlace::Tcp(address, port),
+        false => SocketPlace::Udp(address, port),
+    };
+    let address = args.addr.as_ref().ok_or_else(|| missing("ADDR"))?;
+    let address = Ipv4Addr::from_argument(&address.0, setup).map_err(wrong("ADDR"))?;
+    let number = port("PORT", &args.port.as_ref().ok_or_else(|| missing("PORT"))?.0)?;
+    let local = match (args.local_addr, &args.local_port) {
+        (None, None) => None,
+        (address, text) => {
+            let number = text.as_ref().map_or(Ok(0), |text| port("LOCAL_PORT", &text.0))?;
+            Some(place(address.unwrap_or(Ipv4Addr::UNSPECIFIED), number))
+        }
+    };
+    Ok((place(address, number), local))
+}
+
+/// Of a Unix socket, for a stream or for datagrams.
+pub(super) fn unix_places(stream: bool, args: &SocketArgs) -> Result<Places, SetupError> {
+    let text = |given: &Option<String>, raw: &Option<Raw>| {
+        given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
+    };
+    let place = |name: String, which: &str| match name.len() {
+        length if length > LONGEST_NAME => {
+            Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
+        }
+        _ if stream => Ok(SocketPlace::Unix(name)),
+        _ => Ok(SocketPlace::UnixDatagrams(name)),
+    };
+    let missing = || SetupError { messages: vec![Message::Missing { keyword: "FILENAME" }] };
+    let name = text(&args.filename, &args.addr).ok_or_else(missing)?;
+    let local = text(&args.local_filename, &args.port).map(|name| place(name, "local")).transpose()?;
+    Ok((place(name, "remote")?, local))
+}
