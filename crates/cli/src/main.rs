@@ -17,6 +17,7 @@ mod host;
 mod live;
 mod online;
 mod output;
+mod pattern;
 mod program;
 mod report;
 mod screen;

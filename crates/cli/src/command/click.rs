@@ -15,6 +15,7 @@ use super::usage;
 use crate::configuration::{self, Source};
 use crate::environment::Process;
 use crate::output;
+use crate::pattern;
 
 /// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
 #[derive(Parser)]
@@ -214,7 +215,7 @@ impl Driver {
                     Err(HandlerError::NoHandler(_) | HandlerError::Wrong { .. }) if named => {}
                     Err(error) => {
                         complain(match &error {
-                            HandlerError::NoElement(name) if name.contains(PATTERN) => {
+                            HandlerError::NoElement(name) if pattern::is_pattern(name) => {
                                 format!("no element matching ‘{name}’")
                             }
                             HandlerError::NoElement(name) => format!("no element ‘{name}’"),
@@ -252,10 +253,12 @@ impl Driver {
         if self.router.elements().any(|name| name == pattern) {
             return vec![(path.to_string(), false)];
         }
-        let is_pattern = pattern.contains(PATTERN);
+        let is_pattern = pattern::is_pattern(pattern);
         let names = self.router.elements().zip(self.router.classes());
         let matching =
-            names.filter(|(name, class)| if is_pattern { matches(pattern, name) } else { *class == pattern });
+            names.filter(
+                |(name, class)| if is_pattern { pattern::matches(pattern, name) } else { *class == pattern },
+            );
         let paths: Vec<_> = matching.map(|(name, _)| (format!("{name}.{handler}"), true)).collect();
         if paths.is_empty() { vec![(path.to_string(), false)] } else { paths }
     }
@@ -280,9 +283,6 @@ impl Driver {
         }
     }
 }
-
-/// Letters that make a name a pattern.
-const PATTERN: [char; 3] = ['*', '?', '['];
 
 /// Says on standard error what is wrong.
 fn complain(message: impl std::fmt::Display) {
@@ -349,55 +349,4 @@ fn control_sockets(arguments: &Arguments, more: &str) -> Vec<Element> {
         location: Location { file: "click".into(), line: 0, column: 0, span: 0..0 },
     };
     all.enumerate().map(element).collect()
-}
-
-/// Shell patterns: `*`, `?`, `[a-z]`.
-fn matches(pattern: &str, name: &str) -> bool {
-    fn at(pattern: &[u8], name: &[u8]) -> bool {
-        match (pattern.first(), name.first()) {
-            (None, None) => true,
-            (Some(b'*'), _) => at(&pattern[1..], name) || (!name.is_empty() && at(pattern, &name[1..])),
-            (Some(b'?'), Some(_)) => at(&pattern[1..], &name[1..]),
-            (Some(b'['), Some(letter)) => match pattern.iter().position(|byte| *byte == b']') {
-                Some(end) => set(&pattern[1..end], *letter) && at(&pattern[end + 1..], &name[1..]),
-                None => false,
-            },
-            (Some(one), Some(other)) => one == other && at(&pattern[1..], &name[1..]),
-            _ => false,
-        }
-    }
-    fn set(mut set: &[u8], letter: u8) -> bool {
-        let inverted = set.first().is_some_and(|first| *first == b'^' || *first == b'!');
-        set = if inverted { &set[1..] } else { set };
-        let mut found = false;
-        while let Some((&low, rest)) = set.split_first() {
-            if let [b'-', high, ..] = rest {
-                found |= (low..=*high).contains(&letter);
-                set = &rest[2..];
-            } else {
-                found |= low == letter;
-                set = rest;
-            }
-        }
-        found != inverted
-    }
-    at(pattern.as_bytes(), name.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_match_names() {
-        for (pattern, name, expected) in [
-            ("c*", "counter", true),
-            ("?1", "c1", true),
-            ("[a-c]1", "d1", false),
-            ("[^a]", "b", true),
-            ("c", "cc", false),
-        ] {
-            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 }

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{
-    capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, show, stack, switch,
-    top,
+    address, capture, create, doctor, events, files, handlers, install, lifecycle, list, logs, port, show,
+    stack, switch, top,
 };
 
 /// The commands that talk to a daemon, in the order of the help.
@@ -28,9 +28,9 @@ pub(crate) enum Command {
     Lifecycle(lifecycle::Command),
     Capture(capture::Arguments),
     Events(events::Arguments),
-    Switch(switch::Switch),
-    Port(switch::Port),
-    Address(switch::Address),
+    Switch(switch::Arguments),
+    Port(port::Arguments),
+    Address(address::Arguments),
     Up(stack::Up),
     Diff(stack::Diff),
     Confirm(stack::Confirm),
@@ -59,9 +59,9 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::Lifecycle(command) => lifecycle::run(command),
         Command::Capture(arguments) => capture::run(arguments),
         Command::Events(arguments) => events::run(arguments),
-        Command::Switch(arguments) => switch::switch(arguments),
-        Command::Port(arguments) => switch::port(arguments),
-        Command::Address(arguments) => switch::address(arguments),
+        Command::Switch(arguments) => switch::run(arguments),
+        Command::Port(arguments) => port::run(arguments),
+        Command::Address(arguments) => address::run(arguments),
         Command::Up(arguments) => stack::up(arguments, &mut texts),
         Command::Diff(arguments) => stack::diff(arguments, &mut texts),
         Command::Confirm(arguments) => stack::confirm(arguments),

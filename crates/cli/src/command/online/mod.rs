@@ -1,5 +1,6 @@
 //! The commands that talk to a daemon.
 
+mod address;
 mod capture;
 mod choice;
 mod create;
@@ -11,6 +12,7 @@ mod install;
 mod lifecycle;
 mod list;
 mod logs;
+mod port;
 mod show;
 mod stack;
 mod switch;

@@ -1,0 +1,102 @@
+//! `clickbox address`: at which port of a switch an address is.
+
+use std::process::ExitCode;
+
+use api::{AddressKind, Mac, PortName, SetAddress, SwitchName, operation};
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::switch::Named;
+use crate::online::{self, Column, Connection, Failure, Table};
+use crate::output;
+
+/// Say at which port of a static switch addresses are, and list those that a switch knows.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: AddressCommand,
+}
+
+#[derive(Subcommand)]
+enum AddressCommand {
+    /// Say at which port of a static switch an address is.
+    #[command(after_help = "Example: clickbox address add lan 02:00:00:00:00:01 tap0")]
+    Add(AddAddress),
+    /// Make a static switch forget an address.
+    #[command(visible_alias = "remove", after_help = "Example: clickbox address rm lan 02:00:00:00:00:01")]
+    Rm(RemoveAddress),
+    /// List the addresses that a switch knows.
+    #[command(visible_alias = "list", after_help = "Example: clickbox address ls lan")]
+    Ls(Named),
+}
+
+#[derive(Args)]
+struct AddAddress {
+    /// The switch.
+    #[arg(add = ArgValueCompleter::new(online::switches))]
+    switch: SwitchName,
+    /// The address.
+    #[arg(value_name = "MAC")]
+    address: Mac,
+    /// The port.
+    #[arg(add = ArgValueCompleter::new(online::ports))]
+    port: PortName,
+    /// Print JSON: an empty object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+#[derive(Args)]
+struct RemoveAddress {
+    /// The switch.
+    #[arg(add = ArgValueCompleter::new(online::switches))]
+    switch: SwitchName,
+    /// The address.
+    #[arg(value_name = "MAC")]
+    address: Mac,
+    /// Print JSON: an empty object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+const ADDRESSES: &[Column] =
+    &[Column::text("ADDRESS"), Column::long("PORT", 10), Column::text("KIND"), Column::number("AGE")];
+
+/// Runs `address`.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.what {
+        AddressCommand::Add(add) => {
+            let path = [add.switch.as_str(), &add.address.to_string()];
+            let request = SetAddress { port: add.port.clone() };
+            add.daemon.client()?.send(&operation::SET_ADDRESS, &path, &request)?;
+            online::done(add.json);
+        }
+        AddressCommand::Rm(remove) => {
+            let path = [remove.switch.as_str(), &remove.address.to_string()];
+            remove.daemon.client()?.ask(&operation::REMOVE_ADDRESS, &path)?;
+            online::done(remove.json);
+        }
+        AddressCommand::Ls(named) => {
+            let entries = named.daemon.client()?.ask(&operation::LIST_ADDRESSES, &[named.name.as_str()])?;
+            if named.json {
+                output::json(&entries);
+            } else {
+                let row = |entry: &api::AddressEntry| {
+                    let kind = match entry.kind {
+                        AddressKind::Static => "static",
+                        AddressKind::Learned => "learned",
+                    };
+                    let age = entry.age_seconds.map_or("-".into(), |age| format!("{age}s"));
+                    vec![entry.mac.to_string(), entry.port.to_string(), kind.to_string(), age]
+                };
+                let table = Table { columns: ADDRESSES, rows: entries.iter().map(row).collect() };
+                online::print(&table, "it knows no addresses");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
