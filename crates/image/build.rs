@@ -12,7 +12,7 @@ use std::process::Command;
 const IMAGES: [&str; 2] = ["clickbox", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 25] = [
+const SOURCES: [&str; 26] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/click-lang/Cargo.toml",
@@ -36,6 +36,7 @@ const SOURCES: [&str; 25] = [
     "guest/box",
     "guest/heap",
     "guest/image.ld",
+    "guest/link.rs",
     "guest/memory",
     "guest/probe",
 ];

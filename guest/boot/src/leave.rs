@@ -1,11 +1,10 @@
 //! Leaving: for a while, or for ever.
 
+use crate::process;
 use boundary::{BoxState, CrashPage, Mapped, Rest, StatusPage, control, leave};
 use core::arch::asm;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-
-use crate::process;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// What carries the box.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,13 +15,13 @@ pub(crate) enum Platform {
 
 /// Address of the shared area; the fault entries read it too.
 pub(crate) static AREA: AtomicUsize = AtomicUsize::new(0);
-static IN_PROCESS: AtomicUsize = AtomicUsize::new(0);
+static IN_PROCESS: AtomicBool = AtomicBool::new(false);
 /// Rate of the time stamp counter, per second.
 static TSC_HZ: AtomicU64 = AtomicU64::new(1);
 
 pub(crate) fn set_platform(platform: Platform, area: usize) {
     AREA.store(area, Relaxed);
-    IN_PROCESS.store(usize::from(platform == Platform::Process), Relaxed);
+    IN_PROCESS.store(platform == Platform::Process, Relaxed);
 }
 
 pub(crate) fn set_tsc_hz(rate: u64) {
@@ -30,7 +29,7 @@ pub(crate) fn set_tsc_hz(rate: u64) {
 }
 
 fn platform() -> Platform {
-    if IN_PROCESS.load(Relaxed) == 0 { Platform::Machine } else { Platform::Process }
+    if IN_PROCESS.load(Relaxed) { Platform::Process } else { Platform::Machine }
 }
 
 /// A part of the control area, if there is one yet.

@@ -1,23 +1,22 @@
 //! The platform of a Linux process: set-up, confinement, the system calls that are left.
 //!
-//! The host has started this image with nothing but the shared area's descriptor. Before the program
-//! runs, the descriptor is mapped and closed, and a filter leaves four system calls: sleep (and go
-//! on with it after standing still), give way, ring, end.
+//! The host has started this image with descriptors of the shared area, and where there are such of a bell, a shared
+//! pool and a snapshot. Before the program runs all but the bell are used and closed, and a filter leaves four system
+//! calls: sleep (and go on with it after standing still), give way, ring, end.
 
-use boundary::{BootInfo, CrashCause};
+use crate::fault::add_context;
+use crate::leave::crash_page;
 use boundary::{
-    CrashPage, Mapped, MemoryKind, MemoryRegion, SharedMemory, StatusPage, control, fault, leave,
+    BootInfo, CrashCause, Mapped, MemoryKind, MemoryRegion, SharedMemory, StatusPage, control, fault, leave,
 };
 use core::arch::{asm, naked_asm};
-use core::sync::atomic::AtomicUsize;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::leave::crash_page;
+const PAGE: usize = 4096;
 
 const WRITE: usize = 1;
 const MMAP: usize = 9;
 const PREAD: usize = 17;
-const PAGE: usize = 4096;
 const RT_SIGACTION: usize = 13;
 const SCHED_YIELD: usize = 24;
 const SIGALTSTACK: usize = 131;
@@ -250,8 +249,4 @@ extern "C" fn on_signal(_signal: i32, _info: usize, context: usize) -> ! {
         }
     }
     exit(leave::CRASHED_STATUS)
-}
-
-fn add_context(page: &CrashPage<Mapped>) {
-    crate::fault::add_context(page);
 }

@@ -10,9 +10,8 @@ use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
     BoxState, ChannelError, Corrupt, Event, Finding, FrameReader, FrameWriter, Inbox, Mapped, Message,
-    Outbox, Patience,
+    Outbox, Patience, Reply, Request, Stats, StatusPage, control,
 };
-use boundary::{Reply, Request, Stats, StatusPage, control};
 
 pub(crate) struct Program {
     area: Mapped,
