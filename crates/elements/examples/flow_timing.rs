@@ -2,16 +2,16 @@
 //!
 //! `cargo run --release -p elements --example flow_timing`
 
+mod timing;
+
 use std::hint::black_box;
 use std::time::Instant;
 
 use elements::flow::{Choice, Ip4Flow, NumberSet, Pair, Pairs, Range, Seed, Table, TakenNumbers, Timeouts};
+use timing::{Random, fastest};
 
 /// Lookups timed in one go.
 const LOOKUPS: usize = 1 << 18;
-
-/// Runs of which the fastest counts.
-const RUNS: usize = 7;
 
 /// A flow as a rewriter keeps it: with its key it fills a cache line.
 #[derive(Clone, Copy)]
@@ -168,31 +168,5 @@ fn ports() {
             taken.remove(number);
             known.release(1, number);
         });
-    }
-}
-
-/// Nanoseconds per operation of the fastest run.
-fn fastest(operations: usize, mut run: impl FnMut() -> u64) -> f64 {
-    let times = (0..RUNS).map(|_| {
-        let start = Instant::now();
-        black_box(run());
-        start.elapsed().as_secs_f64()
-    });
-    times.fold(f64::INFINITY, f64::min) * 1e9 / operations as f64
-}
-
-/// Marsaglia's xorshift.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() >> 32) as usize % limit
     }
 }

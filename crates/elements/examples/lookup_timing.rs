@@ -2,16 +2,16 @@
 //!
 //! `cargo run --release -p elements --example lookup_timing`
 
+mod timing;
+
 use std::hint::black_box;
 use std::time::Instant;
 
 use elements::lookup::{Address, Entry, Ip4Table, Prefix, PrefixTable};
+use timing::{Random, fastest};
 
 /// Lookups timed in one go.
 const ADDRESSES: usize = 1 << 18;
-
-/// Runs of which the fastest counts.
-const RUNS: usize = 7;
 
 fn main() {
     println!(
@@ -67,12 +67,12 @@ fn time<A: Address>(name: &str, routes: Vec<(Prefix<A>, Entry)>, address: impl F
     let mut random = Random(11);
     let addresses: Vec<A> = (0..ADDRESSES).map(|_| address(&mut random)).collect();
     let mut hops = vec![0; ADDRESSES];
-    let single = fastest(|| {
+    let single = fastest(ADDRESSES, || {
         for (&address, hop) in addresses.iter().zip(&mut hops) {
             *hop = table.lookup(address).unwrap_or(u32::MAX);
         }
     });
-    let batch = fastest(|| {
+    let batch = fastest(ADDRESSES, || {
         for (addresses, hops) in addresses.chunks(256).zip(hops.chunks_mut(256)) {
             table.lookup_batch(addresses, hops);
         }
@@ -106,31 +106,5 @@ fn worst_update() {
             worst = worst.max(start.elapsed().as_secs_f64() * 1e6);
         }
         println!("slowest of 1,000 inserts of a /{length} in 1,000,000 routes: {worst:.1} us");
-    }
-}
-
-/// Nanoseconds per address of the fastest run.
-fn fastest(mut run: impl FnMut()) -> f64 {
-    let times = (0..RUNS).map(|_| {
-        let start = Instant::now();
-        run();
-        start.elapsed().as_secs_f64()
-    });
-    times.fold(f64::INFINITY, f64::min) * 1e9 / ADDRESSES as f64
-}
-
-/// Marsaglia's xorshift.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() >> 32) as usize % limit
     }
 }
