@@ -2,7 +2,6 @@
 
 use core::net::Ipv4Addr;
 
-use packet::view::icmp4::kind;
 use packet::view::tcp::flag;
 use packet::{Icmp4View, Ip4View, Packet, protocol};
 
@@ -105,10 +104,7 @@ pub(super) fn preview(packet: &Packet) -> Option<(u128, bool)> {
 
 /// The bytes of the packet that an ICMP error carries, from its IP header on.
 fn carried(message: &[u8]) -> Option<&[u8]> {
-    use kind::*;
-    let kind = Icmp4View::new(message)?.kind();
-    let is_error = matches!(kind, UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM | SOURCE_QUENCH | REDIRECT);
-    let carried = message.get(8..).filter(|_| is_error)?;
+    let carried = Icmp4View::new(message)?.cause()?;
     let length = Ip4View::new(carried)?.header_length();
     (length >= 20 && carried.len() >= length).then_some(carried)
 }

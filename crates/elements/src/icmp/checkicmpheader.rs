@@ -63,9 +63,7 @@ impl Check for IcmpCheck {
         };
         let fits = match message.kind() {
             // A header without options and eight bytes of what it carries.
-            UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM | SOURCE_QUENCH | REDIRECT => {
-                bytes.len() >= 8 + 28
-            }
+            _ if message.is_error() => bytes.len() >= 8 + 28,
             TIMESTAMP | TIMESTAMP_REPLY => bytes.len() == 8 + 12,
             INFORMATION | INFORMATION_REPLY => bytes.len() == 8,
             _ => true,

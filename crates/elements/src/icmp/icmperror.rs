@@ -75,11 +75,6 @@ const ERROR_AT_POINTER: u8 = 0;
 /// The longest header of IPv4.
 const LONGEST_HEADER: usize = 60;
 
-fn is_error(kind: u8) -> bool {
-    use kind::*;
-    matches!(kind, UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM)
-}
-
 impl ICMPError {
     fn is_unicast(&self, address: Ipv4Addr) -> bool {
         !(address.is_broadcast() || address.is_multicast() || self.args.badaddrs.0.contains(&address))
@@ -96,7 +91,7 @@ impl ICMPError {
         };
         if header.protocol() == protocol::ICMP {
             let message = packet.network().get(header.header_length()..).filter(|message| message.len() >= 4);
-            if message.and_then(|message| message.first()).is_none_or(|kind| is_error(*kind)) {
+            if message.and_then(|message| message.first()).is_none_or(|kind| kind::is_error(*kind)) {
                 return Some("is_error");
             }
         }
@@ -243,7 +238,7 @@ impl Filter for ICMPError {
     const LIVE: bool = true;
 
     fn new(args: ICMPErrorArgs, _: &mut Setup) -> Result<ICMPError, SetupError> {
-        if !is_error(args.kind.0) {
+        if !kind::is_error(args.kind.0) {
             return Err(SetupError::new(format!("ICMP type {} is not an error type", args.kind.0)));
         }
         let code = args

@@ -130,9 +130,7 @@ impl Flows {
         let member = self.member.get();
         let inputs = self.inputs.borrow();
         let Some(specified) = inputs.get(input) else { return Outcome::Drop("no_mapping") };
-        let Some(table) = set.members.get_mut(member).and_then(|member| member.maps.get_mut(map)) else {
-            return Outcome::Drop("no_mapping");
-        };
+        let Some(table) = set.table_mut(member, map) else { return Outcome::Drop("no_mapping") };
         let made = match &specified.kind {
             InputKind::Drop | InputKind::Mapper(_, None) => return Outcome::Drop("no_mapping"),
             InputKind::Pass(output) => return Outcome::Pass(*output),
@@ -184,7 +182,7 @@ impl Flows {
         let set = self.set();
         let mut set = set.borrow_mut();
         let find = |set: &FlowSet| {
-            let map = set.members.get(self.member.get())?.maps.get(map)?;
+            let map = set.table(self.member.get(), map)?;
             let reply = Ip4Flow { source: 0, ..addresses };
             let side = map.pairs.find(key);
             side.or_else(|| (self.shape == Shape::Address).then(|| map.pairs.find(reply)).flatten())
@@ -201,7 +199,7 @@ impl Flows {
                 }
             }
         };
-        let pair = set.members.get(self.member.get())?.maps.get(map)?.pairs.get(side.flow)?;
+        let pair = set.table(self.member.get(), map)?.pairs.get(side.flow)?;
         if self.shape == Shape::Udp && pair.flow.protocol != number {
             return None;
         }
@@ -215,7 +213,7 @@ impl Flows {
     pub(crate) fn change<T>(&self, found: Found, change: impl FnOnce(&mut Mapping) -> T) -> Option<T> {
         let set = self.set();
         let mut set = set.borrow_mut();
-        let map = set.members.get_mut(self.member.get())?.maps.get_mut(found.map)?;
+        let map = set.table_mut(self.member.get(), found.map)?;
         map.pairs.get_mut(found.side.flow).map(change)
     }
 
@@ -240,7 +238,7 @@ impl Flows {
     ) -> Option<T> {
         let set = self.set();
         let set = set.borrow();
-        let map = set.members.get(self.member.get())?.maps.get(map)?;
+        let map = set.table(self.member.get(), map)?;
         Some(read(&map.pairs, &map.lifetimes))
     }
 }

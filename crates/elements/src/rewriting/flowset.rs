@@ -196,6 +196,18 @@ impl FlowSet {
         self.members.iter().map(Member::len).sum()
     }
 
+    /// A table of a member.
+    #[inline]
+    pub(crate) fn table(&self, member: usize, map: usize) -> Option<&Map> {
+        self.members.get(member)?.maps.get(map)
+    }
+
+    /// A table of a member, to be changed.
+    #[inline]
+    pub(crate) fn table_mut(&mut self, member: usize, map: usize) -> Option<&mut Map> {
+        self.members.get_mut(member)?.maps.get_mut(map)
+    }
+
     fn is_over_capacity(&self) -> bool {
         self.len() as u64 > self.capacity.max(0) as u64
     }

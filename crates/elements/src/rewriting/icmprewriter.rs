@@ -6,7 +6,7 @@ use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 use element::text;
 use packet::checksum::{self, Delta};
-use packet::view::icmp4::{self, kind};
+use packet::view::icmp4;
 use packet::{Icmp4View, Ip4View, Ip4ViewMut, protocol};
 
 use super::flows::{Flows, Found};
@@ -64,7 +64,7 @@ pub(crate) struct ICMPRewriter {
 }
 
 /// Bytes in front of the packet that an error carries.
-const ICMP_HEADER: usize = 8;
+const ICMP_HEADER: usize = icmp4::LENGTH;
 
 /// What an error says about the packet that it carries.
 struct About {
@@ -77,12 +77,7 @@ struct About {
 
 /// Reads an error from its ICMP header on; `None` if it is none, or carries no packet.
 fn about(message: &[u8]) -> Option<About> {
-    use kind::*;
-    let kind = Icmp4View::new(message)?.kind();
-    if !matches!(kind, UNREACHABLE | TIME_EXCEEDED | PARAMETER_PROBLEM | SOURCE_QUENCH | REDIRECT) {
-        return None;
-    }
-    let carried = message.get(ICMP_HEADER..)?;
+    let carried = Icmp4View::new(message)?.cause()?;
     let header = Ip4View::new(carried)?;
     if header.version() != 4 || header.header_length() < 20 {
         return None;

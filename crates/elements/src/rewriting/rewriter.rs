@@ -165,9 +165,7 @@ impl<K: Kind> Rewriter<K> {
         let known = lane.sides.get(lane.next).copied().flatten();
         lane.next += 1;
         let member = self.flows.member.get();
-        let Some(table) = set.members.get_mut(member).and_then(|member| member.maps.get_mut(map)) else {
-            return Err(NOT_REWRITABLE);
-        };
+        let Some(table) = set.table_mut(member, map) else { return Err(NOT_REWRITABLE) };
         let mut side = if *stale { table.pairs.find(key.flow) } else { known };
         if side.is_none() {
             side = K::SHAPE.reply_key(packet).and_then(|reply| table.pairs.find(reply));
@@ -184,9 +182,7 @@ impl<K: Kind> Rewriter<K> {
                 }
             }
         };
-        let Some(table) = set.members.get_mut(member).and_then(|member| member.maps.get_mut(map)) else {
-            return Err(NOT_REWRITABLE);
-        };
+        let Some(table) = set.table_mut(member, map) else { return Err(NOT_REWRITABLE) };
         let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else {
             return Err(NOT_REWRITABLE);
         };
@@ -201,8 +197,8 @@ impl<K: Kind> Rewriter<K> {
     #[cold]
     fn begin(&self, set: &mut FlowSet, map: usize, flow: u32, packet: &Packet) -> Side {
         if let Some(place) = self.flows.annotations.reply
-            && let Some(member) = set.members.get_mut(self.flows.member.get())
-            && let Some(mapping) = member.maps.get_mut(map).and_then(|map| map.pairs.get_mut(flow))
+            && let Some(table) = set.table_mut(self.flows.member.get(), map)
+            && let Some(mapping) = table.pairs.get_mut(flow)
         {
             mapping.reply_annotation = packet.annotation_u8(place);
         }

@@ -4,8 +4,9 @@ use core::net::Ipv4Addr;
 
 use element::arguments::UdpPort;
 use element::prelude::*;
-use packet::{UdpViewMut, protocol};
+use packet::protocol;
 
+use super::encapsulation;
 use crate::ip::HeaderTemplate;
 
 /// Puts UDP and IPv4 headers in front of each packet; both ports go up by one every INTERVAL packets.
@@ -55,9 +56,6 @@ pub struct DynamicUDPIPEncap {
     count: u32,
 }
 
-/// Bytes of both headers.
-const HEADERS: usize = 28;
-
 impl Filter for DynamicUDPIPEncap {
     type Args = DynamicUDPIPEncapArgs;
 
@@ -68,24 +66,13 @@ impl Filter for DynamicUDPIPEncap {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        if packet.prepend(HEADERS).is_none() {
+        if !encapsulation::make_room(&mut packet) {
             return Verdict::Drop(packet, "too_long");
         }
-        let (source, destination) = (self.args.src, self.args.dst);
-        packet.set_destination_ip(destination);
-        let bytes = packet.data_mut();
-        let (ip_length, length) = (bytes.len() as u16, (bytes.len() - 20) as u16);
-        self.header.write(bytes, ip_length, destination);
-        if let Some(mut udp) = bytes.get_mut(20..).and_then(UdpViewMut::new) {
-            udp.set_source(self.args.sport.0);
-            udp.set_destination(self.args.dport.0);
-            udp.set_length(length);
-            udp.set_checksum(0);
-            if self.args.checksum {
-                udp.fill_checksum(HeaderTemplate::pseudo(protocol::UDP, source, destination, length));
-            }
-        }
-        packet.set_network(0, 20);
+        let DynamicUDPIPEncap { args, header, .. } = self;
+        packet.set_destination_ip(args.dst);
+        let ports = [args.sport.0, args.dport.0];
+        encapsulation::write(&mut packet, header, [args.src, args.dst], ports, args.checksum);
         self.count = self.count.wrapping_add(1);
         if self.count == self.args.interval {
             self.args.sport.0 = self.args.sport.0.wrapping_add(1);

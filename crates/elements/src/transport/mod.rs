@@ -5,6 +5,7 @@ use element::Class;
 mod checktcpheader;
 mod checkudpheader;
 mod dynamicudpipencap;
+mod encapsulation;
 mod settcpchecksum;
 mod setudpchecksum;
 mod tcpfragmenter;

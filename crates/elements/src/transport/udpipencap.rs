@@ -4,8 +4,9 @@ use core::net::Ipv4Addr;
 
 use element::arguments::UdpPort;
 use element::prelude::*;
-use packet::{UdpViewMut, protocol};
+use packet::protocol;
 
+use super::encapsulation;
 use crate::ip::{Destination, HeaderTemplate};
 
 /// Puts UDP and IPv4 headers in front of each packet, with the same addresses and ports for all.
@@ -54,9 +55,6 @@ pub struct UDPIPEncap {
     header: HeaderTemplate,
 }
 
-/// Bytes of both headers.
-const HEADERS: usize = 28;
-
 impl Filter for UDPIPEncap {
     type Args = UDPIPEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
@@ -101,23 +99,12 @@ impl Filter for UDPIPEncap {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        if packet.prepend(HEADERS).is_none() {
+        if !encapsulation::make_room(&mut packet) {
             return Verdict::Drop(packet, "too_long");
         }
-        let destination = self.args.dst.of(&mut packet);
-        let bytes = packet.data_mut();
-        let (ip_length, length) = (bytes.len() as u16, (bytes.len() - 20) as u16);
-        self.header.write(bytes, ip_length, destination);
-        if let Some(mut udp) = bytes.get_mut(20..).and_then(UdpViewMut::new) {
-            udp.set_source(self.args.sport.0);
-            udp.set_destination(self.args.dport.0);
-            udp.set_length(length);
-            udp.set_checksum(0);
-            if self.args.checksum {
-                udp.fill_checksum(HeaderTemplate::pseudo(protocol::UDP, self.args.src, destination, length));
-            }
-        }
-        packet.set_network(0, 20);
+        let UDPIPEncap { args, header } = self;
+        let addresses = [args.src, args.dst.of(&mut packet)];
+        encapsulation::write(&mut packet, header, addresses, [args.sport.0, args.dport.0], args.checksum);
         Verdict::Pass(packet)
     }
 }

@@ -36,6 +36,12 @@ pub mod kind {
     pub const MASK: u8 = 17;
     /// Address mask reply.
     pub const MASK_REPLY: u8 = 18;
+
+    /// Whether messages of a type report an error, and so carry the start of another packet.
+    #[inline]
+    pub const fn is_error(kind: u8) -> bool {
+        matches!(kind, UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM)
+    }
 }
 
 header! {
@@ -79,8 +85,13 @@ impl<'a> View<'a> {
     /// Whether the message reports an error, and so carries the start of another packet.
     #[inline]
     pub fn is_error(&self) -> bool {
-        use kind::*;
-        matches!(self.kind(), UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM)
+        kind::is_error(self.kind())
+    }
+
+    /// The start of the packet that an error is about, from its IP header on.
+    #[inline]
+    pub fn cause(&self) -> Option<&'a [u8]> {
+        self.is_error().then_some(self.rest)
     }
 
     /// Whether the checksum is right over all of this view's bytes.
