@@ -271,7 +271,7 @@ impl Primitive {
         }
     }
 
-    /// Brings value and mask of a number to the form of [`Test`]; `bound` is the greatest value of the field.
+    /// Brings value and mask of a number to the form of a test; `bound` is the greatest value of the field.
     fn set_mask(&mut self, bound: u32, provided: u32, warnings: &mut Warnings) -> Result<(), ProblemKind> {
         let mask = if provided == 0 { bound } else { provided };
         if mask & !bound != 0 {
