@@ -91,8 +91,10 @@ pub fn next_word<'t>(text: &mut &'t str) -> Option<&'t str> {
     Some(word)
 }
 
-/// The bytes that quoted text stands for: quotes removed, backslashes in double quotes and `\<hex>` anywhere replaced.
+/// The bytes that quoted text stands for: comments, outer space and quotes removed, backslashes in double quotes and
+/// `\<hex>` anywhere replaced.
 pub fn unquote_bytes(text: &str) -> Vec<u8> {
+    let text = uncomment(text);
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let (mut at, mut quote) = (0, 0u8);
@@ -229,6 +231,11 @@ fn hex(bytes: &[u8], out: &mut Vec<u8>) {
 
 fn nibble(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|digit| digit as u8)
+}
+
+/// Where what follows a comment begins, if there is one at `at`.
+pub fn comment_end(text: &str, at: usize) -> Option<usize> {
+    is_comment(text.as_bytes(), at).then(|| skip_comment(text.as_bytes(), at))
 }
 
 fn is_comment(bytes: &[u8], at: usize) -> bool {

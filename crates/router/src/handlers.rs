@@ -16,18 +16,30 @@ impl Core {
         from: Option<usize>,
         path: &str,
     ) -> Result<HandlerTarget, HandlerError> {
-        let Some((name, handler)) = path.split_once('.') else {
-            return Ok(HandlerTarget { element: None, handler: path.to_string() });
+        let root = |handler: &str| HandlerTarget { element: None, handler: handler.to_string() };
+        let found = match path.split_once('.') {
+            Some(("", handler)) => return Ok(root(handler)),
+            Some((_, "")) => return Err(HandlerError::new("syntax error")),
+            None if path.is_empty() => return Err(HandlerError::new("syntax error")),
+            // Click numbers elements from 1 in this notation.
+            Some((name, handler)) => {
+                let by_number =
+                    || name.parse::<usize>().ok()?.checked_sub(1).filter(|index| *index < self.nodes.len());
+                self.find_from(from, name).or_else(by_number).map(|element| (element, handler))
+            }
+            None => None,
         };
-        if name.is_empty() {
-            return Ok(HandlerTarget { element: None, handler: handler.to_string() });
+        if let Some((element, handler)) = found {
+            return Ok(HandlerTarget { element: Some(element), handler: handler.to_string() });
         }
-        // Click numbers elements from 1 in this notation.
-        let by_number =
-            || name.parse::<usize>().ok()?.checked_sub(1).filter(|index| *index < self.nodes.len());
-        match self.find_from(from, name).or_else(by_number) {
-            Some(element) => Ok(HandlerTarget { element: Some(element), handler: handler.to_string() }),
-            None => Err(HandlerError::NoElement(name.to_string())),
+        // An element's own handlers need no path.
+        let has = |element| self.list_handlers(element).iter().any(|info| info.name == path);
+        if from.is_some() && has(from) {
+            return Ok(HandlerTarget { element: from, handler: path.to_string() });
+        }
+        match path.split_once('.') {
+            Some((name, _)) if !has(None) => Err(HandlerError::NoElement(name.to_string())),
+            _ => Ok(root(path)),
         }
     }
 

@@ -9,9 +9,9 @@ impl FromArgument for bool {
     const KIND: &'static str = "boolean";
 
     fn from_argument(text: &str, _: &Setup) -> Result<bool, Problem> {
-        match text.to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "t" | "y" | "on" => Ok(true),
-            "0" | "false" | "no" | "f" | "n" | "off" => Ok(false),
+        match text {
+            "1" | "true" | "yes" | "t" | "y" => Ok(true),
+            "0" | "false" | "no" | "f" | "n" => Ok(false),
             _ => Err(Problem::Syntax),
         }
     }

@@ -336,12 +336,14 @@ impl ControlSocket {
     /// Finds a handler by the name that a client uses.
     fn find(&self, cx: &Context, name: &str) -> Result<Found, Refusal> {
         let path = name.strip_prefix("0.").or_else(|| name.strip_prefix('.')).unwrap_or(name);
+        // What names no element is the router's, never the socket's own.
+        let rooted = if path.contains('.') { path.to_string() } else { format!(".{path}") };
         if let Some(proxy) = &self.proxy {
             return Ok(Found { path: format!("{proxy}.{path}"), listed: Vec::new(), own: None });
         }
         let target = cx
             .runtime()
-            .resolve(cx.element(), path)
+            .resolve(cx.element(), &rooted)
             .map_err(|_| no_element(path.split_once('.').map_or(path, |(element, _)| element)))?;
         let own = (target.element == Some(cx.element())).then(|| self.own(&target.handler)).flatten();
         let mut listed = cx.runtime().handlers(target.element);
@@ -349,7 +351,7 @@ impl ControlSocket {
         if listed.iter().any(|info| info.hidden) || (listed.is_empty() && target.element.is_none()) {
             return Err(unknown(name));
         }
-        Ok(Found { path: path.to_string(), listed, own })
+        Ok(Found { path: rooted, listed, own })
     }
 }
 

@@ -29,7 +29,7 @@ pub struct DriverManagerArgs {
 pub type DriverManager = Scripted<DriverManagerArgs>;
 
 impl ScriptArguments for DriverManagerArgs {
-    fn machine(self, _: &mut Setup) -> Result<Compiled, SetupError> {
-        compile(self.r#type, &self.instructions, Kind::Driver)
+    fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError> {
+        compile(self.r#type, &self.instructions, Kind::Driver, setup)
     }
 }

@@ -15,8 +15,9 @@ pub(super) trait Values {
     fn value(&mut self, name: &str, call: bool) -> Option<String>;
 }
 
-/// Replaces `$name`, `${name}` and `$(handler arguments)` outside single quotes. Values are quoted inside double
-/// quotes, and with `quoted` also outside.
+/// Replaces `$name`, `${name}` and `$(handler arguments)` outside single quotes and comments. Values are quoted inside
+/// double quotes, and with `quoted` also outside. A text that begins with references is left as it is where they have
+/// all no value: Click takes that for no expansion.
 pub(super) fn expand(source: &str, values: &mut dyn Values, quoted: bool) -> String {
     expand_at(source, values, quoted, 0)
 }
@@ -32,6 +33,7 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
             b'\\' if quote == b'"' => at += 1,
             b'\'' | b'"' if quote == 0 => quote = byte,
             b'\'' | b'"' if quote == byte => quote = 0,
+            b'/' if quote == 0 => at = text::comment_end(source, at).map_or(at, |end| end - 1),
             b'$' if quote != b'\'' => {
                 let Some(reference) = Reference::parse(source, at) else {
                     at += 1;
@@ -53,6 +55,11 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
                         out.push('"');
                     }
                     Some(value) => out.push_str(&value),
+                    None if nested => {
+                        out.push_str(source.get(at..at + 2).unwrap_or(""));
+                        out.push_str(&name);
+                        out.push_str(source.get(reference.end - 1..reference.end).unwrap_or(""));
+                    }
                     None => out.push_str(source.get(at..reference.end).unwrap_or("")),
                 }
                 at = reference.end;
@@ -64,6 +71,9 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
             _ => {}
         }
         at += 1;
+    }
+    if out.is_empty() {
+        return source.into();
     }
     out.push_str(source.get(done..).unwrap_or(""));
     let mut end = out.len().min(MOST_TEXT);
@@ -144,6 +154,7 @@ mod tests {
             match (name, call) {
                 ("x", false) => Some("1 2".into()),
                 ("q", false) => Some("\"in\"".into()),
+                ("e", false) => Some(String::new()),
                 (_, true) => Some(format!("<{name}>")),
                 _ => None,
             }
@@ -160,6 +171,10 @@ mod tests {
         check("$(add $x (3))", "<add 1 2 (3)>");
         check("$(open", "$(open");
         check("a$", "a$");
+        check("$e$e b", "$e$e b");
+        check("a $e", "a ");
+        check("${$x}", "${1 2}");
+        check("a /* $x */ $x", "a /* $x */ 1 2");
         check("\"\\$x\"", "\"\\$x\"");
         assert_eq!(expand("$x", &mut Named, true), "\"1 2\"");
     }

@@ -10,13 +10,6 @@ use element::{HandlerError, Setup, arguments::FromArgument};
 
 use super::sprintf::sprintf;
 
-/// The functions.
-pub(super) const NAMES: &[&str] = &[
-    "add", "sub", "mul", "div", "idiv", "min", "max", "mod", "rem", "neg", "abs", "eq", "ne", "lt", "gt",
-    "le", "ge", "not", "and", "or", "nand", "nor", "if", "in", "first", "length", "unquote", "sprintf",
-    "htons", "ntohs", "htonl", "ntohl",
-];
-
 /// A number as scripts have them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
@@ -27,7 +20,7 @@ enum Number {
 impl Number {
     fn parse(word: &str, setup: &Setup) -> Option<Number> {
         let integer = i64::from_argument(word, setup).ok().map(Number::Integer);
-        integer.or_else(|| word.parse().ok().filter(|real: &f64| !real.is_nan()).map(Number::Real))
+        integer.or_else(|| real(word).map(Number::Real))
     }
 
     fn real(self) -> f64 {
@@ -45,6 +38,23 @@ impl core::fmt::Display for Number {
             Number::Real(real) => f.write_str(&general(*real)),
         }
     }
+}
+
+/// A real number as C reads it, signs, infinities and hexadecimal included, unless it is out of range.
+fn real(word: &str) -> Option<f64> {
+    if let Some(digits) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        return u64::from_str_radix(digits, 16).ok().map(|number| number as f64);
+    }
+    let real: f64 = word.parse().ok()?;
+    let is_named = word.bytes().any(|letter| matches!(letter, b'n' | b'N'));
+    (real.is_finite() || is_named).then_some(real)
+}
+
+/// Two numbers of one kind.
+fn numbers(one: &str, other: &str, setup: &Setup) -> Option<(Number, Number)> {
+    let integer = |word| i64::from_argument(word, setup).ok().map(Number::Integer);
+    let both = integer(one).zip(integer(other));
+    both.or_else(|| Some((Number::Real(real(one)?), Number::Real(real(other)?))))
 }
 
 /// Calls the function `name`; `None` if there is none of that name.
@@ -72,8 +82,10 @@ fn syntax() -> HandlerError {
     HandlerError::new("syntax error")
 }
 
-fn integer(parameter: &str, setup: &Setup) -> Result<i64, HandlerError> {
-    i64::from_argument(parameter.trim(), setup).map_err(|_| syntax())
+/// An integer; one that does not fit is the nearest that does.
+fn integer(parameter: &str, setup: &Setup) -> Result<i32, HandlerError> {
+    let number = i64::from_argument(parameter.trim(), setup).map_err(|_| syntax())?;
+    Ok(number.clamp(i32::MIN.into(), i32::MAX.into()) as i32)
 }
 
 fn boolean(word: &str, setup: &Setup) -> Result<bool, HandlerError> {
@@ -86,9 +98,14 @@ fn arithmetic(name: &str, parameter: &str, setup: &Setup) -> Result<String, Hand
     let mut sum: Option<Number> = None;
     let mut rest = parameter;
     while let Some(word) = next_word(&mut rest) {
-        let next = Number::parse(word, setup).ok_or_else(|| HandlerError::new("expected list of numbers"))?;
+        let next = match sum {
+            // Once one is real, all are read as such.
+            Some(Number::Real(_)) => real(word).map(Number::Real),
+            None if divides => real(word).map(Number::Real),
+            _ => Number::parse(word, setup),
+        };
+        let next = next.ok_or_else(|| HandlerError::new("expected list of numbers"))?;
         sum = Some(match sum {
-            None if divides => Number::Real(next.real()),
             None => next,
             Some(sum) => combine(name, sum, next),
         });
@@ -98,9 +115,7 @@ fn arithmetic(name: &str, parameter: &str, setup: &Setup) -> Result<String, Hand
 }
 
 fn combine(name: &str, sum: Number, next: Number) -> Number {
-    if let (Number::Integer(one), Number::Integer(other)) = (sum, next)
-        && !matches!(name, "div" | "idiv")
-    {
+    if let (Number::Integer(one), Number::Integer(other)) = (sum, next) {
         return Number::Integer(match name {
             "add" => one.wrapping_add(other),
             "sub" => one.wrapping_sub(other),
@@ -130,8 +145,7 @@ fn two(parameter: &str) -> Option<(&str, &str)> {
 fn remainder(name: &str, parameter: &str, setup: &Setup) -> Result<String, HandlerError> {
     let expected = || HandlerError::new("expected two numbers");
     let (one, other) = two(parameter).ok_or_else(expected)?;
-    let number = |word| Number::parse(word, setup).ok_or_else(expected);
-    match (number(one)?, number(other)?) {
+    match numbers(one, other, setup).ok_or_else(expected)? {
         (Number::Integer(_), Number::Integer(0)) => Err(HandlerError::new("division by zero")),
         (Number::Integer(one), Number::Integer(other)) => Ok(one.wrapping_rem(other).to_string()),
         _ if name == "mod" => Err(expected()),
@@ -152,10 +166,11 @@ fn sign(name: &str, parameter: &str, setup: &Setup) -> Result<String, HandlerErr
 
 fn compare(name: &str, parameter: &str, setup: &Setup) -> Result<String, HandlerError> {
     let (one, other) = two(parameter).ok_or_else(|| HandlerError::new("expected two numbers"))?;
-    let order = match (Number::parse(one, setup), Number::parse(other, setup)) {
-        (Some(Number::Integer(one)), Some(Number::Integer(other))) => one.cmp(&other),
-        (Some(one), Some(other)) => one.real().partial_cmp(&other.real()).unwrap_or(Ordering::Equal),
-        _ => unquote_bytes(one).cmp(&unquote_bytes(other)),
+    let order = match numbers(one, other, setup) {
+        Some((Number::Integer(one), Number::Integer(other))) => one.cmp(&other),
+        // What is no number is greater than any, as a chain of comparisons finds it.
+        Some((one, other)) => one.real().partial_cmp(&other.real()).unwrap_or(Ordering::Greater),
+        None => unquote_bytes(one).cmp(&unquote_bytes(other)),
     };
     let holds = match name {
         "eq" => order.is_eq(),
@@ -175,7 +190,9 @@ fn logic(name: &str, parameter: &str, setup: &Setup) -> Result<String, HandlerEr
     while value == all
         && let Some(word) = next_word(&mut rest)
     {
-        value = boolean(word, setup)?;
+        let next = boolean(word, setup)?;
+        // With `nand` Click looks for no false one either, so that it is never true.
+        value = next || name == "nand";
     }
     Ok((value != matches!(name, "nand" | "nor")).to_string())
 }
@@ -189,16 +206,20 @@ fn choose(parameter: &str, setup: &Setup) -> Result<String, HandlerError> {
 
 fn contains(parameter: &str) -> bool {
     let mut rest = parameter;
-    let Some(wanted) = next_word(&mut rest).map(unquote_bytes) else { return false };
+    let wanted = next_word(&mut rest).map(unquote_bytes).filter(|wanted| !wanted.is_empty());
+    let Some(wanted) = wanted else { return false };
     core::iter::from_fn(|| next_word(&mut rest)).any(|word| unquote_bytes(word) == wanted)
 }
 
-/// A real number in the shortest of the usual notations with at most six digits, as C's `%g`.
+/// A real number in the shortest of the usual notations with at most twelve digits, as C's `%.12g`.
 pub(super) fn general(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return if value == 0.0 { "0".to_owned() } else { format!("{value}").to_lowercase() };
+    if value.is_nan() {
+        return if value.is_sign_negative() { "-nan".to_owned() } else { "nan".to_owned() };
     }
-    let scientific = format!("{value:.5e}");
+    if value == 0.0 || value.is_infinite() {
+        return format!("{value}").to_lowercase();
+    }
+    let scientific = format!("{value:.11e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let trim = |text: &str| {
@@ -208,8 +229,8 @@ pub(super) fn general(value: f64) -> String {
             text.to_owned()
         }
     };
-    if (-4..6).contains(&exponent) {
-        return trim(&format!("{value:.*}", (5 - exponent).max(0) as usize));
+    if (-4..12).contains(&exponent) {
+        return trim(&format!("{value:.*}", (11 - exponent).max(0) as usize));
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{}e{sign}{:02}", trim(digits), exponent.abs())
@@ -285,7 +306,7 @@ mod tests {
     #[test]
     fn real_numbers_are_short() {
         for (value, text) in
-            [(0.1 + 0.2, "0.3"), (1e10, "1e+10"), (123456.0, "123456"), (1e-5, "1e-05"), (2.5, "2.5")]
+            [(0.1 + 0.2, "0.3"), (1e10, "10000000000"), (1e12, "1e+12"), (1e-5, "1e-05"), (2.5, "2.5")]
         {
             assert_eq!(general(value), text);
         }

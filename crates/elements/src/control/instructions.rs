@@ -5,8 +5,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use element::SetupError;
+use element::arguments::FromArgument;
 use element::text::next_word;
+use element::{Setup, SetupError};
 
 /// Where a jump leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,37 +99,42 @@ pub(super) enum Instruction {
 }
 
 /// Parses the arguments of a script; `driver` scripts end by stopping.
-pub(super) fn parse(arguments: &[String], driver: bool) -> Result<Vec<Instruction>, SetupError> {
+pub(super) fn parse(
+    arguments: &[String],
+    driver: bool,
+    setup: &Setup,
+) -> Result<Vec<Instruction>, SetupError> {
     let mut instructions = Vec::new();
     let mut gotos = Vec::new();
     let mut errors = SetupError::default();
     for argument in arguments {
         let mut rest = argument.as_str();
-        let Some(name) = next_word(&mut rest) else { continue };
-        match instruction(name, rest) {
-            Some(parsed) => {
-                let waits = matches!(parsed, Instruction::Pause { .. } | Instruction::Wait { .. });
-                if instructions.is_empty() && !waits {
-                    instructions.push(Instruction::Initial);
-                }
-                if name == "goto" || name == "loop" {
-                    let mut rest = rest;
-                    let label = if name == "loop" { "loop" } else { next_word(&mut rest).unwrap_or("") };
-                    gotos.push((instructions.len(), label.to_owned(), rest.to_owned()));
-                }
-                instructions.push(parsed);
-            }
-            None => errors.merge(SetupError::new(format!("syntax error at ‘{name}’"))),
+        let Some(word) = next_word(&mut rest) else { continue };
+        let Some(parsed) = instruction(name_of(word, setup), rest, setup) else {
+            errors.merge(SetupError::new(format!("syntax error at ‘{word}’")));
+            continue;
+        };
+        let waits = matches!(parsed, Instruction::Pause { .. } | Instruction::Wait { .. });
+        if instructions.is_empty() && !waits {
+            instructions.push(Instruction::Initial);
         }
+        if let Instruction::Goto { condition, .. } = &parsed
+            && !condition.is_empty()
+        {
+            gotos.push((instructions.len(), condition.clone()));
+        }
+        instructions.push(parsed);
     }
-    for (place, label, condition) in gotos {
-        match find_label(&instructions, &label) {
-            Some(target) => {
+    for (place, text) in gotos {
+        let mut rest = text.as_str();
+        let label = next_word(&mut rest).unwrap_or("");
+        match (find_label(&instructions, label), numbered(label, setup)) {
+            (Some(target), _) | (None, Some(target)) => {
                 if let Some(goto) = instructions.get_mut(place) {
-                    *goto = Instruction::Goto { target, condition };
+                    *goto = Instruction::Goto { target, condition: rest.to_owned() };
                 }
             }
-            None => errors.merge(SetupError::new(format!("no such label ‘{label}’"))),
+            _ => errors.merge(SetupError::new(format!("no such label ‘{label}’"))),
         }
     }
     if instructions.is_empty() {
@@ -137,6 +143,61 @@ pub(super) fn parse(arguments: &[String], driver: bool) -> Result<Vec<Instructio
     instructions.push(Instruction::Finish(if driver { Finish::Stop } else { Finish::End }));
     errors.into_result()?;
     Ok(instructions)
+}
+
+/// The instructions by the numbers that they have in Click, from 1.
+const NUMBERED: &[&str] = &[
+    "wait_step",
+    "wait_time",
+    "print",
+    "printq",
+    "printn",
+    "printnq",
+    "read",
+    "readq",
+    "write",
+    "writeq",
+    "set",
+    "setq",
+    "init",
+    "initq",
+    "export",
+    "exportq",
+    "save",
+    "append",
+    "label",
+    "goto",
+    "return",
+    "returnq",
+    "wait",
+    "loop",
+];
+
+/// An instruction's name, which may be given by its number.
+fn name_of<'w>(word: &'w str, setup: &Setup) -> &'w str {
+    match i32::from_argument(word, setup) {
+        Ok(-1) => "exit",
+        Ok(-2) => "end",
+        Ok(-3) => "stop",
+        Ok(-4) => "error",
+        Ok(-5) => "errorq",
+        Ok(number) => {
+            let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+            place.and_then(|place| NUMBERED.get(place)).copied().unwrap_or("")
+        }
+        Err(_) => word,
+    }
+}
+
+/// A label that is the number of an instruction that ends the script.
+fn numbered(label: &str, setup: &Setup) -> Option<Target> {
+    let number = i32::from_argument(label, setup).ok().filter(|number| *number < 0)?;
+    Some(Target::Finish(match number {
+        -2 => Finish::End,
+        -3 => Finish::Stop,
+        -4 | -5 => Finish::Error,
+        _ => Finish::Exit,
+    }))
 }
 
 /// Where a label is: one of the script's, or one of those that every script has.
@@ -152,11 +213,11 @@ pub(super) fn find_label(instructions: &[Instruction], label: &str) -> Option<Ta
     })
 }
 
-fn instruction(name: &str, rest: &str) -> Option<Instruction> {
+fn instruction(name: &str, rest: &str, setup: &Setup) -> Option<Instruction> {
     let text = rest.to_owned();
     let unquote = name.ends_with('q');
     Some(match name {
-        "pause" | "wait_step" | "wait_stop" => Instruction::Pause { steps: steps(rest)? },
+        "pause" | "wait_step" | "wait_stop" => Instruction::Pause { steps: steps(rest, setup)? },
         "wait" if rest.is_empty() => Instruction::Pause { steps: 1 },
         "wait" | "wait_time" | "wait_for" => Instruction::Wait { time: text },
         "write" | "writeq" => Instruction::Write { call: text, unquote },
@@ -165,7 +226,7 @@ fn instruction(name: &str, rest: &str) -> Option<Instruction> {
         "printn" | "printnq" => Instruction::Print { text, how: Printing { line: false, unquote } },
         "save" | "append" => {
             let mut rest = rest;
-            let call = next_word(&mut rest)?.to_owned();
+            let call = next_word(&mut rest).unwrap_or("").to_owned();
             let file = if rest.is_empty() { "-".to_owned() } else { rest.to_owned() };
             Instruction::Save { file, append: name == "append", call }
         }
@@ -187,7 +248,8 @@ fn instruction(name: &str, rest: &str) -> Option<Instruction> {
             }
             Instruction::Label { name }
         }
-        "goto" => Instruction::Goto { target: Target::At(0), condition: String::new() },
+        // The label is looked for when all are known; without one it is the beginning.
+        "goto" => Instruction::Goto { target: Target::At(0), condition: text },
         "loop" if rest.is_empty() => Instruction::Goto { target: Target::At(0), condition: String::new() },
         "return" | "returnq" => Instruction::Return { text, unquote },
         "error" | "errorq" => Instruction::Error { text, unquote },
@@ -198,33 +260,12 @@ fn instruction(name: &str, rest: &str) -> Option<Instruction> {
     })
 }
 
-fn steps(rest: &str) -> Option<u32> {
-    if rest.is_empty() { Some(1) } else { rest.parse().ok() }
+fn steps(rest: &str, setup: &Setup) -> Option<u32> {
+    if rest.is_empty() { Some(1) } else { u32::from_argument(rest, setup).ok() }
 }
 
 fn variable(rest: &str) -> Option<(String, String)> {
     let mut rest = rest;
     let name = next_word(&mut rest)?.to_owned();
     Some((name, rest.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_and_errors() {
-        let script = |text: &str| {
-            let arguments: Vec<String> = text.split(';').map(Into::into).collect();
-            parse(&arguments, false)
-        };
-        let parsed = script("label a; goto a $x; goto end").expect("a good script");
-        assert_eq!(parsed[2], Instruction::Goto { target: Target::At(1), condition: "$x".into() });
-        assert_eq!(
-            parsed[3],
-            Instruction::Goto { target: Target::Finish(Finish::End), condition: String::new() }
-        );
-        let errors = script("jump; goto nowhere; set x").expect_err("a bad script");
-        assert_eq!(errors.messages.len(), 3);
-    }
 }

@@ -5,19 +5,20 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use element::arguments::FromArgument;
-use element::text::{next_word, quote, uncomment, unquote};
-use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup};
+use element::text::{next_word, uncomment, unquote};
+use element::{Context, HandlerError};
 use packet::Timestamp;
 
-use super::expansion::{Values, expand};
-use super::functions;
+use super::expansion::expand;
 use super::instructions::{Finish, Instruction, Printing, Target, find_label};
+use super::scope::Scope;
 
 /// Jumps without a pause after which a script is given up as endless.
-const MOST_JUMPS: usize = 1_000_000;
+const MOST_JUMPS: usize = 1_000;
 /// Variables of one script.
 const MOST_VARIABLES: usize = 10_000;
+/// Calls of a script by itself within each other. One that always calls itself must not take all of the stack.
+const MOST_DEPTH: usize = 16;
 
 /// When a script runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +34,18 @@ pub(super) enum Kind {
 /// Who makes a script go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// The `step` handler, or a timer.
+    /// The `step` handler, a timer, a packet, a jump.
     Step,
     /// The driver is about to stop.
     Driver,
-    /// `run` and `goto`.
-    Jump,
+}
+
+/// A handler that makes a script go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Request {
+    Run,
+    Goto,
+    Step,
 }
 
 /// A script and where it stands.
@@ -48,51 +55,25 @@ pub(super) struct Machine {
     /// Steps that each `pause` has had.
     stepped: Vec<u32>,
     position: usize,
-    steps: u64,
+    steps: i64,
+    /// Steps that a handler has still to do, while one makes the script go on.
+    pending: Option<i64>,
+    /// Calls within each other that make it go on, the first of which is not its own.
+    depth: usize,
     /// Whether the step that starts an active script has been counted; the others need none.
     started: bool,
     variables: Vec<(String, String)>,
-    status: i32,
+    pub(super) status: i32,
     /// `$args`, `$0`, `$write` while a handler runs the script.
     arguments: String,
     handler: String,
     writing: bool,
-    finish: Option<Finish>,
     /// Errors for the caller of a handler; without one they go to the log at once.
     errors: Option<Vec<String>>,
     /// How many there were.
     complaints: u64,
-    /// Whether the log has been told who is executing; `None` if it need not be.
-    introduced: Option<bool>,
-}
-
-struct Scope<'a, 'c, 'r> {
-    machine: &'a mut Machine,
-    cx: &'c mut Context<'r>,
-}
-
-impl Values for Scope<'_, '_, '_> {
-    fn value(&mut self, name: &str, call: bool) -> Option<String> {
-        if call {
-            return match self.machine.read(self.cx, name, false) {
-                Ok(value) => Some(value),
-                Err(HandlerError::Doubtful { value, problems }) => {
-                    self.machine.complain(self.cx, problems);
-                    Some(value)
-                }
-                Err(error) => {
-                    let is_there = !matches!(
-                        error,
-                        HandlerError::NoHandler(_) | HandlerError::NoElement(_) | HandlerError::Wrong { .. }
-                    );
-                    self.machine.complain(self.cx, error.of_call(true));
-                    // A handler that fails has no value; one that does not exist is no reference.
-                    is_there.then(String::new)
-                }
-            };
-        }
-        self.machine.variable(self.cx, name)
-    }
+    /// In the middle of what, from the outermost, and whether that has been told.
+    occasions: Vec<(String, bool)>,
 }
 
 impl Machine {
@@ -103,26 +84,30 @@ impl Machine {
             instructions,
             position: 0,
             steps: 0,
+            pending: None,
+            depth: 0,
             started: true,
             variables: Vec::new(),
             status: 0,
             arguments: String::new(),
             handler: String::new(),
             writing: false,
-            finish: None,
             errors: None,
             complaints: 0,
-            introduced: None,
+            occasions: Vec::new(),
         }
     }
 
     /// Sets initial variables and starts what starts by itself. What is set anywhere is empty before.
     pub(super) fn start(&mut self, cx: &mut Context) {
         for instruction in self.instructions.clone() {
-            if let Instruction::Set { variable, .. } | Instruction::Initialise { variable, .. } = instruction
-                && self.get(&variable).is_none()
-            {
-                self.set(&variable, String::new());
+            let variable = match &instruction {
+                Instruction::Set { variable, .. } | Instruction::Initialise { variable, .. } => variable,
+                Instruction::Return { .. } => "_",
+                _ => continue,
+            };
+            if self.get(variable).is_none() {
+                self.set(variable, String::new());
             }
         }
         for instruction in self.instructions.clone() {
@@ -134,7 +119,9 @@ impl Machine {
         if matches!(self.kind, Kind::Active | Kind::Driver) {
             self.started = self.instructions.first() != Some(&Instruction::Initial);
             match self.instructions.first().cloned() {
-                Some(Instruction::Wait { time }) => self.wait(cx, &time),
+                Some(Instruction::Wait { time }) => {
+                    self.wait(cx, &time);
+                }
                 Some(Instruction::Initial) if self.kind == Kind::Driver => cx.stop(),
                 Some(Instruction::Initial) => cx.set_timer_after(0, Timestamp::ZERO),
                 _ => {}
@@ -142,52 +129,125 @@ impl Machine {
         }
     }
 
-    /// Lets the script go on by `steps` blocking instructions; the errors met are logged.
-    pub(super) fn step(&mut self, cx: &mut Context, steps: u64, cause: Cause) {
-        self.introduced = (cause != Cause::Driver).then_some(false);
-        self.execute(cx, steps, cause);
+    /// Lets the script go on by a blocking instruction; the errors met are logged.
+    pub(super) fn step(&mut self, cx: &mut Context, steps: i64) {
+        let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
+        self.occasions = alloc::vec![(format!("While executing ‘{name} :: {class}’:"), false)];
+        self.depth += 1;
+        self.execute(cx, steps, Cause::Step, 0);
+        self.depth -= 1;
+        self.occasions.clear();
     }
 
-    /// As `step`, for a handler, whose caller gets the errors.
-    pub(super) fn step_for(&mut self, cx: &mut Context, steps: u64) -> Result<(), HandlerError> {
-        self.called(|machine| machine.execute(cx, steps, Cause::Step)).1
+    /// The driver is about to stop, and lets the script go on; the errors met are logged.
+    pub(super) fn drive(&mut self, cx: &mut Context) {
+        self.depth += 1;
+        self.obey(cx, Request::Step, ("step", "router"), true);
+        self.depth -= 1;
     }
 
-    /// Runs something for a handler: its result, and the errors met.
-    fn called<R>(&mut self, run: impl FnOnce(&mut Machine) -> R) -> (R, Result<(), HandlerError>) {
-        let outer = self.errors.replace(Vec::new());
-        let result = run(self);
-        let errors = core::mem::replace(&mut self.errors, outer).unwrap_or_default();
-        let told = if errors.is_empty() { Ok(()) } else { Err(HandlerError::Rejected(errors.join("\n"))) };
-        (result, told)
-    }
-
-    /// Runs the script from its beginning for a handler: its value.
-    pub(super) fn run(
+    /// A handler makes the script go on: what it returns, the errors met being part of it.
+    pub(super) fn request(
         &mut self,
         cx: &mut Context,
-        name: &str,
-        arguments: &str,
+        request: Request,
+        (name, value): (&str, &str),
         writing: bool,
     ) -> Result<String, HandlerError> {
-        self.position = 0;
-        self.arguments = arguments.to_owned();
-        (self.handler, self.writing) = (name.to_owned(), writing);
-        let ((), told) = self.called(|machine| machine.execute(cx, 0, Cause::Jump));
+        if self.depth >= MOST_DEPTH {
+            return Err(HandlerError::new("too many calls of the script by itself"));
+        }
+        if self.depth == 0 {
+            self.errors = Some(Vec::new());
+        }
+        self.depth += 1;
+        let finish = self.obey(cx, request, (name, value), writing);
+        self.depth -= 1;
+        // Called by itself, it has complained where it does otherwise.
+        let errors = if self.depth == 0 { self.errors.take() } else { None };
+        let problems = errors.unwrap_or_default().join("\n");
+        match finish {
+            Some(Finish::Error) => Err(HandlerError::Rejected(problems)),
+            finish => {
+                let value = match finish {
+                    Some(Finish::Return) => self.get("_").unwrap_or_default(),
+                    _ => String::new(),
+                };
+                if problems.is_empty() { Ok(value) } else { Err(HandlerError::Doubtful { value, problems }) }
+            }
+        }
+    }
+
+    fn obey(
+        &mut self,
+        cx: &mut Context,
+        request: Request,
+        (name, value): (&str, &str),
+        writing: bool,
+    ) -> Option<Finish> {
+        self.handler = name.to_owned();
+        self.writing = writing;
+        let data = uncomment(value);
+        let (mut steps, mut cause) = (0, Cause::Step);
+        match request {
+            Request::Goto => {
+                let Some(Target::At(place)) = find_label(&self.instructions, &data) else {
+                    self.complain(cx, "jump to nonexistent label".to_owned());
+                    return Some(Finish::Error);
+                };
+                self.stepped.iter_mut().skip(place).for_each(|count| *count = 0);
+                self.position = place;
+            }
+            Request::Run => {
+                self.position = 0;
+                self.arguments = value.to_owned();
+            }
+            Request::Step if data == "router" => (steps, cause) = (1, Cause::Driver),
+            Request::Step if data.is_empty() => steps = 1,
+            Request::Step => match cx.argument::<i32>(&data) {
+                Ok(count) => steps = i64::from(count),
+                Err(_) => {
+                    self.complain(cx, "syntax error".to_owned());
+                    return self.forget(Some(Finish::Error));
+                }
+            },
+        }
+        if let Some(pending) = &mut self.pending {
+            // It goes on from there when the call that makes it go on is over.
+            *pending += if request == Request::Step { steps } else { 0 };
+        } else {
+            let mut jumps = 0;
+            while steps >= 0 {
+                self.pending = Some(-1);
+                jumps = self.execute(cx, steps, cause, jumps);
+                cause = Cause::Step;
+                steps = self.pending.unwrap_or(-1);
+            }
+            self.pending = None;
+        }
+        let finish = self.finish();
+        self.forget(finish)
+    }
+
+    /// Forgets who has called; a script that waits goes on with its arguments.
+    fn forget(&mut self, finish: Option<Finish>) -> Option<Finish> {
         self.handler.clear();
         self.writing = false;
-        // One that waits goes on with its arguments.
-        if matches!(self.finish, Some(Finish::Error | Finish::Stop)) {
+        if matches!(finish, Some(Finish::Error | Finish::Stop)) {
             self.arguments.clear();
         }
-        let value = match self.finish {
-            Some(Finish::Error) => return told.and(Err(HandlerError::new(""))).map(|()| String::new()),
-            Some(Finish::Return) => self.get("_").unwrap_or_default(),
-            _ => String::new(),
-        };
-        match told {
-            Err(HandlerError::Rejected(problems)) => Err(HandlerError::Doubtful { value, problems }),
-            _ => Ok(value),
+        finish
+    }
+
+    /// How a script has ended that stands where it does.
+    fn finish(&self) -> Option<Finish> {
+        match self.instructions.get(self.position)? {
+            Instruction::Finish(finish) | Instruction::Goto { target: Target::Finish(finish), .. } => {
+                Some(*finish)
+            }
+            Instruction::Error { .. } => Some(Finish::Error),
+            Instruction::Return { .. } => Some(Finish::Return),
+            _ => None,
         }
     }
 
@@ -195,105 +255,71 @@ impl Machine {
     pub(super) fn judge(&mut self, cx: &mut Context, port: usize) -> Option<usize> {
         self.set("input", port.to_string());
         self.position = 0;
-        self.step(cx, 0, Cause::Jump);
-        match self.finish {
-            Some(Finish::Return) => self.get("_").and_then(|value| value.trim().parse().ok()),
+        self.step(cx, 0);
+        match self.finish() {
+            Some(Finish::Return) => cx.argument(&self.get("_")?).ok(),
             Some(Finish::End) => Some(0),
             _ => None,
         }
     }
 
-    /// Goes on at a label.
-    pub(super) fn jump(&mut self, cx: &mut Context, label: &str) -> Result<(), HandlerError> {
-        let Some(Target::At(place)) = find_label(&self.instructions, label) else {
-            return Err(HandlerError::new("jump to nonexistent label"));
-        };
-        self.stepped.iter_mut().skip(place).for_each(|count| *count = 0);
-        self.position = place;
-        self.called(|machine| machine.execute(cx, 0, Cause::Jump)).1
-    }
-
     /// Whether a script that a signal started has ended, so that the next one may start it again.
     pub(super) fn has_ended(&self) -> bool {
-        self.finish == Some(Finish::End)
+        self.finish() == Some(Finish::End)
     }
 
     /// Tells the caller of a handler, or the log, about an error.
-    fn complain(&mut self, cx: &Context, problem: String) {
+    pub(super) fn complain(&mut self, cx: &Context, problem: String) {
         self.complaints += 1;
-        if let Some(errors) = &mut self.errors {
-            errors.push(problem);
-            return;
-        }
-        match self.introduced {
-            None => cx.say(&problem),
-            Some(true) => cx.say(&indented(&problem)),
-            Some(false) => {
-                self.introduced = Some(true);
-                let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
-                cx.say(&format!("While executing ‘{name} :: {class}’:\n{}", indented(&problem)));
+        let mut lines = Vec::new();
+        for (level, (occasion, told)) in self.occasions.iter_mut().enumerate() {
+            if !core::mem::replace(told, true) {
+                lines.push(indented(occasion, level));
             }
+        }
+        lines.push(indented(&problem, self.occasions.len()));
+        match &mut self.errors {
+            Some(errors) => errors.append(&mut lines),
+            None => lines.iter().for_each(|line| cx.say(line)),
         }
     }
 
-    /// Complains about a call that failed; what the handler itself says stands under the call.
-    fn complain_call(&mut self, cx: &Context, call: &str, error: &HandlerError, read: bool) {
-        match error {
-            HandlerError::Rejected(text) if text.is_empty() => {}
-            HandlerError::Rejected(text) | HandlerError::Doubtful { problems: text, .. } => {
-                let mut value = call;
-                let path = next_word(&mut value).unwrap_or("");
-                let path = self.full_path(cx, path);
-                let space = if value.is_empty() { "" } else { " " };
-                let problem = format!("While calling ‘{path}{space}{value}’:\n{}", indented(text));
-                self.complain(cx, problem);
-            }
-            other => self.complain(cx, other.of_call(read)),
-        }
+    /// Makes a call, what it complains of standing under `occasion`.
+    pub(super) fn on_occasion<R>(&mut self, occasion: String, call: impl FnOnce(&mut Machine) -> R) -> R {
+        self.occasions.push((occasion, false));
+        let result = call(self);
+        self.occasions.pop();
+        result
     }
 
-    /// A handler's path from the outermost level.
-    fn full_path(&self, cx: &Context, path: &str) -> String {
-        if self.is_local(path) {
-            return format!("{}.{path}", cx.name());
-        }
-        match cx.runtime().resolve(cx.element(), path) {
-            Ok(HandlerTarget { element: Some(element), handler }) => {
-                format!("{}.{handler}", cx.runtime().element_name(element))
-            }
-            _ => path.to_owned(),
-        }
-    }
-
-    fn execute(&mut self, cx: &mut Context, steps: u64, cause: Cause) {
+    /// Goes on by `steps` blocking instructions, `jumps` having been made before: those made since included.
+    fn execute(&mut self, cx: &mut Context, steps: i64, cause: Cause, mut jumps: usize) -> usize {
         let goal = self.steps + steps;
-        let mut jumps = 0;
-        self.finish = None;
         while self.steps <= goal && jumps < MOST_JUMPS {
             let place = self.position;
             let Some(instruction) = self.instructions.get(place).cloned() else { break };
+            // Before it is carried out, since it may jump by a handler.
             self.position += 1;
             match self.perform(cx, &instruction, place, goal) {
-                Next::On => {}
-                Next::Jump => jumps += 1,
-                Next::Block => {
+                Next::On if self.position == place + 1 => {}
+                Next::On => jumps += 1,
+                Next::Block => break,
+                Next::Return if self.position == place + 1 => {
                     self.position = place;
                     break;
                 }
-                Next::Finish(finish) => {
+                Next::Return => jumps += 1,
+                Next::Finish => {
                     self.position = place;
-                    self.finish = Some(finish);
-                    if finish == Finish::Stop {
-                        self.steps += 1;
-                        if cause != Cause::Driver {
-                            cx.stop();
-                        }
-                        return;
+                    return jumps + 1;
+                }
+                Next::Stop => {
+                    self.position = place;
+                    self.steps += 1;
+                    if cause != Cause::Driver {
+                        cx.stop();
                     }
-                    if finish != Finish::Return {
-                        return;
-                    }
-                    break;
+                    return jumps + 1;
                 }
             }
         }
@@ -306,9 +332,10 @@ impl Machine {
         if cause == Cause::Driver {
             cx.runtime().set_run_count(cx.runtime().run_count() + 1);
         }
+        jumps + 1
     }
 
-    fn perform(&mut self, cx: &mut Context, instruction: &Instruction, place: usize, goal: u64) -> Next {
+    fn perform(&mut self, cx: &mut Context, instruction: &Instruction, place: usize, goal: i64) -> Next {
         match instruction {
             Instruction::Initial => {
                 if !core::mem::replace(&mut self.started, true) {
@@ -322,43 +349,22 @@ impl Machine {
                     self.steps += 1;
                 }
                 if self.steps == goal && *stepped < *steps {
+                    self.position = place;
                     return Next::Block;
                 }
             }
             Instruction::Wait { time } => {
                 if self.steps == goal {
-                    self.wait(cx, time);
+                    if self.wait(cx, time) {
+                        self.position = place;
+                    }
                     return Next::Block;
                 }
                 self.steps += 1;
                 cx.clear_timer(0);
             }
-            Instruction::Write { call, unquote } => {
-                let call = self.expand(cx, call, false);
-                match self.write(cx, &call, *unquote) {
-                    Ok(()) => self.status = 0,
-                    Err(error) => {
-                        self.status = -1;
-                        self.complain_call(cx, &shown(&call, *unquote), &error, false);
-                    }
-                }
-            }
-            Instruction::Read { call, unquote } => {
-                let call = self.expand(cx, call, false);
-                let value = match self.read(cx, &call, *unquote) {
-                    Ok(value) => value,
-                    Err(error) => {
-                        self.complain_call(cx, &shown(&call, *unquote), &error, true);
-                        match error {
-                            HandlerError::Doubtful { value, .. } => value,
-                            HandlerError::Rejected(_) => String::new(),
-                            _ => return Next::On,
-                        }
-                    }
-                };
-                let path = self.full_path(cx, next_word(&mut &*call).unwrap_or(""));
-                cx.say(&format!("{path}:\n{value}"));
-            }
+            Instruction::Write { call, unquote } => self.write_call(cx, call, *unquote),
+            Instruction::Read { call, unquote } => self.read_call(cx, call, *unquote),
             Instruction::Print { text, how } => self.print(cx, text, *how),
             Instruction::Save { file, append, call } => {
                 let how = Printing { line: true, unquote: false };
@@ -372,7 +378,7 @@ impl Machine {
             Instruction::Return { text, unquote: quoted } => {
                 let text = self.expand(cx, text, false);
                 self.set("_", if *quoted { unquote(&text) } else { text });
-                return Next::Finish(Finish::Return);
+                return Next::Return;
             }
             Instruction::Goto { target, condition } => return self.go(cx, *target, condition, place),
             Instruction::Error { text, unquote: quoted } => {
@@ -381,9 +387,10 @@ impl Machine {
                 if !text.is_empty() {
                     self.complain(cx, text);
                 }
-                return Next::Finish(Finish::Error);
+                return Next::Finish;
             }
-            Instruction::Finish(finish) => return Next::Finish(*finish),
+            Instruction::Finish(Finish::Stop) => return Next::Stop,
+            Instruction::Finish(_) => return Next::Finish,
             Instruction::Label { .. } | Instruction::Initialise { .. } => {}
         }
         Next::On
@@ -399,191 +406,78 @@ impl Machine {
             parsed.unwrap_or(false)
         };
         match target {
-            _ if !holds => Next::On,
-            Target::Finish(finish) => Next::Finish(finish),
+            _ if !holds => {}
+            Target::Finish(_) => return Next::Finish,
             Target::At(to) => {
                 let between = to..place.max(to);
                 self.stepped.get_mut(between).into_iter().flatten().for_each(|count| *count = 0);
                 self.position = to;
-                Next::Jump
             }
         }
+        Next::On
     }
 
-    fn wait(&mut self, cx: &mut Context, time: &str) {
+    /// Sets the timer; whether the time is one.
+    fn wait(&mut self, cx: &mut Context, time: &str) -> bool {
         let time = self.expand(cx, time, false);
         match cx.argument::<Timestamp>(&time) {
             Ok(span) => cx.set_timer_after(0, span),
-            Err(_) => self.complain(cx, "syntax error at ‘wait’".to_owned()),
+            Err(_) => {
+                self.complain(cx, "syntax error at ‘wait’".to_owned());
+                return false;
+            }
         }
+        true
     }
 
     fn print(&mut self, cx: &mut Context, text: &str, how: Printing) {
         let mut rest = text;
-        let (mut file, mut append) = (String::from("-"), true);
+        let (mut file, mut append) = ("-", true);
         if let Some(after) = text.strip_prefix('>') {
             append = after.starts_with('>');
             rest = after.strip_prefix('>').unwrap_or(after);
-            file = unquote(next_word(&mut rest).unwrap_or("-"));
+            file = next_word(&mut rest).unwrap_or("-");
         }
+        let mut writer = match cx.environment().create(file, append) {
+            Ok(writer) => writer,
+            Err(error) => return self.complain(cx, format!("{file}: {error}")),
+        };
         let is_call =
             rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '@' || first == '_');
         let before = self.complaints;
         let mut value = if is_call {
             let call = self.expand(cx, rest, false);
-            match self.read(cx, &call, how.unquote) {
-                Ok(value) => value,
-                Err(error) => {
-                    self.complain_call(cx, &shown(&call, how.unquote), &error, true);
-                    let HandlerError::Doubtful { value, .. } = error else { return };
-                    value
-                }
-            }
+            self.value_of_call(cx, &call, how.unquote).unwrap_or_default()
         } else {
             unquote(&self.expand(cx, rest, true))
         };
         if how.line && self.complaints == before && !value.ends_with('\n') {
             value.push('\n');
         }
-        let written = cx.environment().create(&file, append).and_then(|mut file| {
-            file.write(value.as_bytes())?;
-            file.flush()
-        });
-        if let Err(error) = written {
+        if let Err(error) = writer.write(value.as_bytes()).and_then(|()| writer.flush()) {
             self.complain(cx, format!("{file}: {error}"));
         }
     }
 
-    fn expand(&mut self, cx: &mut Context, text: &str, quoted: bool) -> String {
+    pub(super) fn expand(&mut self, cx: &mut Context, text: &str, quoted: bool) -> String {
         expand(text, &mut Scope { machine: self, cx }, quoted)
     }
 
-    fn is_local(&self, name: &str) -> bool {
-        self.instructions.iter().any(
-            |it| matches!(it, Instruction::Initialise { variable, export: true, .. } if variable == name),
-        ) || [
-            "now", "random", "readable", "writable", "cat", "catq", "kill", "get", "set", "shift", "run",
-            "step", "goto",
-        ]
-        .contains(&name)
-            || functions::NAMES.contains(&name)
-    }
-
-    /// Whether a path names a handler of this script, and which.
-    fn local<'p>(&self, cx: &Context, path: &'p str) -> Option<&'p str> {
-        match path.rsplit_once('.') {
-            None => self.is_local(path).then_some(path),
-            Some((element, handler)) => {
-                (cx.runtime().find(cx.element(), element) == Some(cx.element())).then_some(handler)
-            }
-        }
-    }
-
-    /// Reads a handler: `path parameter`. Those of the script itself need no path.
-    fn read(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Result<String, HandlerError> {
-        let mut rest = call;
-        let path = next_word(&mut rest).unwrap_or("");
-        let parameter = if quoted { unquote(rest) } else { rest.to_owned() };
-        match self.local(cx, path) {
-            Some(handler) => {
-                self.function(cx, handler, &parameter).unwrap_or_else(|| cx.read_handler(path, &parameter))
-            }
-            None => cx.read_handler(path, &parameter),
-        }
-    }
-
-    fn write(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Result<(), HandlerError> {
-        let mut rest = call;
-        let path = next_word(&mut rest).unwrap_or("");
-        let value = if quoted { unquote(rest) } else { rest.to_owned() };
-        match self.local(cx, path) {
-            Some("set") => self.assign(&value),
-            // It is running: it goes on from there when this turn is over.
-            Some("step" | "goto" | "run") => {
-                let path = format!("{}.{}", cx.name(), path.rsplit('.').next().unwrap_or(path));
-                cx.defer_write(&path, &value);
-                Ok(())
-            }
-            Some(_) => Err(HandlerError::NoHandler(self.full_path(cx, path))),
-            None => cx.write_handler(path, &value),
-        }
-    }
-
-    /// The `set` handler: `variable text`.
-    pub(super) fn assign(&mut self, value: &str) -> Result<(), HandlerError> {
-        let mut rest = value;
-        match next_word(&mut rest) {
-            Some(name) => {
-                self.set(name, rest.to_owned());
-                Ok(())
-            }
-            None => Err(HandlerError::new("expected a variable and its value")),
-        }
-    }
-
-    /// Calls a read handler of the script itself.
-    pub(super) fn function(
-        &mut self,
-        cx: &mut Context,
-        name: &str,
-        parameter: &str,
-    ) -> Option<Result<String, HandlerError>> {
-        let syntax = || Err(HandlerError::new("syntax error"));
-        Some(match name {
-            "now" => Ok(format!("{:.6}", cx.now())),
-            "random" => random(cx, parameter),
-            "readable" | "writable" => {
-                let mut rest = parameter;
-                let mut paths = core::iter::from_fn(|| next_word(&mut rest));
-                Ok(paths.all(|path| self.exists(cx, path, name == "writable")).to_string())
-            }
-            "cat" | "catq" => match read_file(cx, &unquote(parameter)) {
-                Ok(text) if name == "catq" => Ok(quote(text.as_bytes())),
-                other => other,
-            },
-            "kill" => {
-                let mut rest = parameter;
-                let signal = next_word(&mut rest).and_then(super::signals::number);
-                match signal {
-                    Some(signal) => kill(cx, signal, rest),
-                    None => Err(HandlerError::new("bad SIGNO")),
-                }
-            }
-            "get" => Ok(self.variable(cx, parameter.trim()).unwrap_or_default()),
-            "shift" => {
-                let name = uncomment(parameter);
-                let value = self.get(&name).unwrap_or_default();
-                let mut rest = value.as_str();
-                let first = next_word(&mut rest).unwrap_or("").to_owned();
-                let rest = rest.to_owned();
-                self.set(&name, rest);
-                Ok(first)
-            }
-            "run" => syntax(),
-            _ => {
-                if let Some(value) = self.exported(name) {
-                    return Some(Ok(value));
-                }
-                let own = cx.name();
-                let setup = Setup::new(&own, (0, 0), cx.names(), cx.environment());
-                return functions::call(name, parameter, &setup);
-            }
+    /// The variables that are exported as handlers.
+    pub(super) fn exported(&self) -> impl Iterator<Item = &str> {
+        self.instructions.iter().filter_map(|instruction| match instruction {
+            Instruction::Initialise { variable, export: true, .. } => Some(variable.as_str()),
+            _ => None,
         })
     }
 
-    /// The value of an exported variable.
-    pub(super) fn exported(&self, name: &str) -> Option<String> {
-        let exported = |it: &Instruction| matches!(it, Instruction::Initialise { variable, export: true, .. } if variable == name);
-        self.instructions.iter().any(exported).then(|| self.get(name).unwrap_or_default())
+    /// Whether `name` is one of them.
+    pub(super) fn exports(&self, name: &str) -> bool {
+        self.exported().any(|variable| variable == name)
     }
 
-    fn exists(&self, cx: &Context, path: &str, write: bool) -> bool {
-        let Ok(target) = cx.runtime().resolve(cx.element(), path) else { return false };
-        let handlers = cx.runtime().handlers(target.element);
-        handlers.iter().any(|info| info.name == target.handler && (info.kind == HandlerKind::Write) == write)
-    }
-
-    fn variable(&self, cx: &Context, name: &str) -> Option<String> {
+    /// The variable of this name, or what `$` means by it.
+    pub(super) fn variable(&self, cx: &Context, name: &str) -> Option<String> {
         if let Some(value) = self.get(name) {
             return Some(value);
         }
@@ -598,103 +492,52 @@ impl Machine {
             "0" => Some(self.handler.clone()),
             "#" => Some(words(&self.arguments).len().to_string()),
             "write" => Some(self.writing.to_string()),
-            number => {
-                let number: usize = number.parse().ok()?;
+            number if number.starts_with(|first: char| ('1'..='9').contains(&first)) => {
+                let number =
+                    cx.argument::<i32>(number).ok().and_then(|number| usize::try_from(number).ok())?;
                 Some(words(&self.arguments).into_iter().nth(number.checked_sub(1)?).unwrap_or_default())
             }
+            _ => None,
         }
     }
 
-    fn get(&self, name: &str) -> Option<String> {
+    /// What handlers may look at and change: a variable, or the arguments.
+    pub(super) fn place_of(&mut self, name: &str) -> Option<&mut String> {
+        match name {
+            "args" => Some(&mut self.arguments),
+            _ => self.variables.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value),
+        }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<String> {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
     /// Sets a variable; one too many is not kept.
-    fn set(&mut self, name: &str, value: String) {
+    pub(super) fn set(&mut self, name: &str, value: String) {
         if let Some((_, old)) = self.variables.iter_mut().find(|(known, _)| known == name) {
             *old = value;
         } else if self.variables.len() < MOST_VARIABLES {
             self.variables.push((name.to_owned(), value));
         }
     }
-
-    /// Takes over the variables of an older version of the script.
-    pub(super) fn inherit(&mut self, old: &mut Machine) {
-        for (name, value) in core::mem::take(&mut old.variables) {
-            self.set(&name, value);
-        }
-    }
 }
 
-/// A handler call as messages show it: the value as the handler got it.
-fn shown(call: &str, unquoted: bool) -> String {
-    let mut value = call;
-    match next_word(&mut value) {
-        Some(path) if unquoted && !value.is_empty() => format!("{path} {}", unquote(value)),
-        _ => call.to_owned(),
-    }
-}
-
-fn indented(text: &str) -> String {
-    format!("  {}", text.replace('\n', "\n  "))
+fn indented(text: &str, level: usize) -> String {
+    let space = "  ".repeat(level);
+    format!("{space}{}", text.replace('\n', &format!("\n{space}")))
 }
 
 /// What follows an instruction.
 enum Next {
+    /// The next one, or the one to which this one has jumped.
     On,
-    Jump,
+    /// Nothing for now; the position is where it goes on.
     Block,
-    Finish(Finish),
-}
-
-fn random(cx: &Context, parameter: &str) -> Result<String, HandlerError> {
-    let mut rest = parameter;
-    let mut bound = || next_word(&mut rest).map(|word| cx.argument::<u32>(word)).transpose();
-    let (low, high) = match (bound()?, bound()?) {
-        (None, _) => return Ok(cx.random().to_string()),
-        (Some(0), None) => return Err(HandlerError::new("bad N")),
-        (Some(count), None) => (0, count - 1),
-        (Some(low), Some(high)) if low <= high => (low, high),
-        _ => return Err(HandlerError::new("bad N")),
-    };
-    Ok(cx.random_between(low, high).to_string())
-}
-
-/// Bytes of a file that a script takes in.
-const MOST_FILE: usize = 1 << 24;
-
-fn read_file(cx: &Context, path: &str) -> Result<String, HandlerError> {
-    let failed = |error| HandlerError::new(format!("{path}: {error}"));
-    let mut file = cx.environment().open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    let mut piece = alloc::vec![0; 4096];
-    loop {
-        match file.read(&mut piece).map_err(failed)? {
-            0 => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            count => bytes.extend_from_slice(piece.get(..count).unwrap_or(&[])),
-        }
-        if bytes.len() > MOST_FILE {
-            return Err(HandlerError::new(format!("{path}: more than {MOST_FILE} bytes")));
-        }
-    }
-}
-
-fn kill(cx: &Context, signal: i32, processes: &str) -> Result<String, HandlerError> {
-    let mut rest = processes;
-    while let Some(word) = next_word(&mut rest) {
-        let process = cx.argument::<i32>(word).map_err(|_| HandlerError::new("bad PID"))?;
-        cx.environment()
-            .kill(process, signal)
-            .map_err(|error| HandlerError::new(format!("kill({process}, {signal}): {error}")))?;
-    }
-    Ok(String::new())
-}
-
-/// Parses the number of steps of the `step` handler.
-pub(super) fn steps(value: &str, setup: &Setup) -> Result<u64, HandlerError> {
-    let value = uncomment(value);
-    if value.is_empty() {
-        return Ok(1);
-    }
-    u32::from_argument(&value, setup).map(u64::from).map_err(|_| HandlerError::new("syntax error"))
+    /// Nothing, if no handler has jumped meanwhile.
+    Return,
+    /// Nothing.
+    Finish,
+    /// Nothing, and the driver is told.
+    Stop,
 }

@@ -18,6 +18,7 @@ mod place;
 mod progressbar;
 mod progressline;
 mod protocol;
+mod scope;
 mod script;
 mod scripted;
 mod signals;

@@ -153,7 +153,7 @@ pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
         }
         "READDATA" | "WRITEDATA" | "SETDATA" if count != 3 => wrong(),
         "READDATA" | "WRITEDATA" | "SETDATA" => {
-            let Ok(length) = line.word(2).parse::<u64>() else {
+            let Some(length) = length(&line.word(2)) else {
                 return bad(&format!("Syntax error in '{}'", line.word(0)));
             };
             let (handler, read) = (line.word(1), command == "READDATA");
@@ -172,7 +172,7 @@ pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
         }
         "LLRPC" if count != 2 && count != 3 => wrong(),
         "LLRPC" => {
-            let Ok(length) = (if count == 3 { line.word(2).parse::<u64>() } else { Ok(0) }) else {
+            let Some(length) = (if count == 3 { length(&line.word(2)) } else { Some(0) }) else {
                 return bad("Syntax error in 'llrpc'");
             };
             let name = line.word(1);
@@ -182,6 +182,19 @@ pub(super) fn parse(input: &[u8], closed: bool, seen: Seen) -> Parsed {
         "HELP" => Parsed::Command(next, Command::Help),
         _ => Parsed::Bad(next, code::UNIMPLEMENTED, format!("Command '{command}' unimplemented")),
     }
+}
+
+/// A number of bytes in Click's notations: decimal, or hexadecimal or octal by its prefix.
+fn length(word: &str) -> Option<u64> {
+    let length = match word.strip_prefix('0') {
+        Some(rest) => match rest.strip_prefix(['x', 'X']) {
+            Some(digits) => i32::from_str_radix(digits, 16),
+            None if rest.is_empty() => return Some(0),
+            None => i32::from_str_radix(rest, 8),
+        },
+        None => word.parse(),
+    };
+    u64::try_from(length.ok()?).ok()
 }
 
 fn called(read: bool, handler: String, data: String) -> Command {
@@ -285,7 +298,7 @@ mod tests {
             ("read\n", false, Parsed::Bad(5, 500, "Wrong number of arguments".into())),
             ("readdata a -1\n", false, Parsed::Bad(14, 500, "Syntax error in 'readdata'".into())),
             ("walk on\n", false, Parsed::Bad(8, 501, "Command 'WALK' unimplemented".into())),
-            ("writedata a 99999999999\n", false, Parsed::Flood(521, "Data too large".into())),
+            ("writedata a 2000000000\n", false, Parsed::Flood(521, "Data too large".into())),
         ] {
             assert_eq!(parse(input.as_bytes(), closed, Seen::default()), answer, "{input}");
         }

@@ -27,8 +27,7 @@ use super::signals;
 /// s.x = 5
 /// ```
 /// ## Differences
-/// `step`, `goto` and `run` written to a script by something that the script itself has called take effect when the
-/// script pauses.
+/// `step`, `goto` and `run` can't be written to a script by another one that it has called itself.
 #[derive(Args)]
 #[element(name = "Script", group = "control", ports = "-/-", processing = "ah/ah", see = "DriverManager")]
 pub struct ScriptArgs {
@@ -46,22 +45,33 @@ impl ScriptArguments for ScriptArgs {
     fn machine(self, setup: &mut Setup) -> Result<Compiled, SetupError> {
         let has_ports = setup.inputs() + setup.outputs() > 0;
         let default = if has_ports { Kind::Packet } else { Kind::Active };
-        compile(self.r#type, &self.instructions, default)
+        compile(self.r#type, &self.instructions, default, setup)
     }
 }
 
 /// Makes a script of the text of its type and instructions.
-pub(super) fn compile(kind: Option<Raw>, texts: &[Raw], default: Kind) -> Result<Compiled, SetupError> {
-    let kind = match kind {
-        Some(text) => parse_kind(&text.0)?,
+pub(super) fn compile(
+    kind: Option<Raw>,
+    texts: &[Raw],
+    default: Kind,
+    setup: &Setup,
+) -> Result<Compiled, SetupError> {
+    let kind = match kind.filter(|text| !text.0.is_empty()) {
+        Some(text) => parse_kind(&text.0, setup)?,
         None => default,
     };
+    if kind == Kind::Packet && setup.inputs() == 0 {
+        return Err(SetupError::new("PACKET script must have inputs"));
+    }
+    if kind != Kind::Packet && setup.inputs() + setup.outputs() > 0 {
+        return Err(SetupError::new("ports allowed only on PACKET scripts"));
+    }
     let texts: Vec<String> = texts.iter().map(|text| text.0.clone()).collect();
-    let instructions = instructions::parse(&texts, kind == Kind::Driver)?;
+    let instructions = instructions::parse(&texts, kind == Kind::Driver, setup)?;
     Ok(Compiled(Machine::new(kind, instructions)))
 }
 
-fn parse_kind(text: &str) -> Result<Kind, SetupError> {
+fn parse_kind(text: &str, setup: &Setup) -> Result<Kind, SetupError> {
     let words = element::text::words(text);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(match words.as_slice() {
@@ -71,7 +81,7 @@ fn parse_kind(text: &str) -> Result<Kind, SetupError> {
         ["PROXY"] => Kind::Proxy,
         ["DRIVER"] => Kind::Driver,
         ["SIGNAL", names @ ..] => {
-            let numbers: Option<Vec<i32>> = names.iter().map(|name| signals::number(name)).collect();
+            let numbers: Option<Vec<i32>> = names.iter().map(|name| signals::number(name, setup)).collect();
             let numbers = numbers.filter(|numbers| !numbers.is_empty());
             Kind::Signal(numbers.ok_or_else(|| SetupError::new("bad signal number"))?)
         }

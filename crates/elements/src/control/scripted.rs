@@ -3,9 +3,9 @@
 use core::marker::PhantomData;
 
 use element::prelude::*;
-use element::{Descriptor, HandlerKind, Io, Stream};
+use element::{Descriptor, HandlerInfo, HandlerKind, Io, Stream};
 
-use super::machine::{Cause, Kind, Machine, steps};
+use super::machine::{Kind, Machine, Request};
 
 /// The arguments of an element that is a script.
 pub trait ScriptArguments: Args {
@@ -29,22 +29,16 @@ macro_rules! functions {
     ($($name:literal $summary:literal)* hidden $($hidden:literal $hidden_summary:literal)*) => {
         &[
             Handler::write("step", "Goes on past so many blocking instructions, 1 if empty.", |script: &mut Self, cx, value| {
-                if value.trim() == "router" {
-                    script.machine.step(cx, 1, Cause::Driver);
-                    return Ok(());
-                }
-                let name = cx.name();
-                let count = steps(value, &Setup::new(&name, (0, 0), cx.names(), cx.environment()))?;
-                script.machine.step_for(cx, count)
+                script.machine.request(cx, Request::Step, ("step", value), true).map(drop)
             }),
             Handler::write("goto", "Goes on at a label.", |script: &mut Self, cx, value| {
-                script.machine.jump(cx, &element::text::uncomment(value))
+                script.machine.request(cx, Request::Goto, ("goto", value), true).map(drop)
             }),
             Handler::write("run", "Runs the script.", |script: &mut Self, cx, value| {
-                script.machine.run(cx, "run", value, true).map(drop)
+                script.machine.request(cx, Request::Run, ("run", value), true).map(drop)
             }),
             Handler::read_with("run", "Runs the script; the value is what it returns.", |script: &mut Self, cx, value| {
-                script.machine.run(cx, "run", value, false)
+                script.machine.request(cx, Request::Run, ("run", value), false)
             }),
             Handler::write("set", "Sets a variable: its name and value.", |script: &mut Self, _, value| {
                 script.machine.assign(value)
@@ -111,15 +105,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
 
     fn new(args: A, setup: &mut Setup) -> Result<Self, SetupError> {
         let Compiled(machine) = args.machine(setup)?;
-        let has_ports = setup.inputs() + setup.outputs() > 0;
-        match machine.kind {
-            Kind::Packet if setup.inputs() == 0 => {
-                return Err(SetupError::new("PACKET script must have inputs"));
-            }
-            Kind::Packet => setup.strict = true,
-            _ if has_ports => return Err(SetupError::new("ports allowed only on PACKET scripts")),
-            _ => {}
-        }
+        setup.strict |= machine.kind == Kind::Packet;
         Ok(Scripted { machine, signals: Vec::new(), arguments: PhantomData })
     }
 
@@ -164,11 +150,11 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        self.machine.step(cx, 1, Cause::Step);
+        self.machine.step(cx, 1);
     }
 
     fn stopped(&mut self, cx: &mut Context) {
-        self.machine.step(cx, 1, Cause::Driver);
+        self.machine.drive(cx);
     }
 
     fn ready(&mut self, cx: &mut Context, descriptor: Descriptor) {
@@ -179,7 +165,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
             }
         }
         if arrived {
-            if let Err(error) = self.machine.run(cx, "run", "", true) {
+            if let Err(error) = self.machine.request(cx, Request::Run, ("run", ""), true) {
                 cx.say(&error.to_string());
             }
             if !self.machine.has_ended() {
@@ -190,8 +176,15 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         }
     }
 
-    fn inherit(&mut self, old: &mut Self, _: &mut Context) {
-        self.machine.inherit(&mut old.machine);
+    fn more_handlers(&self) -> Vec<HandlerInfo> {
+        let info = |name: &str| HandlerInfo {
+            name: name.to_string().into(),
+            kind: HandlerKind::Read,
+            calm: true,
+            hidden: false,
+            summary: "An exported variable.",
+        };
+        self.machine.exported().map(info).collect()
     }
 
     fn other_handler(
@@ -201,12 +194,11 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         call: HandlerKind,
         value: &str,
     ) -> Option<Result<String, HandlerError>> {
-        if call != HandlerKind::Write
-            && let Some(value) = self.machine.exported(name)
-        {
-            return Some(Ok(value));
+        if call != HandlerKind::Write && self.machine.exports(name) {
+            return self.machine.function(cx, name, value);
         }
+        let writing = call == HandlerKind::Write;
         (self.machine.kind == Kind::Proxy)
-            .then(|| self.machine.run(cx, name, value, call == HandlerKind::Write))
+            .then(|| self.machine.request(cx, Request::Run, (name, value), writing))
     }
 }

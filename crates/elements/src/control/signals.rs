@@ -1,7 +1,9 @@
 //! The names of signals, by POSIX and Linux.
 
+use element::{Setup, arguments::FromArgument};
+
 /// The number of a signal, by name or number.
-pub(super) fn number(name: &str) -> Option<i32> {
+pub(super) fn number(name: &str, setup: &Setup) -> Option<i32> {
     const SIGNALS: &[(&str, i32)] = &[
         ("ABRT", 6),
         ("ALRM", 14),
@@ -16,5 +18,5 @@ pub(super) fn number(name: &str) -> Option<i32> {
         ("USR2", 12),
     ];
     let known = SIGNALS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
-    known.or_else(|| name.parse().ok().filter(|number| (1..32).contains(number)))
+    known.or_else(|| i32::from_argument(name, setup).ok().filter(|number| (0..32).contains(number)))
 }

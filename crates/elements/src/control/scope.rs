@@ -1,0 +1,367 @@
+//! How a script reaches handlers, its own and those of others.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use element::text::{next_word, quote, unquote};
+use element::{Context, HandlerError, HandlerKind, HandlerTarget, Setup, SetupError};
+
+use super::expansion::Values;
+use super::functions;
+use super::machine::{Kind, Machine, Request};
+
+/// What a handler answers that refuses its value, as `$?` has it.
+const REFUSED: i32 = -22;
+
+/// Where the variables and calls in a text get their values.
+pub(super) struct Scope<'a, 'c, 'r> {
+    pub(super) machine: &'a mut Machine,
+    pub(super) cx: &'c mut Context<'r>,
+}
+
+impl Values for Scope<'_, '_, '_> {
+    fn value(&mut self, name: &str, call: bool) -> Option<String> {
+        if !call {
+            return self.machine.variable(self.cx, name);
+        }
+        if let Err(error) = self.machine.find(self.cx, name, false) {
+            self.machine.complain(self.cx, error.to_string());
+            return None;
+        }
+        match self.machine.read(self.cx, name, false) {
+            Ok(value) => Some(value),
+            Err(HandlerError::Doubtful { value, problems }) => {
+                self.machine.complain(self.cx, problems);
+                Some(value)
+            }
+            Err(error) => {
+                // A handler that fails has no value; one that does not exist is no reference.
+                let is_there = exists(&error);
+                if is_there {
+                    self.machine.complain_of(self.cx, &error);
+                } else {
+                    self.machine.complain(self.cx, error.of_call(true));
+                }
+                is_there.then(String::new)
+            }
+        }
+    }
+}
+
+/// Whether the error is that of a handler that was found and called.
+fn exists(error: &HandlerError) -> bool {
+    matches!(error, HandlerError::Rejected(_) | HandlerError::Doubtful { .. } | HandlerError::Value(_))
+}
+
+fn is_silent(error: &HandlerError) -> bool {
+    matches!(error, HandlerError::Rejected(text) if text.is_empty())
+}
+
+/// A handler's name and what it is called with.
+struct Call {
+    target: HandlerTarget,
+    value: String,
+}
+
+impl Machine {
+    /// Reads a handler for `print` or `read`; without a value it has complained.
+    pub(super) fn value_of_call(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Option<String> {
+        let occasion = self.occasion(cx, call, quoted)?;
+        let (answer, missing) = self.on_occasion(occasion, |machine| match machine.read(cx, call, quoted) {
+            Ok(value) => (Some(value), None),
+            Err(HandlerError::Doubtful { value, problems }) => {
+                machine.complain(cx, problems);
+                (Some(value), None)
+            }
+            Err(error) if exists(&error) => {
+                machine.complain_of(cx, &error);
+                (Some(String::new()), None)
+            }
+            Err(error) => (None, Some(error)),
+        });
+        missing.into_iter().for_each(|error| self.complain(cx, error.of_call(true)));
+        answer
+    }
+
+    /// The `read` instruction.
+    pub(super) fn read_call(&mut self, cx: &mut Context, call: &str, quoted: bool) {
+        let call = self.expand(cx, call, false);
+        let Some(value) = self.value_of_call(cx, &call, quoted) else { return };
+        if let Ok(found) = self.find(cx, &call, quoted) {
+            cx.say(&format!("{}:\n{value}", full_path(cx, &found.target)));
+        }
+    }
+
+    /// The `write` instruction.
+    pub(super) fn write_call(&mut self, cx: &mut Context, call: &str, quoted: bool) {
+        let call = self.expand(cx, call, false);
+        let Some(occasion) = self.occasion(cx, &call, quoted) else { return };
+        let missing = self.on_occasion(occasion, |machine| {
+            let error = machine.write(cx, &call, quoted).err();
+            match &error {
+                None | Some(HandlerError::Doubtful { .. }) => machine.status = 0,
+                Some(error) if exists(error) => machine.status = REFUSED,
+                Some(_) => return error,
+            }
+            error.into_iter().for_each(|error| machine.complain_of(cx, &error));
+            None
+        });
+        missing.into_iter().for_each(|error| self.complain(cx, error.of_call(false)));
+    }
+
+    /// As what a call is announced; a handler that can't be found is complained about.
+    fn occasion(&mut self, cx: &Context, call: &str, quoted: bool) -> Option<String> {
+        match self.find(cx, call, quoted) {
+            Ok(Call { target, value }) => {
+                let space = if value.is_empty() { "" } else { " " };
+                Some(format!("While calling ‘{}{space}{value}’:", full_path(cx, &target)))
+            }
+            Err(error) => {
+                self.complain(cx, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Complains of what a handler says that was called.
+    fn complain_of(&mut self, cx: &Context, error: &HandlerError) {
+        if !is_silent(error) {
+            self.complain(cx, error.to_string());
+        }
+    }
+
+    /// Finds the handler that a call names. The script's own need no path.
+    fn find(&self, cx: &Context, call: &str, quoted: bool) -> Result<Call, HandlerError> {
+        let mut rest = call;
+        let path = unquote(next_word(&mut rest).unwrap_or(""));
+        let value = if quoted { unquote(rest) } else { rest.to_owned() };
+        let own = HandlerTarget { element: Some(cx.element()), handler: path.clone() };
+        match cx.runtime().resolve(cx.element(), &path) {
+            Ok(target) if target.element.is_some() || path.starts_with('.') || !self.is_own(&path) => {
+                Ok(Call { target, value })
+            }
+            Err(error) if !self.is_own(&path) => Err(error),
+            _ => Ok(Call { target: own, value }),
+        }
+    }
+
+    /// Whether the script makes a handler of this name of itself, which the router can't see while it runs.
+    fn is_own(&self, name: &str) -> bool {
+        self.kind == Kind::Proxy || self.exports(name)
+    }
+
+    /// Reads a handler: `path parameter`.
+    fn read(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Result<String, HandlerError> {
+        let Call { target, value } = self.find(cx, call, quoted)?;
+        let path = call_path(cx, &target);
+        if target.element == Some(cx.element())
+            && let Some(answer) = self.function(cx, &target.handler, &value)
+        {
+            return answer;
+        }
+        if target.element == Some(cx.element()) && self.kind == Kind::Proxy && !is_listed(cx, &target) {
+            return self.request(cx, Request::Run, (&target.handler, &value), false);
+        }
+        match cx.read_handler(&path, &value) {
+            // What is there while the script runs has been looked for.
+            Err(HandlerError::Busy(path)) if target.element == Some(cx.element()) => {
+                Err(HandlerError::NoHandler(path))
+            }
+            answer => answer,
+        }
+    }
+
+    fn write(&mut self, cx: &mut Context, call: &str, quoted: bool) -> Result<(), HandlerError> {
+        let Call { target, value } = self.find(cx, call, quoted)?;
+        let path = call_path(cx, &target);
+        if target.element != Some(cx.element()) {
+            return cx.write_handler(&path, &value);
+        }
+        let request = match target.handler.as_str() {
+            "set" => return self.assign(&value),
+            "step" => Request::Step,
+            "goto" => Request::Goto,
+            "run" => Request::Run,
+            _ if self.kind == Kind::Proxy && !is_listed(cx, &target) => Request::Run,
+            _ => return Err(HandlerError::NoHandler(path)),
+        };
+        self.request(cx, request, (&target.handler, &value), true).map(drop)
+    }
+
+    /// The `set` handler: `variable text`.
+    pub(super) fn assign(&mut self, value: &str) -> Result<(), HandlerError> {
+        let mut rest = value;
+        match next_word(&mut rest) {
+            None => return Err(HandlerError::new("no variable")),
+            Some("args") => {
+                if let Some(arguments) = self.place_of("args") {
+                    *arguments = rest.to_owned();
+                }
+            }
+            Some(name) => self.set(name, rest.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// The handlers `get` and `shift`: the variable, or what is wrong with the name.
+    fn place(&mut self, parameter: &str, usual: &str) -> Result<&mut String, HandlerError> {
+        let mut rest = parameter;
+        let name = next_word(&mut rest).unwrap_or(usual);
+        if name.is_empty() {
+            return Err(HandlerError::new("no variable"));
+        }
+        if !rest.is_empty() {
+            return Err(HandlerError::new("too many arguments"));
+        }
+        self.place_of(name).ok_or_else(|| HandlerError::new(format_args!("undefined variable ‘{name}’")))
+    }
+
+    /// Calls a read handler of the script itself.
+    pub(super) fn function(
+        &mut self,
+        cx: &mut Context,
+        name: &str,
+        parameter: &str,
+    ) -> Option<Result<String, HandlerError>> {
+        Some(match name {
+            "now" if !parameter.is_empty() => Err(HandlerError::NoParameter(format!("{}.{name}", cx.name()))),
+            "now" => Ok(format!("{:.6}", cx.now())),
+            "random" => random(cx, parameter),
+            "readable" | "writable" => {
+                let mut rest = parameter;
+                let mut paths = core::iter::from_fn(|| next_word(&mut rest));
+                Ok(paths.all(|path| self.has_handler(cx, path, name == "writable")).to_string())
+            }
+            "cat" | "catq" => match read_file(cx, &unquote(parameter)) {
+                Ok(text) if name == "catq" => Ok(quoted(&text)),
+                other => other,
+            },
+            "kill" => {
+                let mut rest = parameter;
+                let own = cx.name();
+                let setup = Setup::new(&own, (0, 0), cx.names(), cx.environment());
+                let signal = next_word(&mut rest).and_then(|name| super::signals::number(name, &setup));
+                match signal {
+                    Some(signal) => kill(cx, signal, rest),
+                    None => Err(HandlerError::new("bad SIGNO")),
+                }
+            }
+            "get" => self.place(parameter, "").map(|value| value.clone()),
+            "shift" => self.place(parameter, "args").map(|value| {
+                let mut rest = value.as_str();
+                let first = next_word(&mut rest).unwrap_or("").to_owned();
+                let rest = rest.to_owned();
+                *value = rest;
+                first
+            }),
+            "run" => self.request(cx, Request::Run, (name, parameter), false),
+            _ => {
+                if self.exports(name) {
+                    if !parameter.is_empty() {
+                        return Some(Err(HandlerError::NoParameter(format!("{}.{name}", cx.name()))));
+                    }
+                    return Some(Ok(self.get(name).unwrap_or_default()));
+                }
+                let own = cx.name();
+                let setup = Setup::new(&own, (0, 0), cx.names(), cx.environment());
+                return functions::call(name, parameter, &setup);
+            }
+        })
+    }
+
+    fn has_handler(&self, cx: &Context, path: &str, write: bool) -> bool {
+        let Ok(Call { target, .. }) = self.find(cx, path, false) else { return false };
+        let handlers = cx.runtime().handlers(target.element);
+        let listed = |info: &element::HandlerInfo| {
+            info.name == target.handler && (info.kind == HandlerKind::Write) == write
+        };
+        handlers.iter().any(listed)
+            || (!write && target.element == Some(cx.element()) && self.exports(&target.handler))
+    }
+}
+
+/// A handler's path from the outermost level.
+fn full_path(cx: &Context, target: &HandlerTarget) -> String {
+    match target.element {
+        Some(element) => format!("{}.{}", cx.runtime().element_name(element), target.handler),
+        None => target.handler.clone(),
+    }
+}
+
+/// A handler's path that is taken for no other one's: the router's begin with a dot.
+fn call_path(cx: &Context, target: &HandlerTarget) -> String {
+    match target.element {
+        Some(_) => full_path(cx, target),
+        None => format!(".{}", target.handler),
+    }
+}
+
+fn is_listed(cx: &Context, target: &HandlerTarget) -> bool {
+    cx.runtime().handlers(target.element).iter().any(|info| info.name == target.handler)
+}
+
+/// Text in double quotes, whether it needs them or not.
+fn quoted(text: &str) -> String {
+    let quoted = quote(text.as_bytes());
+    if quoted.starts_with('"') { quoted } else { format!("\"{quoted}\"") }
+}
+
+fn random(cx: &Context, parameter: &str) -> Result<String, HandlerError> {
+    if parameter.is_empty() {
+        return Ok(cx.random().to_string());
+    }
+    let mut errors = SetupError::default();
+    let mut numbers = Vec::new();
+    let words = element::text::words(parameter);
+    for (keyword, word) in ["N1", "N2"].iter().zip(&words) {
+        match cx.argument::<u32>(word) {
+            Ok(number) => numbers.push(number),
+            Err(_) => errors.merge(SetupError::argument(keyword, "invalid number")),
+        }
+    }
+    if words.len() > 2 {
+        errors = SetupError::new("too many arguments");
+    }
+    errors.into_result()?;
+    let (low, high) = match numbers.as_slice() {
+        [count] if *count > 0 => (0, count - 1),
+        [low, high] if low <= high => (*low, *high),
+        _ => return Err(HandlerError::new("bad N")),
+    };
+    Ok(cx.random_between(low, high).to_string())
+}
+
+/// Bytes of a file that a script takes in.
+const MOST_FILE: usize = 1 << 24;
+
+fn read_file(cx: &Context, path: &str) -> Result<String, HandlerError> {
+    if path.is_empty() {
+        return Err(HandlerError::new("bad FILE"));
+    }
+    let failed = |error| HandlerError::new(format!("{path}: {error}"));
+    let mut file = cx.environment().open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    let mut piece = alloc::vec![0; 4096];
+    loop {
+        match file.read(&mut piece).map_err(failed)? {
+            0 => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            count => bytes.extend_from_slice(piece.get(..count).unwrap_or(&[])),
+        }
+        if bytes.len() > MOST_FILE {
+            return Err(HandlerError::new(format!("{path}: more than {MOST_FILE} bytes")));
+        }
+    }
+}
+
+fn kill(cx: &Context, signal: i32, processes: &str) -> Result<String, HandlerError> {
+    let mut rest = processes;
+    while let Some(word) = next_word(&mut rest) {
+        let process = cx.argument::<i32>(word).map_err(|_| HandlerError::new("bad PID"))?;
+        cx.environment()
+            .kill(process, signal)
+            .map_err(|error| HandlerError::new(format!("kill({process}, {signal}): {error}")))?;
+    }
+    Ok(String::new())
+}
