@@ -14,6 +14,7 @@ mod names;
 mod number;
 mod options;
 mod parse;
+mod pieces;
 mod read;
 mod record;
 mod subject;
@@ -23,7 +24,8 @@ mod write;
 
 pub use draft::{Draft, FlowId};
 pub use field::Field;
-pub use read::{Item, MAX_LINE, Reader};
+pub use pieces::MAX_LINE;
+pub use read::{Item, Reader};
 pub(super) use record::quoted;
 pub use write::Writer;
 

@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, FlowId};
 use super::field::Field;
+use super::pieces::{Piece, Pieces};
 use super::{MAJOR, MINOR, parse};
 use alloc::format;
 use alloc::string::String;
@@ -9,10 +10,6 @@ use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use element::text::{unquote, words};
 use packet::{address, protocol};
-
-/// The longest line or binary record: room for a whole packet's payload with every byte escaped. A longer one ends the
-/// dump, so that a file without line ends can't fill the memory.
-pub const MAX_LINE: usize = 1 << 19;
 
 /// What a dump holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,13 +42,7 @@ pub struct Reader {
     flow: Option<FlowId>,
     aggregate: u32,
     minor: u32,
-    binary: bool,
-    buffer: Vec<u8>,
-    start: usize,
-    place: u64,
-    finished: bool,
-    /// Whether the dump was given up.
-    ended: bool,
+    pieces: Pieces,
     complained: bool,
     notices: Vec<Item>,
 }
@@ -66,12 +57,7 @@ impl Default for Reader {
             flow: None,
             aggregate: 0,
             minor: MINOR,
-            binary: false,
-            buffer: Vec::new(),
-            start: 0,
-            place: 0,
-            finished: false,
-            ended: false,
+            pieces: Pieces::default(),
             complained: false,
             notices: Vec::new(),
         }
@@ -134,17 +120,12 @@ impl Reader {
 
     /// Adds bytes of the dump.
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.ended {
-            return;
-        }
-        self.buffer.drain(..self.start);
-        self.start = 0;
-        self.buffer.extend_from_slice(bytes);
+        self.pieces.feed(bytes);
     }
 
     /// Says that no more bytes will come.
     pub fn finish(&mut self) {
-        self.finished = true;
+        self.pieces.finish();
     }
 
     /// The next packet or notice; `None` when more bytes must be fed first, or at the end.
@@ -153,16 +134,12 @@ impl Reader {
             if !self.notices.is_empty() {
                 return Some(self.notices.remove(0));
             }
-            let taken = if self.binary { self.take_record() } else { self.take_line() };
-            let draft = match taken {
-                Ok(Taken::Line(line)) => self.line(&line),
-                Ok(Taken::Record(record)) => self.record(&record),
-                Ok(Taken::Nothing) => return None,
+            let draft = match self.pieces.next() {
+                Ok(Some(Piece::Line(line))) => self.line(&line),
+                Ok(Some(Piece::Record(record))) => self.record(&record),
+                Ok(None) => return None,
                 Err(text) => {
                     self.notice(true, text.into());
-                    self.buffer.clear();
-                    self.start = 0;
-                    self.ended = true;
                     None
                 }
             };
@@ -172,51 +149,9 @@ impl Reader {
         }
     }
 
-    /// Takes a line off the buffer, without its end.
-    fn take_line(&mut self) -> Result<Taken, &'static str> {
-        let unread = &self.buffer[self.start..];
-        let (line, length) = match unread.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            // Whether a line feed belongs to it can't be told yet.
-            Some(at) if unread[at] == b'\r' && unread.len() == at + 1 && !self.finished => {
-                return Ok(Taken::Nothing);
-            }
-            Some(at) => (&unread[..at], at + if unread[at..].starts_with(b"\r\n") { 2 } else { 1 }),
-            None if unread.len() > MAX_LINE => return Err("line too long"),
-            None if self.finished && !unread.is_empty() => (unread, unread.len()),
-            None => return Ok(Taken::Nothing),
-        };
-        let line = String::from_utf8_lossy(line).into_owned();
-        self.start += length;
-        self.place += 1;
-        Ok(Taken::Line(line))
-    }
-
-    /// Takes a binary record off the buffer; some are lines of text.
-    fn take_record(&mut self) -> Result<Taken, &'static str> {
-        let Some((head, body)) = self.buffer[self.start..].split_first_chunk::<4>() else {
-            return Ok(Taken::Nothing);
-        };
-        let word = u32::from_be_bytes(*head);
-        let length = (word & 0x7fff_ffff) as usize;
-        if length < 4 {
-            return Err("binary record too short");
-        } else if length > MAX_LINE {
-            return Err("binary record too long");
-        }
-        let Some(record) = body.get(..length - 4) else { return Ok(Taken::Nothing) };
-        let taken = if word >> 31 == 0 {
-            Taken::Record(record.to_vec())
-        } else {
-            Taken::Line(String::from_utf8_lossy(record).trim_end_matches(['\0', '\n', '\r']).into())
-        };
-        self.start += length;
-        self.place += 1;
-        Ok(taken)
-    }
-
     /// Makes a packet of a line, or obeys it.
     fn line(&mut self, line: &str) -> Option<Draft> {
-        if self.place == 1 && !self.binary {
+        if self.pieces.place == 1 && !self.pieces.binary {
             self.first_line(line);
         }
         if line.starts_with('!') {
@@ -310,10 +245,7 @@ impl Reader {
                 [word] if word.parse::<u32>().is_ok() => self.aggregate = word.parse().unwrap_or(0),
                 _ => self.notice(true, "bad !aggregate specification".into()),
             },
-            "!binary" => {
-                self.binary = true;
-                self.place = 0;
-            }
+            "!binary" => self.pieces.become_binary(),
             _ => {}
         }
     }
@@ -338,15 +270,9 @@ impl Reader {
     }
 
     fn notice(&mut self, error: bool, text: String) {
-        self.notices.push(Item::Notice { place: self.place, binary: self.binary, error, text });
+        let Pieces { place, binary, .. } = self.pieces;
+        self.notices.push(Item::Notice { place, binary, error, text });
     }
-}
-
-/// What was taken off the buffer.
-enum Taken {
-    Nothing,
-    Line(String),
-    Record(Vec<u8>),
 }
 
 /// Splits a line at spaces that are not in double quotes.
@@ -371,7 +297,7 @@ fn split(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Writer;
+    use super::super::{MAX_LINE, Writer};
     use super::*;
     use alloc::string::ToString;
     use packet::Pool;
@@ -529,7 +455,7 @@ mod tests {
             reader.feed(&[b'x'; 10_000]);
             while reader.item().is_some() {}
         }
-        assert!(reader.buffer.len() <= MAX_LINE + 10_000);
+        assert!(reader.pieces.held() <= MAX_LINE + 10_000);
         let numbers = "!data ip_len ip_hl tcp_off wire_len payload_len payload udp_len\n";
         for number in ["0", "1", "65535", "4294967295"] {
             read(
