@@ -71,6 +71,13 @@ impl Timestamp {
         self.0.rem_euclid(SECOND) as u32
     }
 
+    /// The sum with its seconds in 32 bits, as Click keeps them: what is beyond 2038 comes round to 1901.
+    #[must_use]
+    pub const fn wrapping_add(self, other: Timestamp) -> Timestamp {
+        let sum = Timestamp(self.0.saturating_add(other.0));
+        Timestamp::from_parts(sum.seconds() as i32 as i64, sum.subsecond_nanos())
+    }
+
     /// Seconds, as a fraction.
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / SECOND as f64
@@ -140,6 +147,13 @@ mod tests {
         assert_eq!(Timestamp::from_parts(3, 25).to_string(), "3.000000025");
         assert_eq!(std::format!("{:.6}", Timestamp::from_parts(3, 25_999)), "3.000025");
         assert_eq!((-Timestamp::from_millis(1_500)).to_string(), "-1.500000000");
+    }
+
+    #[test]
+    fn seconds_wrap_where_it_is_asked_for() {
+        let (far, behind) = (Timestamp::from_parts(2_000_000_000, 1), Timestamp::from_parts(-294_967_296, 2));
+        assert_eq!(far.wrapping_add(far), behind);
+        assert_eq!(behind.wrapping_add(Timestamp::ZERO), behind);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod call;
+mod decimal;
 mod icmp;
 mod lists;
 mod numbers;

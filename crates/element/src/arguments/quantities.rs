@@ -2,6 +2,7 @@
 
 use packet::Timestamp;
 
+use super::decimal;
 use super::parser::{FromArgument, Problem};
 use super::setup::Setup;
 
@@ -72,54 +73,58 @@ impl FromArgument for Rate {
 impl FromArgument for Timestamp {
     const KIND: &'static str = "time";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Timestamp, Problem> {
-        match SignedTime::from_argument(text, setup)?.0 {
-            time if time < Timestamp::ZERO => Err(Problem::Syntax),
-            time => Ok(time),
-        }
+    fn from_argument(text: &str, _: &Setup) -> Result<Timestamp, Problem> {
+        let (seconds, nanos) = time(text).ok_or(Problem::Syntax)?;
+        Ok(Timestamp::from_parts(seconds.into(), nanos))
     }
 }
 
-/// A span of time that may be negative.
+/// A span of time that may be negative. As in Click a fraction counts forward even then: `-1.5` is half a second back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedTime(pub Timestamp);
 
 impl FromArgument for SignedTime {
     const KIND: &'static str = "time";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<SignedTime, Problem> {
-        let (value, unit) = number_and_unit(text).ok_or(Problem::Syntax)?;
-        let scale = match unit {
-            "" | "s" | "sec" | "second" | "seconds" => {
-                // Exact to the nanosecond, where a float is not.
-                let number = &text.trim()[..text.trim().len() - unit.len()];
-                let time = seconds(number.trim()).unwrap_or_else(|| Timestamp::from_seconds(value));
-                return Ok(SignedTime(time));
-            }
-            "ms" | "msec" => 1e-3,
-            "us" | "usec" => 1e-6,
-            "ns" | "nsec" => 1e-9,
-            "m" | "min" => 60.0,
-            "h" | "hr" => 3600.0,
-            "d" | "day" | "days" => 86_400.0,
-            _ => return Err(Problem::Syntax),
+    fn from_argument(text: &str, setup: &Setup) -> Result<SignedTime, Problem> {
+        let Some(size) = text.strip_prefix('-') else {
+            return Timestamp::from_argument(text, setup).map(SignedTime);
         };
-        Ok(SignedTime(Timestamp::from_nanos((value * scale * 1e9 + 0.5 * value.signum()) as i64)))
+        let (seconds, nanos) = time(size).filter(|_| !size.starts_with('+')).ok_or(Problem::Syntax)?;
+        Ok(SignedTime(Timestamp::from_parts(-i64::from(seconds), nanos)))
     }
 }
 
-fn seconds(text: &str) -> Option<Timestamp> {
-    let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let nanos = fraction
-        .bytes()
-        .chain(core::iter::repeat(b'0'))
-        .take(9)
-        .fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-    let value = Timestamp::from_parts(whole, nanos);
-    Some(if negative { -value } else { value })
+/// Units of time: the name, the power of ten and the factor that make it seconds. The first that fits counts.
+const UNITS: [(&str, i32, u32); 8] = [
+    ("day", 2, 864),
+    ("d", 2, 864),
+    ("hr", 2, 36),
+    ("h", 2, 36),
+    ("min", 1, 6),
+    ("m", 1, 6),
+    ("sec", 0, 1),
+    ("s", 0, 1),
+];
+
+/// Seconds and nanoseconds. Click keeps seconds in 32 bits, and so do arguments: a time that is too large wraps.
+fn time(text: &str) -> Option<(i32, u32)> {
+    let unit =
+        UNITS.iter().find_map(|(name, power, factor)| Some((text.strip_suffix(name)?, *power, *factor)));
+    let (number, power, factor) = match unit {
+        None => (text, 0, 1),
+        Some((rest, power, factor)) => {
+            let prefix = [("m", -3), ("u", -6), ("n", -9)]
+                .iter()
+                .find_map(|(prefix, smaller)| Some((rest.strip_suffix(prefix)?, power + smaller)));
+            let (rest, power) = prefix.unwrap_or((rest, power));
+            (rest.trim_end_matches(|letter: char| letter.is_ascii_whitespace()), power, factor)
+        }
+    };
+    let (number, _) = decimal::split(number).filter(|(_, rest)| rest.is_empty())?;
+    let (seconds, nanos) = number.billionths(power);
+    // Factors above 1 wrap as well.
+    let nanos = nanos.wrapping_mul(factor);
+    let carry = nanos / 1_000_000_000;
+    Some((seconds.wrapping_mul(factor).wrapping_add(carry) as i32, nanos % 1_000_000_000))
 }

@@ -7,9 +7,10 @@ use element::prelude::*;
 /// Adds TIME, which may be negative, to the timestamp of each packet.
 ///
 /// A timestamp of zero means that there is none, and stays, but with ALL. With FIRST true the first timestamp
-/// annotation is changed instead.
+/// annotation is changed instead. A fraction counts forward even in a negative TIME, as in Click: -1.5 is half a
+/// second back.
 /// ```click
-/// InfiniteSource(LIMIT 2, STOP true) -> SetTimestamp(2) -> a :: AdjustTimestamp(-0.5)
+/// InfiniteSource(LIMIT 2, STOP true) -> SetTimestamp(2) -> a :: AdjustTimestamp(-1.5)
 ///     -> f :: TimeFilter(1.4, 1.6) -> c :: Counter -> Discard;
 /// ```
 /// ```expect
@@ -58,7 +59,7 @@ impl Filter for AdjustTimestamp {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let time = if self.args.first { packet.first_timestamp() } else { packet.timestamp() };
         if self.args.all || !time.is_zero() {
-            let time = time + self.args.time.0;
+            let time = time.wrapping_add(self.args.time.0);
             if self.args.first {
                 packet.set_first_timestamp(time);
             } else {

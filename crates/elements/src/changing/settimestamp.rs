@@ -43,7 +43,7 @@ impl Filter for SetTimestamp {
             let text = "SetTimestamp(DELTA) is deprecated, use SetTimestampDelta(TYPE FIRST)";
             return Err(SetupError::new(text));
         }
-        Ok(SetTimestamp { time: args.timestamp, first: args.first })
+        Ok(SetTimestamp { time: args.timestamp.filter(|time| *time >= Timestamp::ZERO), first: args.first })
     }
 
     #[inline(always)]

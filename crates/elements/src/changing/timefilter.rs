@@ -87,13 +87,13 @@ impl TimeFilter {
     fn start(&mut self, time: Timestamp) {
         self.started = true;
         if self.first.1 == Base::Packet {
-            self.first = (self.first.0 + time, Base::Epoch);
+            self.first = (self.first.0.wrapping_add(time), Base::Epoch);
         }
-        self.last.0 += match self.last.1 {
+        self.last.0 = self.last.0.wrapping_add(match self.last.1 {
             Base::Packet => time,
             Base::Start => self.first.0,
             Base::Epoch | Base::Router => Timestamp::ZERO,
-        };
+        });
         self.last.1 = Base::Epoch;
     }
 
@@ -171,7 +171,7 @@ impl Filter for TimeFilter {
         Handler::read("end", "The end.", |filter| format!("{:.6}", filter.last.0)),
         Handler::write("end", "Sets the span from start to end.", |filter, cx, value| {
             let time = span(cx, value)?;
-            filter.extend(filter.first.0 + time);
+            filter.extend(filter.first.0.wrapping_add(time));
             Ok(())
         }),
         Handler::read("interval", "The span from start to end.", |filter| {
@@ -179,7 +179,7 @@ impl Filter for TimeFilter {
         }),
         Handler::write("extend_interval", "Moves the end by a span.", |filter, cx, value| {
             let time = span(cx, value)?;
-            filter.extend(filter.last.0 + time);
+            filter.extend(filter.last.0.wrapping_add(time));
             Ok(())
         }),
         Handler::write("decide", "Decides about the packet in hand.", |filter: &mut Self, cx, _| {

@@ -1,0 +1,117 @@
+//! Decimal numbers as Click reads them: underscores behind digits, exponents, exact fractions.
+
+use alloc::vec::Vec;
+
+/// A number without a sign: its digits, and how many of them stand before the point (fewer than none: zeros behind it).
+pub(super) struct Decimal {
+    digits: Vec<u8>,
+    point: i32,
+}
+
+/// No exponent needs to be larger: there is nothing left of a number or far too much.
+const EXPONENT_LIMIT: i32 = 10_000;
+
+/// What `text` begins with and is a number, and the rest of it.
+pub(super) fn split(text: &str) -> Option<(Decimal, &str)> {
+    let bytes = text.as_bytes();
+    let first = usize::from(bytes.first() == Some(&b'+'));
+    let (mut at, mut digits, mut point) = (first, Vec::new(), None);
+    // The byte before: an underscore must follow a digit, and a point that is not the first byte too.
+    let mut behind_digit = false;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'0'..=b'9' => digits.push(byte - b'0'),
+            b'_' if behind_digit => {}
+            b'.' if point.is_none() && (behind_digit || at == first) => point = Some(digits.len() as i32),
+            _ => break,
+        }
+        behind_digit = byte.is_ascii_digit();
+        at += 1;
+    }
+    if digits.is_empty() {
+        return None;
+    }
+    let mut point = point.unwrap_or(digits.len() as i32);
+    if let Some((exponent, end)) = exponent(bytes, at) {
+        point += exponent;
+        at = end;
+    }
+    Some((Decimal { digits, point }, text.get(at..)?))
+}
+
+/// The exponent that stands at `at`, and where it ends.
+fn exponent(bytes: &[u8], at: usize) -> Option<(i32, usize)> {
+    let (b'e' | b'E') = bytes.get(at)? else { return None };
+    let sign = bytes.get(at + 1)?;
+    let start = at + 1 + usize::from(matches!(sign, b'-' | b'+'));
+    let digits = bytes.get(start..)?.iter().take_while(|byte| byte.is_ascii_digit());
+    let (mut value, mut end) = (0i32, start);
+    for digit in digits {
+        value = (value * 10 + i32::from(digit - b'0')).min(EXPONENT_LIMIT);
+        end += 1;
+    }
+    (end > start).then_some((if *sign == b'-' { -value } else { value }, end))
+}
+
+impl Decimal {
+    /// Whole units and billionths, rounded, of the number times ten to the `power`; the largest ones if it is larger.
+    pub(super) fn billionths(&self, power: i32) -> (u32, u32) {
+        const LARGEST: (u32, u32) = (u32::MAX, 999_999_999);
+        let point = self.point + power;
+        let digit = |place: i32| {
+            let digit = usize::try_from(place).ok().and_then(|place| self.digits.get(place));
+            u64::from(digit.copied().unwrap_or(0))
+        };
+        let mut whole = 0u64;
+        for place in 0..point.max(0) {
+            whole = whole * 10 + digit(place);
+            if whole > u64::from(u32::MAX) {
+                return LARGEST;
+            }
+        }
+        let mut fraction = (point..point + 9).fold(0, |fraction, place| fraction * 10 + digit(place));
+        if digit(point + 9) >= 5 {
+            fraction += 1;
+        }
+        let carry = fraction / 1_000_000_000;
+        match u32::try_from(whole + carry) {
+            Ok(whole) => (whole, (fraction % 1_000_000_000) as u32),
+            Err(_) => LARGEST,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn numbers_in_every_notation() {
+        for (text, expected) in [
+            ("10", Some((10, 0))),
+            ("1_0", Some((10, 0))),
+            ("1_", Some((1, 0))),
+            ("1__0", None),
+            ("_1", None),
+            ("1_.5", None),
+            ("1._5", None),
+            ("1.5_0", Some((1, 500_000_000))),
+            ("+.5", Some((0, 500_000_000))),
+            ("5.", Some((5, 0))),
+            (".", None),
+            ("-5", None),
+            ("1e", None),
+            ("1_0e1", Some((100, 0))),
+            ("1e-3", Some((0, 1_000_000))),
+            ("0.0000000005", Some((0, 1))),
+            ("0.9999999996", Some((1, 0))),
+            ("1e-99999999999", Some((0, 0))),
+            ("4294967295", Some((u32::MAX, 0))),
+            ("4294967295.9999999999", Some((u32::MAX, 999_999_999))),
+            ("1e400", Some((u32::MAX, 999_999_999))),
+        ] {
+            let read = split(text).filter(|(_, rest)| rest.is_empty());
+            assert_eq!(read.map(|(number, _)| number.billionths(0)), expected, "{text}");
+        }
+    }
+}
