@@ -1,95 +1,5 @@
 //! Names that numbers are known by, whatever a configuration defines: one table for arguments and rules alike.
 
-/// Click's own names of ports and common ones of the IANA registry, for TCP and UDP alike, by name.
-const SERVICES: &[(&str, u16)] = &[
-    ("amqp", 5672),
-    ("auth", 113),
-    ("bgp", 179),
-    ("bootpc", 68),
-    ("bootps", 67),
-    ("chargen", 19),
-    ("daytime", 13),
-    ("dhcpv6-client", 546),
-    ("dhcpv6-server", 547),
-    ("discard", 9),
-    ("dns", 53),
-    ("domain", 53),
-    ("echo", 7),
-    ("finger", 79),
-    ("ftp", 21),
-    ("ftp-data", 20),
-    ("ftps", 990),
-    ("ftps-data", 989),
-    ("git", 9418),
-    ("gopher", 70),
-    ("http", 80),
-    ("http-alt", 8080),
-    ("https", 443),
-    ("imap", 143),
-    ("imap2", 143),
-    ("imap3", 220),
-    ("imaps", 993),
-    ("ipsec-nat-t", 4500),
-    ("irc", 194),
-    ("isakmp", 500),
-    ("kerberos", 88),
-    ("l2f", 1701),
-    ("ldap", 389),
-    ("ldaps", 636),
-    ("loc-srv", 135),
-    ("lotusnote", 1352),
-    ("mdns", 5353),
-    ("microsoft-ds", 445),
-    ("ms-sql-s", 1433),
-    ("mysql", 3306),
-    ("netbios-dgm", 138),
-    ("netbios-ns", 137),
-    ("netbios-ssn", 139),
-    ("netstat", 15),
-    ("nfs", 2049),
-    ("nntp", 119),
-    ("nntps", 563),
-    ("ntp", 123),
-    ("openvpn", 1194),
-    ("pop2", 109),
-    ("pop3", 110),
-    ("pop3s", 995),
-    ("postgresql", 5432),
-    ("pptp", 1723),
-    ("printer", 515),
-    ("radius", 1812),
-    ("radius-acct", 1813),
-    ("rip", 520),
-    ("route", 520),
-    ("router", 520),
-    ("rsync", 873),
-    ("sip", 5060),
-    ("sip-tls", 5061),
-    ("smtp", 25),
-    ("snmp", 161),
-    ("snmp-trap", 162),
-    ("snmptrap", 162),
-    ("socks", 1080),
-    ("ssh", 22),
-    ("submission", 587),
-    ("sunrpc", 111),
-    ("svn", 3690),
-    ("syslog", 514),
-    ("systat", 11),
-    ("tacacs", 49),
-    ("telnet", 23),
-    ("telnets", 992),
-    ("tftp", 69),
-    ("time", 37),
-    ("uucp", 540),
-    ("webcache", 8080),
-    ("whois", 43),
-    ("www", 80),
-    ("x11", 6000),
-    ("xmpp-client", 5222),
-    ("xmpp-server", 5269),
-];
-
 /// The IANA protocols that configurations name, and Click's `payload`, by name.
 const PROTOCOLS: &[(&str, u8)] = &[
     ("ah", 51),
@@ -117,6 +27,101 @@ const PROTOCOLS: &[(&str, u8)] = &[
     ("vrrp", 112),
 ];
 
+/// Other names of IP protocols that the IANA registry and common systems know, by name. Numbers are not told by them.
+const OTHER_PROTOCOLS: &[(&str, u8)] = &[
+    ("AX.25", 93),
+    ("CPHB", 73),
+    ("DCCP", 33),
+    ("DDP", 37),
+    ("EGP", 8),
+    ("EIGRP", 88),
+    ("ENCAP", 98),
+    ("ETHERIP", 97),
+    ("Ethernet", 143),
+    ("FC", 133),
+    ("GGP", 3),
+    ("GRE", 47),
+    ("HIP", 139),
+    ("HMP", 20),
+    ("HOPOPT", 0),
+    ("ICMP", 1),
+    ("IDPR-CMTP", 38),
+    ("IDRP", 45),
+    ("IGMP", 2),
+    ("IGP", 9),
+    ("IP", 0),
+    ("IP-ENCAP", 4),
+    ("IPCOMP", 108),
+    ("IPIP", 94),
+    ("IPSEC-AH", 51),
+    ("IPSEC-ESP", 50),
+    ("IPv6", 41),
+    ("IPv6-Frag", 44),
+    ("IPv6-ICMP", 58),
+    ("IPv6-NoNxt", 59),
+    ("IPv6-Opts", 60),
+    ("IPv6-Route", 43),
+    ("ISIS", 124),
+    ("ISO-TP4", 29),
+    ("L2TP", 115),
+    ("MPLS-in-IP", 137),
+    ("Mobility-Header", 135),
+    ("OSPFIGP", 89),
+    ("PIM", 103),
+    ("PUP", 12),
+    ("RDP", 27),
+    ("ROHC", 142),
+    ("RSPF", 73),
+    ("RSVP", 46),
+    ("SCTP", 132),
+    ("SKIP", 57),
+    ("ST", 5),
+    ("Shim6", 140),
+    ("TCP", 6),
+    ("UDP", 17),
+    ("UDPLite", 136),
+    ("VMTP", 81),
+    ("VRRP", 112),
+    ("WESP", 141),
+    ("XNS-IDP", 22),
+    ("XTP", 36),
+    ("ax.25", 93),
+    ("ddp", 37),
+    ("encap", 98),
+    ("etherip", 97),
+    ("ethernet", 143),
+    ("fc", 133),
+    ("ggp", 3),
+    ("hip", 139),
+    ("hmp", 20),
+    ("hopopt", 0),
+    ("idpr-cmtp", 38),
+    ("idrp", 45),
+    ("igp", 9),
+    ("ipcomp", 108),
+    ("ipencap", 4),
+    ("ipv6-frag", 44),
+    ("ipv6-nonxt", 59),
+    ("ipv6-opts", 60),
+    ("ipv6-route", 43),
+    ("isis", 124),
+    ("iso-tp4", 29),
+    ("manet", 138),
+    ("mobility-header", 135),
+    ("mpls-in-ip", 137),
+    ("pup", 12),
+    ("rdp", 27),
+    ("rohc", 142),
+    ("rspf", 73),
+    ("shim6", 140),
+    ("skip", 57),
+    ("st", 5),
+    ("vmtp", 81),
+    ("wesp", 141),
+    ("xns-idp", 22),
+    ("xtp", 36),
+];
+
 /// ICMP message types (RFC 792, 950, 1256), by name.
 const ICMP_TYPES: &[(&str, u8)] = &[
     ("echo", 8),
@@ -141,14 +146,9 @@ fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table.get(place).map(|(_, number)| *number)
 }
 
-/// The TCP or UDP port of a service.
-pub fn service(name: &str) -> Option<u16> {
-    find(SERVICES, name)
-}
-
 /// The number of an IP protocol.
 pub fn protocol(name: &str) -> Option<u8> {
-    find(PROTOCOLS, name)
+    find(PROTOCOLS, name).or_else(|| find(OTHER_PROTOCOLS, name))
 }
 
 /// The number of an ICMP message type.
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn tables_are_sorted() {
-        assert!(SERVICES.is_sorted_by(|one, other| one.0 < other.0));
         assert!(PROTOCOLS.is_sorted_by(|one, other| one.0 < other.0));
+        assert!(OTHER_PROTOCOLS.is_sorted_by(|one, other| one.0 < other.0));
         assert!(ICMP_TYPES.is_sorted_by(|one, other| one.0 < other.0));
-        assert_eq!((service("www"), protocol("www"), icmp_type("echo")), (Some(80), None, Some(8)));
+        assert_eq!((protocol("www"), icmp_type("echo")), (None, Some(8)));
         assert_eq!((protocol_name(6), icmp_type_name(8)), (Some("tcp"), Some("echo")));
     }
 }

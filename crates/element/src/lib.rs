@@ -29,6 +29,7 @@ pub mod known;
 mod names;
 mod outputs;
 mod random;
+pub mod services;
 mod signal;
 mod tap;
 pub mod text;

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use packet::annotation;
 
-use crate::known;
 use crate::names::NameKind;
 use crate::text;
+use crate::{known, services};
 
 use super::numbers::integer;
 use super::parser::{FromArgument, Problem};
@@ -148,10 +148,14 @@ fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, Problem> {
     if let Some(number) = integer(text) {
         return u16::try_from(number).map_err(|_| Problem::OutOfRange("65535".to_owned()));
     }
-    if let Some(&[high, low]) = setup.names().find(kind, setup.scope(), text).as_deref() {
-        return Ok(u16::from_be_bytes([high, low]));
+    if let Some(&port) =
+        setup.names().find(kind, setup.scope(), text).as_deref().and_then(<[u8]>::first_chunk)
+    {
+        let overflow = |_| Problem::new("overflow, range 0-65535");
+        return u16::try_from(u32::from_be_bytes(port)).map_err(overflow);
     }
-    known::service(text).ok_or(Problem::Syntax)
+    let built_in = if kind == NameKind::TcpPort { services::tcp(text) } else { services::udp(text) };
+    built_in.ok_or(Problem::Syntax)
 }
 
 impl FromArgument for TcpPort {

@@ -1,6 +1,6 @@
 //! `PortInfo`: names for TCP and UDP ports.
 
-use element::arguments::{IpProtocol, Raw};
+use element::arguments::{IpProtocol, Problem, Raw};
 use element::prelude::*;
 use element::{NameKind, text};
 use packet::protocol;
@@ -40,23 +40,25 @@ impl Element for PortInfo {
             let words = text::words(argument);
             let mut words = words.iter().map(String::as_str).take_while(|word| !word.starts_with('#'));
             let Some(name) = words.next() else { continue };
-            let (port, transport) = match words.next().map(|word| word.split_once('/').unwrap_or((word, "")))
-            {
-                Some((port, transport)) => (u16::from_argument(port, setup), transport),
-                None => (Err(element::arguments::Problem::Syntax), ""),
+            let (port, transport) = match words.next() {
+                Some(word) => word.split_once('/').map_or((word, None), |(port, rest)| (port, Some(rest))),
+                None => ("", None),
             };
-            let Ok(port) = port else {
-                problems.add("expected ‘NAME PORT/PROTO’");
-                continue;
+            // What is too large for a port is found out where it is used.
+            let port = match u32::from_argument(port, setup) {
+                Ok(port) => port,
+                Err(Problem::OutOfRange(_)) => u32::MAX,
+                Err(_) => {
+                    problems.add("expected ‘NAME PORT/PROTO’");
+                    continue;
+                }
             };
-            let kinds: &[NameKind] = match transport {
-                "" => &[NameKind::TcpPort, NameKind::UdpPort],
-                _ => match IpProtocol::from_argument(transport, setup) {
-                    Ok(IpProtocol(protocol::TCP)) => &[NameKind::TcpPort],
-                    Ok(IpProtocol(protocol::UDP)) => &[NameKind::UdpPort],
-                    // Nothing asks for ports of other protocols.
-                    _ => &[],
-                },
+            let kinds: &[NameKind] = match transport.map(|name| IpProtocol::from_argument(name, setup)) {
+                None => &[NameKind::TcpPort, NameKind::UdpPort],
+                Some(Ok(IpProtocol(protocol::TCP))) => &[NameKind::TcpPort],
+                Some(Ok(IpProtocol(protocol::UDP))) => &[NameKind::UdpPort],
+                // Nothing asks for ports of other protocols.
+                Some(_) => &[],
             };
             for name in core::iter::once(name).chain(words) {
                 for kind in kinds {
