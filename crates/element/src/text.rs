@@ -3,20 +3,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Splits a configuration into its arguments: at commas outside quotes, without comments and outer space. An empty last
-/// one does not count.
+/// Splits a configuration into its arguments: at commas outside quotes, without comments and outer space. What stands
+/// behind the last comma does not count if it is empty.
 pub fn split_arguments(config: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut rest = config;
     while !rest.is_empty() {
         let (argument, end) = uncommented(rest, true);
-        rest = rest.get(end + 1..).unwrap_or("");
-        if !argument.is_empty() || !rest.is_empty() || end < config.len() && !arguments.is_empty() {
+        if !argument.is_empty() || end < rest.len() {
             arguments.push(argument);
         }
-    }
-    if arguments.last().is_some_and(String::is_empty) {
-        arguments.pop();
+        rest = rest.get(end + 1..).unwrap_or("");
     }
     arguments
 }

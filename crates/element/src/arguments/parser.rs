@@ -133,6 +133,9 @@ impl Given {
     }
 }
 
+/// Texts of what an argument is that stays unset: text, a number, addresses.
+const ZEROS: [&str; 4] = ["", "0", "0.0.0.0", "0:0:0:0:0:0"];
+
 impl Arguments {
     /// Of the configuration of an element.
     pub fn new(config: &str) -> Arguments {
@@ -205,7 +208,7 @@ impl Arguments {
     }
 
     /// Finds and parses one argument; `None` if it is absent or wrong, which is noted. One that need not be given may
-    /// be empty instead.
+    /// be empty instead, and one that must stays unset if it is empty, as in Click: it is a zero of its kind.
     pub fn value<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Option<T> {
         let text = self.find(info)?;
         if info.deprecated {
@@ -213,6 +216,11 @@ impl Arguments {
         }
         if text.is_empty() && !info.required {
             return None;
+        }
+        if text.is_empty()
+            && let Some(zero) = ZEROS.iter().find_map(|zero| T::from_argument(zero, setup).ok())
+        {
+            return Some(zero);
         }
         self.parsed(info, &text, setup)
     }
