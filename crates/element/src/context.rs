@@ -101,6 +101,8 @@ pub trait Runtime {
     /// Makes `element` the one that is asked when the driver would stop; `false` if there is another.
     fn attach_driver(&self, element: usize) -> bool;
     fn say(&self, text: &str);
+    /// Tells of what is odd about an element that is being initialised.
+    fn warn(&self, element: usize, text: &str);
     /// What is said from now on, for `element`, which is told by `woken` when there is something.
     fn tap(&self, element: usize) -> Rc<Tap>;
 }
@@ -191,6 +193,7 @@ impl<'a> Context<'a> {
         self.argument(text).map_err(|_| {
             let expected = match (T::KIND, size_of::<T>()) {
                 ("integer", 1) => "uint8_t",
+                ("integer", 2) => "uint16_t",
                 ("IPv4 address", _) => "IP address",
                 (kind, _) => kind,
             };
@@ -208,6 +211,11 @@ impl<'a> Context<'a> {
     /// Writes a line to the log, as Click's chatter does.
     pub fn say(&self, text: &str) {
         self.runtime.say(text);
+    }
+
+    /// While the element is initialised: tells of what is odd about it and keeps nothing from running.
+    pub fn warn(&self, text: &str) {
+        self.runtime.warn(self.element, text);
     }
 
     /// Connected input ports.

@@ -145,6 +145,7 @@ impl Core {
             woken: RefCell::default(),
             deferred: RefCell::default(),
             taps: RefCell::default(),
+            warnings: RefCell::default(),
             run_count: Cell::new(1),
             turns_left: Cell::new(1),
             driver: Cell::new(None),
@@ -201,7 +202,9 @@ impl Core {
 
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
         for index in self.in_order() {
-            if let Some(Err(error)) = self.call(index, |object, cx| object.initialize(cx)) {
+            let result = self.call(index, |object, cx| object.initialize(cx));
+            problems.append(&mut self.warnings.borrow_mut());
+            if let Some(Err(error)) = result {
                 problems.push(self.problem("While initializing", index, &error));
                 return;
             }
@@ -216,7 +219,7 @@ impl Core {
         error(location, self.context(what, index, &text))
     }
 
-    fn context(&self, what: &str, index: usize, text: &str) -> String {
+    pub(crate) fn context(&self, what: &str, index: usize, text: &str) -> String {
         format!("{what} ‘{}’:\n  {}", named(&self.graph, index), text.replace('\n', "\n  "))
     }
 

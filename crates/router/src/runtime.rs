@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::any::Any;
 
+use click_lang::{Diagnostic, Severity};
 use element::{
     Additive, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Outputs,
     Runtime, Signal, Tap,
@@ -313,6 +314,12 @@ impl Runtime for Core {
             self.driver.set(Some(element));
         }
         free
+    }
+
+    fn warn(&self, element: usize, text: &str) {
+        let Some(location) = self.nodes.get(element).map(|node| node.location.clone()) else { return };
+        let message = self.context("While initializing", element, text);
+        self.warnings.borrow_mut().push(Diagnostic::new(Severity::Warning, location, message));
     }
 
     fn say(&self, text: &str) {

@@ -48,7 +48,7 @@ pub(crate) struct FTPPortMapperArgs {
     data_rewriter: ElementName,
     /// Its input by whose specification data connections begin.
     #[arg(position)]
-    data_rewriter_input: u16,
+    data_rewriter_input: i32,
 }
 
 /// The element.
@@ -110,6 +110,35 @@ fn replace(packet: &mut Packet, place: core::ops::Range<usize>, text: &[u8]) -> 
     true
 }
 
+impl FTPPortMapperArgs {
+    /// The rewriters that the arguments name, if data connections can begin there.
+    fn rewriters(&self, cx: &Context) -> Result<(Rc<Flows>, Rc<Flows>), SetupError> {
+        let FTPPortMapperArgs { control_rewriter, data_rewriter, data_rewriter_input } = self;
+        let is_control = |flows: &Rc<Flows>| flows.moves_sequence_numbers();
+        let control = cx.import::<Flows>(&control_rewriter.0).filter(is_control);
+        let data = cx.import::<Flows>(&data_rewriter.0);
+        let mut problems = SetupError::default();
+        for (keyword, name, class, found) in [
+            ("CONTROL_REWRITER", control_rewriter, "TCPRewriter", control.is_some()),
+            ("DATA_REWRITER", data_rewriter, "IPRewriterBase", data.is_some()),
+        ] {
+            let exists = cx.runtime().find(cx.element(), &name.0).is_some();
+            if !exists {
+                problems.merge(SetupError::argument(keyword, "does not name an element"));
+            } else if !found {
+                let text = format!("element type mismatch, expected {class}");
+                problems.merge(SetupError::argument(keyword, text));
+            }
+        }
+        let (Some(control), Some(data)) = (control, data) else { return Err(problems) };
+        let exists = |input| input < data.inputs.borrow().len();
+        if !usize::try_from(*data_rewriter_input).is_ok_and(exists) {
+            return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
+        }
+        Ok((control, data))
+    }
+}
+
 impl FTPPortMapper {
     /// Rewrites a PORT command, if the packet has one.
     fn rewrite(&self, cx: &Context, packet: &mut Packet) -> Option<()> {
@@ -133,7 +162,7 @@ impl FTPPortMapper {
             destination_port: key.destination_port.wrapping_sub(1),
             ..key
         };
-        let input = usize::from(self.args.data_rewriter_input);
+        let input = usize::try_from(self.args.data_rewriter_input).ok()?;
         let data_flow = data_flows.look_up(SPLICED, data_key, false, Some(input), cx)?;
         let [a, b, c, d] = Ipv4Addr::from_bits(data_flow.rewritten.source).octets();
         let [high, low] = data_flow.rewritten.source_port.to_be_bytes();
@@ -166,6 +195,16 @@ fn set_lengths(packet: &mut Packet) -> Option<()> {
 
 impl Filter for FTPPortMapper {
     type Args = FTPPortMapperArgs;
+    const HANDLERS: &'static [Handler<Self>] = &[
+        Handler::read_with("config", "The configuration.", |_, cx, _| Ok(cx.configuration())),
+        Handler::write("config", "Changes the configuration.", |mapper, cx, value| {
+            let args: FTPPortMapperArgs = cx.arguments(value)?;
+            mapper.rewriters = Some(args.rewriters(cx)?);
+            mapper.args = args;
+            cx.runtime().note_configuration(cx.element(), value);
+            Ok(())
+        }),
+    ];
 
     fn new(args: FTPPortMapperArgs, setup: &mut Setup) -> Result<FTPPortMapper, SetupError> {
         // A command can be the next packet after the one that begins its flow, further down.
@@ -174,35 +213,18 @@ impl Filter for FTPPortMapper {
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let FTPPortMapperArgs { control_rewriter, data_rewriter, .. } = &self.args;
-        let is_control = |flows: &Rc<Flows>| flows.moves_sequence_numbers();
-        let control = cx.import::<Flows>(&control_rewriter.0).filter(is_control);
-        let data = cx.import::<Flows>(&data_rewriter.0);
-        let mut problems = SetupError::default();
-        for (keyword, name, class, found) in [
-            ("CONTROL_REWRITER", control_rewriter, "TCPRewriter", control.is_some()),
-            ("DATA_REWRITER", data_rewriter, "IPRewriterBase", data.is_some()),
-        ] {
-            let exists = cx.runtime().find(cx.element(), &name.0).is_some();
-            if !exists {
-                problems.merge(SetupError::argument(keyword, "does not name an element"));
-            } else if !found {
-                let text = format!("element type mismatch, expected {class}");
-                problems.merge(SetupError::argument(keyword, text));
-            }
-        }
-        let (Some(control), Some(data)) = (control, data) else { return Err(problems) };
-        if usize::from(self.args.data_rewriter_input) >= data.inputs.borrow().len() {
-            return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
-        }
+        self.rewriters = Some(self.args.rewriters(cx)?);
+        Ok(())
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let runtime = cx.runtime();
         let place = runtime.find(cx.element(), &self.args.control_rewriter.0);
         let downstream = runtime.neighbours(cx.element(), Some(0), true);
-        if !place.is_some_and(|place| downstream.contains(&place)) {
-            let name = &self.args.control_rewriter.0;
-            cx.say(&format!("{}: warning: control packet rewriter ‘{name}’ is not downstream", cx.name()));
+        if let Some(place) = place.filter(|place| !downstream.contains(place)) {
+            let (name, class) = (runtime.element_name(place), runtime.class_name(place));
+            cx.warn(&format!("control packet rewriter ‘{name} :: {class}’ is not downstream"));
         }
-        self.rewriters = Some((control, data));
         Ok(())
     }
 
