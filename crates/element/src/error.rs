@@ -78,6 +78,12 @@ impl SetupError {
     }
 }
 
+impl From<Message> for SetupError {
+    fn from(message: Message) -> SetupError {
+        SetupError { messages: alloc::vec![message] }
+    }
+}
+
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, message) in self.messages.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! `AggregateCounter`: counts packets or bytes by aggregate.
 
-use element::arguments::HandlerCall;
+use element::arguments::{HandlerCall, Problem, Raw};
 use element::prelude::*;
 use packet::annotation;
 
@@ -57,15 +57,17 @@ pub struct AggregateCounterArgs {
     /// Total after which the driver stops.
     count_stop: Option<u64>,
     /// Aggregates after which a handler is written, the handler and its value.
-    aggregate_call: Option<Call>,
+    #[arg(default = "")]
+    aggregate_call: Raw,
     /// Total after which a handler is written, the handler and its value.
-    count_call: Option<Call>,
+    #[arg(default = "")]
+    count_call: Raw,
     /// Text at the head of files.
     #[arg(default = "")]
     banner: String,
 }
 
-/// A number, and what is to be done when it is reached: text `N HANDLER [VALUE]`.
+/// A number, and what is to be done when it is reached.
 #[derive(Clone)]
 pub(crate) struct Call {
     at: u64,
@@ -82,30 +84,45 @@ enum Act {
 impl FromArgument for Call {
     const KIND: &'static str = "number and handler call";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Call, element::arguments::Problem> {
+    /// Reads `N HANDLER [VALUE]`; whether there is such a handler is found out later.
+    fn from_argument(text: &str, setup: &Setup) -> Result<Call, Problem> {
         let mut rest = text;
-        let first = element::text::next_word(&mut rest).unwrap_or("");
-        let at = u64::from_argument(first, setup)
-            .map_err(|_| element::arguments::Problem::LaterOf("first word should be unsigned".into()))?;
-        Ok(Call { at, act: Act::Write(HandlerCall::from_argument(rest, setup)?) })
+        let at = u64::from_argument(element::text::next_word(&mut rest).unwrap_or(""), setup)?;
+        let path = element::text::next_word(&mut rest).map(element::text::unquote).unwrap_or_default();
+        Ok(Call { at, act: Act::Write(HandlerCall { path, value: rest.trim_end().into() }) })
     }
 }
 
 impl Call {
-    /// The one of three that is given; a complaint if there are several.
+    /// The one of three that is given; a complaint if there are several. `number` is what a call's number counts, and
+    /// the largest one.
     fn one(
         name: &str,
-        freeze: Option<u64>,
-        stop: Option<u64>,
-        call: Option<Call>,
+        (freeze, stop, Raw(call)): (Option<u64>, Option<u64>, &Raw),
+        (number, most): (&str, u64),
+        setup: &Setup,
     ) -> Result<Option<Call>, SetupError> {
-        match (freeze, stop, call) {
-            (None, None, call) => Ok(call),
-            (Some(at), None, None) => Ok(Some(Call { at, act: Act::Freeze })),
-            (None, Some(at), None) => Ok(Some(Call { at, act: Act::Stop })),
+        match (freeze, stop, call.as_str()) {
+            (None, None, "") => Ok(None),
+            (Some(at), None, "") => Ok(Some(Call { at, act: Act::Freeze })),
+            (None, Some(at), "") => Ok(Some(Call { at, act: Act::Stop })),
+            (None, None, call) => {
+                let call = Call::from_argument(call, setup).ok().filter(|call| call.at <= most);
+                let problem = || format!("{name}_CALL first word should be unsigned ({number})");
+                call.map(Some).ok_or_else(|| SetupError::new(problem()))
+            }
             _ => Err(SetupError::new(format!(
                 "'{name}_FREEZE', '{name}_STOP', and '{name}_CALL' are mutually exclusive"
             ))),
+        }
+    }
+
+    /// Checks that the handler exists.
+    fn check(&self, cx: &Context) -> Result<(), SetupError> {
+        match &self.act {
+            Act::Write(call) if call.path.is_empty() => Err(SetupError::new("syntax error")),
+            Act::Write(call) => call.check(cx),
+            Act::Freeze | Act::Stop => Ok(()),
         }
     }
 
@@ -311,9 +328,7 @@ impl AggregateCounter {
         }
         let problem = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
         let call: Call = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
-        if let Act::Write(write) = &call.act {
-            cx.runtime().resolve(cx.element(), &write.path)?;
-        }
+        call.check(cx)?;
         Ok(Some(call))
     }
 }
@@ -393,10 +408,12 @@ impl Element for AggregateCounter {
         Handler::read("nagg", "Aggregates with a count.", |counter| counter.seen.to_string()),
     ];
 
-    fn new(mut args: AggregateCounterArgs, setup: &mut Setup) -> Result<AggregateCounter, SetupError> {
+    fn new(args: AggregateCounterArgs, setup: &mut Setup) -> Result<AggregateCounter, SetupError> {
         let (freeze, stop) = (args.aggregate_freeze.map(u64::from), args.aggregate_stop.map(u64::from));
-        let aggregate_call = Call::one("AGGREGATE", freeze, stop, args.aggregate_call.take())?;
-        let count_call = Call::one("COUNT", args.count_freeze, args.count_stop, args.count_call.take())?;
+        let aggregates = ("number of aggregates", u32::MAX.into());
+        let aggregate_call = Call::one("AGGREGATE", (freeze, stop, &args.aggregate_call), aggregates, setup)?;
+        let total = (args.count_freeze, args.count_stop, &args.count_call);
+        let count_call = Call::one("COUNT", total, ("count", u64::MAX), setup)?;
         setup.strict |= aggregate_call.is_some() || count_call.is_some();
         Ok(AggregateCounter {
             counts: Counts::new(Seed::new(0, 0)),
@@ -413,11 +430,7 @@ impl Element for AggregateCounter {
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let word = || cx.secret();
         self.counts = Counts::new(Seed::new(word(), word()));
-        for call in [&self.aggregate_call, &self.count_call] {
-            if let Some(Call { act: Act::Write(call), .. }) = call {
-                call.check(cx)?;
-            }
-        }
+        [&self.aggregate_call, &self.count_call].into_iter().flatten().try_for_each(|call| call.check(cx))?;
         Ok(())
     }
 

@@ -13,7 +13,8 @@ use super::vlan::{Tag, TagArguments};
 /// dropped as `too_large`.
 ///
 /// ## Differences
-/// `config` shows the arguments in their order, so that it can be written back; Click's shows the type third.
+/// The parts of the tag and NATIVE_VLAN can be written. Click refuses every value: it puts them into what `config`
+/// shows, where the type is third.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/810000050800, -);
@@ -62,21 +63,21 @@ impl Filter for EtherVLANEncap {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("config", "The configuration.", |encap| {
             let EtherVLANEncap { kind, source, destination, tag } = encap;
-            format!("{}, {source}, {destination}, {}", kind.0, tag.config())
+            format!("{source}, {destination}, {}, {}", kind.0, tag.config())
         }),
         Handler::read("src", "The source address.", |encap| encap.source.to_string()),
         Handler::write("src", "Sets the source address.", |encap, cx, value| {
-            encap.source = cx.argument(value)?;
+            encap.source = cx.data(value)?;
             Ok(())
         }),
         Handler::read("dst", "The destination address.", |encap| encap.destination.to_string()),
         Handler::write("dst", "Sets the destination address.", |encap, cx, value| {
-            encap.destination = cx.argument(value)?;
+            encap.destination = cx.data(value)?;
             Ok(())
         }),
         Handler::read("ethertype", "The type.", |encap| encap.kind.0.to_string()),
         Handler::write("ethertype", "Sets the type.", |encap, cx, value| {
-            encap.kind = EtherType(cx.argument(value)?);
+            encap.kind = EtherType(cx.data(value)?);
             Ok(())
         }),
         Handler::read("vlan_tci", "The tag control information, or ANNO.", |encap| encap.tag.control_text()),

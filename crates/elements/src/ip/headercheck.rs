@@ -32,13 +32,6 @@ pub struct SourceArguments {
     gooddst: Option<Spaced<Ipv4Addr>>,
 }
 
-impl SourceArguments {
-    /// Whether they leave it to the old syntax to say what is refused.
-    pub(super) fn are_open(&self) -> bool {
-        self.interfaces.is_none() && self.badsrc.is_none()
-    }
-}
-
 /// Which headers are sound.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderCheck {

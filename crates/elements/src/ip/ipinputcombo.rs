@@ -63,9 +63,8 @@ impl Filter for IPInputCombo {
         &[Handler::read("drops", "Packets refused.", |element| element.drops.to_string())];
 
     fn new(args: IPInputComboArgs, _: &mut Setup) -> Result<IPInputCombo, SetupError> {
-        let open = args.sources.are_open();
         let mut check = HeaderCheck::new(true, args.sources);
-        if let Some(list) = args.old_badsrc.filter(|_| open) {
+        if let Some(list) = args.old_badsrc {
             check.set_old_bad_sources(list);
         }
         Ok(IPInputCombo { color: args.color as u8, check, drops: 0 })

@@ -15,26 +15,26 @@ use packet::view::ip6::LENGTH;
 #[derive(Args)]
 #[element(name = "MarkIP6Header", group = "ip", commutes, see = "CheckIP6Header")]
 pub struct MarkIP6HeaderArgs {
-    /// Where the header starts, in bytes.
+    /// Where the header starts, in bytes; negative where it has been stripped.
     #[arg(position, default = "0")]
-    offset: u32,
+    offset: i32,
 }
 
 /// The element.
 pub struct MarkIP6Header {
-    offset: usize,
+    offset: isize,
 }
 
 impl Filter for MarkIP6Header {
     type Args = MarkIP6HeaderArgs;
 
     fn new(args: MarkIP6HeaderArgs, _: &mut Setup) -> Result<MarkIP6Header, SetupError> {
-        Ok(MarkIP6Header { offset: args.offset as usize })
+        Ok(MarkIP6Header { offset: args.offset as isize })
     }
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        packet.set_network(self.offset as isize, LENGTH);
+        packet.set_network(self.offset, LENGTH);
         Verdict::Pass(packet)
     }
 }

@@ -25,27 +25,34 @@ use element::prelude::*;
     see = "CheckIPHeader, CheckIPHeader2, StripIPHeader"
 )]
 pub struct MarkIPHeaderArgs {
-    /// Where the header starts, in bytes.
+    /// Where the header starts, in bytes; negative where it has been stripped.
     #[arg(position, default = "0")]
-    offset: u32,
+    offset: i32,
 }
 
 /// The element.
 pub struct MarkIPHeader {
-    offset: usize,
+    offset: isize,
 }
 
 impl Filter for MarkIPHeader {
     type Args = MarkIPHeaderArgs;
 
     fn new(args: MarkIPHeaderArgs, _: &mut Setup) -> Result<MarkIPHeader, SetupError> {
-        Ok(MarkIPHeader { offset: args.offset as usize })
+        Ok(MarkIPHeader { offset: args.offset as isize })
     }
 
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        let first = packet.data().get(self.offset).copied().unwrap_or(0);
-        packet.set_network(self.offset as isize, usize::from(first & 0xf) * 4);
+        let first = match usize::try_from(self.offset) {
+            Ok(offset) => packet.data().get(offset),
+            Err(_) => {
+                packet.set_network(self.offset, 0);
+                packet.network().first()
+            }
+        };
+        let first = first.copied().unwrap_or(0);
+        packet.set_network(self.offset, usize::from(first & 0xf) * 4);
         Verdict::Pass(packet)
     }
 }

@@ -2,7 +2,8 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::Problem;
+use element::Message;
+use element::arguments::{Raw, Word};
 use element::prelude::*;
 use packet::checksum::{Sum, update};
 use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
@@ -40,16 +41,10 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 pub struct StoreIPAddressArgs {
     /// The address, or the only argument: OFFSET.
     #[arg(position)]
-    addr: AddressOrPlace,
+    addr: Option<Raw>,
     /// Where the address goes: an offset in bytes, `src` or `dst`.
     #[arg(position)]
-    offset: Option<Place>,
-}
-
-/// The first argument.
-enum AddressOrPlace {
-    Address(Ipv4Addr),
-    Place(Place),
+    offset: Option<Raw>,
 }
 
 /// Where an address goes.
@@ -60,25 +55,16 @@ enum Place {
     Destination,
 }
 
-impl FromArgument for Place {
-    const KIND: &'static str = "integer, `src` or `dst`";
-
-    fn from_argument(text: &str, setup: &Setup) -> Result<Place, Problem> {
-        match text {
-            _ if text.eq_ignore_ascii_case("src") => Ok(Place::Source),
-            _ if text.eq_ignore_ascii_case("dst") => Ok(Place::Destination),
-            _ => u32::from_argument(text, setup).map(|offset| Place::Offset(offset as usize)),
-        }
-    }
-}
-
-impl FromArgument for AddressOrPlace {
-    const KIND: &'static str = "IPv4 address, or offset";
-
-    fn from_argument(text: &str, setup: &Setup) -> Result<AddressOrPlace, Problem> {
-        Place::from_argument(text, setup)
-            .map(AddressOrPlace::Place)
-            .or_else(|_| Ipv4Addr::from_argument(text, setup).map(AddressOrPlace::Address))
+/// Reads OFFSET. That it is one word is told apart from what the word says.
+fn place(text: &str, setup: &Setup) -> Result<Place, SetupError> {
+    let Ok(Word(word)) = Word::from_argument(text, setup) else {
+        return Err(SetupError::argument("OFFSET", "parse error"));
+    };
+    match i32::from_argument(&word, setup).ok().and_then(|offset| usize::try_from(offset).ok()) {
+        _ if word.eq_ignore_ascii_case("src") => Ok(Place::Source),
+        _ if word.eq_ignore_ascii_case("dst") => Ok(Place::Destination),
+        Some(offset) => Ok(Place::Offset(offset)),
+        None => Err(SetupError::new("type mismatch: OFFSET requires integer")),
     }
 }
 
@@ -125,17 +111,16 @@ fn store(packet: &mut Packet, address: Ipv4Addr, is_source: bool) -> bool {
 impl Filter for StoreIPAddress {
     type Args = StoreIPAddressArgs;
 
-    fn new(args: StoreIPAddressArgs, _: &mut Setup) -> Result<StoreIPAddress, SetupError> {
-        match (args.addr, args.offset) {
-            (AddressOrPlace::Place(place), None) => Ok(StoreIPAddress { address: None, place }),
-            (AddressOrPlace::Address(address), Some(place)) => {
-                Ok(StoreIPAddress { address: Some(address), place })
-            }
-            (AddressOrPlace::Place(_), Some(_)) => Err(SetupError::argument("ADDR", "parse error")),
-            (AddressOrPlace::Address(_), None) => {
-                Err(SetupError::new("type mismatch: OFFSET requires integer"))
-            }
-        }
+    fn new(args: StoreIPAddressArgs, setup: &mut Setup) -> Result<StoreIPAddress, SetupError> {
+        let (address, Raw(offset)) = match (args.addr, args.offset) {
+            (None, None) => return Err(Message::Missing { keyword: "OFFSET" }.into()),
+            (None, Some(only)) | (Some(only), None) => (None, only),
+            (Some(Raw(address)), Some(offset)) => match Ipv4Addr::from_argument(&address, setup) {
+                Ok(address) => (Some(address), offset),
+                Err(_) => return Err(SetupError::argument("ADDR", "parse error")),
+            },
+        };
+        Ok(StoreIPAddress { address, place: place(&offset, setup)? })
     }
 
     #[inline(always)]

@@ -36,7 +36,7 @@ use super::route::{Route, RouteStore};
     name = "LookupIPRouteMP",
     group = "lookup",
     ports = "1/-",
-    processing = "h/h",
+    processing = "a/a",
     see = "LinearIPLookup, RadixIPLookup"
 )]
 pub struct LookupIPRouteMPArgs {
