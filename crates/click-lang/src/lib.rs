@@ -54,3 +54,4 @@ pub use format::format;
 pub use graph::{Connection, Element, Graph, Port, Requirement};
 pub use limits::Limits;
 pub use location::Location;
+pub use suggest::nearest;

@@ -1,6 +1,5 @@
 //! The nearest name to a misspelt one.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Names longer than this are not compared: comparing takes time in proportion to the product of the lengths.
@@ -9,8 +8,8 @@ const MAX_LENGTH: usize = 40;
 /// More candidates than these are not looked at. Stops: a misspelt name among a million elements, many times over.
 const MAX_CANDIDATES: usize = 5_000;
 
-/// Returns the candidate that is nearest to `name`, when it is near enough to be meant.
-pub(crate) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+/// The candidate that is nearest to a misspelt `name`, when it is near enough to be meant; case counts little.
+pub fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if name.is_empty() || name.len() > MAX_LENGTH {
         return None;
     }
@@ -20,7 +19,7 @@ pub(crate) fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>)
         .take(MAX_CANDIDATES)
         .filter(|candidate| candidate.len() <= MAX_LENGTH && candidate.len().abs_diff(name.len()) <= allowed)
         .filter(|candidate| *candidate != name)
-        .map(|candidate| (distance(&lower, &String::from(candidate).to_ascii_lowercase()), candidate))
+        .map(|candidate| (distance(&lower, &candidate.to_ascii_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min()
         .map(|(_, candidate)| candidate)

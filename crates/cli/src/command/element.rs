@@ -158,7 +158,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let Some(class) = registry().find(name) else {
-        let near = nearest(name).map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let near = click_lang::nearest(name, registry().classes().map(|class| class.info.name));
+        let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
         eprintln!("clickbox: there is no element {name}{near}");
         return ExitCode::from(1);
     };
@@ -190,28 +191,4 @@ fn list(arguments: &Arguments) {
         let _ = writeln!(text, "  {:<24} {}", class.info.name, class.info.summary);
     }
     output::text(text.trim_start());
-}
-
-/// The class whose name is nearest, by letters without regard to case.
-fn nearest(name: &str) -> Option<&'static str> {
-    let wanted = name.to_lowercase();
-    let names = registry().classes().map(|class| class.info.name);
-    let best = names.min_by_key(|known| distance(&wanted, &known.to_lowercase()))?;
-    (distance(&wanted, &best.to_lowercase()) <= wanted.len() / 2).then_some(best)
-}
-
-/// Levenshtein distance.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<u8> = other.bytes().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, letter) in one.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, against) in other.iter().enumerate() {
-            let substituted = diagonal + usize::from(letter != *against);
-            diagonal = row[column + 1];
-            row[column + 1] = substituted.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }
