@@ -1,9 +1,11 @@
 //! `AggregateCounter`: counts packets or bytes by aggregate.
 
-use element::arguments::{HandlerCall, Problem, Raw};
+use element::arguments::Raw;
 use element::prelude::*;
 use packet::annotation;
 
+use super::call::{Act, Call};
+use super::countfile::Form;
 use super::counts::Counts;
 use crate::flow::Seed;
 
@@ -67,74 +69,6 @@ pub struct AggregateCounterArgs {
     banner: String,
 }
 
-/// A number, and what is to be done when it is reached.
-#[derive(Clone)]
-pub(crate) struct Call {
-    at: u64,
-    act: Act,
-}
-
-#[derive(Clone)]
-enum Act {
-    Freeze,
-    Stop,
-    Write(HandlerCall),
-}
-
-impl FromArgument for Call {
-    const KIND: &'static str = "number and handler call";
-
-    /// Reads `N HANDLER [VALUE]`; whether there is such a handler is found out later.
-    fn from_argument(text: &str, setup: &Setup) -> Result<Call, Problem> {
-        let mut rest = text;
-        let at = u64::from_argument(element::text::next_word(&mut rest).unwrap_or(""), setup)?;
-        let path = element::text::next_word(&mut rest).map(element::text::unquote).unwrap_or_default();
-        Ok(Call { at, act: Act::Write(HandlerCall { path, value: rest.trim_end().into() }) })
-    }
-}
-
-impl Call {
-    /// The one of three that is given; a complaint if there are several. `number` is what a call's number counts, and
-    /// the largest one.
-    fn one(
-        name: &str,
-        (freeze, stop, Raw(call)): (Option<u64>, Option<u64>, &Raw),
-        (number, most): (&str, u64),
-        setup: &Setup,
-    ) -> Result<Option<Call>, SetupError> {
-        match (freeze, stop, call.as_str()) {
-            (None, None, "") => Ok(None),
-            (Some(at), None, "") => Ok(Some(Call { at, act: Act::Freeze })),
-            (None, Some(at), "") => Ok(Some(Call { at, act: Act::Stop })),
-            (None, None, call) => {
-                let call = Call::from_argument(call, setup).ok().filter(|call| call.at <= most);
-                let problem = || format!("{name}_CALL first word should be unsigned ({number})");
-                call.map(Some).ok_or_else(|| SetupError::new(problem()))
-            }
-            _ => Err(SetupError::new(format!(
-                "'{name}_FREEZE', '{name}_STOP', and '{name}_CALL' are mutually exclusive"
-            ))),
-        }
-    }
-
-    /// Checks that the handler exists.
-    fn check(&self, cx: &Context) -> Result<(), SetupError> {
-        match &self.act {
-            Act::Write(call) if call.path.is_empty() => Err(SetupError::new("syntax error")),
-            Act::Write(call) => call.check(cx),
-            Act::Freeze | Act::Stop => Ok(()),
-        }
-    }
-
-    fn describe(call: &Option<Call>, name: &str) -> String {
-        call.as_ref().map_or_else(String::new, |call| match &call.act {
-            Act::Freeze => format!("{} {name}.freeze true", call.at),
-            Act::Stop => format!("{} {name}.stop", call.at),
-            Act::Write(write) => format!("{} {} {}", call.at, write.path, write.value).trim_end().into(),
-        })
-    }
-}
-
 /// The element.
 pub struct AggregateCounter {
     counts: Counts,
@@ -145,30 +79,6 @@ pub struct AggregateCounter {
     aggregate_call: Option<Call>,
     count_call: Option<Call>,
     args: AggregateCounterArgs,
-}
-
-/// How files are written.
-#[derive(Clone, Copy, PartialEq)]
-enum Form {
-    Binary,
-    Text,
-    Ip,
-    Share,
-}
-
-/// A share with twelve significant digits, as C's `%.12g` prints it.
-fn significant(share: f64) -> String {
-    let scientific = format!("{share:.11e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let trim = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text.to_string(),
-    };
-    match exponent {
-        -4..=11 => trim(&format!("{share:.*}", (11 - exponent) as usize)),
-        _ => format!("{}e{}{:02}", trim(digits), if exponent < 0 { '-' } else { '+' }, exponent.abs()),
-    }
 }
 
 impl AggregateCounterArgs {
@@ -293,43 +203,14 @@ impl AggregateCounter {
             head.push('\n');
         }
         head.push_str(&format!("!num_nonzero {}\n", self.seen));
-        head.push_str(match form {
-            Form::Binary => "!packed_le\n",
-            Form::Ip => "!ip\n",
-            Form::Text | Form::Share => "",
-        });
+        head.push_str(form.announcement());
         let mut bytes = head.into_bytes();
         for (key, count) in self.counts.sorted() {
-            match form {
-                Form::Binary => {
-                    bytes.extend(key.to_le_bytes());
-                    bytes.extend(count.to_le_bytes());
-                }
-                Form::Text => bytes.extend(format!("{key} {count}\n").into_bytes()),
-                Form::Ip => {
-                    let address = core::net::Ipv4Addr::from_bits(key);
-                    bytes.extend(format!("{address} {count}\n").into_bytes());
-                }
-                Form::Share => {
-                    let share = f64::from(count) / self.total as f64;
-                    bytes.extend(format!("{key} {}\n", significant(share)).into_bytes());
-                }
-            }
+            form.add(key, count, self.total, &mut bytes);
         }
         let problem = |error| HandlerError::new(format!("{path}: {error}"));
         let mut file = cx.environment().create(&path, false).map_err(problem)?;
         file.write(&bytes).and_then(|()| file.flush()).map_err(problem)
-    }
-
-    /// Sets one of the calls from a handler's value; an empty one takes it away.
-    fn call(cx: &Context, value: &str, handler: &str) -> Result<Option<Call>, HandlerError> {
-        if value.trim().is_empty() {
-            return Ok(None);
-        }
-        let problem = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
-        let call: Call = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
-        call.check(cx)?;
-        Ok(Some(call))
     }
 }
 
@@ -394,14 +275,14 @@ impl Element for AggregateCounter {
             Ok(Call::describe(&counter.aggregate_call, &cx.name()))
         }),
         Handler::write("aggregate_call", "Sets AGGREGATE_CALL.", |counter, cx, value| {
-            counter.aggregate_call = AggregateCounter::call(cx, value, "aggregate_call")?;
+            counter.aggregate_call = Call::written(cx, value, "aggregate_call")?;
             Ok(())
         }),
         Handler::read_with("count_call", "What COUNT_CALL waits for.", |counter, cx, _| {
             Ok(Call::describe(&counter.count_call, &cx.name()))
         }),
         Handler::write("count_call", "Sets COUNT_CALL.", |counter, cx, value| {
-            counter.count_call = AggregateCounter::call(cx, value, "count_call")?;
+            counter.count_call = Call::written(cx, value, "count_call")?;
             Ok(())
         }),
         Handler::read("count", "The total.", |counter| counter.total.to_string()),
@@ -457,16 +338,5 @@ impl Element for AggregateCounter {
     fn inherit(&mut self, old: &mut AggregateCounter, _: &mut Context) {
         core::mem::swap(&mut self.counts, &mut old.counts);
         (self.seen, self.total) = (old.seen, old.total);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::significant;
-
-    #[test]
-    fn shares_have_twelve_digits() {
-        let texts = [1.0, 0.5, 1.0 / 3.0, 2.0 / 30_000.0, 2.0 / 3_000_000.0, 0.1].map(significant);
-        assert_eq!(texts, ["1", "0.5", "0.333333333333", "6.66666666667e-05", "6.66666666667e-07", "0.1"]);
     }
 }

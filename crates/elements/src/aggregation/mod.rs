@@ -6,6 +6,8 @@ mod aggregatecounter;
 mod aggregateip;
 mod aggregateipflows;
 mod aggregatepacketcounter;
+mod call;
+mod countfile;
 mod counts;
 mod field;
 mod flow;

@@ -1,0 +1,88 @@
+//! What `AggregateCounter` does when it has counted so far.
+
+use element::arguments::{HandlerCall, Problem, Raw};
+use element::prelude::*;
+
+/// A number, and what is to be done when it is reached.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) at: u64,
+    pub(super) act: Act,
+}
+
+/// What is done.
+#[derive(Clone)]
+pub(super) enum Act {
+    /// Only aggregates that are known are counted from then on.
+    Freeze,
+    /// The driver stops.
+    Stop,
+    /// A handler is written.
+    Write(HandlerCall),
+}
+
+impl FromArgument for Call {
+    const KIND: &'static str = "number and handler call";
+
+    /// Reads `N HANDLER [VALUE]`; whether there is such a handler is found out later.
+    fn from_argument(text: &str, setup: &Setup) -> Result<Call, Problem> {
+        let mut rest = text;
+        let at = u64::from_argument(element::text::next_word(&mut rest).unwrap_or(""), setup)?;
+        let path = element::text::next_word(&mut rest).map(element::text::unquote).unwrap_or_default();
+        Ok(Call { at, act: Act::Write(HandlerCall { path, value: rest.trim_end().into() }) })
+    }
+}
+
+impl Call {
+    /// The one of three that is given; a complaint if there are several. `number` is what a call's number counts, and
+    /// the largest one.
+    pub(super) fn one(
+        name: &str,
+        (freeze, stop, Raw(call)): (Option<u64>, Option<u64>, &Raw),
+        (number, most): (&str, u64),
+        setup: &Setup,
+    ) -> Result<Option<Call>, SetupError> {
+        match (freeze, stop, call.as_str()) {
+            (None, None, "") => Ok(None),
+            (Some(at), None, "") => Ok(Some(Call { at, act: Act::Freeze })),
+            (None, Some(at), "") => Ok(Some(Call { at, act: Act::Stop })),
+            (None, None, call) => {
+                let call = Call::from_argument(call, setup).ok().filter(|call| call.at <= most);
+                let problem = || format!("{name}_CALL first word should be unsigned ({number})");
+                call.map(Some).ok_or_else(|| SetupError::new(problem()))
+            }
+            _ => Err(SetupError::new(format!(
+                "'{name}_FREEZE', '{name}_STOP', and '{name}_CALL' are mutually exclusive"
+            ))),
+        }
+    }
+
+    /// Checks that the handler exists.
+    pub(super) fn check(&self, cx: &Context) -> Result<(), SetupError> {
+        match &self.act {
+            Act::Write(call) if call.path.is_empty() => Err(SetupError::new("syntax error")),
+            Act::Write(call) => call.check(cx),
+            Act::Freeze | Act::Stop => Ok(()),
+        }
+    }
+
+    /// As handlers of the element called `name` tell it; nothing, if there is none.
+    pub(super) fn describe(call: &Option<Call>, name: &str) -> String {
+        call.as_ref().map_or_else(String::new, |call| match &call.act {
+            Act::Freeze => format!("{} {name}.freeze true", call.at),
+            Act::Stop => format!("{} {name}.stop", call.at),
+            Act::Write(write) => format!("{} {} {}", call.at, write.path, write.value).trim_end().into(),
+        })
+    }
+
+    /// The call that a handler's value says; an empty one takes it away.
+    pub(super) fn written(cx: &Context, value: &str, handler: &str) -> Result<Option<Call>, HandlerError> {
+        if value.trim().is_empty() {
+            return Ok(None);
+        }
+        let problem = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
+        let call: Call = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
+        call.check(cx)?;
+        Ok(Some(call))
+    }
+}
