@@ -90,6 +90,8 @@ pub trait Runtime {
     fn note_configuration(&self, element: usize, config: &str);
     fn element_name(&self, element: usize) -> String;
     fn class_name(&self, element: usize) -> String;
+    /// What stands above messages about an element: where it is declared, `what` is going on, its name and class.
+    fn occasion(&self, element: usize, what: &str) -> String;
     fn element_count(&self) -> usize;
     fn find(&self, from: usize, name: &str) -> Option<usize>;
     fn export(&self, element: usize) -> Option<Rc<dyn Any>>;

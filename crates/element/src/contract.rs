@@ -74,6 +74,14 @@ pub trait Element: Sized + 'static {
     /// Takes over the state of an old element of the same name and class, after `initialize`.
     fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
 
+    /// What an element of a kindred class may take over that has its name.
+    fn estate(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+
+    /// Takes over the estate of an old element of the same name and another class, if it is of use.
+    fn inherit_estate(&mut self, _estate: &mut dyn Any, _cx: &mut Context) {}
+
     /// Answers a handler that is not in `HANDLERS`; `None` means that there is no such handler.
     fn other_handler(
         &mut self,
@@ -113,6 +121,7 @@ pub trait Object: Any {
     fn stopped(&mut self, cx: &mut Context);
     fn reconfigure(&mut self, arguments: Arguments, setup: &mut Setup) -> Result<(), SetupError>;
     fn inherit(&mut self, old: &mut dyn Object, cx: &mut Context);
+    fn estate(&mut self) -> Option<&mut dyn Any>;
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
     fn more_handlers(&self) -> Vec<HandlerInfo>;
@@ -166,7 +175,13 @@ impl<E: Element> Object for E {
     fn inherit(&mut self, old: &mut dyn Object, cx: &mut Context) {
         if let Some(old) = old.as_any().downcast_mut::<E>() {
             Element::inherit(self, old, cx);
+        } else if let Some(estate) = old.estate() {
+            self.inherit_estate(estate, cx);
         }
+    }
+
+    fn estate(&mut self) -> Option<&mut dyn Any> {
+        Element::estate(self)
     }
 
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError> {

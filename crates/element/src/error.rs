@@ -118,6 +118,8 @@ pub enum HandlerError {
     Value(Problem),
     /// The value is not one that the handler takes; the messages say why.
     Rejected(String),
+    /// What was written is in force; the messages are warnings.
+    Warned(String),
     /// The handler gave a value, and something went wrong on the way.
     Doubtful {
         /// The value.
@@ -157,7 +159,9 @@ impl fmt::Display for HandlerError {
             }
             HandlerError::Busy(path) => write!(f, "‘{path}’ is busy"),
             HandlerError::Value(problem) => problem.fmt(f),
-            HandlerError::Rejected(text) | HandlerError::Doubtful { problems: text, .. } => f.write_str(text),
+            HandlerError::Rejected(text)
+            | HandlerError::Warned(text)
+            | HandlerError::Doubtful { problems: text, .. } => f.write_str(text),
         }
     }
 }

@@ -89,6 +89,15 @@ fn packets_that_wait_are_kept() {
         let second = format!("Idle -> q :: {class}(20); q -> Unqueue -> c :: Counter -> Discard; {other}");
         check(&first, &second, SHORT, "q.length = 0\nc.count = 7");
     }
+    // Any queue takes over from any other; a new one that is too short says what it loses.
+    for (old, new, length) in
+        [("Queue", "SimpleQueue(4)", 4), ("FrontDropQueue", "QuickNoteQueue", 7), ("MixedQueue", "Queue", 7)]
+    {
+        let other = if old == "MixedQueue" { "Idle -> [1] q;" } else { "" };
+        let first = format!("InfiniteSource(LIMIT 7) -> q :: {old}; q -> Idle; {other}");
+        let second = format!("Idle -> q :: {new}; q -> Idle;");
+        check(&first, &second, SHORT, &format!("q.length = {length}\nq.highwater_length = {length}"));
+    }
     // Those on their way through time as well.
     for class in ["DelayUnqueue(1s)", "LinkUnqueue(1s, 1Gbps)"] {
         let config = |count| {

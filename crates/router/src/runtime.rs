@@ -260,6 +260,12 @@ impl Runtime for Core {
         self.nodes.get(element).map_or_else(String::new, |node| node.class.info.name.to_string())
     }
 
+    fn occasion(&self, element: usize, what: &str) -> String {
+        let place = self.nodes.get(element).map_or_else(String::new, |node| node.location.to_string());
+        let (name, class) = (self.element_name(element), self.class_name(element));
+        alloc::format!("{place}: {what} ‘{name} :: {class}’:")
+    }
+
     fn element_count(&self) -> usize {
         self.nodes.len()
     }

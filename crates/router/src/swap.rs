@@ -27,20 +27,21 @@ impl Core {
     pub(crate) fn prepare(&self, text: &str) -> Result<(), HandlerError> {
         let is_class = |name: &str| self.registry.has(name);
         let compiled = click_lang::compile(text, &click_lang::Options::new("config", &is_class));
-        let complain = |problems: &[Diagnostic]| {
-            let text: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            HandlerError::Rejected(text.join("\n"))
+        let told = |problems: &[Diagnostic]| {
+            problems.iter().map(ToString::to_string).collect::<Vec<String>>().join("\n")
         };
         if compiled.has_errors() {
-            return Err(complain(&compiled.diagnostics));
+            return Err(HandlerError::Rejected(told(&compiled.diagnostics)));
         }
+        let mut warnings = compiled.diagnostics;
         let mut graph = compiled.graph;
         graph.elements.extend(self.options.added.iter().cloned());
-        let (successor, _) = self.successor(graph, text.to_string()).map_err(|problems| {
-            HandlerError::new(format_args!("{}\nRouter could not be initialized!", complain(&problems)))
+        let (successor, more) = self.successor(graph, text.to_string()).map_err(|problems| {
+            HandlerError::new(format_args!("{}\nRouter could not be initialized!", told(&problems)))
         })?;
         *self.successor.borrow_mut() = Some(successor);
-        Ok(())
+        warnings.extend(more);
+        if warnings.is_empty() { Ok(()) } else { Err(HandlerError::Warned(told(&warnings))) }
     }
 
     /// Takes over what the elements of `old` know.
@@ -51,9 +52,6 @@ impl Core {
             let Some(before) = old.by_name.get(&node.name).and_then(|index| old.nodes.get(*index)) else {
                 continue;
             };
-            if before.class.info.name != node.class.info.name {
-                continue;
-            }
             let mut guard = before.object.borrow_mut();
             if let Some(before) = guard.as_mut() {
                 self.call(index, |object, cx| object.inherit(before.as_mut(), cx));

@@ -293,6 +293,13 @@ impl ControlSocket {
         }
         match cx.write_handler(&found.path, data) {
             Ok(()) => connection.line(code::OK, &format!("Write handler '{name}' OK"), false),
+            Err(HandlerError::Warned(warnings)) => {
+                connection.lines(
+                    code::WARNING,
+                    &format!("Write handler '{name}' OK with warnings"),
+                    &warnings,
+                );
+            }
             Err(HandlerError::NoHandler(_)) => return Err(unknown(name)),
             Err(HandlerError::NoElement(element)) => return Err(no_element(&element)),
             Err(error) => {

@@ -110,6 +110,7 @@ impl Machine {
                 self.set(variable, String::new());
             }
         }
+        self.occasions = alloc::vec![(cx.runtime().occasion(cx.element(), "While initializing"), false)];
         for instruction in self.instructions.clone() {
             if let Instruction::Initialise { variable, text, unquote: quoted, .. } = instruction {
                 let text = self.expand(cx, &text, false);
@@ -127,6 +128,7 @@ impl Machine {
                 _ => {}
             }
         }
+        self.occasions.clear();
     }
 
     /// Lets the script go on by a blocking instruction; the errors met are logged.
@@ -271,10 +273,13 @@ impl Machine {
     /// Tells the caller of a handler, or the log, about an error.
     pub(super) fn complain(&mut self, cx: &Context, problem: String) {
         self.complaints += 1;
+        let place = place_of_line(&problem).0;
         let mut lines = Vec::new();
         for (level, (occasion, told)) in self.occasions.iter_mut().enumerate() {
             if !core::mem::replace(told, true) {
-                lines.push(indented(occasion, level));
+                let own = if place_of_line(occasion).0.is_empty() { place } else { "" };
+                let occasion = format!("{own}{}", occasion.replace('\n', &format!("\n{own}")));
+                lines.push(indented(&occasion, level));
             }
         }
         lines.push(indented(&problem, self.occasions.len()));
@@ -523,9 +528,22 @@ impl Machine {
     }
 }
 
+/// Text that stands under something else; the places of lines stay at their beginning.
 fn indented(text: &str, level: usize) -> String {
-    let space = "  ".repeat(level);
-    format!("{space}{}", text.replace('\n', &format!("\n{space}")))
+    let line = |line: &str| {
+        let (place, rest) = place_of_line(line);
+        format!("{place}{}{rest}", "  ".repeat(level))
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The place in a new configuration that a message begins with, and the rest.
+fn place_of_line(line: &str) -> (&str, &str) {
+    let place = line.strip_prefix("config:").and_then(|rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        (digits > 0 && rest.get(digits..digits + 2) == Some(": ")).then_some("config:".len() + digits + 2)
+    });
+    line.split_at(place.unwrap_or(0))
 }
 
 /// What follows an instruction.

@@ -13,6 +13,7 @@ pub(super) const MOST_LINE: usize = 1 << 20;
 /// Codes of replies.
 pub(super) mod code {
     pub(in super::super) const OK: u16 = 200;
+    pub(in super::super) const WARNING: u16 = 220;
     pub(in super::super) const SYNTAX: u16 = 500;
     pub(in super::super) const UNIMPLEMENTED: u16 = 501;
     pub(in super::super) const NO_ELEMENT: u16 = 510;

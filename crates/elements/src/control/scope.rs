@@ -52,7 +52,8 @@ impl Values for Scope<'_, '_, '_> {
 
 /// Whether the error is that of a handler that was found and called.
 fn exists(error: &HandlerError) -> bool {
-    matches!(error, HandlerError::Rejected(_) | HandlerError::Doubtful { .. } | HandlerError::Value(_))
+    use HandlerError::{Doubtful, Rejected, Value, Warned};
+    matches!(error, Rejected(_) | Warned(_) | Doubtful { .. } | Value(_))
 }
 
 fn is_silent(error: &HandlerError) -> bool {
@@ -101,7 +102,7 @@ impl Machine {
         let missing = self.on_occasion(occasion, |machine| {
             let error = machine.write(cx, &call, quoted).err();
             match &error {
-                None | Some(HandlerError::Doubtful { .. }) => machine.status = 0,
+                None | Some(HandlerError::Doubtful { .. } | HandlerError::Warned(_)) => machine.status = 0,
                 Some(error) if exists(error) => machine.status = REFUSED,
                 Some(_) => return error,
             }

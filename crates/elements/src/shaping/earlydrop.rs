@@ -1,5 +1,6 @@
 //! `RED` and `AdaptiveRED` but for their arguments.
 
+use core::any::Any;
 use core::marker::PhantomData;
 
 use element::arguments::Raw;
@@ -143,5 +144,15 @@ impl<K: Kind> Element for EarlyDrop<K> {
 
     fn inherit(&mut self, old: &mut Self, _: &mut Context) {
         self.early.take_average(&old.early);
+    }
+
+    fn estate(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.early)
+    }
+
+    fn inherit_estate(&mut self, estate: &mut dyn Any, _: &mut Context) {
+        if let Some(old) = estate.downcast_ref::<Early>() {
+            self.early.take_average(old);
+        }
     }
 }

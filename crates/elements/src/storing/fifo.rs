@@ -107,6 +107,21 @@ impl<K: Kind> Fifo<K> {
         }
     }
 
+    /// Takes the packets of an old queue over, as far as there is room.
+    fn take_over(&mut self, packets: &mut VecDeque<Packet>, cx: &Context) {
+        let length = packets.len();
+        core::mem::swap(&mut self.packets, packets);
+        self.set_capacity(self.capacity);
+        self.highwater = self.packets.len();
+        if length > self.capacity {
+            let occasion = cx.runtime().occasion(cx.element(), "While hot-swapping state into");
+            let new = self.capacity;
+            cx.say(&format!(
+                "{occasion}\n  warning: some packets lost (old length {length}, new capacity {new})"
+            ));
+        }
+    }
+
     fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         if K::KEEPS_NEWEST {
@@ -197,18 +212,17 @@ impl<K: Kind> Element for Fifo<K> {
         self.shrunk(cx, taken, most);
     }
 
-    /// Takes the packets over, as far as there is room.
     fn inherit(&mut self, old: &mut Self, cx: &mut Context) {
-        let length = old.packets.len();
-        core::mem::swap(&mut self.packets, &mut old.packets);
-        self.set_capacity(self.capacity);
-        self.highwater = self.packets.len();
-        if length > self.capacity {
-            cx.say(&format!(
-                "{}: some packets lost (old length {length}, new capacity {})",
-                cx.name(),
-                self.capacity
-            ));
+        self.take_over(&mut old.packets, cx);
+    }
+
+    fn estate(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.packets)
+    }
+
+    fn inherit_estate(&mut self, estate: &mut dyn Any, cx: &mut Context) {
+        if let Some(packets) = estate.downcast_mut() {
+            self.take_over(packets, cx);
         }
     }
 
