@@ -1,6 +1,7 @@
 //! The rule language of `IPFilter` and `IPClassifier`.
 
 mod condition;
+mod operand;
 mod parse;
 mod primitive;
 mod problem;

@@ -9,39 +9,26 @@
 //! ```
 
 use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::super::expression::Expression;
-use super::super::names::{self, NameKind, Names, TCP_OR_UDP};
+use super::super::names::Names;
+use super::operand::Meaning;
 use super::primitive::Primitive;
 use super::problem::ProblemKind;
-use super::vocabulary::{
-    Direction, Field, ICMP, ICMP_TYPE, Kind, Layer, Mask, Operator, TCP, UDP, kind_named, kind_text,
-    protocol_text,
-};
-use super::words;
+use super::vocabulary::{Direction, Field, Kind, Layer, Operator};
 
 /// Deepest nesting of parentheses and conditionals: a configuration must not be able to overflow the stack.
 const MAX_NESTING: usize = 100;
 
 /// A reader of one expression.
 pub(super) struct Parser<'a> {
-    words: &'a [&'a str],
-    position: usize,
+    pub(super) words: &'a [&'a str],
+    pub(super) position: usize,
     depth: usize,
-    names: &'a dyn Names,
+    pub(super) names: &'a dyn Names,
     previous: Primitive,
-    problems: Vec<ProblemKind>,
-}
-
-/// What a word means where a qualifier or a value is wanted.
-enum Meaning {
-    Unknown,
-    Wrong(ProblemKind),
-    Kind(Kind),
-    Value(Kind, u32),
+    pub(super) problems: Vec<ProblemKind>,
 }
 
 impl<'a> Parser<'a> {
@@ -244,60 +231,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `[POS]`, `[POS:LEN]` or `[POS,LAST]`, counted in bytes.
-    fn brackets(&mut self, primitive: &mut Primitive) {
-        self.position += 1;
-        let rest = &self.words[self.position..];
-        let Some(end) = rest.iter().position(|word| *word == "]") else {
-            self.problems.push(ProblemKind::MissingBracket);
-            return;
-        };
-        let text: String = rest[..end].concat();
-        self.position += end + 1;
-        let number = |text: &str| words::signed(text).map(|number| i64::from(number as i32));
-        let field = match (text.split_once(':'), text.split_once(',')) {
-            (Some((position, length)), _) if !length.is_empty() => number(position).zip(number(length)),
-            (_, Some((position, last))) if !last.is_empty() => {
-                number(position).zip(number(last)).map(|(position, last)| (position, last - position + 1))
-            }
-            _ => number(&text).map(|position| (position, 1)),
-        };
-        let problem = match field {
-            None => ProblemKind::BracketSyntax,
-            Some((_, length)) if !(1..=4).contains(&length) => ProblemKind::FieldLength,
-            Some((position, length)) if position.div_euclid(4) != (position + length - 1).div_euclid(4) => {
-                ProblemKind::FieldAcrossWords(position, length)
-            }
-            Some((position @ 0..=8191, length)) => {
-                let (offset, length) = (position as u32 * 8, length as u32 * 8);
-                let field = Field { protocol: primitive.protocol, offset, length };
-                primitive.kind = Some(Kind::Field(field));
-                return;
-            }
-            Some((position, _)) => ProblemKind::FieldPosition(position),
-        };
-        self.problems.push(problem);
-    }
-
-    /// The mask after `&`; when what follows is none, nothing is consumed.
-    fn mask(&mut self, layer: Option<Layer>) -> Option<Mask> {
-        let word = self.words.get(self.position + 1)?;
-        let mask = words::unsigned(word)
-            .map(Mask::Number)
-            .or_else(|| {
-                (layer != Some(Layer::Ether)).then(|| words::address(word, self.names).map(Mask::Address))?
-            })
-            .or_else(|| {
-                (layer != Some(Layer::Ip)).then(|| words::ethernet(word, self.names).map(Mask::Ether))?
-            })?;
-        self.position += 2;
-        if matches!(mask, Mask::Number(0) | Mask::Address(0)) {
-            self.problems.push(ProblemKind::ZeroMask);
-            return None;
-        }
-        Some(mask)
-    }
-
     fn operator(&mut self, primitive: &mut Primitive) {
         (primitive.operator, primitive.negated) = match self.operator_word() {
             "=" | "==" => (Operator::Equal, false),
@@ -309,120 +242,6 @@ impl<'a> Parser<'a> {
             _ => return,
         };
         self.position += 1;
-    }
-
-    /// Reads the value, when the current word is one; false when the word makes the primitive unusable.
-    fn value(&mut self, primitive: &mut Primitive, layer: Option<Layer>) -> bool {
-        let word = self.words[self.position];
-        match self.meaning(word, primitive.kind, primitive.protocol) {
-            Meaning::Wrong(problem) => {
-                self.problems.push(problem);
-                self.position += 1;
-                return false;
-            }
-            Meaning::Value(kind, value) => (primitive.data, primitive.value) = (Some(kind), value),
-            _ => {
-                let Some(data) = self.literal(word, primitive, layer) else {
-                    if primitive.operator != Operator::Equal || primitive.negated {
-                        self.problems.push(ProblemKind::DanglingOperator(word.into()));
-                    }
-                    return true;
-                };
-                primitive.data = Some(data);
-            }
-        }
-        self.position += 1;
-        true
-    }
-
-    /// Reads a number or an address; consumes the words after the first, if it has more.
-    fn literal(&mut self, word: &str, primitive: &mut Primitive, layer: Option<Layer>) -> Option<Kind> {
-        if let Some(number) = words::signed(word) {
-            primitive.value = number;
-            return Some(Kind::Integer);
-        }
-        if layer != Some(Layer::Ether) {
-            if let Some(address) = words::address(word, self.names) {
-                primitive.value = address;
-                if let Some(["mask", mask]) = self.words.get(self.position + 1..self.position + 3)
-                    && let Some(mask) = words::address(mask, self.names)
-                {
-                    primitive.mask = mask;
-                    self.position += 2;
-                    return Some(Kind::Net);
-                }
-                if primitive.kind != Some(Kind::Net) {
-                    return Some(Kind::Host);
-                }
-            }
-            if let Some((address, mask)) = words::prefix(word, self.names) {
-                (primitive.value, primitive.mask) = (address, mask);
-                return Some(Kind::Net);
-            }
-            if words::address(word, self.names).is_some() {
-                return Some(Kind::Host);
-            }
-        }
-        if layer != Some(Layer::Ip) {
-            primitive.ether = words::ethernet(word, self.names)?;
-            return Some(Kind::Ether);
-        }
-        None
-    }
-
-    /// What `word` means where `kind` (none: anything) of `protocol` (none: any) is wanted.
-    fn meaning(&self, word: &str, kind: Option<Kind>, protocol: Option<u32>) -> Meaning {
-        if kind.is_none() {
-            if let Some(kind) = kind_named(word) {
-                return Meaning::Kind(kind);
-            }
-            if matches!(word, "dest" | "dst" | "ether" | "ip" | "not" | "src") {
-                return Meaning::Unknown;
-            }
-        }
-        let of = |name, kind| names::number(self.names, name, word).map(|number| (kind, number));
-        let known = [
-            of(NameKind::Protocol, Kind::Protocol),
-            of(NameKind::TcpPort, Kind::Port),
-            of(NameKind::UdpPort, Kind::Port),
-            of(NameKind::TcpFlag, Kind::TcpFlag),
-            of(NameKind::IcmpType, ICMP_TYPE),
-        ];
-        if known.iter().all(Option::is_none) {
-            return Meaning::Unknown;
-        }
-        let fits = |index: usize| {
-            let carriers: &[u32] = match index {
-                1 | 3 => &[TCP, TCP_OR_UDP],
-                2 => &[UDP, TCP_OR_UDP],
-                4 => &[ICMP],
-                _ => return true,
-            };
-            protocol.is_none_or(|protocol| carriers.contains(&protocol))
-        };
-        let mut wanted: Vec<(Kind, u32)> = Vec::new();
-        for (index, meaning) in known.iter().enumerate() {
-            if let Some(meaning) = meaning
-                && kind.is_none_or(|kind| kind == meaning.0)
-                && fits(index)
-                && !(index == 2 && wanted.contains(meaning))
-            {
-                wanted.push(*meaning);
-            }
-        }
-        if let [(kind, number)] = wanted[..] {
-            return Meaning::Value(kind, number);
-        }
-        let mut meanings = String::new();
-        for (kind, _) in known.iter().flatten() {
-            let separator = if meanings.is_empty() { "" } else { ", " };
-            meanings += &format!("{separator}‘{}’", in_words(Some(*kind), protocol, word));
-        }
-        Meaning::Wrong(ProblemKind::Ambiguous {
-            word: in_words(kind, protocol, word).into(),
-            ambiguous: wanted.len() > 1,
-            meanings: meanings.into(),
-        })
     }
 
     fn word(&self) -> Option<&'a str> {
@@ -439,9 +258,4 @@ impl<'a> Parser<'a> {
         self.position += usize::from(found);
         found
     }
-}
-
-/// Kind, protocol and word as messages print them, with Click's spacing.
-fn in_words(kind: Option<Kind>, protocol: Option<u32>, word: &str) -> String {
-    format!("{} {} {word}", kind_text(kind), protocol_text(protocol))
 }
