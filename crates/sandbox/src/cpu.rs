@@ -17,9 +17,14 @@ pub(crate) fn cycles() -> u64 {
 
 /// Processor time that the calling thread has used.
 pub(crate) fn thread_time() -> Duration {
+    clock_time(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// The time of a clock of the kernel's; zero for one that is gone.
+pub(crate) fn clock_time(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time goes to a live variable.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(clock, &mut time) };
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 

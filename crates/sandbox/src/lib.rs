@@ -21,6 +21,7 @@ mod cpu;
 mod error;
 mod host;
 mod image;
+mod lock;
 mod memory;
 mod pool;
 mod process;

@@ -1,13 +1,14 @@
 //! Packet pools that boxes of one owner share.
 
 use crate::error::{CreateError, SystemError};
+use crate::lock::lock;
 use crate::memory::Mapping;
 use crate::process;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
 use boundary::{Holder, Holders, Mapped};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes of a pool: all buffers that a descriptor can name. Only those that boxes have are really taken.
 pub(crate) const POOL_SIZE: usize = MAX_BUFFERS as usize * BUFFER_SIZE;
@@ -47,7 +48,7 @@ impl PacketPool {
     }
 
     fn members(&self) -> MutexGuard<'_, BTreeSet<Holder>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.members)
     }
 
     /// Makes a box one of those that share the pool, with so many buffers.

@@ -7,6 +7,7 @@
 use crate::area::{Area, Backing, Plan};
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
+use crate::lock::lock;
 use crate::memory::{Arena, PAGE, Use};
 use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::settings::Settings;
@@ -81,10 +82,6 @@ impl std::fmt::Debug for Threaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Threaded").finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A zeroed area for a box in a thread.
@@ -276,12 +273,9 @@ impl Carrier for Threaded {
 /// Processor time that a thread has used, which is not joined yet.
 fn thread_time(thread: &JoinHandle<()>) -> Duration {
     let mut clock = 0;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the thread's handle is held, so its number is its own; both calls write to live variables.
-    unsafe {
-        if libc::pthread_getcpuclockid(thread.as_pthread_t(), &mut clock) == 0 {
-            libc::clock_gettime(clock, &mut time);
-        }
+    // SAFETY: the thread's handle is held, so its number is its own; the clock goes to a live variable.
+    match unsafe { libc::pthread_getcpuclockid(thread.as_pthread_t(), &mut clock) } {
+        0 => cpu::clock_time(clock),
+        _ => Duration::ZERO,
     }
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }

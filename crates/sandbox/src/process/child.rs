@@ -4,6 +4,7 @@ use crate::area::Area;
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
+use crate::lock::lock;
 use crate::pool::Membership;
 use crate::process::filter;
 use crate::process::program::Program;
@@ -14,7 +15,7 @@ use crate::snapshot::{Private, Snapshot, SnapshotError};
 use boundary::leave::CRASHED_STATUS;
 use boundary::{Mapped, MemoryRegion, Platform, StatusPage, control};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A box in a process.
@@ -85,7 +86,7 @@ impl Child {
     }
 
     fn life(&self) -> MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.life)
     }
 }
 
@@ -252,14 +253,9 @@ impl Carrier for Child {
     fn usage(&self) -> Usage {
         let Some(pid) = self.process_id() else { return Usage::default() };
         let mut clock = 0;
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: both calls write to live variables; a process that has ended has no clock.
-        unsafe {
-            if libc::clock_getcpuclockid(pid, &mut clock) == 0 {
-                libc::clock_gettime(clock, &mut time);
-            }
-        }
-        let time = Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32);
+        // SAFETY: the clock goes to a live variable; a process that has ended has none.
+        let found = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
+        let time = if found == 0 { cpu::clock_time(clock) } else { Duration::ZERO };
         Usage { time, ..Usage::default() }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn new() -> Self {
-        let ready = Turns::new(cpu::tsc_hz() / 1_000_000 * CREDIT.as_micros() as u64);
+        let ready = Turns::new(cpu::ticks(CREDIT));
         Self { ready, alarms: BTreeMap::new(), running: None, sleeping: false, ended: false }
     }
 

@@ -3,12 +3,13 @@
 use crate::area::Area;
 use crate::cpu;
 use crate::error::CreateError;
+use crate::lock::lock;
 use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::settings::Settings;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::vm::machine::{Leave, Machine};
 use crate::vm::turns::Class;
-use crate::vm::worker::{Shared, lock};
+use crate::vm::worker::Shared;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

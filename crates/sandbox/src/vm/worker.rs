@@ -10,6 +10,7 @@
 use crate::area::Area;
 use crate::cpu;
 use crate::error::SystemError;
+use crate::lock::lock;
 use crate::settings::Settings;
 use crate::vm::kick::{self, Target, Ticker};
 use crate::vm::machine::Machine;
@@ -17,7 +18,7 @@ use crate::vm::queue::Queue;
 use crate::vm::seat::{After, SLICE, Seat};
 use crate::vm::turns::Class;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -53,11 +54,6 @@ pub(super) struct Shared {
     pub(super) target: Target,
     /// Whether its only machine has a processor for itself.
     pub(super) alone: bool,
-}
-
-/// What a mutex holds, even where a thread panicked that held it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Worker {
@@ -204,6 +200,5 @@ fn own(cycles: u64, spent: Duration) -> u64 {
     if cpu::time(cycles) < LONG {
         return cycles;
     }
-    let own = (cpu::thread_time() - spent).as_nanos() * u128::from(cpu::tsc_hz()) / 1_000_000_000;
-    cycles.min(u64::try_from(own).unwrap_or(u64::MAX))
+    cycles.min(cpu::ticks(cpu::thread_time() - spent))
 }
