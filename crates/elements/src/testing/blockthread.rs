@@ -1,0 +1,39 @@
+//! `BlockThread`: makes everything wait.
+
+use element::prelude::*;
+
+/// Keeps the thread from doing anything while a time goes by.
+///
+/// The time is the machine's: a simulated clock stands still meanwhile.
+/// ```click
+/// b :: BlockThread;
+/// Script(write b.block 1ms, stop);
+/// ```
+/// ```expect
+/// b.class = BlockThread
+/// ```
+#[derive(Args)]
+#[element(name = "BlockThread", group = "testing", ports = "0/0", see = "MTDieTest")]
+pub struct BlockThreadArgs {}
+
+/// The element.
+pub struct BlockThread;
+
+/// The longest time: nobody waits longer for a test.
+const LONGEST: Timestamp = Timestamp::from_millis(10_000);
+
+impl Element for BlockThread {
+    type Args = BlockThreadArgs;
+    const HANDLERS: &'static [Handler<Self>] =
+        &[Handler::write("block", "Lets so much time go by, 10 s at most.", |_: &mut Self, cx, value| {
+            let time: Timestamp = cx.argument(value).map_err(|_| HandlerError::new("bad TIME"))?;
+            let environment = cx.environment();
+            environment.wait(&[], Some(environment.steady() + time.min(LONGEST)));
+            Ok(())
+        })
+        .hidden()];
+
+    fn new(_: BlockThreadArgs, _: &mut Setup) -> Result<BlockThread, SetupError> {
+        Ok(BlockThread)
+    }
+}

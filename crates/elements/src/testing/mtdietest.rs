@@ -1,0 +1,59 @@
+//! `MTDieTest`: stops the driver once for each thread.
+
+use element::prelude::*;
+
+/// Stops the driver as often as there are threads, at once.
+///
+/// A `DriverManager` sees that none of the stops is lost, and that those that come together do not stop it twice.
+/// ```click
+/// MTDieTest(NTHREADS 3);
+/// s :: DriverManager(export stops 0, wait, set stops $(add $stops 1), wait, set stops $(add $stops 1),
+///     wait, set stops $(add $stops 1), stop);
+/// ```
+/// ```expect
+/// s.stops = 3
+/// ```
+/// ## Differences
+/// One thread runs the tasks of all threads.
+#[derive(Args)]
+#[element(
+    name = "MTDieTest",
+    group = "testing",
+    ports = "0/0",
+    task,
+    see = "DriverManager, StaticThreadSched"
+)]
+pub struct MTDieTestArgs {
+    /// The threads; as many as there are unless it is given.
+    nthreads: Option<u32>,
+}
+
+/// The element.
+pub struct MTDieTest {
+    left: u32,
+}
+
+impl Element for MTDieTest {
+    type Args = MTDieTestArgs;
+
+    fn new(args: MTDieTestArgs, setup: &mut Setup) -> Result<MTDieTest, SetupError> {
+        let threads = u32::try_from(setup.threads).unwrap_or(u32::MAX);
+        Ok(MTDieTest { left: args.nthreads.unwrap_or(threads) })
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        if self.left > 0 {
+            cx.schedule();
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, cx: &mut Context) -> bool {
+        cx.stop();
+        self.left -= 1;
+        if self.left > 0 {
+            cx.schedule();
+        }
+        false
+    }
+}
