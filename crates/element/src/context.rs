@@ -103,8 +103,8 @@ pub trait Runtime {
     /// Makes `element` the one that is asked when the driver would stop; `false` if there is another.
     fn attach_driver(&self, element: usize) -> bool;
     fn say(&self, text: &str);
-    /// Tells of what is odd about an element that is being initialised.
-    fn warn(&self, element: usize, text: &str);
+    /// Tells of what is odd, or with `is_wrong` wrong, about an element that is being set up.
+    fn remark(&self, element: usize, is_wrong: bool, text: &str);
     /// What is said from now on, for `element`, which is told by `woken` when there is something.
     fn tap(&self, element: usize) -> Rc<Tap>;
 }
@@ -197,6 +197,7 @@ impl<'a> Context<'a> {
                 ("integer", 1) => "uint8_t",
                 ("integer", 2) => "uint16_t",
                 ("IPv4 address", _) => "IP address",
+                ("time", _) => "time in seconds",
                 (kind, _) => kind,
             };
             HandlerError::new(format_args!("expected {expected}"))
@@ -215,9 +216,14 @@ impl<'a> Context<'a> {
         self.runtime.say(text);
     }
 
-    /// While the element is initialised: tells of what is odd about it and keeps nothing from running.
+    /// While the element is set up: warns of what is odd about it.
     pub fn warn(&self, text: &str) {
-        self.runtime.warn(self.element, text);
+        self.runtime.remark(self.element, false, text);
+    }
+
+    /// While the element is set up: tells of what is wrong about it and keeps nothing from running.
+    pub fn note(&self, text: &str) {
+        self.runtime.remark(self.element, true, text);
     }
 
     /// Connected input ports.

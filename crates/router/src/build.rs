@@ -145,7 +145,7 @@ impl Core {
             woken: RefCell::default(),
             deferred: RefCell::default(),
             taps: RefCell::default(),
-            warnings: RefCell::default(),
+            remarks: RefCell::default(),
             run_count: Cell::new(1),
             turns_left: Cell::new(1),
             driver: Cell::new(None),
@@ -194,7 +194,9 @@ impl Core {
     /// Ends configuring, which all elements had begun without an error.
     fn resolve(&self, problems: &mut Vec<Diagnostic>) {
         for index in self.in_order() {
-            if let Some(Err(error)) = self.call(index, |object, cx| object.resolve(cx)) {
+            let result = self.call(index, |object, cx| object.resolve(cx));
+            self.tell_remarks("While configuring", problems);
+            if let Some(Err(error)) = result {
                 problems.push(self.problem("While configuring", index, &error));
             }
         }
@@ -203,12 +205,22 @@ impl Core {
     fn initialize(&self, problems: &mut Vec<Diagnostic>) {
         for index in self.in_order() {
             let result = self.call(index, |object, cx| object.initialize(cx));
-            problems.append(&mut self.warnings.borrow_mut());
+            self.tell_remarks("While initializing", problems);
             if let Some(Err(error)) = result {
                 problems.push(self.problem("While initializing", index, &error));
                 return;
             }
             self.settle();
+        }
+    }
+
+    /// Makes problems of what elements have told of.
+    fn tell_remarks(&self, what: &str, problems: &mut Vec<Diagnostic>) {
+        for (severity, index, text) in self.remarks.take() {
+            if let Some(node) = self.nodes.get(index) {
+                let message = self.context(what, index, &text);
+                problems.push(Diagnostic::new(severity, node.location.clone(), message));
+            }
         }
     }
 
@@ -219,7 +231,7 @@ impl Core {
         error(location, self.context(what, index, &text))
     }
 
-    pub(crate) fn context(&self, what: &str, index: usize, text: &str) -> String {
+    fn context(&self, what: &str, index: usize, text: &str) -> String {
         format!("{what} ‘{}’:\n  {}", named(&self.graph, index), text.replace('\n', "\n  "))
     }
 

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
-use click_lang::{Diagnostic, Graph};
+use click_lang::{Graph, Severity};
 use element::{
     Additive, Context, Descriptor, Environment, HandlerError, Names, Object, Outputs, Runtime, Tap,
 };
@@ -39,8 +39,8 @@ pub(crate) struct Core {
     pub(crate) deferred: RefCell<VecDeque<(usize, String, String)>>,
     /// Elements that pass the log on.
     pub(crate) taps: RefCell<Vec<(usize, Weak<Tap>)>>,
-    /// What elements have told of while they were initialised.
-    pub(crate) warnings: RefCell<Vec<Diagnostic>>,
+    /// What elements have told of while they were set up.
+    pub(crate) remarks: RefCell<Vec<(Severity, usize, String)>>,
     pub(crate) run_count: Cell<i64>,
     pub(crate) turns_left: Cell<usize>,
     pub(crate) driver: Cell<Option<usize>>,

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::any::Any;
 
-use click_lang::{Diagnostic, Severity};
+use click_lang::Severity;
 use element::{
     Additive, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Outputs,
     Runtime, Signal, Tap,
@@ -322,10 +322,9 @@ impl Runtime for Core {
         free
     }
 
-    fn warn(&self, element: usize, text: &str) {
-        let Some(location) = self.nodes.get(element).map(|node| node.location.clone()) else { return };
-        let message = self.context("While initializing", element, text);
-        self.warnings.borrow_mut().push(Diagnostic::new(Severity::Warning, location, message));
+    fn remark(&self, element: usize, is_wrong: bool, text: &str) {
+        let severity = if is_wrong { Severity::Note } else { Severity::Warning };
+        self.remarks.borrow_mut().push((severity, element, text.to_string()));
     }
 
     fn say(&self, text: &str) {

@@ -1,5 +1,7 @@
 //! Decimal numbers as Click reads them: underscores behind digits, exponents, exact fractions.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// A number without a sign: its digits, and how many of them stand before the point (fewer than none: zeros behind it).
@@ -54,6 +56,14 @@ fn exponent(bytes: &[u8], at: usize) -> Option<(i32, usize)> {
 }
 
 impl Decimal {
+    /// The nearest number times ten to the `power`; infinity if it is too large for one.
+    pub(super) fn value(&self, power: i32) -> f64 {
+        let digits: String = self.digits.iter().map(|digit| char::from(b'0' + digit)).collect();
+        let exponent = self.point - self.digits.len() as i32 + power;
+        // Digits with an exponent are always a number.
+        format!("{digits}e{exponent}").parse().unwrap_or(f64::INFINITY)
+    }
+
     /// Whole units and billionths, rounded, of the number times ten to the `power`; the largest ones if it is larger.
     pub(super) fn billionths(&self, power: i32) -> (u32, u32) {
         const LARGEST: (u32, u32) = (u32::MAX, 999_999_999);

@@ -16,7 +16,7 @@ pub use call::HandlerCall;
 pub use icmp::IcmpType;
 pub use lists::Spaced;
 pub use parser::{Args, ArgumentGroup, Arguments, FromArgument, Problem};
-pub use quantities::{Bandwidth, Rate, SignedTime};
+pub use quantities::{Bandwidth, Rate, Real, SignedTime};
 pub use setup::Setup;
 pub use values::{
     Annotation, AnnotationPlace, Bytes, ElementName, HandlerPath, IpProtocol, Raw, TcpPort, UdpPort, Word,

@@ -14,23 +14,6 @@ pub struct Bandwidth(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate(pub f64);
 
-/// The number at the start of `text`, and the unit behind it.
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text
-        .char_indices()
-        .find(|(at, letter)| {
-            let exponent = matches!(letter, 'e' | 'E')
-                && text.get(at + 1..).is_some_and(|rest| {
-                    rest.trim_start_matches(['+', '-']).starts_with(|next: char| next.is_ascii_digit())
-                });
-            !(letter.is_ascii_digit() || matches!(letter, '.' | '+' | '-') || exponent)
-        })
-        .map_or(text.len(), |(at, _)| at);
-    let value: f64 = text.get(..end)?.parse().ok()?;
-    value.is_finite().then_some((value, text.get(end..)?.trim()))
-}
-
 fn prefix(unit: &str) -> (f64, &str) {
     let scale = match unit.bytes().next() {
         Some(b'k' | b'K') => 1e3,
@@ -45,17 +28,32 @@ impl FromArgument for Bandwidth {
     const KIND: &'static str = "bandwidth";
 
     fn from_argument(text: &str, _: &Setup) -> Result<Bandwidth, Problem> {
-        let (value, unit) =
-            number_and_unit(text).filter(|(value, _)| *value >= 0.0).ok_or(Problem::Syntax)?;
-        if unit.is_empty() {
-            return Ok(Bandwidth(value));
+        let (number, unit) = decimal::split(text).ok_or(Problem::Syntax)?;
+        let (scale, unit) = prefix(unit.trim_start());
+        let value = number.value(0) * scale;
+        let value = match unit {
+            "" if scale == 1.0 => value,
+            "bps" | "b/s" | "baud" => value / 8.0,
+            "Bps" | "B/s" | "" => value,
+            _ => return Err(Problem::Syntax),
+        };
+        if value >= f64::from(u32::MAX) + 0.5 {
+            return Err(Problem::new("out of range"));
         }
-        let (scale, unit) = prefix(unit);
-        match unit {
-            "bps" | "b/s" | "baud" => Ok(Bandwidth(value * scale / 8.0)),
-            "Bps" | "B/s" | "" => Ok(Bandwidth(value * scale)),
-            _ => Err(Problem::Syntax),
-        }
+        Ok(Bandwidth(value))
+    }
+}
+
+/// A number that is not negative, in Click's notation: underscores and exponents are allowed. It may be infinite.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Real(pub f64);
+
+impl FromArgument for Real {
+    const KIND: &'static str = "real number";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<Real, Problem> {
+        let number = decimal::split(text).filter(|(_, rest)| rest.is_empty());
+        number.map(|(number, _)| Real(number.value(0))).ok_or(Problem::Syntax)
     }
 }
 
@@ -63,10 +61,10 @@ impl FromArgument for Rate {
     const KIND: &'static str = "rate";
 
     fn from_argument(text: &str, _: &Setup) -> Result<Rate, Problem> {
-        let (value, unit) =
-            number_and_unit(text).filter(|(value, _)| *value >= 0.0).ok_or(Problem::Syntax)?;
-        let (scale, unit) = prefix(unit);
-        matches!(unit, "" | "pps" | "/s").then_some(Rate(value * scale)).ok_or(Problem::Syntax)
+        let (number, unit) = decimal::split(text).ok_or(Problem::Syntax)?;
+        let (scale, unit) = prefix(unit.trim_start());
+        let rate = Rate(number.value(0) * scale);
+        (rate.0.is_finite() && matches!(unit, "" | "pps" | "/s")).then_some(rate).ok_or(Problem::Syntax)
     }
 }
 

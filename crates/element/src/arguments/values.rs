@@ -144,15 +144,18 @@ pub struct UdpPort(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpProtocol(pub u8);
 
+/// Of a number that is none of a port.
+const TOO_LARGE: &str = "overflow, range 0-65535";
+
 fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, Problem> {
     if let Some(number) = integer(text) {
-        return u16::try_from(number).map_err(|_| Problem::OutOfRange("65535".to_owned()));
+        let number = u32::try_from(number).map_err(|_| Problem::Syntax)?;
+        return u16::try_from(number).map_err(|_| Problem::new(TOO_LARGE));
     }
     if let Some(&port) =
         setup.names().find(kind, setup.scope(), text).as_deref().and_then(<[u8]>::first_chunk)
     {
-        let overflow = |_| Problem::new("overflow, range 0-65535");
-        return u16::try_from(u32::from_be_bytes(port)).map_err(overflow);
+        return u16::try_from(u32::from_be_bytes(port)).map_err(|_| Problem::new(TOO_LARGE));
     }
     let built_in = if kind == NameKind::TcpPort { services::tcp(text) } else { services::udp(text) };
     built_in.ok_or(Problem::Syntax)

@@ -272,14 +272,14 @@ impl Element for AggregateCounter {
             Ok(())
         }),
         Handler::read_with("aggregate_call", "What AGGREGATE_CALL waits for.", |counter, cx, _| {
-            Ok(Call::describe(&counter.aggregate_call, &cx.name()))
+            Ok(Call::describe(&counter.aggregate_call, cx))
         }),
         Handler::write("aggregate_call", "Sets AGGREGATE_CALL.", |counter, cx, value| {
             counter.aggregate_call = Call::written(cx, value, "aggregate_call")?;
             Ok(())
         }),
         Handler::read_with("count_call", "What COUNT_CALL waits for.", |counter, cx, _| {
-            Ok(Call::describe(&counter.count_call, &cx.name()))
+            Ok(Call::describe(&counter.count_call, cx))
         }),
         Handler::write("count_call", "Sets COUNT_CALL.", |counter, cx, value| {
             counter.count_call = Call::written(cx, value, "count_call")?;

@@ -1,5 +1,6 @@
 //! What `AggregateCounter` does when it has counted so far.
 
+use element::HandlerTarget;
 use element::arguments::{HandlerCall, Problem, Raw};
 use element::prelude::*;
 
@@ -66,13 +67,24 @@ impl Call {
         }
     }
 
-    /// As handlers of the element called `name` tell it; nothing, if there is none.
-    pub(super) fn describe(call: &Option<Call>, name: &str) -> String {
-        call.as_ref().map_or_else(String::new, |call| match &call.act {
+    /// As handlers tell it, with the element whose handler it is; nothing, if there is none.
+    pub(super) fn describe(call: &Option<Call>, cx: &Context) -> String {
+        let Some(call) = call else { return String::new() };
+        let name = cx.name();
+        match &call.act {
             Act::Freeze => format!("{} {name}.freeze true", call.at),
             Act::Stop => format!("{} {name}.stop", call.at),
-            Act::Write(write) => format!("{} {} {}", call.at, write.path, write.value).trim_end().into(),
-        })
+            Act::Write(HandlerCall { path, value }) => {
+                let runtime = cx.runtime();
+                let path = match runtime.resolve(cx.element(), path) {
+                    Ok(HandlerTarget { element: Some(element), handler }) => {
+                        format!("{}.{handler}", runtime.element_name(element))
+                    }
+                    _ => path.clone(),
+                };
+                format!("{} {path} {value}", call.at).trim_end().into()
+            }
+        }
     }
 
     /// The call that a handler's value says; an empty one takes it away.

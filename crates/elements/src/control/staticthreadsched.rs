@@ -76,7 +76,7 @@ impl Element for StaticThreadSched {
                 None => (0..runtime.element_count()).filter(within).collect(),
             };
             if meant.is_empty() {
-                cx.say(&format!("{own}: ‘{inside}’ does not name an element"));
+                cx.note(&format!("‘{inside}’ does not name an element"));
             }
             meant.into_iter().for_each(|element| runtime.assign(element, *thread));
         }

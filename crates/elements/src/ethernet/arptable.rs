@@ -1,11 +1,11 @@
 //! `ARPTable`: a table of neighbours that several elements share.
 
 use core::cell::RefCell;
-use core::net::Ipv4Addr;
 
 use alloc::rc::Rc;
 use core::any::Any;
 
+use element::Message;
 use element::prelude::*;
 use packet::MacAddr;
 
@@ -136,26 +136,46 @@ pub(super) fn set_timer(cx: &Context, cache: &ArpCache, more: i64) {
 
 /// The handler `insert`.
 pub(super) fn insert(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
-    match element::text::words(value).as_slice() {
-        [ip, mac] => {
-            let ip = cx.argument(ip).map_err(|problem| named("IP", problem))?;
-            let mac = cx.argument(mac).map_err(|problem| named("ETH", problem))?;
-            cache.set(cx, ip, mac, cx.now().millis());
-            Ok(())
-        }
-        [] => Err(HandlerError::new("IP: required argument missing")),
-        [_] => Err(HandlerError::new("ETH: required argument missing")),
-        _ => Err(HandlerError::new("too many arguments")),
+    let words = element::text::words(value);
+    let mut problems = SetupError::default();
+    let ip = address(cx, words.first(), "IP", &mut problems);
+    let mac = address(cx, words.get(1), "ETH", &mut problems);
+    if words.len() > 2 {
+        problems.merge(Message::TooMany.into());
     }
+    problems.into_result()?;
+    if let (Some(ip), Some(mac)) = (ip, mac) {
+        cache.set(cx, ip, mac, cx.now().millis());
+    }
+    Ok(())
+}
+
+/// Reads a word that must be there and be an address.
+fn address<T: FromArgument>(
+    cx: &Context,
+    word: Option<&String>,
+    keyword: &'static str,
+    problems: &mut SetupError,
+) -> Option<T> {
+    match word.map(|word| cx.argument(word)) {
+        Some(Ok(address)) => return Some(address),
+        Some(Err(problem)) => problems.merge(SetupError::argument(keyword, problem)),
+        None => problems.merge(Message::Missing { keyword }.into()),
+    }
+    None
 }
 
 /// The handler `delete`.
 pub(super) fn delete(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
-    let ip: Ipv4Addr = cx.argument(value).map_err(|problem| named("IP", problem))?;
-    cache.set(cx, ip, MacAddr::BROADCAST, cx.now().millis());
+    let words = element::text::words(value);
+    let mut problems = SetupError::default();
+    let ip = address(cx, words.first(), "IP", &mut problems);
+    if words.len() > 1 {
+        problems.merge(Message::TooMany.into());
+    }
+    problems.into_result()?;
+    if let Some(ip) = ip {
+        cache.set(cx, ip, MacAddr::BROADCAST, cx.now().millis());
+    }
     Ok(())
-}
-
-fn named(keyword: &str, problem: HandlerError) -> HandlerError {
-    HandlerError::new(format!("{keyword}: {problem}"))
 }

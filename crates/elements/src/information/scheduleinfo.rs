@@ -4,8 +4,6 @@ use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-use super::problems::Problems;
-
 /// Gives tasks more or fewer turns: each argument is `ELEMENT FACTOR`.
 ///
 /// A task with twice the factor has twice the turns; 1 is usual. `COMPOUND/ FACTOR` is for all elements within a
@@ -44,7 +42,6 @@ impl Element for ScheduleInfo {
     type Args = ScheduleInfoArgs;
 
     fn new(args: ScheduleInfoArgs, setup: &mut Setup) -> Result<ScheduleInfo, SetupError> {
-        let mut problems = Problems::default();
         let mut factors = Vec::new();
         for Raw(argument) in &args.factors {
             match text::words(argument).as_slice() {
@@ -56,10 +53,11 @@ impl Element for ScheduleInfo {
                     };
                     factors.push((qualified, f64::from_argument(factor, setup).unwrap_or(1.0)));
                 }
-                _ => problems.add("expected ‘ELEMENTNAME PARAM’"),
+                // It is told, and keeps nothing from running.
+                _ => setup.notes.push("expected ‘ELEMENTNAME PARAM’".into()),
             }
         }
-        problems.into_result().map(|()| ScheduleInfo { factors })
+        Ok(ScheduleInfo { factors })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {

@@ -14,7 +14,7 @@ use packet::view::ip6::LENGTH;
 /// console.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
-///     -> good :: CheckIP6Header -> bad :: CheckIP6Header(2001:db8::1 ::1) -> Discard;
+///     -> good :: CheckIP6Header -> bad :: CheckIP6Header("2001:db8::1 ::1") -> Discard;
 /// ```
 /// ```expect
 /// good.drops = 0
@@ -30,7 +30,7 @@ use packet::view::ip6::LENGTH;
     see = "MarkIP6Header"
 )]
 pub struct CheckIP6HeaderArgs {
-    /// Sources that are refused.
+    /// Sources that are refused; several stand in quotes.
     #[arg(position, default = "")]
     badaddrs: Sources,
     /// Where the header starts, in bytes.
@@ -45,6 +45,10 @@ impl FromArgument for Sources {
     const KIND: &'static str = <Spaced<Ipv6Addr> as FromArgument>::KIND;
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Sources, Problem> {
+        // Several must be quoted.
+        if element::text::words(text).len() > 1 {
+            return Err(Problem::Syntax);
+        }
         let list = Spaced::from_argument(&element::text::unquote(text), setup);
         list.map(Sources).map_err(|_| Problem::later("expects IP6ADDRESS -a "))
     }

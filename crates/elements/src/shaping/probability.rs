@@ -1,6 +1,6 @@
 //! Probabilities in fixed point.
 
-use element::arguments::{FromArgument, Problem};
+use element::arguments::{FromArgument, Problem, Real};
 use element::prelude::*;
 
 /// A number between 0 and 1 in fixed point with `BITS` bits of fraction.
@@ -26,9 +26,10 @@ impl<const BITS: u32> FromArgument for Probability<BITS> {
     const KIND: &'static str = "number between 0 and 1";
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Probability<BITS>, Problem> {
-        let value = f64::from_argument(text, setup)?;
-        if value < 0.0 {
-            return Err(Problem::Syntax);
+        let Real(value) = Real::from_argument(text, setup)?;
+        let value_of_all = f64::from(u32::MAX) / f64::from(1u32 << BITS);
+        if value >= value_of_all {
+            return Err(Problem::OutOfRange(element::figures::fixed(u32::MAX.into(), BITS)));
         }
         if value > 1.0 {
             return Err(Problem::LaterOf("must be between 0 and 1".into()));

@@ -1,6 +1,7 @@
 //! `DelayUnqueue`: pulls packets and pushes them on after a delay.
 
 use element::Signal;
+use element::arguments::SignedTime;
 use element::figures;
 use element::prelude::*;
 
@@ -51,7 +52,8 @@ impl Element for DelayUnqueue {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("delay", "The delay.", |unqueue| figures::interval(unqueue.delay)),
         Handler::write("delay", "Sets the delay.", |unqueue, cx, value| {
-            unqueue.delay = cx.data(value)?;
+            let SignedTime(delay) = cx.data(value)?;
+            unqueue.delay = delay;
             Ok(())
         }),
     ];

@@ -4,7 +4,7 @@ use super::input::Input;
 use super::replay::Replay;
 use super::{Decoder, LinkType};
 use element::Direction;
-use element::arguments::HandlerCall;
+use element::arguments::{HandlerCall, Real};
 use element::prelude::*;
 use packet::Ip4View;
 
@@ -50,7 +50,7 @@ pub struct FromDumpArgs {
     active: bool,
     /// The probability with which each packet is emitted.
     #[arg(default = "1")]
-    sample: f64,
+    sample: Real,
     /// Whether only IP packets are emitted, with their headers marked.
     #[arg(default = "false")]
     force_ip: bool,
@@ -172,7 +172,7 @@ impl Element for FromDump {
         } else if args.stop && args.end_call.is_some() {
             return Err(SetupError::new("END_CALL and STOP are mutually exclusive"));
         }
-        let replay = Replay::new(args.active, args.timing, args.sample, setup);
+        let replay = Replay::new(args.active, args.timing, args.sample.0, setup);
         Ok(FromDump {
             replay,
             input: Input::nothing(),

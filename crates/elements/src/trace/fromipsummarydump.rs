@@ -5,7 +5,7 @@ use super::multipacket::{Multipacket, extra_packets};
 use super::replay::Replay;
 use super::summary::{Item, Reader};
 use element::Direction;
-use element::arguments::Raw;
+use element::arguments::{Raw, Real};
 use element::prelude::*;
 
 /// Makes packets of the lines of an IP summary dump and emits them; `-` is standard input.
@@ -58,7 +58,7 @@ pub struct FromIPSummaryDumpArgs {
     checksum: bool,
     /// The probability with which each packet is emitted.
     #[arg(default = "1")]
-    sample: f64,
+    sample: Real,
     /// The protocol of packets whose dump doesn't say.
     #[arg(default = "6")]
     proto: u8,
@@ -147,7 +147,7 @@ impl Element for FromIPSummaryDump {
         while let Some(Item::Notice { text, .. }) = reader.item() {
             setup.warn(text);
         }
-        let replay = Replay::new(args.active, args.timing, args.sample, setup);
+        let replay = Replay::new(args.active, args.timing, args.sample.0, setup);
         let input = Input::nothing();
         Ok(FromIPSummaryDump { args, replay, reader, input, held: None, several: None, exhausted: false })
     }
