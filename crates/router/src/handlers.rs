@@ -107,7 +107,10 @@ impl Core {
 
     /// The handlers of an element, its own first, or of the router.
     pub(crate) fn list_handlers(&self, element: Option<usize>) -> Vec<HandlerInfo> {
-        let Some(index) = element else { return ROUTER.to_vec() };
+        let Some(index) = element else {
+            let exists = |info: &&HandlerInfo| info.name != "hotconfig" || self.options.allow_reconfigure;
+            return ROUTER.iter().filter(exists).cloned().collect();
+        };
         let Some(node) = self.nodes.get(index) else { return Vec::new() };
         let mut handlers = node.class.handlers();
         // An element that is being called lists what its class has.

@@ -134,7 +134,7 @@ impl Core {
             "classes" => lines(&mut self.registry.classes().map(|class| class.info.name.to_string())),
             "config" => self.source(),
             "flatconfig" => click_lang::flatten(&self.changed_graph()),
-            "handlers" => handlers_text(ROUTER),
+            "handlers" => handlers_text(&self.list_handlers(None)),
             "list" => {
                 format!("{}\n", self.nodes.len())
                     + &lines(&mut self.nodes.iter().map(|node| node.name.clone()))
@@ -146,7 +146,7 @@ impl Core {
                 };
                 lines(&mut self.graph.requirements.iter().flat_map(both))
             }
-            _ => return Err(refusal(ROUTER, handler, true)),
+            _ => return Err(refusal(&self.list_handlers(None), handler, true)),
         })
     }
 
@@ -169,7 +169,7 @@ impl Core {
                 Ok(())
             }
             "hotconfig" if self.options.allow_reconfigure => self.prepare(value),
-            _ => Err(refusal(ROUTER, handler, false)),
+            _ => Err(refusal(&self.list_handlers(None), handler, false)),
         }
     }
 

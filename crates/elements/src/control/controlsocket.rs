@@ -348,10 +348,10 @@ impl ControlSocket {
         if let Some(proxy) = &self.proxy {
             return Ok(Found { path: format!("{proxy}.{path}"), listed: Vec::new(), own: None });
         }
-        let target = cx
-            .runtime()
-            .resolve(cx.element(), &rooted)
-            .map_err(|_| no_element(path.split_once('.').map_or(path, |(element, _)| element)))?;
+        let target = cx.runtime().resolve(cx.element(), &rooted).map_err(|error| match error {
+            HandlerError::NoElement(element) => no_element(&element),
+            _ => unknown(name),
+        })?;
         let own = (target.element == Some(cx.element())).then(|| self.own(&target.handler)).flatten();
         let mut listed = cx.runtime().handlers(target.element);
         listed.retain(|info| info.name == target.handler);

@@ -178,7 +178,14 @@ impl Machine {
         let Call { target, value } = self.find(cx, call, quoted)?;
         let path = call_path(cx, &target);
         if target.element != Some(cx.element()) {
-            return cx.write_handler(&path, &value);
+            return match cx.write_handler(&path, &value) {
+                // In the middle of a burst: as soon as that is over. Scripts might call each other for ever.
+                Err(HandlerError::Busy(_)) if !is_script(cx, &target) => {
+                    cx.defer_write(&path, &value);
+                    Ok(())
+                }
+                answer => answer,
+            };
         }
         let request = match target.handler.as_str() {
             "set" => return self.assign(&value),
@@ -297,6 +304,11 @@ fn call_path(cx: &Context, target: &HandlerTarget) -> String {
         Some(_) => full_path(cx, target),
         None => format!(".{}", target.handler),
     }
+}
+
+fn is_script(cx: &Context, target: &HandlerTarget) -> bool {
+    let class = target.element.map(|element| cx.runtime().class_name(element));
+    class.is_some_and(|class| matches!(class.as_str(), "Script" | "DriverManager"))
 }
 
 fn is_listed(cx: &Context, target: &HandlerTarget) -> bool {

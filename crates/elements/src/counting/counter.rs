@@ -2,6 +2,7 @@
 
 use element::arguments::{FromArgument, HandlerCall, Problem};
 use element::prelude::*;
+use element::{HandlerInfo, HandlerKind};
 
 use super::rate::Rate;
 
@@ -129,7 +130,12 @@ fn trigger(cx: &Context, value: &str, handler: &str, old: &Option<Trigger>) -> R
         trigger.call = old.as_ref().and_then(|old| old.call.clone());
     }
     if let Some(call) = &trigger.call {
-        cx.runtime().resolve(cx.element(), &call.path)?;
+        let target = cx.runtime().resolve(cx.element(), &call.path).map_err(HandlerError::new)?;
+        let can = |info: &HandlerInfo| info.name == target.handler && info.kind == HandlerKind::Write;
+        // Elements may have handlers that they do not list.
+        if target.element.is_none() && !cx.runtime().handlers(None).iter().any(can) {
+            return Err(HandlerError::new(format_args!("no ‘{}’ write handler", target.handler)));
+        }
     }
     Ok(trigger)
 }
