@@ -13,12 +13,9 @@ use std::time::{Duration, Instant};
 use switch::driver::Null;
 use switch::{PortId, PortSettings, StaticTable, Worker};
 
-/// Slots of a ring: what a box sends in one turn.
-const SLOTS: u32 = 1024;
-
-/// What each box gets of a run, at least: about a hundred turns. With a few, the spread would tell whose turn it was
-/// when the run ended, and not who gets more.
-const SHARE: Duration = Duration::from_millis(10);
+/// What each box gets of a run, at least: about a hundred turns of the largest ring. With a few, the spread would tell
+/// whose turn it was when the run ended, and not who gets more.
+const SHARE: Duration = Duration::from_millis(20);
 
 /// What comes before the first run: every box has had turns.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -30,6 +27,8 @@ pub struct Density {
     pub boxes: usize,
     /// Bytes of a frame.
     pub size: u16,
+    /// Slots of each box's ring: what it sends in one turn.
+    pub ring: u32,
     /// Millions of packets a second, in sum.
     #[serde(serialize_with = "rounded")]
     pub mpps: f64,
@@ -42,14 +41,14 @@ pub struct Density {
 }
 
 /// Lets boxes send as fast as they can, through one switch, to a port that takes everything.
-pub fn density(stand: &Stand, boxes: usize, size: u16, effort: Effort) -> Result<Density, Error> {
+pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort) -> Result<Density, Error> {
     let mut table = StaticTable::new();
     table.set_default(Some(PortId(0)));
     let mut switch = Worker::new(table).map_err(wiring::system)?;
     switch.add_port(Box::new(Null), PortSettings::default())?;
     let (mut kept, mut ports) = (Vec::new(), Vec::new());
     for _ in 0..boxes {
-        let mut sandbox = stand.run(Program::Send(size), Slots::new(SLOTS)?, None)?;
+        let mut sandbox = stand.run(Program::Send(size), Slots::new(ring)?, None)?;
         ports.push(wiring::attach(&mut switch, &mut sandbox, 0)?);
         kept.push(sandbox);
     }
@@ -66,7 +65,7 @@ pub fn density(stand: &Stand, boxes: usize, size: u16, effort: Effort) -> Result
         spreads.push(spread(&rates));
     }
     let mpps = median(sums);
-    Ok(Density { boxes, size, mpps, gbps: gbps(mpps, size), spread: median(spreads) })
+    Ok(Density { boxes, size, ring, mpps, gbps: gbps(mpps, size), spread: median(spreads) })
 }
 
 fn run(switch: &mut Worker<StaticTable>, time: Duration) -> Duration {

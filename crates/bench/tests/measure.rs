@@ -63,7 +63,7 @@ fn chains_are_measured() {
 #[test]
 fn many_boxes_are_measured() {
     on_each(|stand| {
-        let density = bench::density(stand, 4, 64, SHORT).unwrap();
+        let density = bench::density(stand, 4, 64, 128, SHORT).unwrap();
         assert!(density.mpps > 0.0 && density.spread.is_finite(), "{density:?}");
     });
 }

@@ -63,10 +63,14 @@ fn main() -> ExitCode {
         return command::click::main(arguments);
     }
     CompleteEnv::with_factory(Arguments::command).var(command::completion::VARIABLE).complete();
-    if arguments.next().is_some_and(|first| first == "click") {
+    let first = arguments.next().unwrap_or_default();
+    if first == "click" {
         return command::click::main(arguments);
     }
-    let matches = help::grouped(Arguments::command()).get_matches();
+    let program = Arguments::command();
+    // The first page is made for those who may read it: it takes a tenth of a short run.
+    let program = if program.find_subcommand(first).is_some() { program } else { help::grouped(program) };
+    let matches = program.get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
         Command::Demo(arguments) => command::demo::run(&arguments),

@@ -241,7 +241,7 @@ fn the_benchmarks_of_boxes_print_their_fields() {
         (&["boot", "--count", "1"], &["/boot_ms/last", "/steps_ms/create", "/install_ms/p50", "/private_kb"]),
         (&["io", "--mode", "mirror", "--size", "64", "--ring", "64"], &["/size", "/ring", "/mpps", "/gbps"]),
         (&["latency", "--others", "0"], &["/rows/0/p50_us", "/rows/0/p99_us"]),
-        (&["density", "--boxes", "2"], &["/boxes", "/size", "/mpps", "/gbps"]),
+        (&["density", "--boxes", "2", "--ring", "128"], &["/boxes", "/size", "/ring", "/mpps", "/gbps"]),
         (&["state"], &["/write_us/p50", "/write_us/p99", "/read_us/p50", "/read_us/p99"]),
     ];
     for (words, fields) in cases {

@@ -8,6 +8,9 @@ use crate::stand::{Kind, Stand};
 use crate::{Boot, Chain, Density, Io, Joint, LatencyRow, Load, Memory, Mode, State, Waiting};
 use serde::Serialize;
 
+/// Slots of the rings of many boxes that send.
+const LARGEST_RING: u32 = 2048;
+
 /// Everything that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -117,7 +120,7 @@ pub fn report(
         }
     }
     tell("many boxes");
-    let density = scope.senders.iter().map(|boxes| crate::density(stand, *boxes, 64, effort));
+    let density = scope.senders.iter().map(|boxes| crate::density(stand, *boxes, 64, LARGEST_RING, effort));
     let density = density.collect::<Result<_, _>>()?;
     tell("handlers");
     let state = crate::state(stand, &scope.values, effort)?;

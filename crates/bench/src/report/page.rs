@@ -232,8 +232,8 @@ fn chapters(report: &Report) -> Vec<Chapter> {
         Chapter {
             title: "Many boxes on one core",
             text: format!(
-                "All send frames of 64 bytes through one switch, which copies them on another core. The rates of the most \
-                 boxes differ by {} % (standard deviation over mean).",
+                "All send frames of 64 bytes from rings of 2,048 slots through one switch, which copies them on another core. The \
+                 rates of the most boxes differ by {} % (standard deviation over mean).",
                 figure(spread)
             ),
             command: "density --boxes 100",

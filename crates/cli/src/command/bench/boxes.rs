@@ -160,6 +160,9 @@ pub(super) struct DensityArguments {
     /// Bytes of each frame.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(60..=2048))]
     size: u16,
+    /// Slots of each ring, which a box fills in one turn: a power of two from 64 to 2048.
+    #[arg(long, default_value_t = 2048)]
+    ring: u32,
     #[command(flatten)]
     common: Common,
 }
@@ -234,8 +237,8 @@ impl What {
             What::Chain(arguments) => arguments.measure()?,
             What::Density(arguments) => {
                 let common = &arguments.common;
-                let boxes = usize::from(arguments.boxes);
-                common.print(&bench::density(&common.stand()?, boxes, arguments.size, common.effort())?);
+                let (boxes, size, ring) = (usize::from(arguments.boxes), arguments.size, arguments.ring);
+                common.print(&bench::density(&common.stand()?, boxes, size, ring, common.effort())?);
             }
             What::State(arguments) => {
                 let common = &arguments.common;
@@ -483,14 +486,15 @@ impl Table for Chain {
 
 impl Table for Density {
     fn head() -> String {
-        format!("{:<6} {:>6} {:>9} {:>9} {:>9}", "boxes", "bytes", "Mp/s", "Gb/s", "spread")
+        format!("{:<6} {:>6} {:>6} {:>9} {:>9} {:>9}", "boxes", "bytes", "slots", "Mp/s", "Gb/s", "spread")
     }
 
     fn lines(&self) -> String {
         format!(
-            "{:<6} {:>6} {:>9.2} {:>9.2} {:>7.2} %\n",
+            "{:<6} {:>6} {:>6} {:>9.2} {:>9.2} {:>7.2} %\n",
             self.boxes,
             self.size,
+            self.ring,
             self.mpps,
             self.gbps,
             self.spread * 100.0
