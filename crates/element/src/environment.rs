@@ -192,8 +192,6 @@ pub enum DeviceRequest {
         snap: usize,
         /// Whether it will be read.
         receive: bool,
-        /// Whether it will be written.
-        send: bool,
         /// Whether the host's kernel is not to handle what it receives.
         exclusive: bool,
     },

@@ -20,19 +20,18 @@ const HEADROOM: usize = 30;
 const LONGEST: usize = 65_535;
 /// Bytes of memory in which an interface's frames wait to be received: some 3,700 at the usual SNAPLEN.
 const RECEIVE: usize = 1 << 23;
-/// Bytes of memory in which an interface's frames wait to be sent: some 1,300 of an Ethernet.
-const SEND: usize = 1 << 21;
+/// Packets that an interface is given at once, if there are so many.
+const BURST: usize = 64;
 
 /// Opens a device.
 pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result<Box<dyn Device>, IoError> {
     match request {
-        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, send, exclusive } => {
+        DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, exclusive } => {
             let settings = InterfaceSettings {
                 promiscuous: *promiscuous,
                 outbound: *outbound,
                 snap: *snap,
                 receive: if *receive { RECEIVE } else { 0 },
-                send: if *send { SEND } else { 0 },
                 joined: false,
             };
             let interface =
@@ -128,6 +127,10 @@ impl Device for Connected {
 
     fn gathers(&self) -> bool {
         true
+    }
+
+    fn burst(&self) -> usize {
+        BURST
     }
 
     fn descriptor(&self) -> Option<Descriptor> {

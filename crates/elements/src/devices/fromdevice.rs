@@ -137,7 +137,6 @@ impl Element for FromDevice {
             outbound: self.args.outbound,
             snap: self.args.snaplen as usize,
             receive: true,
-            send: false,
             exclusive: !self.args.sniffer,
         };
         let device = super::open(cx, &self.args.devname, &request)?;

@@ -24,8 +24,8 @@ const LONGEST_PAUSE: i64 = 256;
 /// c.count = 1
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same: memory shared with the kernel. Packets may be pushed, as above. Where a device
-/// takes many packets in one call, at least so many are pulled at a turn.
+/// METHOD LINUX and PCAP are the same: a packet socket. Packets may be pushed, as above. As many packets as a device
+/// takes in one call, for an interface 64, are pulled at a turn, whatever BURST says.
 #[derive(Args)]
 #[element(
     name = "ToDevice",
@@ -112,7 +112,6 @@ impl Element for ToDevice {
             outbound: false,
             snap: 0,
             receive: false,
-            send: true,
             exclusive: false,
         };
         self.device = Some(super::open(cx, name, &request)?);

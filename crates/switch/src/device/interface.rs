@@ -1,7 +1,8 @@
-//! A network interface, by a packet socket with rings in shared memory.
+//! A network interface, by a packet socket: it is read from a ring in shared memory, and written by one system call for
+//! many frames. A ring to send from costs more than that: the kernel makes a frame's memory its own again, slot by slot.
 
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
+use std::mem::{MaybeUninit, size_of, size_of_val, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,16 +12,12 @@ use super::offload::HEADER;
 use super::ring::{Layout, Mapping, Ring};
 use crate::driver::device::{check, name, not_now};
 
-/// Bytes of an Ethernet header with a VLAN tag, which an interface's largest packet does not count.
-const LINK_HEADER: usize = 18;
-/// Where in a slot a frame to send begins, and in front of it what is left to do on it: nothing.
-const FRAME: usize = HEADER_PLACE + HEADER;
-const HEADER_PLACE: usize = libc::TPACKET2_HDRLEN - size_of::<libc::sockaddr_ll>();
-/// Bytes of an Ethernet header, of one with a VLAN tag, and what announces the tag.
-const ETHERNET: usize = 14;
-const TAGGED: [u8; 2] = [0x81, 0x00];
+/// Frames that are sent by one system call at most.
+const AT_ONCE: usize = 64;
+/// Bytes of frames that wait to be sent, with what the kernel has around them.
+const SEND_MEMORY: i32 = 1 << 21;
 /// Bytes of the longest frame that the kernel joins out of others.
-const JOINED: usize = ETHERNET + (1 << 16);
+const JOINED: usize = 14 + (1 << 16);
 /// Bytes of joined frames that may wait beside the ring.
 const JOINED_MEMORY: i32 = 1 << 22;
 
@@ -35,8 +32,6 @@ pub struct InterfaceSettings {
     pub snap: usize,
     /// Bytes of memory in which frames wait to be received; 0: it is not read.
     pub receive: usize,
-    /// Bytes of memory in which frames wait to be sent; 0: it is not written.
-    pub send: usize,
     /// Whether frames that the kernel has joined out of several are wanted whole, although a slot has no room for them.
     pub joined: bool,
 }
@@ -47,14 +42,11 @@ pub struct Interface {
     socket: Arc<OwnedFd>,
     mapping: Option<Mapping>,
     receive: Option<Ring>,
-    send: Option<Ring>,
     outbound: bool,
     snap: usize,
     /// Where a joined frame is read; empty: they are cut.
     joined: Vec<u8>,
     link: [u8; 6],
-    /// Bytes of the longest frame to send that has no tag.
-    longest: usize,
 }
 
 /// What became of frames to send.
@@ -75,7 +67,7 @@ impl Interface {
             // With protocol 0 nothing is received before the socket is bound.
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0) as isize)? as i32)
         };
-        let (index, link, mtu) = facts(&socket, device)?;
+        let (index, link) = facts(&socket, device)?;
         set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
         if !settings.outbound {
             set(&socket, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
@@ -90,22 +82,14 @@ impl Interface {
         set(&socket, libc::PACKET_VNET_HDR, &1i32)?;
         if settings.joined {
             set(&socket, libc::PACKET_COPY_THRESH, &1i32)?;
-            more_memory(&socket);
+            more_memory(&socket, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], JOINED_MEMORY);
         }
+        more_memory(&socket, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_MEMORY);
         let receive = match settings.receive {
             0 => None,
-            memory => Some(reserve(&socket, libc::PACKET_RX_RING, Layout::new(settings.snap, memory))?),
+            memory => Some(reserve(&socket, Layout::new(settings.snap, memory))?),
         };
-        let send = match settings.send {
-            0 => None,
-            memory => Some(reserve(&socket, libc::PACKET_TX_RING, Layout::new(mtu + LINK_HEADER, memory))?),
-        };
-        // The ring to receive comes first in the mapping, whichever was asked for first.
-        let [first, second] = [receive, send].map(|layout| layout.map_or(0, |layout| layout.bytes()));
-        let mapping = match first + second {
-            0 => None,
-            length => Some(Mapping::new(socket.as_fd(), length)?),
-        };
+        let mapping = receive.map(|layout| Mapping::new(socket.as_fd(), layout.bytes())).transpose()?;
         // SAFETY: an all-zero address is valid; the kernel reads it.
         unsafe {
             let mut address: libc::sockaddr_ll = zeroed();
@@ -118,13 +102,11 @@ impl Interface {
         Ok(Interface {
             socket: Arc::new(socket),
             mapping,
-            receive: receive.map(|layout| Ring::new(layout, 0)),
-            send: send.map(|layout| Ring::new(layout, first)),
+            receive: receive.map(Ring::new),
             outbound: settings.outbound,
             snap: settings.snap,
             joined: if settings.joined { vec![0; HEADER + JOINED] } else { Vec::new() },
             link,
-            longest: ETHERNET + mtu,
         })
     }
 
@@ -134,7 +116,7 @@ impl Interface {
         let Self { mapping: Some(mapping), receive: Some(ring), joined, socket, .. } = self else { return 0 };
         let (mut taken, mut most, wants_joined) = (0, most, !joined.is_empty());
         while taken < most {
-            let slot = ring.slot(mapping, 0);
+            let slot = ring.slot(mapping);
             let status = slot.status().load(Ordering::Acquire);
             if status & libc::TP_STATUS_USER == 0 {
                 break;
@@ -154,7 +136,7 @@ impl Interface {
                 taken += 1;
             }
             slot.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
-            ring.advance(1);
+            ring.advance();
         }
         taken
     }
@@ -162,56 +144,35 @@ impl Interface {
     /// Whether a frame has arrived.
     pub fn has_arrived(&self) -> bool {
         let (Some(mapping), Some(ring)) = (&self.mapping, &self.receive) else { return false };
-        ring.slot(mapping, 0).status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+        ring.slot(mapping).status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Sends frames in order, as far as there is room, with one system call.
-    pub fn send<'f>(&mut self, frames: impl IntoIterator<Item = &'f [u8]>) -> Sending {
-        let longest = self.longest;
-        let (Some(mapping), Some(ring)) = (&self.mapping, &mut self.send) else { return Sending::default() };
-        let (mut filled, mut long) = (0, false);
-        for frame in frames {
-            let slot = ring.slot(mapping, filled);
-            if filled == ring.len() || slot.status().load(Ordering::Acquire) != libc::TP_STATUS_AVAILABLE {
-                break;
+    /// Sends frames in order, as far as there is room.
+    pub fn send<'f>(&self, frames: impl IntoIterator<Item = &'f [u8]>) -> Sending {
+        let (mut frames, mut sending) = (frames.into_iter(), Sending::default());
+        loop {
+            let mut parts = [const { MaybeUninit::uninit() }; AT_ONCE];
+            let mut messages = [const { MaybeUninit::uninit() }; AT_ONCE];
+            let mut given = 0;
+            for ((parts, message), frame) in parts.iter_mut().zip(&mut messages).zip(frames.by_ref()) {
+                message.write(message_of(parts.write([&[0; HEADER][..], frame].map(part_of))));
+                given += 1;
             }
-            let tag = if frame.get(12..14) == Some(&TAGGED) { LINK_HEADER - ETHERNET } else { 0 };
-            if FRAME + frame.len() > ring.size() || frame.len() > longest + tag {
-                long = true;
-                break;
+            if given == 0 {
+                return sending;
             }
-            // SAFETY: the slot is this process's, as its status says, and the frame fits into it.
-            unsafe {
-                let header = slot.start().cast::<libc::tpacket2_hdr>();
-                (&raw mut (*header).tp_len).write((HEADER + frame.len()) as u32);
-                slot.start().add(HEADER_PLACE).cast::<[u8; HEADER]>().write([0; HEADER]);
-                slot.start().add(FRAME).copy_from_nonoverlapping(frame.as_ptr(), frame.len());
+            let (descriptor, messages) = (self.socket.as_raw_fd(), messages.as_mut_ptr().cast());
+            // SAFETY: so many messages were written, and each names its parts, which live until the call has returned, and
+            // which the kernel only reads.
+            let sent = unsafe { libc::sendmmsg(descriptor, messages, given, libc::MSG_DONTWAIT) };
+            match check(sent as isize) {
+                Ok(sent) => sending.frames += sent,
+                Err(error) => sending.error = Some(error).filter(|error| !not_now(error)),
             }
-            slot.status().store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
-            filled += 1;
+            if sent < given as i32 {
+                return sending;
+            }
         }
-        let mut error = None;
-        if filled > 0 {
-            let (nothing, flags) = (std::ptr::null(), libc::MSG_DONTWAIT);
-            // SAFETY: without bytes and address the kernel looks at the ring only.
-            let result =
-                unsafe { libc::sendto(self.socket.as_raw_fd(), nothing, 0, flags, std::ptr::null(), 0) };
-            error = check(result).err().filter(|error| !not_now(error));
-        }
-        let mut sent = 0;
-        let left = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
-        while sent < filled && ring.slot(mapping, sent).status().load(Ordering::Acquire) & left == 0 {
-            sent += 1;
-        }
-        // The kernel looks at the ring in that call only: what it has left is this process's again.
-        for ahead in sent..filled {
-            ring.slot(mapping, ahead).status().store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
-        }
-        ring.advance(sent);
-        if sent == filled {
-            error = long.then(|| io::Error::from_raw_os_error(libc::EMSGSIZE));
-        }
-        Sending { frames: sent, error }
     }
 
     /// Frames lost since the last call, because nobody took them in time.
@@ -256,8 +217,21 @@ impl AsFd for Interface {
     }
 }
 
-/// The number of an interface, its Ethernet address and its largest packet.
-fn facts(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6], usize)> {
+/// Bytes as a part of a message.
+fn part_of(bytes: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+}
+
+/// A message of these parts.
+fn message_of(parts: &mut [libc::iovec]) -> libc::mmsghdr {
+    // SAFETY: an all-zero message is valid: it has no address and no parts.
+    let mut message: libc::mmsghdr = unsafe { zeroed() };
+    (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
+    message
+}
+
+/// The number of an interface and its Ethernet address.
+fn facts(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6])> {
     let descriptor = socket.as_raw_fd();
     // SAFETY: an all-zero request is valid, its name is terminated; each call reads the name and fills in the field that
     // is looked at after it.
@@ -271,8 +245,7 @@ fn facts(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6], usize)> {
         for (to, from) in link.iter_mut().zip(request.ifr_ifru.ifru_hwaddr.sa_data) {
             *to = from as u8;
         }
-        check(libc::ioctl(descriptor, libc::SIOCGIFMTU, &mut request) as isize)?;
-        Ok((index, link, usize::try_from(request.ifr_ifru.ifru_mtu).unwrap_or(0)))
+        Ok((index, link))
     }
 }
 
@@ -285,10 +258,10 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
     check(result as isize).map(drop)
 }
 
-/// Asks for memory for joined frames that wait; without the privilege it is what the system's limit says.
-fn more_memory(socket: &OwnedFd) {
-    let memory = JOINED_MEMORY;
-    for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+/// Asks for memory for frames that wait, by the first of the options that is allowed; without the privilege it is what
+/// the system's limit says.
+fn more_memory(socket: &OwnedFd, options: [i32; 2], memory: i32) {
+    for option in options {
         let (place, size) = ((&raw const memory).cast(), size_of_val(&memory) as libc::socklen_t);
         // SAFETY: the kernel reads one integer.
         if unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, place, size) } == 0 {
@@ -308,9 +281,9 @@ fn read_whole<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
 }
 
 /// Has the kernel make a ring; where memory is short, a smaller one.
-fn reserve(socket: &OwnedFd, option: i32, mut layout: Layout) -> io::Result<Layout> {
+fn reserve(socket: &OwnedFd, mut layout: Layout) -> io::Result<Layout> {
     loop {
-        match (set(socket, option, &layout.request()), layout.half()) {
+        match (set(socket, libc::PACKET_RX_RING, &layout.request()), layout.half()) {
             (Err(error), Some(half)) if error.raw_os_error() == Some(libc::ENOMEM) => layout = half,
             (result, _) => return result.map(|()| layout),
         }

@@ -1,4 +1,4 @@
-//! The memory of a packet socket: rings of slots that the kernel and this process hand each other.
+//! The memory of a packet socket: a ring of slots that the kernel and this process hand each other.
 //!
 //! A slot belongs to one side at a time, as its first word says. Slots are of one size (version 2 of the interface):
 //! the version that packs frames into blocks gives a block out when it is full or a timer has come, which would keep a
@@ -63,11 +63,11 @@ pub(super) struct Mapping {
     length: usize,
 }
 
-// SAFETY: the memory is this value's own and not tied to a thread; slots are changed through `&mut` of their ring only.
+// SAFETY: the memory is this value's own and not tied to a thread; slots are changed through `&mut` of the ring only.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps the rings of a socket.
+    /// Maps the ring of a socket.
     pub(super) fn new(socket: BorrowedFd<'_>, length: usize) -> io::Result<Mapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at a place that the kernel chooses takes nothing away from anybody.
@@ -87,7 +87,7 @@ impl Drop for Mapping {
     }
 }
 
-/// One of a socket's rings, and the place in it where this process is.
+/// A socket's ring, and the place in it where this process is.
 #[derive(Debug)]
 pub(super) struct Ring {
     /// Where the slots begin, in bytes from the start of the mapping.
@@ -97,18 +97,12 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// The ring of a layout, `start` bytes into the mapping.
-    pub(super) fn new(layout: Layout, start: usize) -> Ring {
+    /// The ring of a layout, at the start of the mapping.
+    pub(super) fn new(layout: Layout) -> Ring {
         let in_block = layout.block / layout.slot;
-        let slots = (0..layout.blocks).flat_map(|block| {
-            (0..in_block).map(move |slot| start + block * layout.block + slot * layout.slot)
-        });
+        let slots = (0..layout.blocks)
+            .flat_map(|block| (0..in_block).map(move |slot| block * layout.block + slot * layout.slot));
         Ring { slots: slots.collect(), size: layout.slot, next: 0 }
-    }
-
-    /// How many slots there are.
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
     }
 
     /// Bytes of each slot.
@@ -116,26 +110,22 @@ impl Ring {
         self.size
     }
 
-    /// The slot so many places ahead; fewer than there are slots.
+    /// The slot that comes next.
     #[inline]
-    pub(super) fn slot<'m>(&self, mapping: &'m Mapping, ahead: usize) -> Slot<'m> {
-        let mut number = self.next + ahead;
-        if number >= self.slots.len() {
-            number -= self.slots.len();
-        }
-        let offset = self.slots.get(number).copied().unwrap_or(0);
+    pub(super) fn slot<'m>(&self, mapping: &'m Mapping) -> Slot<'m> {
+        let offset = self.slots.get(self.next).copied().unwrap_or(0);
         debug_assert!(offset + self.size <= mapping.length);
         // SAFETY: a ring is made for the layout that its mapping was asked with, so a slot lies in the mapping whole.
         let start = unsafe { mapping.start.add(offset) };
         Slot { start, mapping: PhantomData }
     }
 
-    /// Goes on by so many slots; at most as many as there are.
+    /// Goes on to the slot after it.
     #[inline]
-    pub(super) fn advance(&mut self, by: usize) {
-        self.next += by;
-        if self.next >= self.slots.len() {
-            self.next -= self.slots.len();
+    pub(super) fn advance(&mut self) {
+        self.next += 1;
+        if self.next == self.slots.len() {
+            self.next = 0;
         }
     }
 }
@@ -182,10 +172,10 @@ mod tests {
                 request.tp_block_size / request.tp_frame_size * request.tp_block_nr,
                 request.tp_frame_nr
             );
-            let ring = Ring::new(layout, 4096);
-            assert_eq!(ring.len(), request.tp_frame_nr as usize);
+            let ring = Ring::new(layout);
+            assert_eq!(ring.slots.len(), request.tp_frame_nr as usize);
             let end = ring.slots.last().map(|last| last + ring.size());
-            assert!(end.is_some_and(|end| end <= 4096 + layout.bytes()), "{layout:?}");
+            assert!(end.is_some_and(|end| end <= layout.bytes()), "{layout:?}");
         }
         assert_eq!(Layout::new(2046, 1 << 18).half(), Some(Layout::new(2046, 1 << 17)));
         assert_eq!(Layout::new(2046, 1 << 16).half(), None);

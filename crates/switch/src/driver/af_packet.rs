@@ -1,4 +1,4 @@
-//! `af_packet`: any network device of the kernel, by a packet socket with rings in shared memory.
+//! `af_packet`: any network device of the kernel, by a packet socket.
 //!
 //! Frames that this host sends out of the device are not seen. What the kernel leaves for network cards to do is done
 //! here: checksums are filled in, and frames that it has joined out of several packets are taken apart.
@@ -11,9 +11,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Bytes of memory in which frames wait to be received: some 1,900 frames.
 const RECEIVE: usize = 1 << 22;
-
-/// Bytes of memory in which frames wait to be sent: some 650 frames of an Ethernet.
-const SEND: usize = 1 << 20;
 
 /// A packet socket bound to a device.
 #[derive(Debug)]
@@ -33,7 +30,6 @@ impl AfPacket {
                 outbound: false,
                 snap: MAX_FRAME,
                 receive: RECEIVE,
-                send: SEND,
                 joined: true,
             },
         )
