@@ -83,13 +83,8 @@ impl Engine {
         batch: u32,
     ) -> Result<Vec<u8>, Vec<Diagnostic>> {
         let stage = Rc::new(Stage { world: self.world.clone(), rounds: Cell::new(0) });
-        let options = Options {
-            batch: batch as usize,
-            simulated: Some(START),
-            seed: Some(SEED),
-            allow_reconfigure: false,
-            ..Options::default()
-        };
+        let options =
+            Options { batch: batch as usize, simulated: Some(START), seed: Some(SEED), ..Options::default() };
         self.world.events.borrow_mut().keep();
         let made = Configuration::make_in(&self.world, stage, name, text, options).map(|(mut made, _)| {
             made.router.run(Some(START + Timestamp::from_parts(seconds.into(), 0)));
