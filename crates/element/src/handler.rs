@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use crate::arguments::Problem;
 use crate::context::Context;
 use crate::error::HandlerError;
 
@@ -149,12 +150,15 @@ impl<E> Handler<E> {
         }
     }
 
-    /// An error as callers get it: a value without the form of an argument is told as that argument is.
+    /// An error as callers get it: a value of an argument is told as that argument is.
     fn told(&self, error: HandlerError) -> HandlerError {
         let HandlerError::Value(problem) = error else { return error };
         match self.argument {
             Some((_, keyword)) if problem.is_form() && !keyword.is_empty() => {
                 HandlerError::Rejected(format!("{keyword}: {problem}"))
+            }
+            Some((_, keyword)) if matches!(problem, Problem::LaterOf(_)) && !keyword.is_empty() => {
+                HandlerError::Rejected(format!("{keyword} {problem}"))
             }
             _ => HandlerError::new(problem),
         }

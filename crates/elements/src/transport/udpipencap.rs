@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::UdpPort;
+use element::arguments::{Problem, UdpPort};
 use element::prelude::*;
 use packet::protocol;
 
@@ -40,13 +40,24 @@ pub struct UDPIPEncapArgs {
     sport: UdpPort,
     /// The destination address, or `DST_ANNO`.
     #[arg(position)]
-    dst: Destination,
+    dst: Target,
     /// The destination port.
     #[arg(position)]
     dport: UdpPort,
     /// Whether the UDP checksum is computed.
     #[arg(position, default = "true")]
     checksum: bool,
+}
+
+/// A destination; what is none is told in few words.
+struct Target(Destination);
+
+impl FromArgument for Target {
+    const KIND: &'static str = Destination::KIND;
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Target, Problem> {
+        Destination::from_argument(text, setup).map(Target).map_err(|_| Problem::later("bad DST"))
+    }
 }
 
 /// The element.
@@ -70,7 +81,7 @@ impl Filter for UDPIPEncap {
             Ok(())
         }),
         Handler::read("dst", "The destination address; 0.0.0.0 for `DST_ANNO`.", |element| {
-            match element.args.dst {
+            match element.args.dst.0 {
                 Destination::Address(address) => address.to_string(),
                 Destination::Annotation => Ipv4Addr::UNSPECIFIED.to_string(),
             }
@@ -103,7 +114,7 @@ impl Filter for UDPIPEncap {
             return Verdict::Drop(packet, "too_long");
         }
         let UDPIPEncap { args, header } = self;
-        let addresses = [args.src, args.dst.of(&mut packet)];
+        let addresses = [args.src, args.dst.0.of(&mut packet)];
         encapsulation::write(&mut packet, header, addresses, [args.sport.0, args.dport.0], args.checksum);
         Verdict::Pass(packet)
     }
