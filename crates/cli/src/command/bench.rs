@@ -1,6 +1,7 @@
 //! `clickbox bench`: measures, alone or beside another program.
 
 mod boxes;
+mod tables;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,0 +1,158 @@
+//! The figures of `clickbox bench` as tables for people.
+
+use std::fmt::Write;
+
+use bench::{Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, Times};
+use serde::Serialize;
+
+/// Several measurements of one kind.
+#[derive(Serialize)]
+pub(super) struct Rows<T> {
+    pub(super) rows: Vec<T>,
+}
+
+/// Figures for people.
+pub(super) trait Table {
+    /// What stands above the lines.
+    fn head() -> String;
+    /// One or more lines.
+    fn lines(&self) -> String;
+
+    fn table(&self) -> String {
+        format!("{}\n{}", Self::head(), self.lines())
+    }
+}
+
+impl<T: Table> Table for Rows<T> {
+    fn head() -> String {
+        T::head()
+    }
+
+    fn lines(&self) -> String {
+        self.rows.iter().map(T::lines).collect()
+    }
+}
+
+impl Table for Boot {
+    fn head() -> String {
+        format!("{:<28} {:>8} {:>8} {:>8} {:>8} {:>8}", "ms", "p50", "p99", "max", "first", "last")
+    }
+
+    fn lines(&self) -> String {
+        let line = |name: &str, times: Times| {
+            let Times { p50, p99, max, first, last } = times;
+            format!("{name:<28} {p50:>8.3} {p99:>8.3} {max:>8.3} {first:>8.3} {last:>8.3}\n")
+        };
+        let mut lines = line("wish to first packet", self.boot_ms) + &line("install", self.install_ms);
+        lines += &self.copy_ms.map_or(String::new(), |times| line("copy to first packet", times));
+        let steps = self.steps_ms;
+        for (name, time) in [
+            ("create", steps.create),
+            ("start", steps.start),
+            ("install, with first steps", steps.install),
+            ("first packet", steps.first_packet),
+            ("remove", self.remove_ms),
+        ] {
+            // Writing to a string can't fail.
+            let _ = writeln!(lines, "{name:<28} {time:>8.3}");
+        }
+        lines + &format!("{:<28} {:>8.1} KB\n", "private memory of a box", self.private_kb)
+    }
+}
+
+impl Table for Io {
+    fn head() -> String {
+        format!("{:<8} {:>6} {:>6} {:>9} {:>9}", "mode", "bytes", "slots", "Mp/s", "Gb/s")
+    }
+
+    fn lines(&self) -> String {
+        let mode = format!("{:?}", self.mode).to_lowercase();
+        format!("{mode:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n", self.size, self.ring, self.mpps, self.gbps)
+    }
+}
+
+impl Table for Latency {
+    fn head() -> String {
+        format!("{:<8} {:>6} {:<6} {:>9} {:>9}", "box", "others", "load", "p50 us", "p99 us")
+    }
+
+    fn lines(&self) -> String {
+        let line = |row: &LatencyRow| {
+            let [waiting, load] =
+                [format!("{:?}", row.waiting), format!("{:?}", row.load)].map(|name| name.to_lowercase());
+            format!("{waiting:<8} {:>6} {load:<6} {:>9.1} {:>9.1}\n", row.others, row.p50_us, row.p99_us)
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+impl Table for Chain {
+    fn head() -> String {
+        format!("{:<6} {:<8} {:>6} {:>6} {:>9} {:>9}", "boxes", "joined", "bytes", "slots", "Mp/s", "Gb/s")
+    }
+
+    fn lines(&self) -> String {
+        let joined = format!("{:?}", self.joint).to_lowercase();
+        format!(
+            "{:<6} {joined:<8} {:>6} {:>6} {:>9.2} {:>9.2}\n",
+            self.length, self.size, self.ring, self.mpps, self.gbps
+        )
+    }
+}
+
+impl Table for Density {
+    fn head() -> String {
+        format!("{:<6} {:>6} {:>6} {:>9} {:>9} {:>9}", "boxes", "bytes", "slots", "Mp/s", "Gb/s", "spread")
+    }
+
+    fn lines(&self) -> String {
+        format!(
+            "{:<6} {:>6} {:>6} {:>9.2} {:>9.2} {:>7.2} %\n",
+            self.boxes,
+            self.size,
+            self.ring,
+            self.mpps,
+            self.gbps,
+            self.spread * 100.0
+        )
+    }
+}
+
+impl Table for Memory {
+    fn head() -> String {
+        format!("{:<16} {:>8}", "slots of a port", "KB")
+    }
+
+    fn lines(&self) -> String {
+        let rings: String =
+            self.rings.iter().map(|row| format!("{:<16} {:>8}\n", row.ring, row.kb)).collect();
+        let mut lines = rings + &format!("{:<16} {:>8}\n", "mailbox", self.control_kb);
+        for table in &self.tables {
+            let name = format!("{} {}", table.count, table.entries);
+            // Writing to a string can't fail.
+            let _ = writeln!(
+                lines,
+                "{name:<16} {:>8.1}  of which text {:.1}; private memory of the box {:.0}",
+                table.adds_kb, table.text_kb, table.private_kb
+            );
+        }
+        lines
+    }
+}
+
+impl Table for State {
+    fn head() -> String {
+        format!("{:<8} {:>10} {:>10} {:>10} {:>10}", "bytes", "write p50", "p99", "read p50", "p99 us")
+    }
+
+    fn lines(&self) -> String {
+        let line = |row: &StateRow| {
+            let (write, read) = (row.write_us, row.read_us);
+            format!(
+                "{:<8} {:>10.1} {:>10.1} {:>10.1} {:>10.1}\n",
+                row.size, write.p50, write.p99, read.p50, read.p99
+            )
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
