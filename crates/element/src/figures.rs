@@ -53,6 +53,27 @@ pub fn decimal(value: u64, digits: u32) -> String {
     text.trim_end_matches('0').to_string()
 }
 
+/// A real number with at most twelve digits, in the shorter of the usual notations, as C's `%.12g`.
+pub fn general(value: f64) -> String {
+    if value.is_nan() {
+        return if value.is_sign_negative() { "-nan" } else { "nan" }.into();
+    }
+    if value == 0.0 || value.is_infinite() {
+        return value.to_string();
+    }
+    let scientific = format!("{value:.11e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    match exponent {
+        -4..=11 => trim(&format!("{value:.*}", (11 - exponent) as usize)),
+        _ => format!("{}e{}{:02}", trim(digits), if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+    }
+}
+
 /// A span of time: `500ms`, `1500ns`, `1.500100s`.
 pub fn interval(span: Timestamp) -> String {
     let nanos = i64::from(span.subsecond_nanos());
@@ -86,6 +107,25 @@ pub fn bandwidth(bytes: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn real_numbers_are_short() {
+        let cases = [
+            (0.1 + 0.2, "0.3"),
+            (1e10, "10000000000"),
+            (1e12, "1e+12"),
+            (1e-5, "1e-05"),
+            (-2.5, "-2.5"),
+            (1.0 / 3.0, "0.333333333333"),
+            (2.0 / 30_000.0, "6.66666666667e-05"),
+            (0.0, "0"),
+            (f64::INFINITY, "inf"),
+            (f64::NAN, "nan"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(general(value), text);
+        }
+    }
 
     #[test]
     fn fixed_point_is_as_short_as_it_can_be() {

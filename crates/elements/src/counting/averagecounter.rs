@@ -1,5 +1,6 @@
 //! `AverageCounter`: counts packets and bytes, and their rates from the first to the last.
 
+use element::figures;
 use element::prelude::*;
 
 /// Counts packets and bytes that pass; the rates are averages from the first packet to the last.
@@ -56,15 +57,8 @@ impl AverageCounter {
     /// So many a second over the time that counts, at least a millisecond.
     fn rate(&self, count: u64) -> String {
         let span = self.last.saturating_sub(self.first.unwrap_or(self.last)).saturating_sub(self.ignore);
-        significant(count as f64 * 1_000.0 / span.max(1) as f64)
+        figures::general(count as f64 * 1_000.0 / span.max(1) as f64)
     }
-}
-
-/// A number that is not negative with twelve significant digits, without trailing zeros.
-fn significant(value: f64) -> String {
-    let whole = format!("{value:.0}").len();
-    let text = format!("{value:.digits$}", digits = 12usize.saturating_sub(whole));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
 impl Element for AverageCounter {
@@ -94,19 +88,5 @@ impl Element for AverageCounter {
         let before = into.len();
         cx.pull(0, most, into);
         self.add(cx.steady(), into.as_slice().get(before..).unwrap_or(&[]));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_twelve_digits() {
-        for (value, text) in
-            [(0.0, "0"), (30_000.0, "30000"), (100.0 / 3.0, "33.3333333333"), (1e15, "1000000000000000")]
-        {
-            assert_eq!(significant(value), text);
-        }
     }
 }
