@@ -7,35 +7,54 @@ pub(crate) fn is_pattern(name: &str) -> bool {
 
 /// Whether a pattern matches the whole of a name.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
-    fn at(pattern: &[u8], name: &[u8]) -> bool {
-        match (pattern.first(), name.first()) {
-            (None, None) => true,
-            (Some(b'*'), _) => at(&pattern[1..], name) || (!name.is_empty() && at(pattern, &name[1..])),
-            (Some(b'?'), Some(_)) => at(&pattern[1..], &name[1..]),
-            (Some(b'['), Some(letter)) => match pattern.iter().position(|byte| *byte == b']') {
-                Some(end) => set(&pattern[1..end], *letter) && at(&pattern[end + 1..], &name[1..]),
-                None => false,
-            },
-            (Some(one), Some(other)) => one == other && at(&pattern[1..], &name[1..]),
-            _ => false,
+    let (mut pattern, mut name) = (pattern.as_bytes(), name.as_bytes());
+    // What stands behind the last star, and of what it was tried last: the only place where another try can help.
+    let mut star = None;
+    loop {
+        if let [b'*', rest @ ..] = pattern {
+            (pattern, star) = (rest, Some((rest, name)));
+        } else if let ([], []) = (pattern, name) {
+            return true;
+        } else if let Some(rest) = name.first().and_then(|letter| behind(pattern, *letter)) {
+            (pattern, name) = (rest, &name[1..]);
+        } else if let Some((rest, [_, later @ ..])) = star {
+            (pattern, name, star) = (rest, later, Some((rest, later)));
+        } else {
+            return false;
         }
     }
-    fn set(mut set: &[u8], letter: u8) -> bool {
-        let inverted = set.first().is_some_and(|first| *first == b'^' || *first == b'!');
-        set = if inverted { &set[1..] } else { set };
-        let mut found = false;
-        while let Some((&low, rest)) = set.split_first() {
-            if let [b'-', high, ..] = rest {
-                found |= (low..=*high).contains(&letter);
-                set = &rest[2..];
-            } else {
-                found |= low == letter;
-                set = rest;
-            }
+}
+
+/// What follows in a pattern behind what matches a letter; none: nothing does.
+fn behind(pattern: &[u8], letter: u8) -> Option<&[u8]> {
+    let (first, rest) = pattern.split_first()?;
+    match first {
+        b'?' => Some(rest),
+        b'[' => {
+            let end = rest.iter().position(|byte| *byte == b']')?;
+            is_in(&rest[..end], letter).then_some(&rest[end + 1..])
         }
-        found != inverted
+        _ => (*first == letter).then_some(rest),
     }
-    at(pattern.as_bytes(), name.as_bytes())
+}
+
+/// Whether a letter is in a set such as `a-z_`, or `^a` for all but one.
+fn is_in(set: &[u8], letter: u8) -> bool {
+    let (inverted, mut set) = match set {
+        [b'^' | b'!', rest @ ..] => (true, rest),
+        _ => (false, set),
+    };
+    let mut found = false;
+    while let Some((&low, rest)) = set.split_first() {
+        if let [b'-', high, rest @ ..] = rest {
+            found |= (low..=*high).contains(&letter);
+            set = rest;
+        } else {
+            found |= low == letter;
+            set = rest;
+        }
+    }
+    found != inverted
 }
 
 #[cfg(test)]
@@ -50,6 +69,12 @@ mod tests {
             ("[a-c]1", "d1", false),
             ("[^a]", "b", true),
             ("c", "cc", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("*b?", "abab", false),
+            ("*[0-9]", "x10", true),
+            ("[a", "a", false),
+            ("**", "", true),
+            (&"*a".repeat(40), &"a".repeat(39), false),
         ] {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }

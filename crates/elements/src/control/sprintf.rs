@@ -97,7 +97,7 @@ pub(super) fn sprintf(parameter: &str, setup: &Setup) -> Result<String, HandlerE
                 let text = unquote(word);
                 let most = conversion.precision.unwrap_or(usize::MAX);
                 let text: String = text.chars().take(most).collect();
-                conversion.pad(&text, ' ', &mut out);
+                conversion.pad(&text, &mut out);
             }
             _ => return Err(syntax()),
         }
@@ -123,15 +123,15 @@ impl Conversion {
             None => 0,
         };
         let zeros = "0".repeat(least.saturating_sub(digits.len()));
-        self.pad(&format!("{prefix}{zeros}{digits}"), ' ', out);
+        self.pad(&format!("{prefix}{zeros}{digits}"), out);
     }
 
-    fn pad(&self, text: &str, with: char, out: &mut String) {
+    fn pad(&self, text: &str, out: &mut String) {
         let missing = self.width.saturating_sub(text.chars().count());
         if self.left {
             out.push_str(text);
         }
-        out.extend(core::iter::repeat_n(with, missing));
+        out.extend(core::iter::repeat_n(' ', missing));
         if !self.left {
             out.push_str(text);
         }

@@ -8,7 +8,7 @@ use api::{BoxState, BoxStatus, HostStatus, Time, operation};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::live::{grouped, shorten};
+use crate::live::{count, grouped, shorten};
 use crate::online::{self, Column, Connection, Failure, Table};
 use crate::{output, screen};
 
@@ -159,10 +159,11 @@ fn lines(host: &HostStatus, boxes: &[BoxStatus], order: Order, width: usize, hei
     let sum = |figure: fn(&BoxStatus) -> f64| boxes.iter().map(figure).sum::<f64>();
     let running = boxes.iter().filter(|status| status.state == BoxState::Running).count();
     let head = format!(
-        "{} boxes, {running} running; {} of {} processors; in {}/s, out {}/s, dropped {}/s",
+        "{} {}, {running} running; {} of {}; in {}/s, out {}/s, dropped {}/s",
         grouped(boxes.len() as u64),
+        if boxes.len() == 1 { "box" } else { "boxes" },
         online::share(sum(|status| status.rates.cores)),
-        host.cores,
+        count(host.cores.into(), "processor"),
         online::rate(sum(|status| status.rates.received_packets)),
         online::rate(sum(|status| status.rates.sent_packets)),
         online::rate(sum(|status| status.rates.dropped_packets)),
