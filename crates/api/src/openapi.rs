@@ -24,7 +24,7 @@ pub fn document() -> Value {
         path[entry.method().name().to_ascii_lowercase()] = operation;
     }
     let responses = failures(&mut generator);
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Clickbox",
@@ -40,7 +40,28 @@ pub fn document() -> Value {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } }
         },
         "security": [{}, { "token": [] }]
-    })
+    });
+    join_lines(&mut document);
+    document
+}
+
+/// Makes a line of each paragraph of the descriptions: where comments are broken is nothing to a reader of the document.
+fn join_lines(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(join_lines),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member {
+                    Value::String(text) if name == "description" => {
+                        let lines = |paragraph: &str| paragraph.replace('\n', " ");
+                        *text = text.split("\n\n").map(lines).collect::<Vec<_>>().join("\n\n");
+                    }
+                    member => join_lines(member),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 fn operation(entry: &dyn Entry, generator: &mut SchemaGenerator) -> Value {
