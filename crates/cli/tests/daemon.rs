@@ -24,7 +24,7 @@ fn a_box_from_its_creation_to_its_end() {
     );
     daemon.check(&["create", "fw", &file, "--sandbox", "process"], 6, &["fw"]);
     daemon.check(&["ps"], 0, &["fw", "running", "process"]);
-    daemon.check(&["top"], 0, &["1 boxes, 1 running", "fw"]);
+    daemon.check(&["top"], 0, &["1 box, 1 running", "fw"]);
     daemon.until(&["read", "fw/c.count"], "5");
 
     daemon.check(&["handlers", "fw", "c"], 0, &["fw/c.count", "read"]);
