@@ -28,7 +28,10 @@ impl Element for BlockThread {
         &[Handler::write("block", "Lets so much time go by, 10 s at most.", |_: &mut Self, cx, value| {
             let time: Timestamp = cx.argument(value).map_err(|_| HandlerError::new("bad TIME"))?;
             let environment = cx.environment();
-            environment.wait(&[], Some(environment.steady() + time.min(LONGEST)));
+            // A script may do this over and over: who wants the program to end need not wait for each.
+            if !environment.is_interrupted() {
+                environment.wait(&[], Some(environment.steady() + time.min(LONGEST)));
+            }
             Ok(())
         })
         .hidden()];
