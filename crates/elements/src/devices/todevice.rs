@@ -25,7 +25,7 @@ const LONGEST_PAUSE: i64 = 256;
 /// ```
 /// ## Differences
 /// METHOD LINUX and PCAP are the same: a packet socket. Packets may be pushed, as above. As many packets as a device
-/// takes in one call, for an interface 64, are pulled at a turn, whatever BURST says.
+/// takes in one call, for an interface 64, are pulled at a turn even where BURST is less.
 #[derive(Args)]
 #[element(
     name = "ToDevice",
