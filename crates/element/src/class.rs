@@ -117,6 +117,8 @@ pub struct Class {
     pub info: &'static Info,
     /// Whether `config` may be written while an element runs.
     pub live: bool,
+    /// What stands before the number in the names of its numbered handlers, and what each of them is for.
+    pub numbered: Option<(&'static str, &'static str)>,
     handlers: fn() -> Vec<HandlerInfo>,
     create: Create,
 }
@@ -145,6 +147,7 @@ pub static UNKNOWN: Class = Class {
         arguments: &[],
     },
     live: false,
+    numbered: None,
     handlers: Vec::new,
     create: |_, _| Err(SetupError::new("unknown element class")),
 };
@@ -154,10 +157,20 @@ type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn Object>, SetupError>;
 impl Class {
     /// The class of `E`.
     pub const fn of<E: Element>() -> Class {
-        Class { info: <E::Args as Args>::INFO, live: E::LIVE, handlers: handlers::<E>, create: create::<E> }
+        let numbered = match &E::NUMBERED {
+            Some(numbered) => Some((numbered.prefix, numbered.summary)),
+            None => None,
+        };
+        Class {
+            info: <E::Args as Args>::INFO,
+            live: E::LIVE,
+            numbered,
+            handlers: handlers::<E>,
+            create: create::<E>,
+        }
     }
 
-    /// Its own handlers; every element has the framework's as well.
+    /// Its own handlers that are not numbered; every element has the framework's as well.
     pub fn handlers(&self) -> Vec<HandlerInfo> {
         (self.handlers)()
     }

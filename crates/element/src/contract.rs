@@ -11,7 +11,7 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
 use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
-use crate::handler::{Handler, HandlerInfo, HandlerKind};
+use crate::handler::{Handler, HandlerInfo, HandlerKind, Numbered};
 
 /// An element with full access to ports, its task, timers and descriptors. Most are a [`Filter`](crate::Filter)
 /// instead.
@@ -22,6 +22,8 @@ pub trait Element: Sized + 'static {
     type Args: Args;
     /// Its handlers.
     const HANDLERS: &'static [Handler<Self>] = &[];
+    /// Those that it has one of for each port or argument.
+    const NUMBERED: Option<Numbered<Self>> = None;
     /// Whether `config` may be written while it runs.
     const LIVE: bool = false;
 
@@ -82,7 +84,7 @@ pub trait Element: Sized + 'static {
     /// Takes over the estate of an old element of the same name and another class, if it is of use.
     fn inherit_estate(&mut self, _estate: &mut dyn Any, _cx: &mut Context) {}
 
-    /// Answers a handler that is not in `HANDLERS`; `None` means that there is no such handler.
+    /// Answers a handler that is neither in `HANDLERS` nor `NUMBERED`; `None` means that there is no such handler.
     fn other_handler(
         &mut self,
         _cx: &mut Context,
@@ -195,6 +197,14 @@ impl<E: Element> Object for E {
             }
             written = true;
         }
+        if let Some(numbered) = &E::NUMBERED
+            && let Some(number) = numbered.find(self, name)
+        {
+            if !parameter.is_empty() {
+                return Err(HandlerError::NoParameter(name.to_string()));
+            }
+            return Ok((numbered.read)(self, number));
+        }
         match self.other_handler(cx, name, HandlerKind::ReadWithParameter, parameter) {
             Some(answer) => answer,
             None if written => Err(HandlerError::Wrong { path: name.to_string(), read: true }),
@@ -210,6 +220,11 @@ impl<E: Element> Object for E {
             }
             read = true;
         }
+        if let Some(numbered) = &E::NUMBERED
+            && let Some(number) = numbered.find(self, name)
+        {
+            return (numbered.write)(self, cx, number, value);
+        }
         match self.other_handler(cx, name, HandlerKind::Write, value) {
             Some(answer) => answer.map(drop),
             None if read => Err(HandlerError::Wrong { path: name.to_string(), read: false }),
@@ -218,7 +233,8 @@ impl<E: Element> Object for E {
     }
 
     fn more_handlers(&self) -> Vec<HandlerInfo> {
-        Element::more_handlers(self)
+        let numbered = E::NUMBERED.iter().flat_map(|numbered| numbered.infos(self));
+        numbered.chain(Element::more_handlers(self)).collect()
     }
 
     fn export(&self) -> Option<Rc<dyn Any>> {

@@ -3,7 +3,6 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use crate::arguments::Problem;
 use crate::context::Context;
@@ -52,13 +51,37 @@ pub struct HandlerInfo {
     pub summary: &'static str,
 }
 
-impl HandlerInfo {
-    /// Those of a handler that depends on the configuration and is read, and written if it is `writable`.
-    pub fn numbered(prefix: &str, number: usize, writable: bool, summary: &'static str) -> Vec<HandlerInfo> {
-        let name = Cow::<str>::Owned(format!("{prefix}{number}"));
-        let read = HandlerInfo { name, kind: HandlerKind::Read, calm: true, hidden: false, summary };
-        let write = writable.then(|| HandlerInfo { kind: HandlerKind::Write, calm: false, ..read.clone() });
-        [read].into_iter().chain(write).collect()
+/// Handlers of which there is one for each port or argument, `active0`, `active1` and so on, to read and to write.
+pub struct Numbered<E: 'static> {
+    /// What stands before the number.
+    pub prefix: &'static str,
+    /// What each of them is for, in one sentence.
+    pub summary: &'static str,
+    /// How many there are.
+    pub count: fn(&E) -> usize,
+    /// The value of one of them, whose number is below the count.
+    pub read: fn(&E, usize) -> String,
+    /// Changes the value of one of them, whose number is below the count.
+    pub write: fn(&mut E, &mut Context, usize, &str) -> Result<(), HandlerError>,
+}
+
+impl<E> Numbered<E> {
+    /// The number of the handler that has a name.
+    pub(crate) fn find(&self, element: &E, name: &str) -> Option<usize> {
+        let digits = name.strip_prefix(self.prefix)?;
+        let number: usize = digits.parse().ok()?;
+        (number < (self.count)(element) && digits == number.to_string()).then_some(number)
+    }
+
+    /// The descriptions of all that an element has.
+    pub(crate) fn infos(&self, element: &E) -> impl Iterator<Item = HandlerInfo> {
+        (0..(self.count)(element)).flat_map(|number| {
+            let name = Cow::<str>::Owned(format!("{}{number}", self.prefix));
+            let (kind, summary) = (HandlerKind::Read, self.summary);
+            let read = HandlerInfo { name, kind, calm: true, hidden: false, summary };
+            let write = HandlerInfo { kind: HandlerKind::Write, calm: false, ..read.clone() };
+            [read, write]
+        })
     }
 }
 

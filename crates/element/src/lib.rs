@@ -45,7 +45,7 @@ pub use environment::{
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use filter::{Filter, Verdict};
-pub use handler::{Handler, HandlerInfo, HandlerKind};
+pub use handler::{Handler, HandlerInfo, HandlerKind, Numbered};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
 pub use random::Additive;
@@ -55,8 +55,8 @@ pub use tap::Tap;
 /// What an element's file needs, in one line.
 pub mod prelude {
     pub use crate::{
-        Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Setup,
-        SetupError, Verdict,
+        Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Numbered,
+        Setup, SetupError, Verdict,
     };
     pub use alloc::{boxed::Box, format, rc::Rc, string::String, string::ToString, vec, vec::Vec};
     pub use packet::{Batch, Packet, Timestamp};

@@ -48,9 +48,12 @@ fn every_class_is_documented() {
                 complain(format!("argument {} has no summary sentence", argument.keyword));
             }
         }
-        for handler in class.handlers() {
-            if !handler.summary.ends_with('.') {
-                complain(format!("handler {} has no summary sentence", handler.name));
+        let handlers = class.handlers().into_iter().map(|handler| (handler.name, handler.summary));
+        for (name, summary) in
+            handlers.chain(class.numbered.map(|(prefix, summary)| (prefix.into(), summary)))
+        {
+            if !summary.ends_with('.') {
+                complain(format!("handler {name} has no summary sentence"));
             }
         }
         for other in info.see {

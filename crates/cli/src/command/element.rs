@@ -82,15 +82,7 @@ impl Entry {
             processing: info.processing,
             flow: info.flow,
             arguments: info.arguments().map(argument).collect(),
-            handlers: class
-                .handlers()
-                .iter()
-                .map(|handler| Handler {
-                    name: handler.name.clone(),
-                    access: if handler.kind == HandlerKind::Write { "write" } else { "read" },
-                    summary: handler.summary,
-                })
-                .collect(),
+            handlers: handlers(class),
             example: info.example,
             expect: info.expect,
             see: info.see,
@@ -149,6 +141,21 @@ impl Entry {
         }
         page
     }
+}
+
+/// The handlers of a class; of those that are numbered one stands for all.
+fn handlers(class: &Class) -> Vec<Handler> {
+    let own = class.handlers().into_iter().map(|handler| Handler {
+        name: handler.name,
+        access: if handler.kind == HandlerKind::Write { "write" } else { "read" },
+        summary: handler.summary,
+    });
+    let numbered = class.numbered.map(|(prefix, summary)| Handler {
+        name: format!("{prefix}N").into(),
+        access: "read, write",
+        summary,
+    });
+    own.chain(numbered).collect()
 }
 
 /// Runs it.

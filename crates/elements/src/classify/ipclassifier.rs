@@ -2,7 +2,7 @@
 
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{HandlerInfo, HandlerKind, text};
+use element::text;
 
 use super::filter::classifier_rules;
 use super::ipfilter::ip_headers;
@@ -82,6 +82,18 @@ impl IPClassifier {
         warn_of_shadowed_rules(&program, &texts, setup);
         Ok(IPClassifier { patterns, program, lanes: Lanes::default() })
     }
+
+    /// Gives an output another expression.
+    fn replace(&mut self, cx: &mut Context, output: usize, value: &str) -> Result<(), HandlerError> {
+        let mut patterns = self.patterns.clone();
+        patterns[output] = Raw(value.trim().to_string());
+        let name = cx.name();
+        let mut setup = Setup::new(&name, (cx.inputs(), cx.outputs()), cx.names(), cx.environment());
+        *self = IPClassifier::compile(patterns, &mut setup)?;
+        // The rest of an argument list has no keyword to fall back on.
+        cx.note_argument(Some(output), "", value.trim());
+        Ok(())
+    }
 }
 
 impl Element for IPClassifier {
@@ -91,6 +103,13 @@ impl Element for IPClassifier {
         "The expressions as a sequence of tests of four bytes each.",
         |classifier| listing(classifier.program.rules(), Layout::Ip),
     )];
+    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+        prefix: "pattern",
+        summary: "The expression of output N.",
+        count: |classifier| classifier.patterns.len(),
+        read: |classifier, output| classifier.patterns[output].0.clone(),
+        write: IPClassifier::replace,
+    });
     const LIVE: bool = true;
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
@@ -101,39 +120,5 @@ impl Element for IPClassifier {
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
         split(cx, batch, "no_match", (&self.program, &mut self.lanes), ip_headers);
-    }
-
-    fn more_handlers(&self) -> Vec<HandlerInfo> {
-        let summary = "The expression of the output.";
-        (0..self.patterns.len())
-            .flat_map(|output| HandlerInfo::numbered("pattern", output, true, summary))
-            .collect()
-    }
-
-    /// `pattern0` and so on: the expression of an output, read and written.
-    fn other_handler(
-        &mut self,
-        cx: &mut Context,
-        name: &str,
-        call: HandlerKind,
-        value: &str,
-    ) -> Option<Result<String, HandlerError>> {
-        let index: usize = name.strip_prefix("pattern")?.parse().ok()?;
-        let pattern = self.patterns.get(index)?;
-        if call != HandlerKind::Write {
-            return Some(Ok(pattern.0.clone()));
-        }
-        let mut patterns = self.patterns.clone();
-        patterns[index] = Raw(value.trim().to_string());
-        let name = cx.name();
-        let mut setup = Setup::new(&name, (cx.inputs(), cx.outputs()), cx.names(), cx.environment());
-        let compiled = IPClassifier::compile(patterns, &mut setup);
-        let changed = compiled.map(|classifier| {
-            *self = classifier;
-            // The rest of an argument list has no keyword to fall back on.
-            cx.note_argument(Some(index), "", value.trim());
-            String::new()
-        });
-        Some(changed.map_err(Into::into))
     }
 }

@@ -1,7 +1,6 @@
 //! The handlers that all rewriters have.
 
 use element::prelude::*;
-use element::{HandlerInfo, HandlerKind};
 
 use super::flows::{FIRST_MAP, Flows, Found, UDP_MAP, clock};
 use super::input::Input;
@@ -173,29 +172,15 @@ pub(crate) fn clear<K: Kind>(
     Ok(())
 }
 
-/// Those handlers, for lists.
-pub(crate) fn listed(flows: &Flows) -> Vec<HandlerInfo> {
-    let summary = "What the input does, and the number of its flows.";
-    let count = flows.inputs.borrow().len();
-    (0..count).flat_map(|input| HandlerInfo::numbered("pattern", input, true, summary)).collect()
-}
-
 /// The handlers `pattern0` and so on, one for each input.
-pub(crate) fn pattern(
-    flows: &Flows,
-    cx: &mut Context,
-    name: &str,
-    call: HandlerKind,
-    value: &str,
-) -> Option<Result<String, HandlerError>> {
-    let place: usize = name.strip_prefix("pattern")?.parse().ok()?;
-    if place >= flows.inputs.borrow().len() || name != format!("pattern{place}") {
-        return None;
+pub(crate) const fn numbered<K: Kind>() -> Numbered<Rewriter<K>> {
+    Numbered {
+        prefix: "pattern",
+        summary: "What input N does, and its flows in brackets; writing ends the flows that began there.",
+        count: |rewriter| rewriter.flows.inputs.borrow().len(),
+        read: |rewriter, input| patterns(&rewriter.flows, Some(input)),
+        write: |rewriter, cx, input, value| replace(&rewriter.flows, input, cx, value),
     }
-    if call != HandlerKind::Write {
-        return Some(Ok(patterns(flows, Some(place))));
-    }
-    Some(replace(flows, place, cx, value).map(|()| String::new()))
 }
 
 /// Gives an input a new specification, and takes out the flows that began there.

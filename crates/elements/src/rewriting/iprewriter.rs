@@ -30,9 +30,8 @@ use super::translate::Shape;
 ///
 /// Every packet renews its flow's guarantee. After that the flow lives until its timeout, and is taken away earlier
 /// only to make room. A TCP flow has TCP_TIMEOUT once data went both ways, and TCP_DONE_TIMEOUT after FINs of both
-/// sides or a reset; a UDP flow of three packets, one of them a reply, has UDP_STREAMING_TIMEOUT. `pattern0` and so on
-/// read and write the inputs' specifications; a written one ends the flows that began there. A new configuration takes
-/// over the flows of inputs whose specification is the same.
+/// sides or a reset; a UDP flow of three packets, one of them a reply, has UDP_STREAMING_TIMEOUT.
+/// A new configuration takes over the flows of inputs whose specification is the same.
 ///
 /// ## Differences
 ///

@@ -2,7 +2,6 @@
 
 use core::marker::PhantomData;
 
-use element::HandlerInfo;
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
 
@@ -249,6 +248,7 @@ impl<K: Kind> Rewriter<K> {
 impl<K: Kind> Element for Rewriter<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = K::HANDLERS;
+    const NUMBERED: Option<Numbered<Self>> = Some(super::handlers::numbered());
 
     fn new(args: K::Args, setup: &mut Setup) -> Result<Self, SetupError> {
         let settings = K::settings(args);
@@ -355,20 +355,6 @@ impl<K: Kind> Element for Rewriter<K> {
             }
         }
         set.shrink(clock(cx));
-    }
-
-    fn more_handlers(&self) -> Vec<HandlerInfo> {
-        super::handlers::listed(&self.flows)
-    }
-
-    fn other_handler(
-        &mut self,
-        cx: &mut Context,
-        name: &str,
-        call: element::HandlerKind,
-        value: &str,
-    ) -> Option<Result<String, HandlerError>> {
-        super::handlers::pattern(&self.flows, cx, name, call, value)
     }
 
     fn export(&self) -> Option<Rc<dyn core::any::Any>> {

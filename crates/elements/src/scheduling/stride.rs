@@ -1,6 +1,5 @@
 //! Stride scheduling: whose turn it is among clients with tickets.
 
-use element::HandlerInfo;
 use element::arguments::Raw;
 use element::prelude::*;
 
@@ -86,31 +85,18 @@ impl Stride {
         tickets.join(", ")
     }
 
-    /// The handlers `tickets0`, `tickets1` ...
-    pub(crate) fn handlers(&self) -> Vec<HandlerInfo> {
-        let summary = "The tickets of the port.";
-        (0..self.clients.len())
-            .flat_map(|port| HandlerInfo::numbered("tickets", port, true, summary))
-            .collect()
+    /// How many clients there are.
+    pub(crate) fn len(&self) -> usize {
+        self.clients.len()
     }
 
-    /// Answers one of them.
-    pub(crate) fn handle(
-        &mut self,
-        cx: &Context,
-        name: &str,
-        write: Option<&str>,
-    ) -> Option<Result<String, HandlerError>> {
-        let number = name.strip_prefix("tickets")?;
-        let port: usize = number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))?;
-        let now = self.clients.get(port)?.tickets;
-        Some(match write {
-            None => Ok(now.to_string()),
-            Some(value) => self.write(cx, port, value).map(|()| String::new()),
-        })
+    /// A client's tickets; none of one that does not exist.
+    pub(crate) fn tickets(&self, port: usize) -> i32 {
+        self.clients.get(port).map_or(0, |client| client.tickets)
     }
 
-    fn write(&mut self, cx: &Context, port: usize, value: &str) -> Result<(), HandlerError> {
+    /// Gives a client the tickets that were written to its handler.
+    pub(crate) fn write(&mut self, cx: &Context, port: usize, value: &str) -> Result<(), HandlerError> {
         let tickets: i32 =
             cx.argument(value).map_err(|_| HandlerError::new("tickets value must be integer"))?;
         if tickets < 0 {

@@ -1,15 +1,14 @@
 //! `StrideSched`: pulls from its inputs in proportion.
 
+use element::Signal;
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{HandlerInfo, HandlerKind, Signal};
 
 use super::stride::{Stride, tickets};
 
 /// Answers pulls from its inputs in proportion to their TICKETS, by stride scheduling.
 ///
-/// An input that has no packet when it is its turn loses that turn, and the next one is asked. The handlers `tickets0`,
-/// `tickets1` ... read and set the tickets of an input, at most 32768.
+/// An input that has no packet when it is its turn loses that turn, and the next one is asked.
 /// ```click
 /// InfiniteSource(LIMIT 4) -> [0] s :: StrideSched(2, 1);
 /// InfiniteSource(LIMIT 4, STOP true) -> [1] s;
@@ -44,6 +43,13 @@ impl Element for StrideSched {
     type Args = StrideSchedArgs;
     const HANDLERS: &'static [Handler<Self>] =
         &[Handler::read("config", "The configuration.", |sched| sched.stride.config())];
+    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+        prefix: "tickets",
+        summary: "The tickets of port N, at most 32768.",
+        count: |sched| sched.stride.len(),
+        read: |sched, port| sched.stride.tickets(port).to_string(),
+        write: |sched, cx, port, value| sched.stride.write(cx, port, value),
+    });
     const LIVE: bool = true;
 
     fn new(args: StrideSchedArgs, setup: &mut Setup) -> Result<StrideSched, SetupError> {
@@ -83,19 +89,5 @@ impl Element for StrideSched {
     fn reconfigure(&mut self, args: StrideSchedArgs, setup: &mut Setup) -> Result<(), SetupError> {
         self.stride.set_all(&tickets(&args.tickets, setup.inputs(), "input", setup)?);
         Ok(())
-    }
-
-    fn more_handlers(&self) -> Vec<HandlerInfo> {
-        self.stride.handlers()
-    }
-
-    fn other_handler(
-        &mut self,
-        cx: &mut Context,
-        name: &str,
-        call: HandlerKind,
-        value: &str,
-    ) -> Option<Result<String, HandlerError>> {
-        self.stride.handle(cx, name, (call == HandlerKind::Write).then_some(value))
     }
 }

@@ -2,14 +2,12 @@
 
 use element::arguments::Raw;
 use element::prelude::*;
-use element::{HandlerInfo, HandlerKind};
 
 use crate::scheduling::stride::{Stride, tickets};
 
 /// Sends packets to its outputs in proportion to their TICKETS, by stride scheduling.
 ///
-/// The handlers `tickets0`, `tickets1` ... read and set the tickets of an output, at most 32768. When no output has
-/// any, packets are dropped as `no_tickets`.
+/// When no output has any, packets are dropped as `no_tickets`.
 /// ```click
 /// InfiniteSource(LIMIT 6, STOP true) -> s :: StrideSwitch(2, 1);
 /// s[0] -> a :: Counter -> Discard;
@@ -43,6 +41,13 @@ impl Element for StrideSwitch {
     type Args = StrideSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] =
         &[Handler::read("config", "The configuration.", |switch| switch.stride.config())];
+    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+        prefix: "tickets",
+        summary: "The tickets of port N, at most 32768.",
+        count: |switch| switch.stride.len(),
+        read: |switch, port| switch.stride.tickets(port).to_string(),
+        write: |switch, cx, port, value| switch.stride.write(cx, port, value),
+    });
     const LIVE: bool = true;
 
     fn new(args: StrideSwitchArgs, setup: &mut Setup) -> Result<StrideSwitch, SetupError> {
@@ -68,19 +73,5 @@ impl Element for StrideSwitch {
     fn reconfigure(&mut self, args: StrideSwitchArgs, setup: &mut Setup) -> Result<(), SetupError> {
         self.stride.set_all(&tickets(&args.tickets, setup.outputs(), "output", setup)?);
         Ok(())
-    }
-
-    fn more_handlers(&self) -> Vec<HandlerInfo> {
-        self.stride.handlers()
-    }
-
-    fn other_handler(
-        &mut self,
-        cx: &mut Context,
-        name: &str,
-        call: HandlerKind,
-        value: &str,
-    ) -> Option<Result<String, HandlerError>> {
-        self.stride.handle(cx, name, (call == HandlerKind::Write).then_some(value))
     }
 }

@@ -1,12 +1,10 @@
 //! `Suppressor`: closes and opens single ports.
 
 use element::prelude::*;
-use element::{HandlerInfo, HandlerKind};
 
 /// Passes packets from each input to the output of the same number, unless that port is suppressed.
 ///
-/// The handlers `active0`, `active1` ... read and set whether a port is open. Packets pushed to a closed one are
-/// dropped as `suppressed`; pulls yield none. All ports are open at first.
+/// Packets pushed to a closed port are dropped as `suppressed`; pulls yield none. All ports are open at first.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> s :: Suppressor -> a :: Counter -> Discard;
 /// Idle -> [1] s [1] -> Discard;
@@ -39,6 +37,17 @@ impl Element for Suppressor {
             suppressor.closed.fill(false);
             Ok(())
         })];
+    const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
+        prefix: "active",
+        summary: "Whether port N is open.",
+        count: |suppressor| suppressor.closed.len(),
+        read: |suppressor, port| (!suppressor.closed[port]).to_string(),
+        write: |suppressor, cx, port, value| {
+            let active: bool = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
+            suppressor.closed[port] = !active;
+            Ok(())
+        },
+    });
 
     fn new(_: SuppressorArgs, setup: &mut Setup) -> Result<Suppressor, SetupError> {
         Ok(Suppressor { closed: vec![false; setup.outputs()] })
@@ -55,31 +64,5 @@ impl Element for Suppressor {
         if !self.closed.get(port).is_some_and(|closed| *closed) {
             cx.pull(port, most, into);
         }
-    }
-
-    fn more_handlers(&self) -> Vec<HandlerInfo> {
-        let summary = "Whether the port is open.";
-        (0..self.closed.len()).flat_map(|port| HandlerInfo::numbered("active", port, true, summary)).collect()
-    }
-
-    fn other_handler(
-        &mut self,
-        cx: &mut Context,
-        name: &str,
-        call: HandlerKind,
-        value: &str,
-    ) -> Option<Result<String, HandlerError>> {
-        let port: usize = name.strip_prefix("active")?.parse().ok()?;
-        let closed = self.closed.get_mut(port)?;
-        if call != HandlerKind::Write {
-            return Some(Ok((!*closed).to_string()));
-        }
-        Some(match cx.argument::<bool>(value) {
-            Ok(active) => {
-                *closed = !active;
-                Ok(String::new())
-            }
-            Err(_) => Err(HandlerError::new("type mismatch")),
-        })
     }
 }
