@@ -35,6 +35,8 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// Whether place and related lines are left out of the message as Click prints it, which has none in this case.
     pub bare: bool,
+    /// The place that stands in the message as Click prints it, where that is another one.
+    pub printed: Option<Location>,
 }
 
 impl Diagnostic {
@@ -52,6 +54,7 @@ impl Diagnostic {
             related: Vec::new(),
             hint: None,
             bare: false,
+            printed: None,
         }
     }
 
@@ -69,6 +72,13 @@ impl Diagnostic {
         self
     }
 
+    /// Puts another place into the message as Click prints it.
+    #[must_use]
+    pub fn printed_at(mut self, location: Location) -> Self {
+        self.printed = Some(location);
+        self
+    }
+
     /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: Option<String>) -> Self {
@@ -81,7 +91,7 @@ impl fmt::Display for Diagnostic {
     /// Writes the lines as Click prints them, `file:line: message`, without a line end after the last. Hints are left
     /// out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let location = self.location.as_ref().filter(|_| !self.bare);
+        let location = self.printed.as_ref().or(self.location.as_ref()).filter(|_| !self.bare);
         let place = location.map(|location| format!("{location}: ")).unwrap_or_default();
         let kind = if self.severity == Severity::Warning { "warning: " } else { "" };
         let introduced = self.message.contains("\n ");
@@ -152,6 +162,7 @@ impl Diagnostics {
                 related: Vec::new(),
                 hint: None,
                 bare: false,
+                printed: None,
             });
         }
         self.list

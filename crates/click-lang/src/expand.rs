@@ -3,6 +3,7 @@
 use crate::class::{Class, ClassId, Compound, Link, PartKind, Place};
 use crate::compile::Compilation;
 use crate::lower::Naming;
+use crate::tree::Span;
 use crate::tunnel::{self, Kind};
 use crate::variables::Environment;
 use crate::{Diagnostic, Element, config};
@@ -42,6 +43,8 @@ struct Flat {
     config: Rc<str>,
     place: Place,
     ports: [usize; 2],
+    /// Whether it is the input or output of a compound, or a group in one.
+    late: bool,
 }
 
 struct Expansion<'c, 'o> {
@@ -95,7 +98,7 @@ impl Expansion<'_, '_> {
     fn add(&mut self, name: Rc<str>, kind: Kind, class: ClassId, config: Rc<str>, place: Place) -> usize {
         let index = self.flat.len();
         self.names.insert(name.clone(), index);
-        self.flat.push(Flat { name, kind, class, config, place, ports: [0, 0] });
+        self.flat.push(Flat { name, kind, class, config, place, ports: [0, 0], late: false });
         index
     }
 
@@ -170,8 +173,9 @@ impl Expansion<'_, '_> {
         if candidates.len() > 1 || closest.is_none() {
             let place = self.flat[index].place;
             let signature = candidates[0].use_signature(arguments.len(), ports);
-            let mut diagnostic =
-                Diagnostic::error(self.compilation.location(place), format!("no match for ‘{signature}’"));
+            let message = format!("no match for ‘{signature}’");
+            let mut diagnostic = Diagnostic::error(self.compilation.location(place), message)
+                .printed_at(self.compilation.location(END));
             for (number, candidate) in candidates.iter().take(MAX_CANDIDATES_SHOWN).enumerate() {
                 let location = self.compilation.location(candidate.place);
                 if number == 0 {
@@ -227,9 +231,13 @@ impl Expansion<'_, '_> {
             };
             let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
             let text = self.replace_variables(&part.config, environment);
-            let place = if part.kind == PartKind::Pseudo { place } else { part.place };
+            let place = match part.kind {
+                PartKind::Element(_) => part.place,
+                _ => place,
+            };
             let added = self.add(part_name.into(), kind, class, text, place);
             self.flat[added].ports = part.ports;
+            self.flat[added].late = !matches!(part.kind, PartKind::Element(_));
             map.push(Some(added));
         }
         let end = |(part, port): (usize, usize)| Some((map.get(part).copied().flatten()?, port));
@@ -254,8 +262,13 @@ impl Expansion<'_, '_> {
         let links = resolver.resolve();
         for problem in resolver.into_problems() {
             let flat = &self.flat[problem.element];
+            let place = flat.place;
             let message = problem.message(&flat.name);
-            self.compilation.error(flat.place, message);
+            let mut diagnostic = Diagnostic::error(self.compilation.location(place), message);
+            if flat.late {
+                diagnostic = diagnostic.printed_at(self.compilation.location(END));
+            }
+            self.compilation.diagnostics.push(diagnostic);
         }
         let mut numbers = Vec::with_capacity(self.flat.len());
         let flat = core::mem::take(&mut self.flat);
@@ -278,6 +291,9 @@ impl Expansion<'_, '_> {
         }
     }
 }
+
+/// The end of the first text, where Click has come when it replaces compounds by their parts.
+const END: Place = Place { source: 0, span: Span { start: u32::MAX, end: u32::MAX } };
 
 /// What it costs, in bytes, to set a variable when a compound is expanded, whatever its value.
 const VARIABLE_COST: usize = 16;

@@ -9,6 +9,7 @@ use crate::parser;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 /// A half-open range of bytes of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,10 @@ pub struct Statement {
     pub span: Span,
     /// What it says.
     pub kind: StatementKind,
+    /// The token by which a chain turned out to have ended: its semicolon, or what can't go on with it.
+    pub end: Span,
+    /// Which of the tree's errors were found while it was read.
+    pub errors: Range<usize>,
 }
 
 /// What a statement says.
@@ -73,6 +78,8 @@ pub struct Step {
     pub connector: Option<Connector>,
     /// The elements, separated by commas.
     pub items: Vec<Item>,
+    /// How many of the tree's errors were found up to its end.
+    pub errors: usize,
 }
 
 /// `->` or `=>`.
@@ -89,7 +96,7 @@ pub struct Connector {
 pub struct Item {
     /// What is meant.
     pub subject: Subject,
-    /// Where its name, brace or parenthesis stands.
+    /// Where its name stands, or the parenthesis that opens a group, or the brace that closes a compound.
     pub span: Span,
     /// The ports in front.
     pub inputs: Option<Ports>,
@@ -122,7 +129,12 @@ pub enum ClassUse {
     /// By its definition.
     Compound(Compound),
     /// Not at all, although `::` stands there.
-    Missing(Span),
+    Missing {
+        /// What stands there instead.
+        at: Span,
+        /// How many of the tree's errors were found up to this one.
+        errors: usize,
+    },
 }
 
 /// `[0, 2-4]`
@@ -152,6 +164,8 @@ pub struct Body {
     pub formals: Vec<Formal>,
     /// The statements.
     pub statements: Vec<Statement>,
+    /// How many of the tree's errors were found up to its end.
+    pub errors: usize,
 }
 
 /// A parameter of a compound: `$name` or `KEYWORD $name`.
@@ -191,7 +205,7 @@ impl<'t> Tree<'t> {
         &self.statements
     }
 
-    /// What is not the language, in the order of the text.
+    /// What is not the language, in the order in which it was found.
     pub fn errors(&self) -> &[SyntaxError] {
         &self.errors
     }

@@ -34,7 +34,7 @@ pub(crate) enum Kind {
 }
 
 /// Something wrong with a port of a compound or group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// The compound or group; for a misuse its input or output.
     pub(crate) element: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Problem {
 }
 
 /// What is wrong with a port of a compound or group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// Something is connected to an input that it doesn't have.
     NoInput,
@@ -84,34 +84,34 @@ pub(crate) struct Resolver<'r> {
     kinds: &'r [Kind],
     /// Ordered by source.
     links: Vec<Link>,
-    /// The ports that connections go to.
-    targets: Vec<(usize, usize)>,
+    /// Ordered by target.
+    arrivals: Vec<Link>,
     problems: Vec<Problem>,
     steps: usize,
     connections: usize,
 }
 
 impl<'r> Resolver<'r> {
-    /// Prepares the links between elements of these kinds.
+    /// Prepares the links between elements of these kinds, and looks for what is wrong with them.
     pub(crate) fn new(kinds: &'r [Kind], links: &[Link], limits: &Limits) -> Self {
         let mut ordered = links.to_vec();
         ordered.sort_by_key(|link| link.from);
-        let mut targets: Vec<_> = links.iter().map(|link| link.to).collect();
-        targets.sort_unstable();
-        targets.dedup();
-        Self {
+        let mut arrivals = links.to_vec();
+        arrivals.sort_by_key(|link| link.to);
+        let mut resolver = Self {
             kinds,
             links: ordered,
-            targets,
+            arrivals,
             problems: Vec::new(),
             steps: limits.tunnel_steps,
             connections: limits.connections,
-        }
+        };
+        resolver.check(links);
+        resolver
     }
 
     /// Returns the connections between real elements, each once, ordered by target and source.
     pub(crate) fn resolve(&mut self) -> Vec<Link> {
-        self.check();
         let mut found: Vec<Link> = Vec::new();
         let mut next = 0;
         while next < self.links.len() {
@@ -146,6 +146,13 @@ impl<'r> Resolver<'r> {
         let start = self.links.partition_point(|link| link.from < from);
         let count = self.links[start..].partition_point(|link| link.from == from);
         &self.links[start..start + count]
+    }
+
+    /// The links that enter an input port.
+    fn incoming(&self, to: (usize, usize)) -> &[Link] {
+        let start = self.arrivals.partition_point(|link| link.to < to);
+        let count = self.arrivals[start..].partition_point(|link| link.to == to);
+        &self.arrivals[start..start + count]
     }
 
     /// Where what goes into an input port of a compound, or into its output, comes out; `None` for a real element,
@@ -190,29 +197,59 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// Looks for ports of compounds and groups that are connected on one side only.
-    fn check(&mut self) {
-        let mut problems = BTreeSet::new();
-        for link in &self.links {
-            let (from, to) = (link.from, link.to);
-            let incoming = |element| self.targets.binary_search(&(element, from.1)).is_ok();
-            let problem = match self.kinds[from.0] {
-                Kind::Outer { output, .. } if !incoming(output) => Some((from.0, What::NoOutput)),
-                Kind::Input { outer } if !incoming(outer) => Some((outer, What::UnusedInput)),
-                Kind::Output { .. } => Some((from.0, What::UsedAsOutput)),
-                _ => None,
-            };
-            problems.extend(problem.map(|(element, what)| Problem { element, port: from.1, what }));
-            let outgoing = |element| !self.outgoing((element, to.1)).is_empty();
-            let problem = match self.kinds[to.0] {
-                Kind::Outer { input, .. } if !outgoing(input) => Some((to.0, What::NoInput)),
-                Kind::Output { outer } if !outgoing(outer) => Some((outer, What::UnusedOutput)),
-                Kind::Input { .. } => Some((to.0, What::UsedAsInput)),
-                _ => None,
-            };
-            problems.extend(problem.map(|(element, what)| Problem { element, port: to.1, what }));
+    /// Looks for ports of compounds and groups that are connected on one side only, and for inputs and outputs that are
+    /// used the wrong way round: from each link in turn as far as its ends lead, as Click does, so that what is wrong
+    /// is told in the same order.
+    fn check(&mut self, links: &[Link]) {
+        let mut seen = BTreeSet::new();
+        let mut open = Vec::new();
+        for link in links {
+            if self.kinds[link.from.0] == Kind::Element && self.kinds[link.to.0] == Kind::Element {
+                continue;
+            }
+            for (end, output) in [(link.from, true), (link.to, false)] {
+                open.push(end);
+                while let Some(end) = open.pop() {
+                    self.check_end(end, output, &mut seen, &mut open);
+                }
+            }
         }
-        self.problems.extend(problems);
+    }
+
+    /// Checks one end of a link, an output or an input, and adds the ends that it leads to, the first last.
+    fn check_end(
+        &mut self,
+        (element, port): (usize, usize),
+        output: bool,
+        seen: &mut BTreeSet<(usize, usize, bool)>,
+        open: &mut Vec<(usize, usize)>,
+    ) {
+        // The other side of the passage, and what is wrong when nothing is connected there.
+        let (beyond, owner, unconnected) = match (self.kinds[element], output) {
+            (Kind::Outer { input, .. }, false) => (input, element, What::NoInput),
+            (Kind::Input { outer }, true) => (outer, outer, What::UnusedInput),
+            (Kind::Output { outer }, false) => (outer, outer, What::UnusedOutput),
+            (Kind::Outer { output, .. }, true) => (output, element, What::NoOutput),
+            (Kind::Input { .. }, false) => {
+                return self.problems.push(Problem { element, port, what: What::UsedAsInput });
+            }
+            (Kind::Output { .. }, true) => {
+                return self.problems.push(Problem { element, port, what: What::UsedAsOutput });
+            }
+            (Kind::Element | Kind::Failed, _) => return,
+        };
+        if !seen.insert((element, port, output)) {
+            return;
+        }
+        let before = open.len();
+        if output {
+            open.extend(self.incoming((beyond, port)).iter().rev().map(|link| link.from));
+        } else {
+            open.extend(self.outgoing((beyond, port)).iter().rev().map(|link| link.to));
+        }
+        if open.len() == before {
+            self.problems.push(Problem { element: owner, port, what: unconnected });
+        }
     }
 }
 
@@ -252,7 +289,7 @@ mod tests {
         check(&[(1, 4)], &[], &[(0, What::UnusedInput)]);
         check(&[(0, 4)], &[], &[(0, What::NoOutput)]);
         check(&[(4, 2)], &[], &[(0, What::UnusedOutput)]);
-        check(&[(2, 1)], &[], &[(1, What::UsedAsInput), (2, What::UsedAsOutput)]);
+        check(&[(2, 1)], &[], &[(2, What::UsedAsOutput), (1, What::UsedAsInput)]);
         // Its output goes back to its input: nothing ever comes out, and following it ends.
         check(&[(3, 0), (1, 2), (0, 0)], &[], &[]);
     }

@@ -193,8 +193,8 @@ fn all_errors_are_reported_in_order() {
             "config:1: '<anonymous>' pseudoelement 'output' may only be used as input",
             "config:1: 'a' input 1 unused",
             "config:1: 'a' output 0 unused",
-            "config:1: 'a/input' used as input",
             "config:1: 'a/output' used as output",
+            "config:1: 'a/input' used as input",
         ],
     );
     check_errors(
@@ -230,6 +230,46 @@ fn all_errors_are_reported_in_order() {
     check_errors(
         "a :: Idle;\na [0]\n\na -> a;\na\n[0];",
         &["config:4: output ports ignored at end of chain", "config:6: output ports ignored at end of chain"],
+    );
+    check_errors(
+        "a :: Tee;\na [0} -> [)0] b;\na [1-2-3];",
+        &[
+            "config:2: syntax error: expected ','",
+            "config:2: syntax error: expected port number",
+            "config:2: output ports ignored at end of chain",
+            "config:2: syntax error near '}'",
+            "config:2: syntax error near '->'",
+            "config:2: syntax error: expected port number",
+            "config:2: syntax error near ')'",
+            "config:2: undeclared element '0'",
+            "config:2: syntax error near ']'",
+            "config:2: undeclared element 'b'",
+            "config:3: syntax error: expected ','",
+            "config:3: syntax error: expected port number",
+            "config:3: syntax error near '-'",
+            "config:3: output ports ignored at end of chain",
+            "config:3: undeclared element '3'",
+            "config:3: syntax error near ']'",
+        ],
+    );
+    check_errors(
+        "b :: ;\nb $v;\na, ; b",
+        &[
+            "config:1: missing element type in declaration",
+            "config:1: unknown element class 'b'",
+            "config:2: syntax error near 'v'",
+            "config:2: syntax error near 'v'",
+            "config:3: undeclared element 'a'",
+        ],
+    );
+    check_errors(
+        "elementclass G { $a | output -> }\ng :: G;\n",
+        &[
+            "config:1: 'G' pseudoelement 'output' may only be used as input",
+            "config:3: no match for 'G[0 inputs, 0 outputs]'",
+            "config:1: candidates are:",
+            "config:1:   G(<arg>)[0 inputs, 1 output]",
+        ],
     );
     check_errors(
         "# 7 \"g\"\nx\n# 1 \"\"\ny",

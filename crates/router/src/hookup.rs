@@ -106,7 +106,7 @@ fn resolve(
 /// An error, at a place if there is one.
 pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
     let severity = Severity::Error;
-    Diagnostic { severity, location, message, related: Vec::new(), hint: None, bare: false }
+    Diagnostic { severity, location, message, related: Vec::new(), hint: None, bare: false, printed: None }
 }
 
 /// An element as messages name it.
@@ -133,14 +133,17 @@ fn count_ports(
     }
     let counts: Vec<_> =
         classes.iter().zip(&used).map(|(class, used)| ports::port_counts(class.info.ports, *used)).collect();
-    for (element, (count, used)) in counts.iter().zip(&used).enumerate() {
-        let sides = [("input", count.0, used.0), ("output", count.1, used.1)];
-        for (kind, count, used) in sides {
-            // One message for the first of the ports that do not exist is enough where thousands are named.
-            if used > count
-                && let Some(declared) = graph.elements.get(element)
+    for connection in &graph.connections {
+        let has = |element: usize| counts.get(element).copied().unwrap_or_default();
+        let sides = [
+            ("input", connection.to, has(connection.to.element).0),
+            ("output", connection.from, has(connection.from.element).1),
+        ];
+        for (kind, end, count) in sides {
+            if end.port >= count
+                && let Some(declared) = graph.elements.get(end.element)
             {
-                let message = format!("‘{}’ has no {kind} {count}", named(graph, element));
+                let message = format!("‘{}’ has no {kind} {}", named(graph, end.element), end.port);
                 problems.push(Diagnostic::error(declared.location.clone(), message));
             }
         }
@@ -177,7 +180,8 @@ fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     for (_, active_kind, sides, active) in &sides {
         for (element, ends) in sides.iter().enumerate() {
             for (port, end) in ends.iter().enumerate() {
-                if end.peers.len() > 1 && end.push == *active {
+                // Once for each connection after the first.
+                for _ in end.peers.iter().skip(1).filter(|_| end.push == *active) {
                     complain(
                         element,
                         format!("illegal reuse of ‘{}’ {active_kind} {port}", named(graph, element)),

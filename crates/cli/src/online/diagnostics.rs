@@ -44,6 +44,7 @@ fn local(diagnostic: &Diagnostic, text: &Text) -> click_lang::Diagnostic {
             .collect(),
         hint: diagnostic.hint.as_deref().map(escape::line),
         bare: false,
+        printed: None,
     }
 }
 

@@ -26,9 +26,9 @@ struct Resolved<'t> {
 }
 
 impl Lowering<'_, '_> {
-    /// Reads a chain, which turned out to be one at `end`; returns whether it ends at the `output` of what surrounds
-    /// it.
-    pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool, end: Span) -> bool {
+    /// Reads a chain, which turned out to be one at `end`, when so many errors had been found; returns whether it ends
+    /// at the `output` of what surrounds it.
+    pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool, end: Span, errors: usize) -> bool {
         let mut before: Option<Vec<Side>> = None;
         for (index, step) in steps.iter().enumerate() {
             let next = steps.get(index + 1).and_then(|next| next.connector);
@@ -43,14 +43,14 @@ impl Lowering<'_, '_> {
             if let (Some(before), Some(connector)) = (&before, step.connector) {
                 self.connect(before, &sides, connector);
             } else if sides.iter().any(|side| !side.inputs.numbers.is_empty()) {
-                self.compilation
-                    .error(self.place(step.items[0].span), "input ports ignored at start of chain");
+                let place = self.place(next.map_or(end, |connector| connector.span));
+                self.compilation.error(place, "input ports ignored at start of chain");
             }
             before = Some(sides);
         }
+        self.syntax_errors(errors);
         let Some(sides) = before else { return ends_output };
         if sides.iter().any(|side| !side.outputs.numbers.is_empty()) {
-            self.syntax_errors(end.end);
             self.compilation.error(self.place(end), "output ports ignored at end of chain");
         }
         let output = self.level().names.get("output").copied();
@@ -71,6 +71,7 @@ impl Lowering<'_, '_> {
             let item = self.item(item, first);
             resolved.push(item);
         }
+        self.syntax_errors(step.errors);
         if first && !connected {
             spread_declaration(&mut resolved);
         }
@@ -101,10 +102,10 @@ impl Lowering<'_, '_> {
         let declared = match &item.class {
             Some(ClassUse::Named(span)) => Some(self.class_named(*span)),
             Some(ClassUse::Compound(compound)) => Some(self.compound(compound, &Rc::from(""))),
-            Some(ClassUse::Missing(_)) => Some(match class {
-                Some(class) => class,
-                None => self.unknown_class(name.clone()),
-            }),
+            Some(ClassUse::Missing { errors, .. }) => Some(class.unwrap_or_else(|| {
+                self.syntax_errors(*errors);
+                self.class_named(item.span)
+            })),
             None => None,
         };
         let config = item.config.map_or_else(

@@ -47,6 +47,7 @@ impl Lowering<'_, '_> {
         }
         self.formals(&body.formals);
         self.statements(&body.statements);
+        self.syntax_errors(body.errors);
         let ports = self.check_ports([0, 1], 0, name, place);
         self.compilation.classes.leave(scope);
         let mut level = self.levels.pop().unwrap_or_else(|| Level::new(name.clone(), place, depth));

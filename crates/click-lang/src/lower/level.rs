@@ -48,6 +48,8 @@ pub(super) struct Lowering<'c, 'o> {
     pub(super) source: u32,
     /// Its syntax errors that are not reported yet.
     pub(super) errors: alloc::vec::IntoIter<SyntaxError>,
+    /// How many of them are.
+    pub(super) reported: usize,
     /// The libraries read so far.
     pub(super) libraries: Vec<String>,
     /// How many libraries are being read, each required by the one before.
@@ -55,15 +57,14 @@ pub(super) struct Lowering<'c, 'o> {
 }
 
 impl Lowering<'_, '_> {
-    /// Reports the syntax errors before an offset, so that all errors come in the order of the text.
-    pub(super) fn syntax_errors(&mut self, before: u32) {
-        while let Some(error) = self.errors.as_slice().first()
-            && error.span.start < before
+    /// Reports the first `count` syntax errors, unless they are reported: so that all errors come in the order in which
+    /// a reader that doesn't look back meets them.
+    pub(super) fn syntax_errors(&mut self, count: usize) {
+        while self.reported < count
+            && let Some(error) = self.errors.next()
         {
-            let place = self.place(error.span);
-            if let Some(error) = self.errors.next() {
-                self.compilation.error(place, error.message);
-            }
+            self.reported += 1;
+            self.compilation.error(self.place(error.span), error.message);
         }
     }
 

@@ -17,6 +17,7 @@ pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
         levels: Vec::new(),
         source: 0,
         errors: Vec::new().into_iter(),
+        reported: 0,
         libraries: Vec::new(),
         requiring: 0,
     };
@@ -35,20 +36,21 @@ impl Lowering<'_, '_> {
         let source = self.compilation.add_source(name, &tree);
         let outer_source = core::mem::replace(&mut self.source, source);
         let outer_errors = core::mem::replace(&mut self.errors, tree.errors().to_vec().into_iter());
+        let outer_reported = core::mem::replace(&mut self.reported, 0);
         self.statements(tree.statements());
-        self.syntax_errors(u32::MAX);
+        self.syntax_errors(usize::MAX);
         self.source = outer_source;
         self.errors = outer_errors;
+        self.reported = outer_reported;
     }
 
     pub(super) fn statements(&mut self, statements: &[Statement]) {
         let mut ends_output = true;
-        for (index, statement) in statements.iter().enumerate() {
-            self.syntax_errors(statement.span.start);
+        for statement in statements {
+            self.syntax_errors(statement.errors.start);
             match &statement.kind {
                 StatementKind::Chain(steps) => {
-                    let end = self.end(statement.span, statements.get(index + 1));
-                    ends_output = self.chain(steps, ends_output, end);
+                    ends_output = self.chain(steps, ends_output, statement.end, statement.errors.end);
                 }
                 StatementKind::ElementClass { name, class } => self.element_class(*name, class.as_ref()),
                 StatementKind::Define(text) => self.define(*text),
@@ -64,16 +66,6 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Where a chain turns out to have ended: at its semicolon, or where the next statement begins.
-    fn end(&self, chain: Span, next: Option<&Statement>) -> Span {
-        let text = self.slice(chain);
-        let last = text.chars().next_back().map_or(0, char::len_utf8) as u32;
-        match next {
-            Some(next) if !text.ends_with(';') => next.span,
-            _ => Span { start: chain.end.saturating_sub(last), end: chain.end },
-        }
-    }
-
     fn element_class(&mut self, name: Option<Span>, class: Option<&ClassUse>) {
         let name = name.map_or_else(|| Rc::from(""), |span| self.slice(span));
         let id = match class {
@@ -82,7 +74,9 @@ impl Lowering<'_, '_> {
                 return;
             }
             Some(ClassUse::Named(span)) => self.class_named(*span),
-            Some(ClassUse::Missing(_)) | None => self.compilation.classes.add(Class::Primitive(name.clone())),
+            Some(ClassUse::Missing { .. }) | None => {
+                self.compilation.classes.add(Class::Primitive(name.clone()))
+            }
         };
         self.compilation.classes.name(name, id);
     }

@@ -18,7 +18,7 @@ impl Parser<'_> {
             let implicit = items.iter().any(|item| matches!(item.subject, Subject::Implicit));
             let place = items[0].span;
             let first = steps.is_empty();
-            steps.push(Step { connector, items });
+            steps.push(Step { connector, items, errors: self.errors.len() });
             connector = self.connector();
             if connector.is_none() {
                 break;
@@ -34,6 +34,7 @@ impl Parser<'_> {
     fn connector(&mut self) -> Option<Connector> {
         loop {
             let lexeme = self.peek();
+            self.end = lexeme.span;
             match lexeme.kind {
                 TokenKind::Arrow | TokenKind::DoubleArrow => {
                     self.next();
@@ -62,9 +63,9 @@ impl Parser<'_> {
                         return None;
                     }
                 },
+                // They are found wrong once more, as what the next statement begins with.
                 TokenKind::Variable | TokenKind::Dots => {
                     self.syntax_error(lexeme);
-                    self.next();
                     return None;
                 }
                 _ => return None,
@@ -100,6 +101,7 @@ impl Parser<'_> {
             self.next();
         } else if self.is_character("{") {
             item.subject = Subject::Compound(self.compound());
+            item.span = self.last;
         } else if self.is_character("(") {
             item.subject = Subject::Group(self.group());
         } else if self.is_implicit(context, first, item.inputs.is_some(), alone) {
@@ -112,13 +114,13 @@ impl Parser<'_> {
             if item.inputs.is_some() {
                 self.error(lexeme.span, "stranded port ignored");
             }
-            if alone && !(context != Context::File && first) {
-                self.syntax_error(lexeme);
-                let ends =
-                    lexeme.kind == TokenKind::DoubleBar || matches!(self.slice(lexeme.span), "}" | ")" | ";");
-                if !ends {
-                    self.next();
+            self.end = lexeme.span;
+            // Whatever stands there instead is passed over, were it what ends the statement or what surrounds it.
+            if !(alone && first && context != Context::File) {
+                if alone {
+                    self.syntax_error(lexeme);
                 }
+                self.next();
             }
             return None;
         }
@@ -155,7 +157,7 @@ impl Parser<'_> {
         }
         let place = self.peek().span;
         self.error(place, "missing element type in declaration");
-        ClassUse::Missing(place)
+        ClassUse::Missing { at: place, errors: self.errors.len() }
     }
 
     fn ports(&mut self) -> Option<Ports> {
@@ -163,13 +165,14 @@ impl Parser<'_> {
             return None;
         }
         let mut ports = Ports::default();
-        let mut range_from = None;
+        let mut range = false;
         loop {
             let lexeme = self.peek();
             if lexeme.kind == TokenKind::Identifier {
                 self.next();
                 let number = self.port_number(lexeme.span);
-                let from = range_from.take().map_or(number, |from: u32| from + 1);
+                let before = ports.numbers.last().filter(|_| range);
+                let from = before.map_or(number, |before| before + 1);
                 let count = (u64::from(number) + 1).saturating_sub(u64::from(from)) as usize;
                 if count > self.ports_left {
                     self.error(lexeme.span, "too many ports");
@@ -189,17 +192,16 @@ impl Parser<'_> {
             }
             if self.take_character("]") {
                 break;
-            } else if self.take_character("-") {
-                range_from = ports.numbers.last().copied();
-            } else if !self.take_character(",") {
+            } else if !range && self.take_character("-") {
+                range = true;
+            } else if self.take_character(",") {
+                range = false;
+            } else {
                 let place = self.peek().span;
                 self.error(place, "syntax error: expected ‘,’");
             }
         }
-        if ports.numbers.is_empty() {
-            ports.numbers.push(0);
-        }
-        Some(ports)
+        (!ports.numbers.is_empty()).then_some(ports)
     }
 
     fn port_number(&mut self, span: Span) -> u32 {

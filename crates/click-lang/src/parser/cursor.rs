@@ -40,6 +40,8 @@ pub(super) struct Parser<'t> {
     pub(super) ahead: VecDeque<Lexeme>,
     /// The token taken last.
     pub(super) last: Span,
+    /// The token by which the chain read last turned out to have ended.
+    pub(super) end: Span,
     /// What was found to be wrong.
     pub(super) errors: Vec<SyntaxError>,
     /// Bounds on the work.

@@ -25,7 +25,8 @@ impl Parser<'_> {
         let mut open = self.next().span;
         let mut compound = Compound { bodies: Vec::new(), extends: None };
         if !self.deeper(open, "maximum compound element nesting depth exceeded") {
-            compound.bodies.push(Body { open, formals: Vec::new(), statements: Vec::new() });
+            let errors = self.errors.len();
+            compound.bodies.push(Body { open, formals: Vec::new(), statements: Vec::new(), errors });
             return compound;
         }
         loop {
@@ -40,16 +41,16 @@ impl Parser<'_> {
             }
             let formals = self.formals();
             let statements = self.statements(Context::Compound);
-            compound.bodies.push(Body { open, formals, statements });
-            if let Some(bar) = self.take(TokenKind::DoubleBar) {
-                open = bar;
-                continue;
-            }
-            if !self.take_character("}") {
+            let bar = self.take(TokenKind::DoubleBar);
+            if bar.is_none() && !self.take_character("}") {
                 let place = self.peek().span;
                 self.error(place, "expected ‘}’");
             }
-            break;
+            compound.bodies.push(Body { open, formals, statements, errors: self.errors.len() });
+            match bar {
+                Some(bar) => open = bar,
+                None => break,
+            }
         }
         self.depth -= 1;
         compound

@@ -22,15 +22,14 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Parsed {
         tokens: Vec::new(),
         ahead: VecDeque::new(),
         last: Span::default(),
+        end: Span::default(),
         errors: Vec::new(),
         limits,
         ports_left: limits.connections,
         depth: 0,
     };
     let statements = parser.statements(Context::File);
-    let mut errors = parser.errors;
-    errors.sort_by_key(|error| error.span.start);
-    Parsed { tokens: parser.tokens, statements, errors }
+    Parsed { tokens: parser.tokens, statements, errors: parser.errors }
 }
 
 impl Parser<'_> {
@@ -39,6 +38,7 @@ impl Parser<'_> {
         let mut statements = Vec::new();
         loop {
             let lexeme = self.peek();
+            let found = self.errors.len();
             let kind = match lexeme.kind {
                 TokenKind::End => return statements,
                 TokenKind::Identifier | TokenKind::Arrow | TokenKind::DoubleArrow => self.chain(context),
@@ -72,7 +72,7 @@ impl Parser<'_> {
             };
             if let Some(kind) = kind {
                 let span = Span { start: lexeme.span.start, end: self.last.end };
-                statements.push(Statement { span, kind });
+                statements.push(Statement { span, kind, end: self.end, errors: found..self.errors.len() });
             }
         }
     }
@@ -89,8 +89,7 @@ impl Parser<'_> {
         if self.is_character("(") {
             return Some(self.config());
         }
-        let place = self.peek().span;
-        self.error(place, "expected '('");
+        self.error(self.last, "expected '('");
         None
     }
 
