@@ -341,10 +341,31 @@ pub struct CrashReport {
     /// Registers at an exception, the instruction pointer first; empty otherwise.
     #[serde(default)]
     pub registers: Vec<Register>,
-    /// The first bytes of the packet in hand, or of the first one if the element was handed several at once, of which
-    /// any may have been the cause; none when there was none.
+    /// The first bytes of the packet in hand, or of the first one if the element was handed several at once; none when
+    /// there was none.
     #[serde(default)]
     pub packet: Option<Value>,
+    /// What the element was handed at once: any of these packets may have been the cause. None when there were none.
+    #[serde(default)]
+    pub batch: Option<CrashBatch>,
+}
+
+/// The packets that an element was handed at once when its box crashed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrashBatch {
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub packets: Vec<CrashPacket>,
+}
+
+/// A packet that an element was handed when its box crashed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrashPacket {
+    /// Bytes of the whole packet.
+    pub length: u64,
+    /// The first of them.
+    pub start: Value,
 }
 
 /// A register.

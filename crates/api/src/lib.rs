@@ -32,8 +32,8 @@ mod time;
 mod value;
 
 pub use boxes::{
-    BoxDetail, BoxState, BoxStatus, CrashReport, CreateBox, LogLine, LogQuery, PortRequest, PortStatus,
-    Rates, Register, Restart, Sandbox, Traffic, Usage, WrittenFile,
+    BoxDetail, BoxState, BoxStatus, CrashBatch, CrashPacket, CrashReport, CreateBox, LogLine, LogQuery,
+    PortRequest, PortStatus, Rates, Register, Restart, Sandbox, Traffic, Usage, WrittenFile,
 };
 pub use configuration::{
     Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,

@@ -4,7 +4,7 @@
 //! have fixed places ([`fault`]). What needs code is added after that; a second fault meanwhile finds the
 //! state set, and leaves.
 
-use crate::limits::{MAX_CRASH_MESSAGE, MAX_CRASH_NAME, MAX_CRASH_PACKET};
+use crate::limits::{MAX_CRASH_BATCH, MAX_CRASH_MESSAGE, MAX_CRASH_NAME, MAX_CRASH_PACKET, MAX_CRASH_START};
 use crate::memory::SharedMemory;
 use alloc::vec::Vec;
 use core::fmt;
@@ -39,7 +39,13 @@ pub mod fault {
 const NAME: usize = 0x100;
 const MESSAGE: usize = 0x180;
 const PACKET: usize = 0x400;
+/// Words: packets in the batch, packets shown. Then these.
+const BATCH: usize = 0x520;
+const SHOWN: usize = BATCH + 16;
+/// A packet that is shown: its length, its start.
+const SHOWN_SIZE: usize = 8 + MAX_CRASH_START;
 const PAGE: usize = crate::layout::control::PAGE_SIZE;
+const _: () = assert!(PACKET + 8 + MAX_CRASH_PACKET <= BATCH && SHOWN + MAX_CRASH_BATCH * SHOWN_SIZE <= PAGE);
 
 /// Why a box stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +114,28 @@ pub struct CrashReport {
     pub element: Vec<u8>,
     /// What the program said.
     pub message: Vec<u8>,
-    /// The start of the packet in hand, the first of its batch; empty when there was none.
+    /// The start of the first packet of the batch in hand; empty when there was none.
     pub packet: Vec<u8>,
+    /// The batch that the element was handed.
+    pub batch: CrashBatch,
+}
+
+/// The batch in hand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrashBatch {
+    /// Packets in it.
+    pub count: u64,
+    /// The first of them.
+    pub packets: Vec<CrashPacket>,
+}
+
+/// A packet of a batch in hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrashPacket {
+    /// Bytes of the whole packet.
+    pub length: u64,
+    /// The first of them.
+    pub start: Vec<u8>,
 }
 
 /// The crash page, at the start of its memory.
@@ -144,9 +170,27 @@ impl<M: SharedMemory> CrashPage<M> {
         self.set(MESSAGE, message, MAX_CRASH_MESSAGE);
     }
 
-    /// Adds the start of the packet in hand.
+    /// Adds the start of the first packet in hand.
     pub fn set_packet(&self, packet: &[u8]) {
         self.set(PACKET, packet, MAX_CRASH_PACKET);
+    }
+
+    /// Adds how many packets the batch has.
+    pub fn set_batch(&self, count: usize) {
+        self.0.store_u64(BATCH, count as u64, Relaxed);
+    }
+
+    /// Adds the start of the batch's next packet; true when there is no room for more.
+    pub fn add_packet(&self, packet: &[u8]) -> bool {
+        let place = self.0.load_u64(BATCH + 8, Relaxed) as usize;
+        if place >= MAX_CRASH_BATCH {
+            return true;
+        }
+        let offset = SHOWN + place * SHOWN_SIZE;
+        self.0.store_u64(offset, packet.len() as u64, Relaxed);
+        self.0.write(offset + 8, packet.get(..MAX_CRASH_START).unwrap_or(packet));
+        self.0.store_u64(BATCH + 8, place as u64 + 1, Relaxed);
+        false
     }
 
     fn set(&self, offset: usize, bytes: &[u8], limit: usize) {
@@ -170,6 +214,11 @@ impl<M: SharedMemory> CrashPage<M> {
             let length = usize::try_from(word(offset)).unwrap_or(limit).min(limit);
             page.get(offset + 8..offset + 8 + length).unwrap_or_default().to_vec()
         };
+        let shown = |place: usize| {
+            let offset = SHOWN + place * SHOWN_SIZE;
+            CrashPacket { length: word(offset), start: bytes(offset, MAX_CRASH_START) }
+        };
+        let shown_count = usize::try_from(word(BATCH + 8)).unwrap_or(MAX_CRASH_BATCH).min(MAX_CRASH_BATCH);
         let register = |index: usize| word(fault::REGISTERS + 8 * index);
         let cause = match word(fault::STATE) {
             fault::EXCEPTION => {
@@ -192,6 +241,7 @@ impl<M: SharedMemory> CrashPage<M> {
             element: bytes(NAME, MAX_CRASH_NAME),
             message: bytes(MESSAGE, MAX_CRASH_MESSAGE),
             packet: bytes(PACKET, MAX_CRASH_PACKET),
+            batch: CrashBatch { count: word(BATCH), packets: (0..shown_count).map(shown).collect() },
         })
     }
 }
@@ -215,10 +265,22 @@ mod tests {
         page.set_element(b"fw/c :: Counter");
         page.set_message(&[b'x'; 1000]);
         page.set_packet(&[7; 60]);
+        page.set_batch(200);
+        for place in 0..200 {
+            assert_eq!(page.add_packet(&vec![8; place]), place >= MAX_CRASH_BATCH);
+        }
         let report = page.report().unwrap();
         assert_eq!((report.cause, report.registers), (CrashCause::Panic, Registers::default()));
         assert_eq!(report.element, b"fw/c :: Counter");
         assert_eq!((report.message.len(), report.packet.len()), (MAX_CRASH_MESSAGE, 60));
+        let batch = report.batch;
+        assert_eq!((batch.count, batch.packets.len()), (200, MAX_CRASH_BATCH));
+        for (place, packet) in batch.packets.into_iter().enumerate() {
+            assert_eq!(
+                packet,
+                CrashPacket { length: place as u64, start: vec![8; place.min(MAX_CRASH_START)] }
+            );
+        }
     }
 
     #[test]
@@ -228,6 +290,8 @@ mod tests {
             if let Some(report) = CrashPage(&memory).report() {
                 assert!(report.element.len() <= MAX_CRASH_NAME && report.message.len() <= MAX_CRASH_MESSAGE);
                 assert!(report.packet.len() <= MAX_CRASH_PACKET);
+                assert!(report.batch.packets.len() <= MAX_CRASH_BATCH);
+                assert!(report.batch.packets.iter().all(|packet| packet.start.len() <= MAX_CRASH_START));
             }
         }
     }

@@ -35,7 +35,7 @@ mod version;
 
 pub use boot::{BootError, BootInfo, CpuFeatures, MemoryKind, MemoryRegion, Platform, PortInfo};
 pub use codec::DecodeError;
-pub use crash::{CrashCause, CrashPage, CrashReport, Registers, fault};
+pub use crash::{CrashBatch, CrashCause, CrashPacket, CrashPage, CrashReport, Registers, fault};
 pub use ground::{Ground, HeapUse, Rest};
 pub use holders::{Holder, Holders};
 pub use layout::{AreaLayout, LayoutError, PortLayout, control};

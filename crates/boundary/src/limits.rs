@@ -46,6 +46,12 @@ pub const MAX_CRASH_MESSAGE: usize = 512;
 /// Bytes of the packet in hand that a crash report shows.
 pub const MAX_CRASH_PACKET: usize = 256;
 
+/// Packets of the batch in hand that a crash report shows: what a page has room for.
+pub const MAX_CRASH_BATCH: usize = 56;
+
+/// Bytes that it shows of each of them: addresses and ports.
+pub const MAX_CRASH_START: usize = 40;
+
 /// Names in one statistics reply: a hostile box must not make the host store a table of its choosing.
 pub const MAX_DROP_REASONS: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! What a crash report says of the engine: which configuration, which element, which packet.
+//! What a crash report says of the engine: which configuration, which element, which packets.
 
 use crate::engine::Engine;
 use boundary::limits::MAX_CRASH_NAME;
@@ -9,8 +9,8 @@ use packet::Glimpse;
 pub struct Scene {
     name: [u8; MAX_CRASH_NAME],
     length: usize,
-    /// The first packet of the batch that was handed on last.
-    pub packet: Glimpse,
+    /// The batch that was handed on last.
+    pub batch: Glimpse,
 }
 
 impl Scene {
@@ -31,15 +31,15 @@ impl Engine {
     /// What runs now. It takes no memory and changes nothing, and so may be asked after a fault in the middle of any
     /// call of [`run`](Self::run).
     pub fn scene(&self) -> Option<Scene> {
-        let mut scene = Scene { name: [0; MAX_CRASH_NAME], length: 0, packet: Glimpse::NOTHING };
+        let mut scene = Scene { name: [0; MAX_CRASH_NAME], length: 0, batch: Glimpse::NOTHING };
         let mut running = self.configurations.iter().filter_map(|it| Some((&it.name, it.router.running()?)));
-        let (configuration, (element, packet)) = running.next()?;
+        let (configuration, (element, batch)) = running.next()?;
         if !configuration.is_empty() {
             scene.add(configuration);
             scene.add(":");
         }
         scene.add(element);
-        scene.packet = packet;
+        scene.batch = batch;
         Some(scene)
     }
 }

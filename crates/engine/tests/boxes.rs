@@ -2,8 +2,8 @@
 
 mod sandboxes;
 
-use boundary::limits::BUFFER_SIZE;
-use boundary::{CrashCause, Request, Stats};
+use boundary::limits::{BUFFER_SIZE, MAX_CRASH_BATCH, MAX_CRASH_START};
+use boundary::{CrashBatch, CrashCause, CrashPacket, Request, Stats};
 use sandbox::{ControlError, End, Sandbox, State};
 use sandboxes::{PATIENCE, check, exchange, in_each, install, read, settings, until};
 use std::time::{Duration, Instant};
@@ -155,5 +155,54 @@ fn a_crash_names_the_element_and_shows_the_packet() {
         // A thread shares the heap of the whole process.
         "thread" => {}
         _ => crash(place, &mut sandbox),
+    });
+}
+
+/// A UDP packet of a flow of its own.
+fn flow(number: u32) -> Vec<u8> {
+    let mut packet = vec![0; 60];
+    packet[..14].copy_from_slice(&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0]);
+    packet[14..26].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
+    packet[26..30].copy_from_slice(&(0x0a00_0000 + number).to_be_bytes());
+    packet[30..42].copy_from_slice(&[192, 0, 2, 1, 4, 0, 0, 53, 0, 26, 0, 0]);
+    packet
+}
+
+#[test]
+fn a_crash_shows_the_batch_in_hand() {
+    // Memory runs out at some flow.
+    let greedy = "FromDevice(0) -> MarkIPHeader(14) -> r :: IPRewriter(keep 0 0) -> Discard;";
+    let small = sandbox::Settings { memory: 1 << 20, ..settings(1, 64) };
+    in_each(&small, |place, mut sandbox| {
+        // A thread shares the heap of the whole process.
+        if place == "thread" {
+            return;
+        }
+        sandbox.start().unwrap();
+        install(&mut sandbox, "", greedy);
+        let mut port = sandbox.take_port(0).unwrap();
+        let mut numbers = 0..;
+        until("it crashes", || {
+            for number in (&mut numbers).take(port.room(64).unwrap() as usize) {
+                assert!(port.send(&flow(number)).unwrap());
+            }
+            if port.publish() {
+                sandbox.doorbell().ring();
+            }
+            matches!(sandbox.state(), State::Ended(_))
+        });
+        let State::Ended(End::Crashed(report)) = sandbox.state() else {
+            panic!("{place}: {:?}", sandbox.state())
+        };
+        assert_eq!((report.cause, &report.element[..]), (CrashCause::OutOfMemory, &b"r"[..]), "{place}");
+        let CrashBatch { count, packets } = report.batch;
+        assert_eq!(packets.len() as u64, count.min(MAX_CRASH_BATCH as u64), "{place}");
+        // They are those that were sent one after the other, and the first one is shown at greater length.
+        let number = u32::from_be_bytes(report.packet[26..30].try_into().unwrap()) - 0x0a00_0000;
+        assert_eq!(report.packet, flow(number), "{place}");
+        for (number, packet) in (number..).zip(packets) {
+            let start = flow(number)[..MAX_CRASH_START].to_vec();
+            assert_eq!(packet, CrashPacket { length: 60, start }, "{place}");
+        }
     });
 }

@@ -74,10 +74,10 @@ impl Batch {
         self.packets.iter_mut()
     }
 
-    /// What a crash report shows of it: the first packet.
+    /// What a crash report shows of it.
     #[inline]
     pub fn glimpse(&self) -> Glimpse {
-        self.packets.first().map_or(Glimpse::NOTHING, |packet| Glimpse::of(packet.raw()))
+        Glimpse::of(&self.packets)
     }
 
     /// The packets as a slice.

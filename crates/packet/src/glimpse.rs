@@ -1,42 +1,61 @@
-//! A packet as a crash report shows it.
+//! Packets as a crash report shows them.
 
+use crate::Packet;
 use crate::pool::Slot;
 use core::ptr::null;
 
-/// Which packet was in somebody's hand: noted for every batch that is delivered, so it costs one store, holds nothing
-/// and promises nothing. The packet may be gone, and its slot have another.
+/// Which packets were in somebody's hand: noted for every batch that is delivered, so it costs two stores, holds nothing
+/// and promises nothing. The packets may be gone, and their memory may have other ones.
 #[derive(Clone, Copy, Debug)]
-pub struct Glimpse(*const Slot);
+pub struct Glimpse {
+    packets: *const Packet,
+    count: usize,
+}
 
 impl Glimpse {
     /// No packet.
-    pub const NOTHING: Glimpse = Glimpse(null());
+    pub const NOTHING: Glimpse = Glimpse { packets: null(), count: 0 };
 
     #[inline]
-    pub(crate) fn of(slot: *const Slot) -> Glimpse {
-        Glimpse(slot)
+    pub(crate) fn of(packets: &[Packet]) -> Glimpse {
+        Glimpse { packets: packets.as_ptr(), count: packets.len() }
     }
 
-    /// The bytes of the packet that the slot has now, if they make sense.
+    /// Packets in the batch, as it was handed on.
+    pub fn count(self) -> usize {
+        self.count
+    }
+
+    /// The bytes of the packet at `place` of the batch, as it is now, if it makes sense. `is_mapped` tells whether memory from an address on,
+    /// of that many bytes, can be read.
     ///
     /// # Safety
-    /// Nothing else runs in this address space any more, memory that was taken from the allocator is still mapped, and
-    /// no one minds whether the bytes are a packet's.
-    pub unsafe fn bytes<'a>(self) -> Option<&'a [u8]> {
-        if self.0.is_null() {
+    /// Nothing else runs in this address space any more, what `is_mapped` agrees to is mapped, and no one minds whether
+    /// the bytes are a packet's.
+    pub unsafe fn packet<'a>(
+        self,
+        place: usize,
+        is_mapped: impl Fn(usize, usize) -> bool,
+    ) -> Option<&'a [u8]> {
+        let handle = self.packets.wrapping_add(place);
+        if place >= self.count || !is_mapped(handle as usize, size_of::<Packet>()) {
             return None;
         }
-        // SAFETY: the pointer was a slot's, and slots stay mapped by the contract above; what is read of it is checked
-        // before it is used, and leads into a buffer that stays mapped likewise.
+        // SAFETY: each piece is mapped, by the contract above, before it is read, and any bytes are read as numbers.
         unsafe {
-            let slot = core::ptr::read_unaligned(self.0);
-            let inside = slot.start <= slot.end && slot.end <= slot.capacity && !slot.base.is_null();
-            inside.then(|| {
-                core::slice::from_raw_parts(
-                    slot.base.add(slot.start as usize),
-                    (slot.end - slot.start) as usize,
-                )
-            })
+            let slot = handle.cast::<*const Slot>().read_unaligned();
+            if !is_mapped(slot as usize, size_of::<Slot>()) {
+                return None;
+            }
+            let base = (&raw const (*slot).base).read_unaligned() as usize;
+            let [start, end, capacity] =
+                [&raw const (*slot).start, &raw const (*slot).end, &raw const (*slot).capacity]
+                    .map(|word| word.read_unaligned() as usize);
+            let first = base.checked_add(start)? as *const u8;
+            if start > end || end > capacity || !is_mapped(first as usize, end - start) {
+                return None;
+            }
+            Some(core::slice::from_raw_parts(first, end - start))
         }
     }
 }
@@ -46,17 +65,32 @@ mod tests {
     use crate::{Batch, Pool};
 
     #[test]
-    fn it_shows_the_first_packet_and_outlives_it() {
+    fn it_shows_the_packets_and_outlives_them() {
         let pool = Pool::new(4);
-        let batch: Batch = [b"first", b"other"].iter().filter_map(|bytes| pool.packet(*bytes)).collect();
+        let mut batch: Batch = [b"first", b"other"].iter().filter_map(|bytes| pool.packet(*bytes)).collect();
         let glimpse = batch.glimpse();
-        // SAFETY: one thread, and the pool lives.
-        assert_eq!(unsafe { glimpse.bytes() }, Some(&b"first"[..]));
-        drop(batch);
-        // SAFETY: as above.
-        assert!(unsafe { glimpse.bytes() }.is_some());
-        // SAFETY: as above.
-        let nothing = unsafe { Batch::new().glimpse().bytes() };
+        let show = |place| {
+            // SAFETY: one thread; batch and pool live.
+            unsafe { glimpse.packet(place, |_, _| true) }
+        };
+        assert_eq!(glimpse.count(), 2);
+        assert_eq!([0, 1, 2].map(show), [Some(&b"first"[..]), Some(&b"other"[..]), None]);
+        batch.clear();
+        assert!(show(0).is_some());
+        // SAFETY: as above; nothing is read.
+        let nothing = unsafe { Batch::new().glimpse().packet(0, |_, _| true) };
         assert!(nothing.is_none());
+    }
+
+    #[test]
+    fn what_is_not_mapped_is_not_read() {
+        let pool = Pool::new(1);
+        let batch = Batch::of(pool.packet(b"bytes").unwrap());
+        for reads in 0..3u32 {
+            let left = core::cell::Cell::new(reads);
+            let is_mapped = |_, _| left.replace(left.get().saturating_sub(1)) > 0;
+            // SAFETY: one thread; batch and pool live, more than is agreed to.
+            assert!(unsafe { batch.glimpse().packet(0, is_mapped) }.is_none());
+        }
     }
 }

@@ -57,12 +57,6 @@ impl Packet {
         Packet { slot }
     }
 
-    /// The slot, for the pool.
-    #[inline(always)]
-    pub(crate) fn raw(&self) -> *mut Slot {
-        self.slot.as_ptr()
-    }
-
     /// The pool that it came from.
     #[inline]
     pub(crate) fn pool(&self) -> *const Shared {

@@ -88,7 +88,7 @@ impl Router {
         self.core.shared_random.borrow().is_some()
     }
 
-    /// The element that is being called, and the packet that was handed on last: for a crash report. It takes no
+    /// The element that is being called, and the batch that was handed on last: for a crash report. It takes no
     /// memory, and works in the middle of any call.
     pub fn running(&self) -> Option<(&str, Glimpse)> {
         let element = self.core.running.get();

@@ -1,7 +1,9 @@
 //! Leaving: for a while, or for ever.
 
 use crate::process;
-use boundary::{BoxState, CrashPage, Mapped, Rest, StatusPage, control, leave};
+use boundary::{
+    BootInfo, BoxState, CrashPage, Mapped, MemoryKind, MemoryRegion, Rest, StatusPage, control, leave,
+};
 use core::arch::asm;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -37,6 +39,11 @@ pub(crate) fn part(offset: usize, size: usize) -> Option<Mapped> {
     let base = NonNull::new(AREA.load(Relaxed) as *mut u8)?;
     // SAFETY: the platform maps at least the control area there, for ever; no reference to it is ever made.
     unsafe { Mapped::new(base, control::SIZE) }.part(offset, size)
+}
+
+/// A region of the box's memory. It takes no memory, and may be asked after a fault.
+pub fn region(kind: MemoryKind) -> Option<MemoryRegion> {
+    BootInfo::find_region(&part(0, control::SIZE)?, kind)
 }
 
 fn status() -> Option<StatusPage<Mapped>> {

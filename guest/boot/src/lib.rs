@@ -23,4 +23,4 @@ pub use entry::Boot;
 pub use fault::on_crash;
 pub use ground::Floor;
 pub use heap::heap_use;
-pub use leave::{cycles, end_turn, idle, rest, ring_host, stop};
+pub use leave::{cycles, end_turn, idle, region, rest, ring_host, stop};

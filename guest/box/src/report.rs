@@ -1,6 +1,9 @@
-//! What the box adds to a crash report: the element that ran, and the packet that it was handed.
+//! What the box adds to a crash report: the element that ran, and the packets that it was handed.
+//!
+//! Which of them is in hand nobody notes while packets pass, and nothing tells it afterwards: registers and stack lead to
+//! packets, but as readily to those that are done.
 
-use boundary::{CrashPage, Mapped};
+use boundary::{CrashPage, Mapped, MemoryKind, MemoryRegion};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use engine::Engine;
@@ -18,12 +21,26 @@ fn add(page: &CrashPage<Mapped>) {
     let engine = ENGINE.load(Relaxed);
     // SAFETY: null, or the engine that `watch` was given, which is never dropped. What ran has ended for ever, so
     // nobody else uses it; it may be in the middle of a change, which `scene` only reads around.
-    let scene = unsafe { engine.as_ref() }.and_then(Engine::scene);
-    if let Some(scene) = scene {
-        page.set_element(scene.name());
-        // SAFETY: nothing else runs any more, and the heap never gives memory back to the host.
-        if let Some(packet) = unsafe { scene.packet.bytes() } {
+    let Some(scene) = unsafe { engine.as_ref() }.and_then(Engine::scene) else { return };
+    page.set_element(scene.name());
+    page.set_batch(scene.batch.count());
+    // Where packets may lie.
+    let regions = [MemoryKind::Heap, MemoryKind::Area].map(boot::region);
+    let is_mapped = |address: usize, size: usize| {
+        let (start, end) = (address as u64, (address as u64).checked_add(size as u64));
+        let holds = |region: &MemoryRegion| {
+            start >= region.address && end.is_some_and(|end| end - region.address <= region.size)
+        };
+        regions.iter().flatten().any(holds)
+    };
+    for place in 0..scene.batch.count() {
+        // SAFETY: nothing else runs any more, and heap and area stay mapped.
+        let packet = unsafe { scene.batch.packet(place, is_mapped) }.unwrap_or_default();
+        if place == 0 {
             page.set_packet(packet);
+        }
+        if page.add_packet(packet) {
+            return;
         }
     }
 }

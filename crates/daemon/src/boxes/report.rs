@@ -1,7 +1,7 @@
 //! How a box ended, in words.
 
 use crate::escape;
-use api::{CrashReport, Register, Time, Value};
+use api::{CrashBatch, CrashPacket, CrashReport, Register, Time, Value};
 pub(crate) use sandbox::End;
 
 /// Names of the general registers, in the order of the crash page.
@@ -19,6 +19,7 @@ pub(crate) fn report(end: &End) -> CrashReport {
         message: String::new(),
         registers: Vec::new(),
         packet: None,
+        batch: None,
     };
     match end {
         End::Stopped => CrashReport { cause: "stopped by itself".into(), ..empty },
@@ -53,10 +54,20 @@ pub(crate) fn report(end: &End) -> CrashReport {
                 message: escape::text(&found.message),
                 registers: if is_exception { all.map(register).collect() } else { Vec::new() },
                 packet: Some(found.packet.clone()).filter(|packet| !packet.is_empty()).map(Value),
+                batch: batch(&found.batch),
                 ..empty
             }
         }
     }
+}
+
+fn batch(found: &boundary::CrashBatch) -> Option<CrashBatch> {
+    let packet = |packet: &boundary::CrashPacket| CrashPacket {
+        length: packet.length,
+        start: Value(packet.start.clone()),
+    };
+    (found.count > 0)
+        .then(|| CrashBatch { count: found.count, packets: found.packets.iter().map(packet).collect() })
 }
 
 #[cfg(test)]
@@ -82,11 +93,17 @@ mod tests {
                 element: element.to_vec(),
                 message: b"\x1b[31mred".to_vec(),
                 packet: vec![1, 2],
+                batch: boundary::CrashBatch {
+                    count: 5,
+                    packets: vec![boundary::CrashPacket { length: 60, start: vec![3] }],
+                },
             })))
         };
         let found = crash(CrashCause::Exception { vector: 14, error_code: 4 }, b"second:c");
         assert_eq!(found.cause, "page fault (error 0x4)");
         assert_eq!((found.address, found.packet), (Some(8), Some(Value(vec![1, 2]))));
+        let shown = vec![CrashPacket { length: 60, start: Value(vec![3]) }];
+        assert_eq!(found.batch, Some(CrashBatch { count: 5, packets: shown }));
         assert_eq!(found.configuration.as_deref(), Some("second"));
         assert_eq!(found.element.as_deref(), Some("c"));
         assert_eq!(found.message, "\\u{1b}[31mred");

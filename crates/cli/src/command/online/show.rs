@@ -137,10 +137,23 @@ fn crash_text(crash: &CrashReport) -> String {
         let register = |register: &api::Register| format!("{:>6} {:<18}", register.name, register.value);
         line("registers", Some(registers.iter().map(register).collect()));
     }
-    let bytes = crash.packet.as_ref().map(|packet| packet.0.as_slice()).unwrap_or_default();
-    for (place, bytes) in bytes.chunks(16).enumerate() {
-        let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        line("packet", Some(format!("{:04x}  {}", 16 * place, digits.join(" "))));
+    let packet = crash.packet.as_ref().map(|packet| packet.0.as_slice()).unwrap_or_default();
+    for (place, bytes) in packet.chunks(16).enumerate() {
+        line("packet", Some(format!("{:04x}  {}", 16 * place, hexadecimal(bytes))));
+    }
+    let Some(batch) = crash.batch.as_ref().filter(|batch| batch.count > 1) else { return text };
+    line("in hand", Some(format!("{} packets, of which any may be the cause", batch.count)));
+    for (number, packet) in (1..).zip(&batch.packets) {
+        let start = packet.start.0.get(..SHOWN).unwrap_or(&packet.start.0);
+        line("", Some(format!("{number:>3} {:>5} bytes  {}", packet.length, hexadecimal(start))));
     }
     text
+}
+
+/// Bytes shown of each packet in hand when a box crashed: what a line has room for.
+const SHOWN: usize = 14;
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.join(" ")
 }
