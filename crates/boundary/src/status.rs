@@ -13,6 +13,7 @@ const ALARM: usize = 384;
 const PRISTINE: usize = 448;
 const FREE: usize = 512;
 const POLLS: usize = 576;
+const HELD: usize = 640;
 
 /// How far a box has come. It says so itself: a hint for the host, nothing to rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +76,17 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Sets whether the box never rests.
     pub fn set_polls(&self, polls: bool) {
         self.0.store_u32(POLLS, u32::from(polls), Relaxed);
+    }
+
+    /// Packets that the box says it has: taken out of its rings or made, and neither sent nor dropped. As of the last time
+    /// that it took or sent some, or ended a round. A box may say anything.
+    pub fn held(&self) -> u64 {
+        self.0.load_u64(HELD, Relaxed)
+    }
+
+    /// Says how many packets the box has.
+    pub fn set_held(&self, packets: u64) {
+        self.0.store_u64(HELD, packets, Relaxed);
     }
 
     /// Whether the host wishes the box to stop.

@@ -24,6 +24,9 @@ pub(crate) const MOST_FILES: usize = 256 << 20;
 pub(crate) const MOST_LABEL: usize = 256;
 pub(crate) const MOST_LABELS: usize = 64;
 
+/// Packets that a box may say were in it as it ended: what it says is shown, and added up.
+pub(crate) const MOST_HELD: u64 = 1 << 24;
+
 /// Configurations that are checked at once: each check is a box.
 pub(crate) const MOST_CHECKS: usize = 4;
 

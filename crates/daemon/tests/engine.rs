@@ -216,3 +216,39 @@ fn boxes_start_as_copies_of_those_like_them() {
         }
     });
 }
+
+/// What a box has taken or made and not sent on, and what it had dropped, stays counted when it is gone.
+#[test]
+fn packets_in_a_box_that_ends_are_counted() {
+    in_each(|supervisor, sandbox| {
+        let text = "RatedSource(RATE 100000, LIMIT 400) -> q :: Queue(300) -> Idle;
+                    FromDevice(0) -> r :: Queue(1000) -> Idle;";
+        let source = "RatedSource(RATE 20000, LIMIT 200, DATA \\<000000000000000000000001080000000000>) \
+                      -> ToDevice(0);";
+        let to = CreateBox { restart: Restart::Never, ..make(sandbox, "to", text, &["pipe:a"]) };
+        supervisor.create_box(to).unwrap();
+        supervisor.create_box(make(sandbox, "from", source, &["pipe:a"])).unwrap();
+        until("they are there", || {
+            ["q.length", "q.drops", "r.length"].map(|handler| read(supervisor, &format!("to/{handler}")))
+                == ["300", "100", "200"]
+        });
+        let drops = || supervisor.show_box(&name("to")).unwrap().status.drops;
+        let before = drops();
+        assert_eq!(before.values().sum::<u64>(), 100, "{before:?}");
+        if sandbox == Sandbox::None {
+            supervisor.stop_box(&name("to")).unwrap();
+        } else {
+            supervisor.kill_box(&name("to")).unwrap();
+            until("it is gone", || state(supervisor, "to") == api::BoxState::Crashed);
+        }
+        let mut expected = before;
+        expected.insert("in_ended_box".into(), 500);
+        assert_eq!(drops(), expected);
+        supervisor.start_box(&name("to")).unwrap();
+        until("it is there again", || read(supervisor, "to/q.length") == "300");
+        let twice = drops();
+        assert_eq!(twice.values().sum::<u64>(), 700, "{twice:?}");
+        supervisor.stop_box(&name("to")).unwrap();
+        assert_eq!(drops()["in_ended_box"], 800);
+    });
+}

@@ -25,6 +25,8 @@ pub(crate) struct Configuration {
     pub(crate) router: Router,
     /// When its next timer comes.
     pub(crate) next: Option<Timestamp>,
+    /// Packets that its elements made as they began.
+    pub(crate) patterns: usize,
 }
 
 /// The text's name in messages.
@@ -76,10 +78,12 @@ impl Configuration {
             return Err(compiled.diagnostics);
         }
         let options = Options { source: text.to_string(), ..options };
+        let before = world.pool.live();
         let router = Router::in_pool(compiled.graph, registry(), environment, options, world.pool.clone())?;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());
-        Ok((Configuration { name: name.into(), router, next: None }, warnings))
+        let patterns = world.pool.live().saturating_sub(before);
+        Ok((Configuration { name: name.into(), router, next: None, patterns }, warnings))
     }
 
     /// Puts another text in its place, with the state carried over; its warnings. What was dropped so far is added to
@@ -96,7 +100,10 @@ impl Configuration {
         }
         let mut all = drops.clone();
         self.add_drops(&mut all);
+        let before = world.pool.live();
         self.router.swap(compiled.graph, text.to_string())?;
+        // What waits in queues was carried over.
+        self.patterns = (self.patterns + world.pool.live()).saturating_sub(before);
         *drops = all;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(self.router.warnings());

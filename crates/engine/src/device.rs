@@ -92,6 +92,7 @@ impl Device for PortDevice {
         let before = into.len();
         self.take(port, pool, most, into).map_err(|corrupt| self.damaged(corrupt))?;
         self.world.quota.count_received(into.len() - before);
+        self.world.tell_held();
         Ok(())
     }
 
@@ -101,6 +102,7 @@ impl Device for PortDevice {
         let mut buffers = self.world.buffers.borrow_mut();
         port.send(&mut buffers, batch, &*self.world.ground).map_err(|corrupt| self.damaged(corrupt))?;
         self.world.quota.count_sent(before - batch.len());
+        self.world.tell_held();
         Ok(())
     }
 

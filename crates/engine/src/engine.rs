@@ -121,6 +121,11 @@ impl Engine {
         if worked {
             self.busy_cycles += ground.cycles().wrapping_sub(start);
         }
+        if worked || served {
+            let patterns = self.configurations.iter().map(|configuration| configuration.patterns);
+            self.world.set_patterns(patterns.sum());
+            self.world.tell_held();
+        }
         self.flush()?;
         if self.world.is_turn_over() {
             self.world.quota.begin();

@@ -29,6 +29,9 @@ pub(crate) struct World {
     /// Four words of randomness, and how often they were asked.
     seeds: Cell<([u64; 4], u64)>,
     pub(crate) quota: Quota,
+    status: StatusPage<Mapped>,
+    /// Packets that elements made as they began and keep, such as what sources send copies of.
+    patterns: Cell<usize>,
     /// Whether a configuration was told the address of a port.
     addressed: Cell<bool>,
     /// What the host did to a ring that it never does.
@@ -59,6 +62,8 @@ impl World {
             pool: Pool::new(packets),
             seeds: Cell::new((info.seeds, 0)),
             quota: Quota::new(status),
+            status,
+            patterns: Cell::new(0),
             addressed: Cell::new(false),
             fault: Cell::new(None),
             ground,
@@ -72,6 +77,17 @@ impl World {
         for (port, info) in self.ports.iter().zip(&info.ports) {
             port.readdress(info);
         }
+    }
+
+    /// Sets how many packets elements made as they began and keep.
+    pub(crate) fn set_patterns(&self, packets: usize) {
+        self.patterns.set(packets);
+    }
+
+    /// Tells the host how many packets are in the box, in case it ends before they leave: a store, for a batch.
+    #[inline]
+    pub(crate) fn tell_held(&self) {
+        self.status.set_held(self.pool.live().saturating_sub(self.patterns.get()) as u64);
     }
 
     /// The address of a port, for a configuration that makes something of it.

@@ -237,6 +237,11 @@ impl Sandbox {
         self.area.status().is_ok_and(|status| status.state() == Some(BoxState::Ready))
     }
 
+    /// Packets that are in the box, in no ring, as it said last.
+    pub fn held(&self) -> u64 {
+        self.area.status().map_or(0, |status| status.held())
+    }
+
     /// Makes a running box stand still.
     pub fn suspend(&mut self) {
         if self.state() == State::Running {

@@ -2,6 +2,7 @@
 
 use super::forge::{Keeps, Share};
 use crate::cores::Core;
+use crate::limits::MOST_HELD;
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
 use sandbox::{ControlError, CreateError, End, Remote, Sandbox, Snapshot, SnapshotError, State, Usage};
@@ -31,6 +32,8 @@ pub(crate) struct Settled {
     pub(crate) end: End,
     /// Whether nobody wished for that.
     pub(crate) crashed: bool,
+    /// Packets that were in it, in no ring, as it said last.
+    pub(crate) held: u64,
 }
 
 /// A box from its start to its end. A box that is made anew is another instance.
@@ -249,13 +252,14 @@ impl Instance {
     pub(crate) fn settle(&self) -> Option<Settled> {
         // Whoever talks to a box that has ended hears so within milliseconds.
         let mut sandbox = self.lock();
-        let settled = match sandbox.state() {
-            State::Ended(end) => Settled { crashed: end != End::Stopped && !self.is_stopping(), end },
+        let (crashed, end) = match sandbox.state() {
+            State::Ended(end) => (end != End::Stopped && !self.is_stopping(), end),
             _ => {
                 sandbox.kill();
-                Settled { end: End::Killed, crashed: false }
+                (false, End::Killed)
             }
         };
+        let settled = Settled { end, crashed, held: sandbox.held().min(MOST_HELD) };
         // Whoever still looks at it doesn't keep its processor from the next one.
         *self.core() = None;
         (!self.settled.swap(true, Ordering::SeqCst)).then_some(settled)

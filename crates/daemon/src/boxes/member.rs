@@ -2,15 +2,22 @@
 
 use super::instance::Instance;
 use super::outputs::Outputs;
+use crate::escape;
 use crate::limits::LOG_LINES;
 use crate::ring::Ring;
 use crate::supervisor::Budget;
 use api::{
     BoxName, BoxState, ConfigurationName, CrashReport, CreateBox, Diagnostic, LogLine, StackName, Time,
 };
+use boundary::Stats;
+use boundary::limits::MAX_DROP_REASONS;
 use sandbox::Usage;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The reason under which packets are counted that were in a box, in no ring, as it ended.
+const HELD: &str = "in_ended_box";
 
 /// What a box is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +121,10 @@ pub(crate) struct Inner {
     pub(crate) past: Usage,
     /// What the present one had used when it was last looked at.
     pub(crate) present: Usage,
+    /// What elements of earlier instances dropped, by reason, and packets that were in these as they ended.
+    past_drops: BTreeMap<String, u64>,
+    /// What elements of the present one had dropped when it was last asked.
+    present_drops: BTreeMap<String, u64>,
     /// What the present one may still use, if its processor time is limited.
     pub(crate) budget: Option<Budget>,
 }
@@ -142,6 +153,8 @@ impl Member {
                 installed: Vec::new(),
                 past: Usage::default(),
                 present: Usage::default(),
+                past_drops: BTreeMap::new(),
+                present_drops: BTreeMap::new(),
                 budget: None,
             }),
         }
@@ -186,11 +199,46 @@ impl Inner {
         self.present.overstays = self.present.overstays.max(used.overstays);
     }
 
-    /// The present instance is gone: what it used is past.
+    /// Packets that were lost inside of all instances, by reason.
+    pub(crate) fn drops(&self) -> BTreeMap<String, u64> {
+        let mut drops = self.past_drops.clone();
+        add(&mut drops, &self.present_drops);
+        drops
+    }
+
+    /// Notes what elements of the present instance have dropped.
+    pub(crate) fn look_at_drops(&mut self, stats: &Stats) {
+        self.present_drops.clear();
+        for (reason, count) in &stats.drops {
+            add_one(&mut self.present_drops, escape::line(reason.as_bytes()), *count);
+        }
+    }
+
+    /// Counts packets that were in the present instance as it ended.
+    pub(crate) fn lose(&mut self, held: u64) {
+        if held > 0 {
+            add_one(&mut self.past_drops, HELD.into(), held);
+        }
+    }
+
+    /// The present instance is gone: what it used and dropped is past.
     pub(crate) fn close(&mut self) {
+        add(&mut self.past_drops, &std::mem::take(&mut self.present_drops));
         self.past = self.usage();
         self.present = Usage::default();
         self.budget = None;
         self.instance = None;
+    }
+}
+
+fn add(sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    more.iter().for_each(|(reason, count)| add_one(sum, reason.clone(), *count));
+}
+
+/// Adds to what a box counted, which may be anything; a box can't make the table grow without end by being made anew.
+fn add_one(sum: &mut BTreeMap<String, u64>, reason: String, count: u64) {
+    if sum.contains_key(&reason) || sum.len() < MAX_DROP_REASONS {
+        let sum = sum.entry(reason).or_default();
+        *sum = sum.saturating_add(count);
     }
 }

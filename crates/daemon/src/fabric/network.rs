@@ -196,14 +196,17 @@ impl Network {
         }
     }
 
-    /// Takes the ports of a box that runs no more away, and counts what was in its rings.
-    pub(crate) fn unplug(&mut self, name: &BoxName) {
+    /// Takes the ports of a box that runs no more away, and counts what was in its rings; how many packets that was.
+    pub(crate) fn unplug(&mut self, name: &BoxName) -> u64 {
+        let mut all = 0;
         for place in self.places(name) {
             let lost = self.set_live(&place, None).map_or(0, |mut port| port.waiting());
             if let Some(socket) = self.sockets.get_mut(&place) {
                 socket.lost += lost;
             }
+            all += lost;
         }
+        all
     }
 
     fn set_live(&mut self, place: &(BoxName, u8), port: Option<Port>) -> Option<Port> {

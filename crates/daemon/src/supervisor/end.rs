@@ -15,6 +15,16 @@ fn pause(crashes: u32) -> Duration {
     }
 }
 
+/// What was lost with a box, as a sentence goes on.
+fn lost(waiting: u64, held: u64) -> String {
+    match (waiting, held) {
+        (0, 0) => String::new(),
+        (waiting, 0) => format!("; {waiting} packets in its rings were lost"),
+        (0, held) => format!("; {held} packets in it were lost"),
+        (waiting, held) => format!("; {waiting} packets in its rings and {held} in it were lost"),
+    }
+}
+
 impl Supervisor {
     /// Deals with a box that has ended by itself, once. One that is being started, or that somebody stops, is left to
     /// them.
@@ -38,11 +48,12 @@ impl Supervisor {
         if let Some(used) = instance.usage() {
             member.inner().look(used);
         }
-        let Settled { end, crashed } = instance.settle()?;
+        let Settled { end, crashed, held } = instance.settle()?;
         let name = member.name.clone();
         // With the fabric gone there is nothing to be taken away from.
-        let _ = self.0.fabric.ask(move |network| network.unplug(&name));
+        let waiting = self.0.fabric.ask(move |network| network.unplug(&name)).unwrap_or(0);
         let mut inner = member.inner();
+        inner.lose(held);
         inner.close();
         if crashed {
             let report = report(&end);
@@ -51,6 +62,7 @@ impl Supervisor {
                 End::Killed => format!("box {} was killed on request", member.name),
                 _ => format!("box {} crashed: {}{at}", member.name, report.cause),
             };
+            let message = message + &lost(waiting, held);
             inner.crash = Some(report);
             drop(inner);
             member.note(&message);

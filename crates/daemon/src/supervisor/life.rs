@@ -61,6 +61,10 @@ impl Supervisor {
         let instance = member.instance();
         if let Some(instance) = &instance {
             if in_order {
+                // What it dropped is told by nobody else afterwards.
+                if let Some(stats) = instance.stats() {
+                    member.inner().look_at_drops(&stats);
+                }
                 instance.stop(STOP_TIME);
             } else {
                 instance.end_for_good();

@@ -4,13 +4,13 @@ use super::core::Supervisor;
 use super::switches::drops;
 use crate::boxes::{Installed, Member, Phase, shares_packets};
 use crate::error::Failure;
-use crate::escape;
 use crate::fabric::{Socket, Survey};
 use api::{
     Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, Mac, PortStatus,
     Size, Time, Usage,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is known of the daemon itself.
@@ -71,13 +71,22 @@ impl Supervisor {
         let used = instance.as_ref().and_then(|instance| instance.usage());
         let passed = survey.whole_box(&member.name);
         let mut drops = drops(&passed);
-        for (reason, count) in stats.iter().flat_map(|stats| &stats.drops) {
-            *drops.entry(escape::line(reason.as_bytes())).or_insert(0) += count;
-        }
         let rates = self.0.meter().boxes.get(&member.name).copied().unwrap_or_default();
         let mut inner = member.inner();
         if let Some(used) = used {
             inner.look(used);
+        }
+        // Another instance may have taken its place meanwhile.
+        let is_present = match (&inner.instance, &instance) {
+            (Some(present), Some(asked)) => Arc::ptr_eq(present, asked),
+            _ => false,
+        };
+        if let Some(stats) = stats.as_ref().filter(|_| is_present) {
+            inner.look_at_drops(stats);
+        }
+        for (reason, count) in inner.drops() {
+            let sum = drops.entry(reason).or_insert(0);
+            *sum = sum.saturating_add(count);
         }
         let total = inner.usage();
         let stats = stats.unwrap_or_default();
