@@ -17,7 +17,6 @@ mod host;
 mod live;
 mod online;
 mod output;
-mod pattern;
 mod program;
 mod report;
 mod screen;

@@ -15,7 +15,6 @@ use super::usage;
 use crate::configuration::{self, Source};
 use crate::environment::Process;
 use crate::output;
-use crate::pattern;
 
 /// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
 #[derive(Parser)]
@@ -215,7 +214,7 @@ impl Driver {
                     Err(HandlerError::NoHandler(_) | HandlerError::Wrong { .. }) if named => {}
                     Err(error) => {
                         complain(match &error {
-                            HandlerError::NoElement(name) if pattern::is_pattern(name) => {
+                            HandlerError::NoElement(name) if is_pattern(name) => {
                                 format!("no element matching ‘{name}’")
                             }
                             HandlerError::NoElement(name) => format!("no element ‘{name}’"),
@@ -249,16 +248,16 @@ impl Driver {
     /// The paths that `path` stands for, and whether each is printed with its name: an element's name, a pattern or a
     /// class.
     fn matching(&self, path: &str) -> Vec<(String, bool)> {
-        let Some((pattern, handler)) = path.split_once('.') else { return vec![(path.to_string(), false)] };
-        if self.router.elements().any(|name| name == pattern) {
+        let Some((element, handler)) = path.split_once('.') else { return vec![(path.to_string(), false)] };
+        if self.router.elements().any(|name| name == element) {
             return vec![(path.to_string(), false)];
         }
-        let is_pattern = pattern::is_pattern(pattern);
+        let pattern = pattern(element);
         let names = self.router.elements().zip(self.router.classes());
-        let matching =
-            names.filter(
-                |(name, class)| if is_pattern { pattern::matches(pattern, name) } else { *class == pattern },
-            );
+        let matching = names.filter(|(name, class)| match &pattern {
+            Some(pattern) => pattern.matches(name),
+            None => *class == element,
+        });
         let paths: Vec<_> = matching.map(|(name, _)| (format!("{name}.{handler}"), true)).collect();
         if paths.is_empty() { vec![(path.to_string(), false)] } else { paths }
     }
@@ -282,6 +281,23 @@ impl Driver {
             }
         }
     }
+}
+
+/// Whether the name of an element is a pattern of the shell's: `*`, `?` and `[a-z]` stand for several.
+fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?', '['])
+}
+
+/// The pattern that a name is. What `[^...]` means is `[!...]` to the crate, and it knows no stars side by side.
+fn pattern(name: &str) -> Option<glob::Pattern> {
+    if !is_pattern(name) {
+        return None;
+    }
+    let mut text = name.replace("[^", "[!");
+    while text.contains("**") {
+        text = text.replace("**", "*");
+    }
+    glob::Pattern::new(&text).ok()
 }
 
 /// Says on standard error what is wrong.
@@ -349,4 +365,32 @@ fn control_sockets(arguments: &Arguments, more: &str) -> Vec<Element> {
         location: Location { file: "click".into(), line: 0, column: 0, span: 0..0 },
     };
     all.enumerate().map(element).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        let many_stars = "*a".repeat(40);
+        for (text, name, expected) in [
+            ("c*", "counter", true),
+            ("c*", "compound/counter", true),
+            ("?1", "c1", true),
+            ("[a-c]1", "d1", false),
+            ("[^a]", "b", true),
+            ("[^a]", "a", false),
+            ("c?", "cc1", false),
+            ("*b?", "abab", false),
+            ("**", "c", true),
+            ("a***c", "abc", true),
+            ("[a", "a", false),
+            (&many_stars, &"a".repeat(39), false),
+        ] {
+            let matches = pattern(text).is_some_and(|pattern| pattern.matches(name));
+            assert_eq!(matches, expected, "{text} {name}");
+        }
+        assert_eq!(pattern("counter"), None);
+    }
 }
