@@ -21,11 +21,13 @@ fuzz_target!(|data: &[u8]| {
     let Some((head, bytes)) = data.split_first_chunk::<4>() else { return };
     let mut chain = String::new();
     for choice in &head[..3] {
-        let mark = ["", "MarkIPHeader(0) -> ", "MarkIPHeader(14) -> ", "MarkMACHeader -> "][usize::from(*choice >> 6)];
+        let mark = ["", "MarkIPHeader(0) -> ", "MarkIPHeader(14) -> ", "MarkMACHeader -> "]
+            [usize::from(*choice >> 6)];
         let class = classes()[usize::from(*choice) % classes().len()];
         chain.push_str(&format!("{mark}{class} -> "));
     }
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let config = format!("InfiniteSource(DATA \\<{hex}>, LIMIT 3, STOP true) -> {chain}Queue -> Unqueue -> Discard;");
+    let config =
+        format!("InfiniteSource(DATA \\<{hex}>, LIMIT 3, STOP true) -> {chain}Queue -> Unqueue -> Discard;");
     fuzz::run(&config, head[3], &[]);
 });

@@ -97,7 +97,8 @@ pub fn serve(piece: usize, bytes: &[u8]) {
     let is_class = |name: &str| elements::class(name).is_some();
     let compiled = click_lang::compile(ROUTER, &click_lang::Options::new("fuzz", &is_class));
     let mut parts = bytes.splitn(2, |byte| *byte == 0);
-    let mut input = || Rc::new(RefCell::new(parts.next().unwrap_or_default().iter().rev().copied().collect()));
+    let mut input =
+        || Rc::new(RefCell::new(parts.next().unwrap_or_default().iter().rev().copied().collect()));
     let wires = Rc::new(Wires { rounds: Cell::new(0), inputs: [input(), input()], piece: piece.max(1) });
     let options = Options { seed: Some(1), packets: 1 << 12, stop_when_idle: false, ..Options::default() };
     let router = Router::new(compiled.graph, Registry::new(elements::REGISTRY), wires, options);
