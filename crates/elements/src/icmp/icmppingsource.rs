@@ -115,7 +115,7 @@ impl ICMPPingSource {
 
     /// Writes the next request's headers over the first bytes of a packet.
     fn write_headers(&mut self, cx: &mut Context, mut packet: Packet) -> Packet {
-        let sequence = (self.count % 0xffff) as u16 + 1;
+        let sequence = sequence(self.count);
         let bytes = packet.data_mut();
         bytes.iter_mut().take(HEADERS).for_each(|byte| *byte = 0);
         let length = bytes.len() as u16;
@@ -180,6 +180,11 @@ impl ICMPPingSource {
     ) -> Result<String, HandlerError> {
         self.statistics.as_ref().map(read).ok_or_else(|| HandlerError::NoHandler(name.to_string()))
     }
+}
+
+/// The sequence number of the next request after `count`, which has gone round after 2^31: never 0.
+fn sequence(count: i32) -> u16 {
+    count.rem_euclid(0xffff) as u16 + 1
 }
 
 impl Element for ICMPPingSource {
@@ -313,6 +318,18 @@ impl Element for ICMPPingSource {
             for line in statistics.summary(self.count.into()).lines() {
                 cx.say(&format!("{} :: ICMPPingSource: {line}", cx.name()));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_go_round_without_zero() {
+        for (count, expected) in [(0, 1), (0xfffe, 0xffff), (0xffff, 1), (i32::MIN, 32768), (-1, 0xffff)] {
+            assert_eq!(sequence(count), expected, "{count}");
         }
     }
 }
