@@ -131,6 +131,11 @@ pub enum SocketPlace {
     UnixDatagrams(String),
 }
 
+impl SocketPlace {
+    /// The longest path of a Unix socket that Linux takes, in bytes.
+    pub const LONGEST_PATH: usize = 107;
+}
+
 /// Which socket an element wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketRequest {

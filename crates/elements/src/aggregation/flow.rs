@@ -24,6 +24,7 @@ pub(super) struct Flow {
 
 /// Both directions have ended.
 pub(super) const OVER: u8 = 3;
+
 impl Flow {
     /// Sees the flags of a segment that goes in the direction of `paint`.
     #[inline]

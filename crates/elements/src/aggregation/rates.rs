@@ -18,6 +18,7 @@ const FORGOTTEN: i64 = 100;
 /// What Click takes for a counter and for 256 of them, in bytes.
 pub(super) const COUNTER_BYTES: usize = 40;
 pub(super) const LEVEL_BYTES: usize = 2_080;
+
 /// Two moving averages, forward and reverse.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rates {

@@ -214,30 +214,9 @@ fn contains(parameter: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::nowhere::Nowhere;
     use alloc::format;
     use element::Names;
-
-    struct Nowhere;
-
-    impl element::Environment for Nowhere {
-        fn now(&self) -> packet::Timestamp {
-            packet::Timestamp::ZERO
-        }
-        fn steady(&self) -> packet::Timestamp {
-            packet::Timestamp::ZERO
-        }
-        fn seed(&self) -> u64 {
-            0
-        }
-        fn console(&self, _: &str) {}
-        fn wait(
-            &self,
-            _: &[(element::Descriptor, bool, bool)],
-            _: Option<packet::Timestamp>,
-        ) -> alloc::vec::Vec<element::Descriptor> {
-            alloc::vec::Vec::new()
-        }
-    }
 
     fn check(name: &str, parameter: &str, expected: &str) {
         let names = Names::new();

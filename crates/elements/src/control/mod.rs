@@ -14,6 +14,8 @@ mod instructions;
 mod llrpc;
 mod machine;
 mod message;
+#[cfg(test)]
+mod nowhere;
 mod place;
 mod progressbar;
 mod progressline;

@@ -2,12 +2,10 @@
 
 use element::arguments::{FromArgument, Raw, TcpPort};
 use element::prelude::*;
-use element::{Environment, IoError, Listener, Message};
+use element::{Environment, IoError, Listener, Message, SocketPlace};
 
 /// Ports tried after the one that was asked for with a `+`.
 const MOST_PORTS: u16 = 11;
-/// The longest name of a Unix socket that Linux takes, in bytes.
-const LONGEST_NAME: usize = 107;
 
 /// A place to wait for connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ impl Place {
             "UNIX" => {
                 let name = filename.or_else(|| port.map(|text| element::text::unquote(&text.0)));
                 let name = name.filter(|name| !name.is_empty()).ok_or_else(|| missing("FILENAME"))?;
-                if name.len() > LONGEST_NAME {
+                if name.len() > SocketPlace::LONGEST_PATH {
                     return Err(SetupError::new("filename too long"));
                 }
                 Ok(Place::Unix(name))
@@ -94,29 +92,8 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::nowhere::Nowhere;
     use core::fmt::Write;
-
-    struct Nowhere;
-
-    impl Environment for Nowhere {
-        fn now(&self) -> Timestamp {
-            Timestamp::ZERO
-        }
-        fn steady(&self) -> Timestamp {
-            Timestamp::ZERO
-        }
-        fn seed(&self) -> u64 {
-            0
-        }
-        fn console(&self, _: &str) {}
-        fn wait(
-            &self,
-            _: &[(element::Descriptor, bool, bool)],
-            _: Option<Timestamp>,
-        ) -> Vec<element::Descriptor> {
-            Vec::new()
-        }
-    }
 
     #[test]
     fn places() {

@@ -12,6 +12,7 @@ use super::socketplaces::{internet_places, unix_places};
 
 /// Packets pushed in that may wait for room; Click would stand still instead.
 const MOST_WAITING: usize = 1024;
+
 /// Sends the packets that go in over a socket, and emits what comes from the socket.
 ///
 /// TYPE is TCP or UDP, with ADDR and PORT, or UNIX or UNIX_DGRAM, with FILENAME. A client connects to that place; a

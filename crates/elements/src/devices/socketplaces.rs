@@ -10,9 +10,6 @@ use element::{Message, Setup, SetupError, SocketPlace};
 
 use super::socket::SocketArgs;
 
-/// The longest name of a Unix socket that Linux takes, in bytes.
-const LONGEST_NAME: usize = 107;
-
 /// Where it is or leads to, and a client's own place.
 pub(super) type Places = (SocketPlace, Option<SocketPlace>);
 
@@ -47,7 +44,7 @@ pub(super) fn unix_places(stream: bool, args: &SocketArgs) -> Result<Places, Set
         given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
     };
     let place = |name: String, which: &str| match name.len() {
-        length if length > LONGEST_NAME => {
+        length if length > SocketPlace::LONGEST_PATH => {
             Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
         }
         _ if stream => Ok(SocketPlace::Unix(name)),

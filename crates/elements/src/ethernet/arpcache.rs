@@ -58,15 +58,6 @@ struct Entry {
     newer: u32,
 }
 
-/// What the cache knows of an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// The link address, and whether it is time to ask for it again.
-    Known(MacAddr, bool),
-    /// Nothing.
-    Unknown,
-}
-
 /// What became of a packet whose neighbour is not known.
 pub(super) enum Kept {
     /// It waits; `true` asks for a query.
@@ -135,14 +126,14 @@ impl ArpCache {
     /// Looks an address up; a known one is to be asked for again `poll_after` milliseconds after it was heard of, if
     /// that is not 0.
     #[inline]
-    pub(super) fn look_up(&mut self, ip: Ipv4Addr, now: i64, poll_after: i64) -> Answer {
+    pub(super) fn look_up(&mut self, ip: Ipv4Addr, now: i64, poll_after: i64) -> Option<(MacAddr, bool)> {
         let timeout = self.limits.timeout;
         match self.table.get_mut(ip.to_bits()) {
             Some(entry) if entry.is_known(now, timeout) => {
                 let poll = poll_after != 0 && now >= entry.live_at + poll_after && entry.poll(now);
-                Answer::Known(entry.mac, poll)
+                Some((entry.mac, poll))
             }
-            _ => Answer::Unknown,
+            _ => None,
         }
     }
 

@@ -10,7 +10,7 @@ use element::prelude::*;
 use packet::{ArpView, EtherType, Ip4Prefix, MacAddr, view::arp};
 
 use super::arp::{FRAME, Party, query};
-use super::arpcache::{Answer, ArpCache, Kept, Limits};
+use super::arpcache::{ArpCache, Kept, Limits};
 use super::arptable::{delete, insert, milliseconds, set_timer};
 use super::header::{LENGTH, ethernet, prepend};
 use super::vlan::{annotation, set_annotation};
@@ -299,15 +299,12 @@ impl ARPQuerier {
         *last = None;
         let mac = loop {
             let answer = self.cache.borrow_mut().look_up(ip, now, self.poll_after);
-            match answer {
-                Answer::Known(mac, poll) => {
-                    if poll {
-                        self.ask(cx, &packet, if self.broadcast_poll { MacAddr::BROADCAST } else { mac });
-                    }
-                    *last = Some((ip, mac));
-                    break mac;
+            if let Some((mac, poll)) = answer {
+                if poll {
+                    self.ask(cx, &packet, if self.broadcast_poll { MacAddr::BROADCAST } else { mac });
                 }
-                Answer::Unknown => {}
+                *last = Some((ip, mac));
+                break mac;
             }
             if ip == Ipv4Addr::BROADCAST || ip == self.host.broadcast {
                 break MacAddr::BROADCAST;

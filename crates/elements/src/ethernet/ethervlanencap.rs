@@ -4,7 +4,7 @@ use element::prelude::*;
 use packet::{EtherType, MacAddr};
 
 use super::header::{LENGTH, TAGGED_LENGTH, ethernet, prepend};
-use super::vlan::{Tag, TagArguments};
+use super::vlan::{self, Tag, TagArguments};
 
 /// Puts an Ethernet header with an 802.1Q tag in front of each packet.
 ///
@@ -60,7 +60,8 @@ pub struct EtherVLANEncap {
 
 impl Filter for EtherVLANEncap {
     type Args = EtherVLANEncapArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
+    const HANDLERS: &'static [Handler<Self>] = vlan::handlers!(
+        3;
         Handler::read("config", "The configuration.", |encap| {
             let EtherVLANEncap { kind, source, destination, tag } = encap;
             format!("{source}, {destination}, {}, {}", kind.0, tag.config())
@@ -80,29 +81,7 @@ impl Filter for EtherVLANEncap {
             encap.kind = EtherType(cx.data(value)?);
             Ok(())
         }),
-        Handler::read("vlan_tci", "The tag control information, or ANNO.", |encap| encap.tag.control_text()),
-        Handler::argument(
-            "vlan_tci",
-            (Some(3), "VLAN_TCI"),
-            "Sets the tag control information, or ANNO.",
-            |encap, cx, value| encap.tag.set_control(cx, value),
-        ),
-        Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier_text()),
-        Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |encap, cx, value| {
-            encap.tag.set_identifier(cx, value)
-        }),
-        Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority_text()),
-        Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |encap, cx, value| {
-            encap.tag.set_priority(cx, value)
-        }),
-        Handler::read("native_vlan", "The VLAN without tags.", |encap| encap.tag.native_text()),
-        Handler::argument(
-            "native_vlan",
-            (None, "NATIVE_VLAN"),
-            "Sets the VLAN without tags.",
-            |encap, cx, value| encap.tag.set_native(cx, value),
-        ),
-    ];
+    );
     const LIVE: bool = true;
 
     fn new(args: EtherVLANEncapArgs, setup: &mut Setup) -> Result<EtherVLANEncap, SetupError> {

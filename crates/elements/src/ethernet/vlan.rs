@@ -98,9 +98,8 @@ impl Tag {
     pub(super) fn config(&self) -> String {
         let mut text = if self.annotated { "ANNO".to_string() } else { self.fixed_config() };
         if self.native != Some(0) {
-            let native = self.native.map_or_else(|| "-1".to_string(), |native| native.to_string());
             text.push_str(", NATIVE_VLAN ");
-            text.push_str(&native);
+            text.push_str(&self.native_text());
         }
         text
     }
@@ -184,3 +183,38 @@ pub(super) fn annotation(packet: &Packet) -> u16 {
 pub(super) fn set_annotation(packet: &mut Packet, control: u16) {
     packet.set_annotation_u16(VLAN_TCI.offset.into(), control.to_be());
 }
+
+/// The handlers of an element that tags packets: its own, then those of its `tag`, whose VLAN_TCI is an argument at
+/// this place.
+macro_rules! handlers {
+    ($place:expr; $($own:expr),* $(,)?) => {
+        &[
+            $($own,)*
+            Handler::read("vlan_tci", "The tag control information, or ANNO.", |encap| {
+                encap.tag.control_text()
+            }),
+            Handler::argument(
+                "vlan_tci",
+                (Some($place), "VLAN_TCI"),
+                "Sets the tag control information, or ANNO.",
+                |encap, cx, value| encap.tag.set_control(cx, value),
+            ),
+            Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier_text()),
+            Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |encap, cx, value| {
+                encap.tag.set_identifier(cx, value)
+            }),
+            Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority_text()),
+            Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |encap, cx, value| {
+                encap.tag.set_priority(cx, value)
+            }),
+            Handler::read("native_vlan", "The VLAN without tags.", |encap| encap.tag.native_text()),
+            Handler::argument(
+                "native_vlan",
+                (None, "NATIVE_VLAN"),
+                "Sets the VLAN without tags.",
+                |encap, cx, value| encap.tag.set_native(cx, value),
+            ),
+        ]
+    };
+}
+pub(super) use handlers;

@@ -4,7 +4,7 @@ use element::prelude::*;
 use packet::EtherType;
 
 use super::header::{LENGTH, TAGGED_LENGTH};
-use super::vlan::{Tag, TagArguments};
+use super::vlan::{self, Tag, TagArguments};
 
 /// Puts an 802.1Q tag between the addresses and the type of each Ethernet frame.
 ///
@@ -45,30 +45,9 @@ pub struct VLANEncap {
 
 impl Filter for VLANEncap {
     type Args = VLANEncapArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
+    const HANDLERS: &'static [Handler<Self>] = vlan::handlers!(
+        0;
         Handler::read("config", "The configuration.", |encap| encap.tag.config()),
-        Handler::read("vlan_tci", "The tag control information, or ANNO.", |encap| encap.tag.control_text()),
-        Handler::argument(
-            "vlan_tci",
-            (Some(0), "VLAN_TCI"),
-            "Sets the tag control information, or ANNO.",
-            |encap, cx, value| encap.tag.set_control(cx, value),
-        ),
-        Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier_text()),
-        Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |encap, cx, value| {
-            encap.tag.set_identifier(cx, value)
-        }),
-        Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority_text()),
-        Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |encap, cx, value| {
-            encap.tag.set_priority(cx, value)
-        }),
-        Handler::read("native_vlan", "The VLAN without tags.", |encap| encap.tag.native_text()),
-        Handler::argument(
-            "native_vlan",
-            (None, "NATIVE_VLAN"),
-            "Sets the VLAN without tags.",
-            |encap, cx, value| encap.tag.set_native(cx, value),
-        ),
         Handler::read("ethertype", "The type that announces the tag.", |encap| encap.kind.0.to_string()),
         Handler::argument(
             "ethertype",
@@ -79,7 +58,7 @@ impl Filter for VLANEncap {
                 Ok(())
             },
         ),
-    ];
+    );
 
     fn new(args: VLANEncapArgs, setup: &mut Setup) -> Result<VLANEncap, SetupError> {
         Ok(VLANEncap { tag: Tag::new(&args.tag, setup)?, kind: EtherType(args.ethertype) })

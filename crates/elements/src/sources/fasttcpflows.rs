@@ -4,7 +4,7 @@ use element::prelude::*;
 use packet::view::tcp::flag;
 
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
-use super::metered::Pace;
+use super::metered::{self, Pace};
 
 /// The most flows: each holds three packets.
 const MOST_FLOWS: u32 = 1 << 18;
@@ -115,25 +115,7 @@ impl FastTCPFlows {
 
 impl Element for FastTCPFlows {
     type Args = FastTCPFlowsArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
-        Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
-        Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
-            source.pace.write_rate(cx, value)
-        }),
-        Handler::write("reset", "Begins anew.", |source, _, _| {
-            source.pace.reset();
-            source.closed = false;
-            Ok(())
-        }),
-        Handler::write("active", "Starts anew, or stops.", |source, cx, value| {
-            source.closed = false;
-            source.pace.write_active(cx, value)
-        }),
-        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
-            source.pace.write_limit(cx, value)
-        }),
-    ];
+    const HANDLERS: &'static [Handler<Self>] = metered::handlers!(|source| { source.closed = false; };);
 
     fn new(args: FastTCPFlowsArgs, setup: &mut Setup) -> Result<FastTCPFlows, SetupError> {
         if args.flowsize < SHORTEST_FLOW {

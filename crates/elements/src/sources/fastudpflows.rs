@@ -3,7 +3,7 @@
 use element::prelude::*;
 
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
-use super::metered::Pace;
+use super::metered::{self, Pace};
 
 /// The most flows: each holds a packet.
 const MOST_FLOWS: u32 = 1 << 20;
@@ -84,22 +84,8 @@ impl FastUDPFlows {
 
 impl Element for FastUDPFlows {
     type Args = FastUDPFlowsArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
-        Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
-        Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
-            source.pace.write_rate(cx, value)
-        }),
-        Handler::write("reset", "Begins anew.", |source, _, _| {
-            source.pace.reset();
-            Ok(())
-        }),
-        Handler::write("active", "Starts anew, or stops.", |source, cx, value| {
-            source.pace.write_active(cx, value)
-        }),
-        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
-            source.pace.write_limit(cx, value)
-        }),
+    const HANDLERS: &'static [Handler<Self>] = metered::handlers!(
+        |source| {};
         Handler::read("length", "Bytes of each frame.", |source| source.frame.length.to_string()),
         Handler::write(
             "length",
@@ -112,7 +98,7 @@ impl Element for FastUDPFlows {
                 source.make_flows(cx).ok_or_else(|| HandlerError::new("out of memory"))
             },
         ),
-    ];
+    );
 
     fn new(args: FastUDPFlowsArgs, setup: &mut Setup) -> Result<FastUDPFlows, SetupError> {
         if !(1..=MOST_FLOWS).contains(&args.flows) {

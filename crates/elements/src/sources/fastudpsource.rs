@@ -4,7 +4,7 @@ use element::arguments::UdpPort;
 use element::prelude::*;
 
 use super::frame::{Frame, ReceiverArguments, SenderArguments};
-use super::metered::Pace;
+use super::metered::{self, Pace};
 
 /// Gives RATE UDP frames a second to those who pull, all with the same headers, until there were LIMIT.
 ///
@@ -67,25 +67,7 @@ impl FastUDPSource {
 
 impl Element for FastUDPSource {
     type Args = FastUDPSourceArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
-        Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
-        Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
-            source.pace.write_rate(cx, value)
-        }),
-        Handler::write("reset", "Begins anew.", |source, _, _| {
-            source.pace.reset();
-            source.changes = 0;
-            Ok(())
-        }),
-        Handler::write("active", "Starts anew, or stops.", |source, cx, value| {
-            source.changes = 0;
-            source.pace.write_active(cx, value)
-        }),
-        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
-            source.pace.write_limit(cx, value)
-        }),
-    ];
+    const HANDLERS: &'static [Handler<Self>] = metered::handlers!(|source| { source.changes = 0; };);
 
     fn new(args: FastUDPSourceArgs, setup: &mut Setup) -> Result<FastUDPSource, SetupError> {
         Ok(FastUDPSource {

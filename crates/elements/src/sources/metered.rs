@@ -87,3 +87,31 @@ impl Pace {
         Ok(())
     }
 }
+
+/// The handlers of a benchmark source: those that all have, then its own. The block begins anew what the source itself
+/// counts.
+macro_rules! handlers {
+    (|$source:ident| $rewind:block; $($own:expr),* $(,)?) => {
+        &[
+            Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
+            Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
+            Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
+                source.pace.write_rate(cx, value)
+            }),
+            Handler::write("reset", "Begins anew.", |$source, _, _| {
+                $source.pace.reset();
+                $rewind
+                Ok(())
+            }),
+            Handler::write("active", "Starts anew, or stops.", |$source, cx, value| {
+                $rewind
+                $source.pace.write_active(cx, value)
+            }),
+            Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+                source.pace.write_limit(cx, value)
+            }),
+            $($own,)*
+        ]
+    };
+}
+pub(super) use handlers;

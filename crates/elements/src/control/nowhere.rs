@@ -1,0 +1,29 @@
+//! An environment without anything, for tests of what only parses.
+
+use alloc::vec::Vec;
+
+use element::{Descriptor, Environment};
+use packet::Timestamp;
+
+/// Time stands still here, and nobody listens.
+pub(super) struct Nowhere;
+
+impl Environment for Nowhere {
+    fn now(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
+
+    fn steady(&self) -> Timestamp {
+        Timestamp::ZERO
+    }
+
+    fn seed(&self) -> u64 {
+        0
+    }
+
+    fn console(&self, _: &str) {}
+
+    fn wait(&self, _: &[(Descriptor, bool, bool)], _: Option<Timestamp>) -> Vec<Descriptor> {
+        Vec::new()
+    }
+}
