@@ -93,6 +93,7 @@ pub fn chain(
         hops.push(hop);
     }
     carry(&mut hops, joint, WARM_UP)?;
+    Stand::settle(&boxes);
     let mut rates = Vec::new();
     for _ in 0..effort.runs.max(1) {
         rates.push(carry(&mut hops, joint, effort.time)? / 1e6);

@@ -53,6 +53,7 @@ pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort
         kept.push(sandbox);
     }
     run(&mut switch, WARM_UP);
+    Stand::settle(&kept);
     let time = effort.time.max(SHARE * u32::try_from(boxes).unwrap_or(u32::MAX));
     let (mut sums, mut spreads) = (Vec::new(), Vec::new());
     for _ in 0..effort.runs.max(1) {

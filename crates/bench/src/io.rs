@@ -65,6 +65,7 @@ pub fn io(stand: &Stand, mode: Mode, size: u16, ring: u32, effort: Effort) -> Re
     let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
     let packet = vec![7; usize::from(size)];
     run(&mut lines, mode, &packet, WARM_UP)?;
+    Stand::settle([&sandbox]);
     let mut rates = Vec::new();
     for _ in 0..effort.runs.max(1) {
         rates.push(run(&mut lines, mode, &packet, effort.time)? / 1e6);

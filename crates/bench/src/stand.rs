@@ -137,6 +137,13 @@ impl Stand {
         self.run_at(self.place(), program, settings)
     }
 
+    /// Does for boxes that have warmed up what a daemon does for busy ones.
+    pub(crate) fn settle<'a>(boxes: impl IntoIterator<Item = &'a Sandbox>) {
+        for sandbox in boxes {
+            sandbox.remote().gather_pages();
+        }
+    }
+
     /// A worker for a single machine, on the core for boxes. Nothing where boxes are no machines.
     pub(crate) fn worker_alone(&self) -> Result<Option<Worker>, Error> {
         if self.kind != Kind::Vm {

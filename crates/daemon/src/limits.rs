@@ -82,6 +82,12 @@ pub(crate) const MOST_CAPTURES: usize = 32;
 /// Batches of captured packets that wait for a slow reader.
 pub(crate) const CAPTURE_QUEUE: usize = 256;
 
+/// What a box must have used of a processor to count as busy: then large pages are worth their making.
+pub(crate) const BUSY_AFTER: Duration = Duration::from_millis(100);
+
+/// The time for making large pages in each look at what was used: nobody watches boxes meanwhile.
+pub(crate) const GATHER_TIME: Duration = Duration::from_millis(10);
+
 /// How long a box must run to count as one that works: its next crash is then the first again.
 pub(crate) const SOUND_AFTER: Duration = Duration::from_secs(10);
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) enum Backing {
     Part(Part),
-    Mapping(#[expect(dead_code, reason = "held for its end")] Mapping),
+    Mapping(Mapping),
 }
 
 /// An area. Whoever uses a part of it holds the area.
@@ -87,6 +87,17 @@ impl Area {
     /// The box's part in a shared pool, if it has one.
     pub(crate) fn membership(&self) -> Option<&Membership> {
         self.plan.membership.as_ref()
+    }
+
+    /// Gathers what was touched of the area, and of the box's part of a shared pool, into large pages, where they aren't
+    /// from their start.
+    pub(crate) fn gather(&self) {
+        if let Backing::Mapping(mapping) = &self.backing {
+            mapping.gather(0, self.plan.layout.size);
+        }
+        if let Some(membership) = self.membership() {
+            membership.gather();
+        }
     }
 
     /// What the area holds, while its box stands still.

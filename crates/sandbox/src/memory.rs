@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) const PAGE: usize = 4096;
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// Most bytes of large pages that an arena takes of those that the system has set aside: it keeps them while it lives.
 const MOST_SET_ASIDE: usize = 1 << 30;
@@ -56,7 +56,7 @@ impl Mapping {
     pub(crate) fn anonymous(size: usize) -> Result<Self, SystemError> {
         let whole = size.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let mapping = Self::map(whole, flags, -1)?;
+        let mapping = Self::map(None, whole, flags, -1)?;
         // The start is skipped to the next boundary; it stays mapped and untouched.
         let skip = mapping.base.as_ptr().align_offset(HUGE_PAGE);
         let base = mapping.base;
@@ -79,7 +79,7 @@ impl Mapping {
     fn set_aside(most: usize) -> Option<Self> {
         let size = (free_large_pages() / 2).saturating_mul(HUGE_PAGE).min(most);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
-        if size == 0 { None } else { Self::map(size, flags, -1).ok() }
+        if size == 0 { None } else { Self::map(None, size, flags, -1).ok() }
     }
 
     /// Takes the pages of a range, as if each was written to; whether they can be had.
@@ -92,15 +92,30 @@ impl Mapping {
         }
     }
 
-    /// Maps a file's first `size` bytes, shared.
+    /// Maps a file's first `size` bytes, shared; where that is a large page or more, at the start of one.
     pub(crate) fn shared(file: &OwnedFd, size: usize) -> Result<Self, SystemError> {
-        Self::map(size, libc::MAP_SHARED, file.as_raw_fd())
+        let file = file.as_raw_fd();
+        if size < HUGE_PAGE {
+            return Self::map(None, size, libc::MAP_SHARED, file);
+        }
+        let place = Self::anonymous(size)?;
+        let mapping = Self::map(Some(&place), size, libc::MAP_SHARED, file)?;
+        let whole = place.size;
+        std::mem::forget(place);
+        // SAFETY: what the file does not fill of the place is nobody's.
+        unsafe { libc::munmap(mapping.base.add(size).as_ptr().cast(), whole - size) };
+        Ok(mapping)
     }
 
-    fn map(size: usize, flags: i32, file: i32) -> Result<Self, SystemError> {
+    /// Makes a mapping: in the place of one that nobody uses, or where the kernel likes.
+    fn map(place: Option<&Self>, size: usize, flags: i32, file: i32) -> Result<Self, SystemError> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), size, protection, flags, file, 0) };
+        let (address, fixed) = match place {
+            Some(place) => (place.base.as_ptr().cast(), libc::MAP_FIXED),
+            None => (std::ptr::null_mut(), 0),
+        };
+        // SAFETY: a new mapping, which touches no existing memory but that of `place`, where nothing lies.
+        let at = unsafe { libc::mmap(address, size, protection, flags | fixed, file, 0) };
         match NonNull::new(at.cast::<u8>()) {
             Some(base) if at != libc::MAP_FAILED => Ok(Self { base, size }),
             _ => Err(SystemError::last("map memory")),
@@ -110,6 +125,15 @@ impl Mapping {
     /// Has it backed by large pages, where the kernel has them to give.
     pub(crate) fn prefer_large_pages(&self) {
         self.advise(0, self.size, libc::MADV_HUGEPAGE);
+    }
+
+    /// Gathers what was touched of a range into large pages now, wherever the kernel can: what is in it stays, and whoever
+    /// maps the same file finds large pages, too. It takes up to a millisecond for each.
+    pub(crate) fn gather(&self, offset: usize, size: usize) {
+        let end = offset.saturating_add(size).min(self.size) / HUGE_PAGE * HUGE_PAGE;
+        for start in (offset / HUGE_PAGE * HUGE_PAGE..end).step_by(HUGE_PAGE) {
+            self.advise(start, HUGE_PAGE, libc::MADV_COLLAPSE);
+        }
     }
 
     fn advise(&self, offset: usize, size: usize, advice: i32) {
@@ -329,6 +353,35 @@ mod tests {
         let mut bytes = [1; PAGE];
         arena.take(1, PAGE).unwrap().mapped().read(0, &mut bytes);
         assert_eq!(bytes, [0; PAGE]);
+    }
+
+    /// Bytes of large pages at the mapping that begins at an address.
+    fn large_bytes(base: NonNull<u8>) -> usize {
+        let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut lines =
+            text.lines().skip_while(|line| !line.starts_with(&format!("{:x}-", base.as_ptr() as usize)));
+        let figure = lines.find_map(|line| line.strip_prefix("ShmemPmdMapped:")).unwrap();
+        1024 * figure.trim().trim_end_matches(" kB").parse::<usize>().unwrap()
+    }
+
+    #[test]
+    fn pages_of_a_file_are_gathered_with_what_is_in_them() {
+        let size = 2 * HUGE_PAGE + 5 * PAGE;
+        let file = crate::process::area_file(size).unwrap();
+        let [one, other] = [(); 2].map(|()| Mapping::shared(&file, size).unwrap());
+        let bytes: Vec<u8> = (0..=255).cycle().take(size).collect();
+        one.mapped().write(0, &bytes);
+        one.gather(0, size);
+        let mut found = vec![0; size];
+        for mapping in [&one, &other] {
+            assert_eq!((mapping.size, mapping.base.as_ptr().align_offset(HUGE_PAGE)), (size, 0));
+            mapping.mapped().read(0, &mut found);
+            assert!(found == bytes);
+        }
+        match [&one, &other].map(|mapping| large_bytes(mapping.base)) {
+            [0, 0] => eprintln!("SKIPPED: this kernel gathers no large pages for files in memory"),
+            large => assert_eq!(large, [2 * HUGE_PAGE; 2]),
+        }
     }
 
     #[test]

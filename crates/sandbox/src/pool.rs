@@ -2,7 +2,7 @@
 
 use crate::error::{CreateError, SystemError};
 use crate::lock::lock;
-use crate::memory::Mapping;
+use crate::memory::{HUGE_PAGE, Mapping};
 use crate::process;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
 use boundary::{Holder, Holders, Mapped};
@@ -83,6 +83,18 @@ impl Membership {
 
     pub(crate) fn member(&self) -> (Arc<Holders>, Holder) {
         (self.pool.holders.clone(), self.holder)
+    }
+
+    /// Gathers the buffers with which its box began into large pages, where the pool isn't of such from its start.
+    pub(crate) fn gather(&self) {
+        if self.pool.file.is_none() {
+            return;
+        }
+        let pages: BTreeSet<usize> =
+            self.own.iter().map(|buffer| usize::from(*buffer) * BUFFER_SIZE / HUGE_PAGE).collect();
+        for page in pages {
+            self.pool.mapping.gather(page * HUGE_PAGE, HUGE_PAGE);
+        }
     }
 
     pub(crate) fn file(&self) -> Option<&OwnedFd> {

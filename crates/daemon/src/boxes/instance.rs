@@ -2,7 +2,7 @@
 
 use super::forge::{Keeps, Share};
 use crate::cores::Core;
-use crate::limits::MOST_HELD;
+use crate::limits::{BUSY_AFTER, MOST_HELD};
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
 use sandbox::{ControlError, CreateError, End, Remote, Sandbox, Snapshot, SnapshotError, State, Usage};
@@ -45,6 +45,8 @@ pub(crate) struct Instance {
     settled: AtomicBool,
     /// Whether it was told to stop, so that its end is no crash.
     stopping: AtomicBool,
+    /// Whether its rings were gathered into large pages.
+    gathered: AtomicBool,
     /// Whether it stands still because it used up its time.
     held: AtomicBool,
     /// The processor that it has for itself, until it has ended.
@@ -61,6 +63,7 @@ impl Instance {
             remote,
             settled: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            gathered: AtomicBool::new(false),
             held: AtomicBool::new(false),
             core: Mutex::new(core),
             keeps,
@@ -279,6 +282,13 @@ impl Instance {
     /// What it has used; nothing while somebody talks to it.
     pub(crate) fn usage(&self) -> Option<Usage> {
         Some(self.try_lock()?.usage())
+    }
+
+    /// Gathers its rings into large pages, once, when it has shown by what it used that it has much to do.
+    pub(crate) fn gather_pages(&self, used: Duration) {
+        if used >= BUSY_AFTER && !self.gathered.swap(true, Ordering::Relaxed) {
+            self.remote.gather_pages();
+        }
     }
 
     /// The number of the processor that it has for itself.

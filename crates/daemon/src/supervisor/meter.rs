@@ -2,6 +2,7 @@
 
 use super::core::Supervisor;
 use crate::fabric::{Passed, Survey};
+use crate::limits::GATHER_TIME;
 use api::{BoxName, PortName, Rates, SwitchName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -93,8 +94,17 @@ impl Supervisor {
     pub(super) fn measure(&self) {
         let Ok(survey) = self.0.fabric.ask(|network| network.survey()) else { return };
         let mut used = BTreeMap::new();
+        let mut gathering = Duration::ZERO;
         for member in self.0.all() {
-            let present = member.instance().and_then(|instance| instance.usage());
+            let instance = member.instance();
+            let present = instance.as_ref().and_then(|instance| instance.usage());
+            if let (Some(instance), Some(present)) = (instance, present)
+                && gathering < GATHER_TIME
+            {
+                let start = Instant::now();
+                instance.gather_pages(present.time);
+                gathering += start.elapsed();
+            }
             let mut inner = member.inner();
             if let Some(present) = present {
                 inner.look(present);

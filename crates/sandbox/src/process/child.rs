@@ -186,6 +186,10 @@ impl Carrier for Child {
         }
     }
 
+    fn gather_pages(&self) {
+        self.area.gather();
+    }
+
     fn suspend(&self) {
         if let Life::Running { process, .. } = &*self.life() {
             send(process, libc::SIGSTOP);
