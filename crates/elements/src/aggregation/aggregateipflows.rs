@@ -1,7 +1,5 @@
 //! `AggregateIPFlows`: numbers TCP and UDP flows.
 
-use alloc::collections::{BTreeMap, VecDeque};
-
 use element::arguments::ElementName;
 use element::prelude::*;
 use packet::view::tcp::flag;
@@ -9,6 +7,7 @@ use packet::{Ip4View, protocol};
 
 use super::flow::{Flow, Hosts, Known, OVER, Patience, ends, look, preview};
 use super::flowrecords::FlowRecords;
+use super::fragments::Fragments;
 use crate::flow::{ABSENT, Seed, Table};
 
 /// Numbers TCP and UDP flows: the aggregate annotation of a packet becomes its flow's number, the paint its direction.
@@ -82,16 +81,6 @@ pub struct AggregateIPFlowsArgs {
 
 /// The paint of ICMP errors, beside the direction.
 const ERROR: u8 = 2;
-/// Packets that may wait for a first fragment. Bounds the memory that fragments can claim.
-const MOST_WAITING: usize = 4_096;
-
-/// A packet that waits, and its flow's key once that is known.
-struct Waiting {
-    packet: Packet,
-    identification: u16,
-    is_fragment: bool,
-    flow: Option<u128>,
-}
 
 /// The flows of the packets of a batch, looked up before they are judged one by one.
 #[derive(Default)]
@@ -112,13 +101,12 @@ struct Preview {
 pub struct AggregateIPFlows {
     flows: Table<u128, Flow>,
     preview: Preview,
-    waiting: BTreeMap<Hosts, VecDeque<Waiting>>,
-    /// Packets that wait.
-    count: usize,
+    fragments: Fragments,
     next: u32,
     active: i64,
     reap_at: i64,
-    fragments: bool,
+    /// Whether fragments wait.
+    gathers: bool,
     warned: bool,
     records: FlowRecords,
     patience: Patience,
@@ -197,7 +185,7 @@ impl AggregateIPFlows {
         if now - flow.last > self.patience.seconds(number, flow)
             || flow.ended == OVER
             || now >= self.reap_at
-            || !self.waiting.is_empty()
+            || !self.fragments.is_empty()
             || self.records.is_open()
         {
             return false;
@@ -216,59 +204,28 @@ impl AggregateIPFlows {
         true
     }
 
-    /// Sends on the packets of two hosts that need not wait any longer, at a time.
+    /// Sends on the packets between two hosts that wait no longer: those of a time before `oldest` among them.
     fn release(&mut self, cx: &mut Context, hosts: Hosts, oldest: i64) {
-        let Some(mut waiting) = self.waiting.remove(&hosts) else { return };
-        let is_due = |head: &Waiting| head.packet.timestamp().seconds() < oldest || !head.is_fragment;
-        while waiting.front().is_some_and(is_due)
-            && let Some(head) = waiting.pop_front()
-        {
-            self.count = self.count.saturating_sub(1);
-            let Waiting { mut packet, identification, flow, .. } = head;
-            let same = |other: &&mut Waiting| other.identification == identification;
+        while let Some((packet, flow)) = self.fragments.next_due(hosts, oldest) {
             match flow {
-                Some(_) => {
-                    for other in waiting.iter_mut().filter(same) {
-                        other.flow = flow;
-                        other.packet.set_aggregate(packet.aggregate());
-                        other.packet.set_paint(packet.paint());
-                    }
-                }
-                None => {
-                    let Some(other) = waiting.iter_mut().filter(same).find(|other| other.flow.is_some())
-                    else {
-                        cx.drop(packet, "lost_fragment");
-                        continue;
-                    };
-                    packet.set_aggregate(other.packet.aggregate());
-                    packet.set_paint(other.packet.paint());
-                    if let Some(key) = other.flow {
-                        self.leave(&packet, key);
-                    }
+                Some(key) => {
+                    self.leave(&packet, key);
                     cx.send(0, packet);
-                    continue;
                 }
+                None => cx.drop(packet, "lost_fragment"),
             }
-            if let Some(key) = flow {
-                self.leave(&packet, key);
-            }
-            cx.send(0, packet);
-        }
-        if !waiting.is_empty() {
-            self.waiting.insert(hosts, waiting);
         }
     }
 
     /// Forgets dead flows, and sends on fragments that have waited long enough, as of `now`.
     fn reap(&mut self, cx: &mut Context, now: i64) {
         let oldest = now - self.args.fragment_timeout.seconds();
-        let all: Vec<Hosts> = self.waiting.keys().copied().collect();
-        all.into_iter().for_each(|hosts| self.release(cx, hosts, oldest));
+        self.fragments.hosts().into_iter().for_each(|hosts| self.release(cx, hosts, oldest));
         let mut dead = Vec::new();
         for (handle, key, flow) in self.flows.iter() {
             let number = (key >> 96) as u8;
             let hosts = ((key >> 64) as u32, (key >> 16) as u32, number);
-            if flow.last < now - self.patience.seconds(number, flow) && !self.waiting.contains_key(&hosts) {
+            if flow.last < now - self.patience.seconds(number, flow) && !self.fragments.are_between(hosts) {
                 dead.push((flow.number, handle));
             }
         }
@@ -304,18 +261,12 @@ impl AggregateIPFlows {
             }
         }
         let now = packet.timestamp().seconds();
-        let must_wait = (self.fragments && known.is_fragment)
-            || (!self.waiting.is_empty() && self.waiting.contains_key(&known.hosts));
-        if must_wait {
-            if self.count >= MOST_WAITING {
+        if (self.gathers && known.is_fragment) || self.fragments.are_between(known.hosts) {
+            if let Err(packet) = self.fragments.keep(packet, &known) {
                 return Verdict::Drop(packet, "too_many_fragments");
             }
-            let Known { hosts, key: flow, identification, is_fragment, .. } = known;
-            self.count += 1;
-            let waiting = Waiting { packet, identification, is_fragment, flow };
-            self.waiting.entry(hosts).or_default().push_back(waiting);
             self.active = now;
-            self.release(cx, hosts, now - self.args.fragment_timeout.seconds());
+            self.release(cx, known.hosts, now - self.args.fragment_timeout.seconds());
             return Verdict::Taken;
         }
         let Some(key) = known.key else { return Verdict::Divert(packet, "no_flow") };
@@ -339,12 +290,11 @@ impl Filter for AggregateIPFlows {
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
             preview: Preview::default(),
-            waiting: BTreeMap::new(),
-            count: 0,
+            fragments: Fragments::default(),
             next: 1,
             active: 0,
             reap_at: 0,
-            fragments: false,
+            gathers: false,
             warned: false,
             records: FlowRecords::default(),
             patience: Patience {
@@ -373,8 +323,8 @@ impl Filter for AggregateIPFlows {
             self.records = FlowRecords::open(cx, &self.args.traceinfo, source)?;
         }
         let pushes = cx.is_push_input(0);
-        self.fragments = self.args.fragments.unwrap_or(pushes);
-        if self.fragments && !pushes {
+        self.gathers = self.args.fragments.unwrap_or(pushes);
+        if self.gathers && !pushes {
             return Err(SetupError::new(
                 "'FRAGMENTS true' is incompatible with pull; run this element in a push context",
             ));
@@ -427,8 +377,8 @@ impl Filter for AggregateIPFlows {
 
     fn inherit(&mut self, old: &mut AggregateIPFlows, _: &mut Context) {
         core::mem::swap(&mut self.flows, &mut old.flows);
-        self.waiting = core::mem::take(&mut old.waiting);
-        (self.count, self.next, self.active, self.reap_at) = (old.count, old.next, old.active, old.reap_at);
+        self.fragments = core::mem::take(&mut old.fragments);
+        (self.next, self.active, self.reap_at) = (old.next, old.active, old.reap_at);
         self.records.inherit(&mut old.records);
     }
 

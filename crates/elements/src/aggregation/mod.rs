@@ -12,6 +12,7 @@ mod counts;
 mod field;
 mod flow;
 mod flowrecords;
+mod fragments;
 mod ipratemonitor;
 mod rates;
 
