@@ -2,11 +2,9 @@
 
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
-use packet::checksum::Sum;
 use packet::view::{icmp4, tcp, udp};
 use packet::{
-    EtherType, EthernetViewMut, Icmp4ViewMut, Ip4View, Ip4ViewMut, Packet, Pool, TcpViewMut, Timestamp,
-    UdpViewMut, annotation, protocol,
+    EtherType, EthernetViewMut, Ip4View, Ip4ViewMut, Packet, Pool, Timestamp, annotation, protocol,
 };
 
 /// The length of an Ethernet header.
@@ -66,7 +64,7 @@ pub struct Draft {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Maker {
     protocol: u8,
-    flow: Option<FlowId>,
+    pub(super) flow: Option<FlowId>,
     pub(super) is_ip: bool,
     pub(super) icmp_type_known: bool,
     pub(super) icmp_code_known: bool,
@@ -134,152 +132,6 @@ impl Draft {
     /// The ICMP type, on which the meaning of codes depends.
     pub(super) fn icmp_type(&self) -> Option<u8> {
         self.bytes.get(self.transport?).copied().filter(|_| self.maker.icmp_type_known)
-    }
-
-    /// Completes the packet: lengths, and checksums if they are wanted.
-    pub(super) fn finish(&mut self, checksums: bool) {
-        if self.maker.flow.is_some() {
-            let _ = self.make_ip(0);
-        }
-        if let Some(network) = self.network.filter(|_| self.maker.is_ip) {
-            self.make_transport();
-            self.set_lengths(network, checksums);
-        }
-        self.bytes.truncate(self.maker.length);
-        let extra = self.maker.wanted.saturating_sub(self.bytes.len());
-        self.extra_length = u32::try_from(extra).unwrap_or(u32::MAX);
-    }
-
-    fn set_lengths(&mut self, network: usize, checksums: bool) {
-        let there = self.maker.length.saturating_sub(network);
-        let wanted = self.maker.wanted;
-        let Some(mut ip) = self.ip() else { return };
-        if ip.view().total_length() == 0 {
-            let length = if wanted >= network { wanted - network } else { wanted };
-            let length = if length == 0 { there } else { length };
-            ip.set_total_length(length.min(0xffff) as u16);
-        }
-        let view = ip.view();
-        let length = usize::from(view.total_length());
-        let udp_length = length.saturating_sub(view.header_length());
-        if view.protocol() == protocol::UDP
-            && view.is_first_fragment()
-            && let Some(mut udp) = self.transport_bytes().and_then(UdpViewMut::new)
-            && udp.view().length() == 0
-        {
-            udp.set_length(udp_length as u16);
-        }
-        if checksums {
-            self.bytes.truncate(self.maker.length);
-            self.grow(network + length);
-            self.bytes.truncate(self.maker.length);
-            self.set_checksums();
-        }
-    }
-
-    fn set_checksums(&mut self) {
-        let Some(mut ip) = self.ip() else { return };
-        ip.fill_checksum();
-        let view = ip.view();
-        if view.is_fragment() {
-            return;
-        }
-        let protocol = view.protocol();
-        let length = self.transport.map_or(0, |at| self.bytes.len().saturating_sub(at));
-        let Some(pseudo) = self.ip().map(|ip| ip.view().pseudo_header(length as u16)) else { return };
-        let Some(transport) = self.transport_bytes() else { return };
-        match protocol {
-            protocol::TCP => {
-                if let Some(mut tcp) = TcpViewMut::new(transport) {
-                    tcp.fill_checksum(pseudo);
-                }
-            }
-            protocol::UDP => fill_udp(transport, pseudo),
-            protocol::ICMP => {
-                if let Some(mut icmp) = Icmp4ViewMut::new(transport) {
-                    icmp.fill_checksum();
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Where the payload begins: behind the headers, which are made if they are not there.
-    pub(super) fn payload_start(&mut self) -> usize {
-        if self.make_ip(0).is_some() {
-            self.make_transport();
-        }
-        let is_ip = self.maker.is_ip;
-        let Some(ip) = self.ip().filter(|_| is_ip) else { return 0 };
-        let (first, protocol) = (ip.view().is_first_fragment(), ip.view().protocol());
-        let transport = self.transport;
-        let header = match protocol {
-            protocol::TCP if first => {
-                let offset = transport
-                    .and_then(|at| self.bytes.get(at + 12))
-                    .map_or(0, |byte| usize::from(byte >> 4) * 4);
-                offset.max(tcp::LENGTH)
-            }
-            protocol::UDP | protocol::UDP_LITE if first => udp::LENGTH,
-            _ => 0,
-        };
-        transport.unwrap_or(0) + header
-    }
-
-    /// Takes note of a payload's length. If the IP length is known too, what is missing between them must be options,
-    /// of TCP first and then of IP.
-    pub(super) fn account_payload(&mut self, start: usize, length: usize) {
-        let known = self.ip().map(|ip| usize::from(ip.view().total_length())).filter(|_| self.maker.is_ip);
-        let (Some(network), Some(known)) = (self.network, known) else {
-            self.maker.wanted = start.saturating_add(length);
-            return;
-        };
-        let end = match (known, self.maker.wanted) {
-            (0, 0) => {
-                self.maker.wanted = start.saturating_add(length);
-                return;
-            }
-            (0, wanted) => wanted.saturating_add(network),
-            (known, _) => known + network,
-        };
-        let mut missing = end.saturating_sub(start.saturating_add(length));
-        let ip = self
-            .ip()
-            .map(|ip| (ip.view().protocol(), ip.view().is_first_fragment(), ip.view().header_length()));
-        if let (Some((protocol::TCP, true, _)), Some(transport)) = (ip, self.transport)
-            && !self.maker.tcp_length_fixed
-            && let Some(tcp::LENGTH) =
-                self.transport_bytes().and_then(TcpViewMut::new).map(|t| t.view().header_length())
-        {
-            missing -= self.insert_options(transport + tcp::LENGTH, missing, |draft, length| {
-                if let Some(mut tcp) = draft.transport_bytes().and_then(TcpViewMut::new) {
-                    tcp.set_header_length(length);
-                }
-            });
-        }
-        if let Some((_, _, IP)) = ip
-            && !self.maker.ip_length_fixed
-        {
-            self.insert_options(network + IP, missing, |draft, length| {
-                if let Some(mut ip) = draft.ip() {
-                    ip.set_header_length(length);
-                }
-                draft.transport = Some(network + length);
-            });
-        }
-    }
-
-    /// Inserts empty options at a place, as many as fit into a header and are asked for; gives their length.
-    fn insert_options(&mut self, at: usize, wanted: usize, set: impl Fn(&mut Draft, usize)) -> usize {
-        let length = (wanted - wanted % 4).min(LONGEST_HEADER - IP);
-        if length > 0 && at <= self.maker.length {
-            self.bytes.splice(at..at, core::iter::repeat_n(0, length));
-            self.maker.length += length;
-            set(self, IP + length);
-            length
-        } else {
-            0
-        }
     }
 
     pub(super) fn make_ethernet(&mut self) -> Option<EthernetViewMut<'_>> {
@@ -385,13 +237,4 @@ impl Draft {
     pub(super) fn transport_bytes(&mut self) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.transport?..)
     }
-}
-
-/// Sets a UDP checksum over all of the bytes, whatever the header's length says.
-fn fill_udp(bytes: &mut [u8], pseudo: Sum) {
-    let Some(mut udp) = UdpViewMut::new(bytes) else { return };
-    udp.set_checksum(0);
-    let view = udp.view();
-    let checksum = pseudo.bytes(view.fixed()).bytes(view.rest()).finish();
-    udp.set_checksum(checksum);
 }

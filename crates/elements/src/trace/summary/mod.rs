@@ -8,6 +8,7 @@
 mod draft;
 mod field;
 mod fill;
+mod finish;
 mod ip_options;
 mod md5;
 mod names;
