@@ -3,8 +3,6 @@
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::String;
-use alloc::vec::Vec;
-use core::any::Any;
 
 use packet::{Batch, Packet, Pool, Timestamp};
 
@@ -12,102 +10,11 @@ use crate::arguments::{Args, Arguments, FromArgument, Setup};
 use crate::contract::Element;
 use crate::environment::{Descriptor, Environment};
 use crate::error::HandlerError;
-use crate::handler::HandlerInfo;
 use crate::names::Names;
 use crate::outputs::Outputs;
 use crate::random::between;
+use crate::runtime::Runtime;
 use crate::signal::{Direction, Signal};
-use crate::tap::Tap;
-
-/// Where a handler is: an element's name and the handler's, resolved from the place of the one who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandlerTarget {
-    /// The element's number; `None` for the router itself.
-    pub element: Option<usize>,
-    /// The handler's name.
-    pub handler: String,
-}
-
-/// The router, as an element sees it through [`Context`]. Elements are named by number.
-#[allow(missing_docs)]
-pub trait Runtime {
-    fn now(&self) -> Timestamp;
-    fn steady(&self) -> Timestamp;
-    fn pool(&self) -> &Pool;
-    fn environment(&self) -> &dyn Environment;
-    fn names(&self) -> &Names;
-    /// A random number below 2^31.
-    fn random(&self, element: usize) -> u32;
-    /// 64 random bits that are the element's alone, whoever else draws numbers.
-    fn secret(&self, element: usize) -> u64;
-    /// Starts every element's own random sequence anew from one seed.
-    fn reseed(&self, seed: u64);
-    /// Lets all elements draw from one sequence, which the same seed begins in Click.
-    fn share_random(&self, seed: u32);
-    /// Whether they do.
-    fn shares_random(&self) -> bool;
-    fn ports(&self, element: usize) -> (usize, usize);
-    fn is_push_input(&self, element: usize, port: usize) -> bool;
-    fn is_push_output(&self, element: usize, port: usize) -> bool;
-    fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch);
-    /// Whether an input pulls right from queues.
-    fn is_fed_by_storage(&self, element: usize, port: usize) -> bool;
-    /// Delivers what an element has emitted.
-    fn deliver(&self, element: usize, outputs: &mut Outputs);
-    /// Lets pulls at an output go on to an input without a call of the element.
-    fn relay(&self, element: usize, output: usize, input: Option<usize>);
-    fn count_drops(&self, element: usize, reason: &'static str, count: u64);
-    fn schedule(&self, element: usize);
-    fn unschedule(&self, element: usize);
-    fn is_scheduled(&self, element: usize) -> bool;
-    fn tickets(&self, element: usize) -> u32;
-    fn set_tickets(&self, element: usize, tickets: u32);
-    /// Assigns an element to a thread, which `home_thread` tells.
-    fn assign(&self, element: usize, thread: usize);
-    /// How often in a row the task would run if it went on: 1 unless it is alone.
-    fn turns(&self, element: usize) -> usize;
-    fn set_timer(&self, element: usize, timer: usize, at: Timestamp);
-    /// The same for a span that begins now.
-    fn start_timer(&self, element: usize, timer: usize, at: Timestamp);
-    fn clear_timer(&self, element: usize, timer: usize);
-    fn timer(&self, element: usize, timer: usize) -> Option<Timestamp>;
-    fn set_signal(&self, element: usize, direction: Direction, active: bool);
-    fn signal(&self, element: usize, port: usize, direction: Direction) -> Signal;
-    /// Which notifiers such a signal has, in Click's notation.
-    fn describe_signal(&self, element: usize, port: usize, direction: Direction) -> String;
-    fn watch(&self, element: usize, descriptor: Descriptor, read: bool, write: bool);
-    fn read_handler(&self, from: usize, path: &str, parameter: &str) -> Result<String, HandlerError>;
-    fn write_handler(&self, from: usize, path: &str, value: &str) -> Result<(), HandlerError>;
-    fn defer_write(&self, from: usize, path: String, value: String);
-    fn resolve(&self, from: usize, path: &str) -> Result<HandlerTarget, HandlerError>;
-    fn handlers(&self, element: Option<usize>) -> Vec<HandlerInfo>;
-    /// Writes a new value of an argument into the text of the element's configuration, and changes nothing else. One
-    /// that is known by its place alone has no keyword.
-    fn note_argument(&self, element: usize, position: Option<usize>, keyword: &str, value: &str);
-    /// The text of the element's configuration.
-    fn configuration(&self, element: usize) -> String;
-    /// Says that the element has a new configuration, and changes nothing else.
-    fn note_configuration(&self, element: usize, config: &str);
-    fn element_name(&self, element: usize) -> String;
-    fn class_name(&self, element: usize) -> String;
-    /// What stands above messages about an element: where it is declared, `what` is going on, its name and class.
-    fn occasion(&self, element: usize, what: &str) -> String;
-    fn element_count(&self) -> usize;
-    fn find(&self, from: usize, name: &str) -> Option<usize>;
-    fn export(&self, element: usize) -> Option<Rc<dyn Any>>;
-    /// Elements reached from an output (or that reach an input) without passing storage, nearest first.
-    fn neighbours(&self, element: usize, port: Option<usize>, downstream: bool) -> Vec<usize>;
-    fn stop(&self, count: i64);
-    fn run_count(&self) -> i64;
-    fn set_run_count(&self, count: i64);
-    /// Makes `element` the one that is asked when the driver would stop; `false` if there is another.
-    fn attach_driver(&self, element: usize) -> bool;
-    fn say(&self, text: &str);
-    /// Tells of what is odd, or with `is_wrong` wrong, about an element that is being set up.
-    fn remark(&self, element: usize, is_wrong: bool, text: &str);
-    /// What is said from now on, for `element`, which is told by `woken` when there is something.
-    fn tap(&self, element: usize) -> Rc<Tap>;
-}
 
 /// What an element can do while it is called.
 pub struct Context<'a> {
@@ -182,11 +89,15 @@ impl<'a> Context<'a> {
         self.runtime.names()
     }
 
+    /// What arguments of this element, whose name is given, are parsed with.
+    pub fn setup<'s>(&'s self, name: &'s str) -> Setup<'s> {
+        Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment())
+    }
+
     /// Parses a handler's value as an argument of type `T`.
     pub fn argument<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {
         let name = self.name();
-        let setup = Setup::new(&name, (self.inputs(), self.outputs()), self.names(), self.environment());
-        T::from_argument(text.trim(), &setup).map_err(HandlerError::Value)
+        T::from_argument(text.trim(), &self.setup(&name)).map_err(HandlerError::Value)
     }
 
     /// Parses the value that a handler gives to one field of the element: a number, a boolean or an address. What is
@@ -207,8 +118,7 @@ impl<'a> Context<'a> {
     /// Parses a handler's value as the configuration of an argument struct.
     pub fn arguments<A: Args>(&self, config: &str) -> Result<A, HandlerError> {
         let name = self.name();
-        let mut setup = Setup::new(&name, (self.inputs(), self.outputs()), self.names(), self.environment());
-        Ok(A::parse(Arguments::new(config), &mut setup)?)
+        Ok(A::parse(Arguments::new(config), &mut self.setup(&name))?)
     }
 
     /// Writes a line to the log, as Click's chatter does.
@@ -518,7 +428,7 @@ impl Context<'_> {
     /// Makes an element anew from a new configuration, as writing its `config` does; on failure nothing has changed.
     pub fn reconfigure<E: Element>(&self, element: &mut E, config: &str) -> Result<(), HandlerError> {
         let name = self.name();
-        let mut setup = Setup::new(&name, (self.inputs(), self.outputs()), self.names(), self.environment());
+        let mut setup = self.setup(&name);
         let args = E::Args::parse(Arguments::new(config), &mut setup)?;
         element.reconfigure(args, &mut setup)?;
         for warning in &setup.warnings {

@@ -29,6 +29,7 @@ pub mod known;
 mod names;
 mod outputs;
 mod random;
+mod runtime;
 pub mod services;
 mod signal;
 mod tap;
@@ -36,7 +37,7 @@ pub mod text;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
 pub use class::{ArgumentInfo, Class, Info, Notifies, Phase, UNKNOWN};
-pub use context::{Context, HandlerTarget, Runtime};
+pub use context::Context;
 pub use contract::{Element, Object};
 pub use element_derive::{Args, ArgumentGroup};
 pub use environment::{
@@ -49,6 +50,7 @@ pub use handler::{Handler, HandlerInfo, HandlerKind, Numbered};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
 pub use random::Additive;
+pub use runtime::{HandlerTarget, Runtime};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::Tap;
 

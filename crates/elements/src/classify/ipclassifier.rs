@@ -88,8 +88,7 @@ impl IPClassifier {
         let mut patterns = self.patterns.clone();
         patterns[output] = Raw(value.trim().to_string());
         let name = cx.name();
-        let mut setup = Setup::new(&name, (cx.inputs(), cx.outputs()), cx.names(), cx.environment());
-        *self = IPClassifier::compile(patterns, &mut setup)?;
+        *self = IPClassifier::compile(patterns, &mut cx.setup(&name))?;
         // The rest of an argument list has no keyword to fall back on.
         cx.note_argument(Some(output), "", value.trim());
         Ok(())

@@ -75,9 +75,7 @@ impl Filter for ARPResponder {
         }),
         Handler::write("add", "Adds entries: `IP/MASK [IP/MASK...] ETH`.", |responder, cx, value| {
             let name = cx.name();
-            let ports = (cx.inputs(), cx.outputs());
-            let setup = Setup::new(&name, ports, cx.names(), cx.environment());
-            for entry in parse(value, &setup).map_err(HandlerError::new)? {
+            for entry in parse(value, &cx.setup(&name)).map_err(HandlerError::new)? {
                 add(&mut responder.entries, entry);
             }
             Ok(())

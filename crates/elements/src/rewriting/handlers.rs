@@ -187,8 +187,7 @@ pub(crate) const fn numbered<K: Kind>() -> Numbered<Rewriter<K>> {
 fn replace(flows: &Flows, place: usize, cx: &Context, value: &str) -> Result<(), HandlerError> {
     let problem = |text: String| HandlerError::new(format!("input spec {place}: {text}"));
     let name = cx.name();
-    let setup = Setup::new(&name, (cx.inputs(), flows.outputs), cx.names(), cx.environment());
-    let mut input = Input::parse(value, flows.outputs, &setup).map_err(problem)?;
+    let mut input = Input::parse(value, flows.outputs, &cx.setup(&name)).map_err(problem)?;
     input.connect(cx).map_err(|text| problem(text.into()))?;
     match input.problems(flows.outputs).as_slice() {
         [] => {}
