@@ -55,6 +55,15 @@ impl Source {
     }
 }
 
+/// Says on standard error why a configuration couldn't be read.
+pub(crate) fn complain(source: &Source, error: &std::io::Error) {
+    let name = match source {
+        Source::File(path) if path != "-" => path,
+        _ => "standard input",
+    };
+    eprintln!("clickbox: {name}: {}", system_words(error));
+}
+
 /// The configuration that a command is about.
 #[derive(clap::Args)]
 pub(crate) struct ConfigurationArguments {
@@ -85,15 +94,15 @@ impl ConfigurationArguments {
         match source.read() {
             Ok(text) => Ok((text, self.parameters.clone())),
             Err(error) => {
-                let name = self.file.as_deref().unwrap_or("standard input");
-                eprintln!("clickbox: {name}: {}", system_words(&error));
+                complain(&source, &error);
                 Err(ExitCode::from(2))
             }
         }
     }
 }
 
-fn parameter(text: &str) -> Result<(String, String), String> {
+/// A parameter `NAME=VALUE`.
+pub(crate) fn parameter(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_string(), value.to_string()))
 }

@@ -56,7 +56,7 @@ pub(crate) fn grouped(program: Command) -> Command {
         text.push('\n');
     }
     text += &format!("`clickbox COMMAND --help` says more, with an example.\n\n{CODES}");
-    program.help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{after-help}").after_help(text)
+    program.help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}").after_help(text)
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ fn commands_do_what_they_say() {
     check(&["run", "--quiet", "--handler", "c.count", "-"], GOOD, 0, &["c.count = 3"]);
     check(&["run", "--quiet", "--handler", "c.nothing", "-"], GOOD, 1, &["nothing"]);
     check(&["check", "-"], GOOD, 0, &["0 errors"]);
+    let files = ["check", "examples/wire.click", "-", "nowhere.click", "RATE=10"];
+    check(&files, "", 2, &["wire.click: ", "<stdin>: 0 elements", "clickbox: nowhere.click: No such file"]);
     check(&["flatten", "-"], GOOD, 0, &["Queue", "->"]);
     check(&["element", "Counter"], "", 0, &["Counter", "count"]);
     check(&["graph", "-"], GOOD, 0, &["<svg", "InfiniteSource", "class=\"line pull\"", "</svg>"]);

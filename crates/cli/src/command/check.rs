@@ -1,52 +1,95 @@
-//! `clickbox check`: everything that is wrong with a configuration, at once.
+//! `clickbox check`: everything that is wrong with configurations, at once.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::Args;
-use click_lang::Severity;
+use click_lang::{Diagnostic, Severity};
 
-use crate::configuration::{self, ConfigurationArguments, registry};
+use crate::configuration::{self, Source, Text, registry};
 use crate::environment::Process;
 use crate::live::count;
 use crate::report;
 
-/// Check a configuration without running it.
+/// Check configurations without running them.
 ///
 /// Prints every error and warning with its source line. Exits with 1 if there is an error.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox check examples/firewall.click")]
+#[command(after_help = "Example: clickbox check examples/firewall.click examples/nat.click")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    configuration: ConfigurationArguments,
+    /// Files, and parameters of all of them; `-` or no file is standard input.
+    #[arg(value_name = "FILE | NAME=VALUE")]
+    operands: Vec<String>,
+    /// The configuration itself.
+    #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]
+    expression: Option<String>,
     /// Print JSON: a list of diagnostics.
     #[arg(long)]
     json: bool,
 }
 
+impl Arguments {
+    /// Where the configurations come from, and their parameters.
+    fn sources(&self) -> (Vec<Source>, Vec<(String, String)>) {
+        let mut sources: Vec<Source> = self.expression.iter().cloned().map(Source::Expression).collect();
+        let mut parameters = Vec::new();
+        for operand in &self.operands {
+            match configuration::parameter(operand) {
+                Ok(parameter) => parameters.push(parameter),
+                Err(_) => sources.push(Source::File(operand.clone())),
+            }
+        }
+        if sources.is_empty() {
+            sources.push(Source::File("-".into()));
+        }
+        (sources, parameters)
+    }
+}
+
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let (text, parameters) = match arguments.configuration.read() {
-        Ok(read) => read,
-        Err(code) => return code,
-    };
-    let compiled = configuration::compile(&text, &parameters, &[]);
-    let elements = compiled.graph.elements.len();
-    let found = router::check(compiled, registry(), Rc::new(Process::new()));
-    let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
-    if arguments.json {
-        let entries: Vec<_> = found.iter().map(report::Entry::new).collect();
-        crate::output::json(&entries);
-    } else {
-        let color = std::io::stderr().is_terminal();
-        for diagnostic in &found {
-            eprintln!("{}\n", report::render(diagnostic, &text, color));
+    let (sources, parameters) = arguments.sources();
+    let (mut worst, mut all) = (0, Vec::new());
+    for source in sources {
+        let text = match source.read() {
+            Ok(text) => text,
+            Err(error) => {
+                configuration::complain(&source, &error);
+                worst = 2;
+                continue;
+            }
+        };
+        let (elements, found) = check(&text, &parameters);
+        let errors = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+        worst = worst.max(u8::from(errors > 0));
+        if !arguments.json {
+            print(&text, elements, &found, errors);
         }
-        let warnings = found.len() - errors;
-        let [elements, errors, warnings] = [(elements, "element"), (errors, "error"), (warnings, "warning")]
-            .map(|(number, what)| count(number as u64, what));
-        eprintln!("{}: {elements}, {errors}, {warnings}", text.name);
+        all.extend(found);
     }
-    ExitCode::from(u8::from(errors > 0))
+    if arguments.json {
+        let entries: Vec<_> = all.iter().map(report::Entry::new).collect();
+        crate::output::json(&entries);
+    }
+    ExitCode::from(worst)
+}
+
+/// How many elements a configuration has, and what is wrong with it.
+fn check(text: &Text, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic>) {
+    let compiled = configuration::compile(text, parameters, &[]);
+    let elements = compiled.graph.elements.len();
+    (elements, router::check(compiled, registry(), Rc::new(Process::new())))
+}
+
+/// Says on standard error what was found.
+fn print(text: &Text, elements: usize, found: &[Diagnostic], errors: usize) {
+    let color = std::io::stderr().is_terminal();
+    for diagnostic in found {
+        eprintln!("{}\n", report::render(diagnostic, text, color));
+    }
+    let warnings = found.len() - errors;
+    let [elements, errors, warnings] = [(elements, "element"), (errors, "error"), (warnings, "warning")]
+        .map(|(number, what)| count(number as u64, what));
+    eprintln!("{}: {elements}, {errors}, {warnings}", text.name);
 }
