@@ -254,7 +254,7 @@ impl Element for AggregateCounter {
             counter.reaggregate();
             Ok(())
         }),
-        Handler::write("counts_pdf", "Makes of each count an aggregate.", |counter, _, _| {
+        Handler::write("counts_pdf", "An older name of `reaggregate_counts`.", |counter, _, _| {
             counter.reaggregate();
             Ok(())
         }),

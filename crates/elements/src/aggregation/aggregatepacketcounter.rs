@@ -45,19 +45,28 @@ pub struct AggregatePacketCounter {
     /// By aggregate and packet number, the packets of each input.
     counts: BTreeMap<(u32, u32), Vec<u32>>,
     inputs: usize,
-    /// Whether packets came, and whether one of them belonged to an aggregate.
-    seen: (bool, bool),
+    seen: Seen,
+}
+
+/// What packets came so far.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Seen {
+    #[default]
+    Nothing,
+    /// None of them belonged to an aggregate.
+    Others,
+    Aggregates,
 }
 
 impl AggregatePacketCounter {
     fn add(&mut self, packets: &[Packet], port: usize) {
-        self.seen.0 |= !packets.is_empty();
         for packet in packets {
             let aggregate = packet.aggregate();
             if aggregate == 0 {
+                self.seen = self.seen.max(Seen::Others);
                 continue;
             }
-            self.seen.1 = true;
+            self.seen = Seen::Aggregates;
             let number = self.place.map_or(0, |place| packet.annotation_u32(place));
             if self.counts.len() >= MOST_NUMBERS && !self.counts.contains_key(&(aggregate, number)) {
                 continue;
@@ -117,7 +126,7 @@ impl Element for AggregatePacketCounter {
             place,
             counts: BTreeMap::new(),
             inputs: setup.inputs(),
-            seen: Default::default(),
+            seen: Seen::Nothing,
         })
     }
 
@@ -133,7 +142,7 @@ impl Element for AggregatePacketCounter {
     }
 
     fn cleanup(&mut self, cx: &mut Context) {
-        if self.seen == (true, false) {
+        if self.seen == Seen::Others {
             let name = cx.name();
             cx.say(&format!(
                 "{name} :: AggregatePacketCounter: warning: saw no packets with aggregate annotations"
