@@ -13,16 +13,15 @@ pub(crate) fn render(diagnostic: &Diagnostic, text: &Text, color: bool) -> Strin
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let (title, detail) = diagnostic.message.split_once('\n').unwrap_or((&diagnostic.message, ""));
+    let (title, detail) = headline(&diagnostic.message);
     let mut group = Group::with_title(level.primary_title(title));
     if let Some(location) = &diagnostic.location {
         let here = |file: &str| file == text.name;
         if here(&location.file) {
             let mut snippet = Snippet::source(&*text.text).path(&*text.name);
-            let label = detail.trim();
             let span = clip(&location.span, &text.text);
             snippet = snippet
-                .annotation(AnnotationKind::Primary.span(span).label((!label.is_empty()).then_some(label)));
+                .annotation(AnnotationKind::Primary.span(span).label((!detail.is_empty()).then_some(detail)));
             for (place, message) in diagnostic.related.iter().filter(|(place, _)| here(&place.file)) {
                 snippet = snippet.annotation(
                     AnnotationKind::Context.span(clip(&place.span, &text.text)).label(&**message),
@@ -32,17 +31,27 @@ pub(crate) fn render(diagnostic: &Diagnostic, text: &Text, color: bool) -> Strin
         } else {
             group = group.element(Level::NOTE.message(format!("at {location}")));
             if !detail.is_empty() {
-                group = group.element(Level::NOTE.message(detail.trim()));
+                group = group.element(Level::NOTE.message(detail));
             }
         }
     } else if !detail.is_empty() {
-        group = group.element(Level::NOTE.message(detail.trim()));
+        group = group.element(Level::NOTE.message(detail));
     }
     if let Some(hint) = &diagnostic.hint {
         group = group.element(Level::HELP.message(&**hint));
     }
     let renderer = if color { Renderer::styled() } else { Renderer::plain() };
     renderer.render(&[group])
+}
+
+/// What a message says, and what else. Of ‘While …:’ and a single line below it, the line is the point.
+fn headline(message: &str) -> (&str, &str) {
+    let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
+    let (first, rest) = (first.trim_end_matches(':'), rest.trim());
+    match rest.contains('\n') {
+        false if first.starts_with("While ") && !rest.is_empty() => (rest, first),
+        _ => (first, rest),
+    }
 }
 
 /// A span that lies in the text, at character boundaries.
