@@ -68,9 +68,10 @@ impl Element for Classifier {
         let (rules, problems) = pattern_rules(&texts);
         let messages = problems.iter().map(|problem| Message::Other(problem.to_string())).collect();
         SetupError { messages }.into_result()?;
-        let program = Program::new(rules, Layout::Bytes);
+        let mut program = Program::new(rules, Layout::Bytes);
         warn_of_shadowed_rules(&program, &texts, setup);
         warn_of_unused_outputs(&program, Layout::Bytes, setup);
+        program.settle();
         Ok(Classifier { program, lanes: Lanes::default() })
     }
 

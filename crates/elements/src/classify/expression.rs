@@ -168,6 +168,19 @@ impl Expression {
         }
     }
 
+    /// Gives back memory that lists of parts have taken ahead.
+    pub(super) fn shrink(&mut self) {
+        match self {
+            Self::Constant(_) | Self::Test(_) => {}
+            Self::Not(inner) => inner.shrink(),
+            Self::All(parts) | Self::Any(parts) => {
+                parts.iter_mut().for_each(Expression::shrink);
+                parts.shrink_to_fit();
+            }
+            Self::Choose(parts) => parts.iter_mut().for_each(Expression::shrink),
+        }
+    }
+
     /// The opposite condition.
     #[must_use]
     pub fn negate(self) -> Self {

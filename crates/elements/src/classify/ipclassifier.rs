@@ -89,6 +89,7 @@ impl IPClassifier {
         patterns[output] = Raw(value.trim().to_string());
         let name = cx.name();
         *self = IPClassifier::compile(patterns, &mut cx.setup(&name))?;
+        self.program.settle();
         // The rest of an argument list has no keyword to fall back on.
         cx.note_argument(Some(output), "", value.trim());
         Ok(())
@@ -112,8 +113,9 @@ impl Element for IPClassifier {
     const LIVE: bool = true;
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
-        let classifier = IPClassifier::compile(args.patterns, setup)?;
+        let mut classifier = IPClassifier::compile(args.patterns, setup)?;
         warn_of_unused_outputs(&classifier.program, Layout::Ip, setup);
+        classifier.program.settle();
         Ok(classifier)
     }
 

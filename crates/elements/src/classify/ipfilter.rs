@@ -70,8 +70,9 @@ impl Element for IPFilter {
         let texts: Vec<String> = args.rules.iter().map(|rule| text::unquote(&rule.0)).collect();
         let (rules, problems) = filter_rules(&texts, setup.outputs(), &ElementNames(setup));
         report(&problems, setup)?;
-        let program = Program::new(rules, Layout::Ip);
+        let mut program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
+        program.settle();
         Ok(IPFilter { program, lanes: Lanes::default() })
     }
 

@@ -277,6 +277,13 @@ impl Program {
         }
     }
 
+    /// Gives back the memory that only `unreachable` needs, which knows of contradictions only from now on, as `summary`
+    /// of no terms.
+    pub fn settle(&mut self) {
+        self.slots.clear();
+        self.rules.iter_mut().for_each(|rule| rule.condition.shrink());
+    }
+
     /// The rules that can never get a packet, with why: exact where a rule contradicts itself or earlier single
     /// terms contain all of its own, silent where only the union of earlier rules does.
     #[must_use]

@@ -13,6 +13,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// summarises a row by granules of slots; large groups of terms start at a granule of their own.
 pub(crate) struct Slots {
     entries: Vec<Option<(u32, Term)>>,
+    count: usize,
     granule: u32,
 }
 
@@ -21,7 +22,8 @@ impl Slots {
     pub(crate) fn new(mut terms: Vec<(u32, Term)>, indexed: &[u16]) -> Self {
         if terms.len() <= 64 {
             terms.sort_by_key(|(rule, _)| *rule);
-            return Self { entries: terms.into_iter().map(Some).collect(), granule: 0 };
+            let entries: Vec<_> = terms.into_iter().map(Some).collect();
+            return Self { count: entries.len(), entries, granule: 0 };
         }
         let looks = |term: &Term| {
             indexed.iter().fold(0u32, |mask, number| mask << 1 | u32::from(term.set(*number).is_some()))
@@ -40,7 +42,12 @@ impl Slots {
             entries.resize_with(start, || None);
             entries.extend(terms.by_ref().take(size).map(Some));
         }
-        Self { entries, granule }
+        Self { count: entries.len(), entries, granule }
+    }
+
+    /// Gives the terms up.
+    pub(crate) fn clear(&mut self) {
+        self.entries = Vec::new();
     }
 
     /// The terms with their rules again.
@@ -50,10 +57,10 @@ impl Slots {
 
     /// Number of slots.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.count
     }
 
-    /// Every slot's rule and term; none where it is only there to align.
+    /// Every slot's rule and term; none where it is only there to align. Nothing at all when they were given up.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(u32, &Term)>> {
         self.entries.iter().map(|entry| entry.as_ref().map(|(rule, term)| (*rule, term)))
     }
