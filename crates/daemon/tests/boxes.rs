@@ -246,6 +246,38 @@ fn a_box_in_a_loop_is_told_of_and_killed() {
     });
 }
 
+/// Whoever waits for the answer of a box that loops, which may take a minute, keeps nobody from stopping and removing it.
+#[test]
+fn a_box_in_a_loop_is_stopped_and_removed() {
+    in_each(|supervisor, sandbox| {
+        let (fw, main) = (name("fw"), ConfigurationName::main());
+        for stop in [true, false] {
+            supervisor.create_box(CreateBox { sandbox, ..process("fw", "mirror", &[]) }).unwrap();
+            std::thread::scope(|scope| {
+                // The reply to the first may come just before the loop.
+                let first = scope.spawn(|| supervisor.install(&fw, &main, &install("loop")));
+                let second = scope.spawn(|| supervisor.install(&fw, &main, &install("loop")));
+                let is_asked = || [&first, &second].iter().any(|installing| installing.is_finished());
+                let used = || supervisor.show_box(&fw).unwrap().status.usage.own_ns;
+                let before = used();
+                until("it loops", || is_asked() || used() > before + 20_000_000);
+                let start = Instant::now();
+                match stop {
+                    true => drop(supervisor.stop_box(&fw).unwrap()),
+                    false => supervisor.remove_box(&fw).unwrap(),
+                }
+                assert!(start.elapsed() < PATIENCE, "it was waited for");
+                for installing in [first, second] {
+                    drop(installing.join().unwrap());
+                }
+            });
+            if stop {
+                supervisor.remove_box(&fw).unwrap();
+            }
+        }
+    });
+}
+
 /// A box that is limited to a fifth of a processor uses about that, though it could use all of one, and still answers.
 #[test]
 fn processor_time_is_limited() {

@@ -13,8 +13,11 @@ use boundary::Stats;
 use boundary::limits::MAX_DROP_REASONS;
 use sandbox::Usage;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
+
+/// How long who wants to change a box sleeps between looks whether another one is done with it.
+const NAP: Duration = Duration::from_millis(1);
 
 /// The reason under which packets are counted that were in a box, in no ring, as it ended.
 const HELD: &str = "in_ended_box";
@@ -168,6 +171,19 @@ impl Member {
     /// Waits until nobody else starts, stops or changes it.
     pub(crate) fn busy(&self) -> MutexGuard<'_, ()> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for that, but no longer than so long.
+    pub(crate) fn busy_within(&self, time: Duration) -> Option<MutexGuard<'_, ()>> {
+        let start = Instant::now();
+        loop {
+            match self.busy.try_lock() {
+                Ok(guard) => return Some(guard),
+                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if start.elapsed() >= time => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(NAP),
+            }
+        }
     }
 
     /// The box, if it runs.

@@ -53,11 +53,17 @@ impl Supervisor {
             inner.unwanted = true;
             (inner.instance.clone(), inner.phase == Phase::Booting)
         };
-        // Whoever starts it hears at once that it has ended, and lets go of it.
-        if let (Some(instance), true) = (&instance, booting) {
+        // Whoever starts it or waits for its answer hears at once that it has ended, and lets go of it.
+        if let Some(instance) = instance.filter(|_| booting || !in_order) {
             instance.end_for_good();
         }
-        let _busy = member.busy();
+        let _busy = member.busy_within(STOP_TIME).unwrap_or_else(|| {
+            // It is being changed, and does not answer: in an endless loop it never would.
+            if let Some(instance) = member.instance() {
+                instance.end_for_good();
+            }
+            member.busy()
+        });
         let instance = member.instance();
         if let Some(instance) = &instance {
             if in_order {
