@@ -24,7 +24,8 @@ impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory(bytes) => {
-                write!(f, "{bytes} bytes of memory: it must be from {MIN_MEMORY} to {MAX_MEMORY}")
+                let (least, most) = (MIN_MEMORY >> 10, MAX_MEMORY >> 30);
+                write!(f, "{bytes} bytes of memory: it must be from {least}K to {most}G")
             }
         }
     }

@@ -100,7 +100,12 @@ fn text(detail: &BoxDetail) -> String {
     for installed in &detail.installed {
         line(
             "configuration",
-            format!("{}, since {}, {} swaps", installed.name, installed.installed, installed.swaps),
+            format!(
+                "{}, since {}, {}",
+                installed.name,
+                installed.installed,
+                count(installed.swaps.into(), "swap")
+            ),
         );
     }
     for (reason, packets) in &status.drops {
