@@ -34,6 +34,8 @@ pub enum NameKind {
     Annotation,
     /// A pattern of the rewriters: a shared object.
     Pattern,
+    /// That there is a script that drives the router, right or wrong.
+    Driver,
 }
 
 /// Names by kind and scope. A name defined in a compound element is seen inside it only, and before those outside.

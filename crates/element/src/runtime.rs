@@ -129,8 +129,8 @@ pub trait Runtime {
     fn run_count(&self) -> i64;
     /// Sets the driver's count.
     fn set_run_count(&self, count: i64);
-    /// Makes `element` the one that is asked when the driver would stop; `false` if there is another.
-    fn attach_driver(&self, element: usize) -> bool;
+    /// Makes `element` the one that is asked when the driver would stop.
+    fn attach_driver(&self, element: usize);
     /// Writes a line to the log.
     fn say(&self, text: &str);
     /// Tells of what is odd, or with `is_wrong` wrong, about an element that is being set up.

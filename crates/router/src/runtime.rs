@@ -314,12 +314,8 @@ impl Runtime for Core {
         self.run_count.set(count);
     }
 
-    fn attach_driver(&self, element: usize) -> bool {
-        let free = self.driver.get().is_none_or(|other| other == element);
-        if free {
-            self.driver.set(Some(element));
-        }
-        free
+    fn attach_driver(&self, element: usize) {
+        self.driver.set(Some(element));
     }
 
     fn remark(&self, element: usize, is_wrong: bool, text: &str) {

@@ -50,6 +50,25 @@ impl FromArgument for Word {
     }
 }
 
+/// The name of a file: one word, or quoted; slashes that follow one another count as one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileName(pub String);
+
+impl FromArgument for FileName {
+    const KIND: &'static str = "file";
+
+    fn from_argument(text: &str, _: &Setup) -> Result<FileName, Problem> {
+        let mut name = text::unquote(text);
+        if name.is_empty() || text::words(text).len() != 1 {
+            return Err(Problem::Syntax);
+        }
+        while name.contains("//") {
+            name = name.replace("//", "/");
+        }
+        Ok(FileName(name))
+    }
+}
+
 /// Bytes, with `\<hex>` where they are not text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
@@ -70,7 +89,9 @@ impl FromArgument for ElementName {
     const KIND: &'static str = "element";
 
     fn from_argument(text: &str, _: &Setup) -> Result<ElementName, Problem> {
-        text::is_identifier(text).then(|| ElementName(text.to_owned())).ok_or(Problem::Syntax)
+        text::is_identifier(text)
+            .then(|| ElementName(text.to_owned()))
+            .ok_or_else(|| Problem::new("does not name an element"))
     }
 }
 

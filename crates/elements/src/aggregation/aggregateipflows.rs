@@ -1,6 +1,6 @@
 //! `AggregateIPFlows`: numbers TCP and UDP flows.
 
-use element::arguments::ElementName;
+use element::arguments::{ElementName, FileName};
 use element::prelude::*;
 use packet::view::tcp::flag;
 use packet::{Ip4View, protocol};
@@ -73,8 +73,7 @@ pub struct AggregateIPFlowsArgs {
     /// Whether later fragments get the number of their flow.
     fragments: Option<bool>,
     /// The file that tells of each flow; `-` is standard output.
-    #[arg(default = "")]
-    traceinfo: String,
+    traceinfo: Option<FileName>,
     /// The element that reads the packets from a file.
     source: Option<ElementName>,
 }
@@ -286,7 +285,7 @@ impl Filter for AggregateIPFlows {
 
     fn new(args: AggregateIPFlowsArgs, setup: &mut Setup) -> Result<AggregateIPFlows, SetupError> {
         // Where a packet is in its file is known only while it is the last one that was read.
-        setup.strict = args.source.is_some() && !args.traceinfo.is_empty();
+        setup.strict = args.source.is_some() && args.traceinfo.is_some();
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
             preview: Preview::default(),
@@ -319,8 +318,8 @@ impl Filter for AggregateIPFlows {
         let word = || cx.secret();
         self.flows = Table::new(Seed::new(word(), word()));
         let source = self.args.source.as_ref().map(|name| name.0.clone());
-        if !self.args.traceinfo.is_empty() {
-            self.records = FlowRecords::open(cx, &self.args.traceinfo, source)?;
+        if let Some(FileName(path)) = &self.args.traceinfo {
+            self.records = FlowRecords::open(cx, path, source)?;
         }
         let pushes = cx.is_push_input(0);
         self.gathers = self.args.fragments.unwrap_or(pushes);

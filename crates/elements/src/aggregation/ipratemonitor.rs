@@ -2,10 +2,12 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::Word;
+use element::arguments::{Problem, Word};
 use element::prelude::*;
 use element::text;
 use packet::{Ip4View, annotation};
+
+use crate::shaping::probability::Probability;
 
 use super::rates::{COUNTER_BYTES, EPOCHS, LEVEL_BYTES, Level, Part, Rates};
 
@@ -46,7 +48,7 @@ pub struct IPRateMonitorArgs {
     kind: Word,
     /// The share of packets that are looked at, 0 to 1.
     #[arg(position)]
-    ratio: f64,
+    ratio: Ratio,
     /// The rate a second above which a part of an address is divided.
     #[arg(position)]
     thresh: i32,
@@ -60,6 +62,21 @@ pub struct IPRateMonitorArgs {
 
 /// The least memory that may be set, in KB.
 const LEAST_MEMORY: u32 = 100;
+
+/// A share from 0 to 1 in fixed point.
+struct Ratio(Probability<16>);
+
+impl FromArgument for Ratio {
+    const KIND: &'static str = Probability::<16>::KIND;
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ratio, Problem> {
+        let bounds = |problem| match problem {
+            Problem::LaterOf(_) => Problem::later("ratio must be between 0 and 1"),
+            other => other,
+        };
+        Probability::from_argument(text, setup).map(Ratio).map_err(bounds)
+    }
+}
 
 /// The element.
 pub struct IPRateMonitor {
@@ -248,10 +265,7 @@ impl Element for IPRateMonitor {
             "BYTES" => true,
             _ => return Err(SetupError::new("monitor type should be \"PACKETS\" or \"BYTES\"")),
         };
-        if !(0.0..=1.0).contains(&args.ratio) {
-            return Err(SetupError::new("ratio must be between 0 and 1"));
-        }
-        let ratio = (args.ratio * 65_536.0 + 0.5) as u32;
+        let Ratio(Probability(ratio)) = args.ratio;
         Ok(IPRateMonitor {
             bytes,
             annotate: args.anno,

@@ -1,5 +1,6 @@
 //! `Script`: handlers called in order, with variables, jumps and waits.
 
+use element::NameKind;
 use element::arguments::Raw;
 use element::prelude::*;
 
@@ -60,6 +61,12 @@ pub(super) fn compile(
         Some(text) => parse_kind(&text.0, setup)?,
         None => default,
     };
+    if kind == Kind::Driver {
+        if setup.names().find(NameKind::Driver, "", "").is_some() {
+            return Err(SetupError::new("router has more than one driver script"));
+        }
+        setup.names().define(NameKind::Driver, "", "", &[]);
+    }
     if kind == Kind::Packet && setup.inputs() == 0 {
         return Err(SetupError::new("PACKET script must have inputs"));
     }

@@ -110,8 +110,8 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
     }
 
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if self.machine.kind == Kind::Driver && !cx.runtime().attach_driver(cx.element()) {
-            return Err(SetupError::new("router has more than one driver script"));
+        if self.machine.kind == Kind::Driver {
+            cx.runtime().attach_driver(cx.element());
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use core::fmt::Write;
 
+use element::arguments::FileName;
 use element::figures;
 use element::prelude::*;
 use packet::{ArpView, EthernetView, MacAddr};
@@ -45,7 +46,7 @@ pub struct ARPPrintArgs {
     #[arg(default = "true")]
     active: bool,
     /// A file to write to instead of the log.
-    outfile: Option<String>,
+    outfile: Option<FileName>,
 }
 
 /// The element.
@@ -143,7 +144,7 @@ impl Filter for ARPPrint {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.journal = Journal::open(cx, self.args.outfile.as_deref())?;
+        self.journal = Journal::open(cx, self.args.outfile.as_ref())?;
         Ok(())
     }
 

@@ -61,6 +61,7 @@ impl Trigger {
     fn check(trigger: &Option<Trigger>, cx: &Context) -> Result<(), SetupError> {
         match trigger.as_ref().and_then(|trigger| trigger.call.as_ref()) {
             Some(call) => call.check(cx),
+            None if trigger.is_some() => Err(SetupError::new("syntax error")),
             None => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use core::fmt::Write;
 
+use element::arguments::{FileName, Word};
 use element::figures;
 use element::prelude::*;
 use packet::{TcpView, protocol};
@@ -77,9 +78,9 @@ pub struct IPPrintArgs {
     #[arg(default = "true")]
     active: bool,
     /// A file to write to instead of the log.
-    outfile: Option<String>,
+    outfile: Option<FileName>,
     /// Taken for Click's sake; there is one log.
-    channel: Option<String>,
+    channel: Option<Word>,
 }
 
 /// The element.
@@ -180,7 +181,7 @@ impl Filter for IPPrint {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        self.journal = Journal::open(cx, self.args.outfile.as_deref())?;
+        self.journal = Journal::open(cx, self.args.outfile.as_ref())?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use core::cell::RefCell;
 
 use element::Writer;
+use element::arguments::FileName;
 use element::prelude::*;
 
 /// The log, or a file of the user's choice.
@@ -13,8 +14,8 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Creates the file, if one is wanted.
-    pub(crate) fn open(cx: &Context, path: Option<&str>) -> Result<Journal, SetupError> {
-        let Some(path) = path else { return Ok(Journal::default()) };
+    pub(crate) fn open(cx: &Context, path: Option<&FileName>) -> Result<Journal, SetupError> {
+        let Some(FileName(path)) = path else { return Ok(Journal::default()) };
         let file = cx.environment().create(path, false);
         let file = file.map_err(|error| SetupError::new(format!("{path}: {error}")))?;
         Ok(Journal { file: Some(RefCell::new(file)) })

@@ -11,7 +11,8 @@ use super::header::addresses;
 /// suits a link with one possible neighbour, as behind a transparent firewall.
 ///
 /// ## Differences
-/// A packet too short for both addresses is dropped as `too_short`. In Click the link header annotation must be set.
+/// A packet too short for both addresses is dropped as `too_short`. In Click the link header annotation must be set, and
+/// what is written to `src` becomes the destination until `dst` is written.
 /// ```click
 /// InfiniteSource(DATA \<0000000000000000 00000000 0800>, LIMIT 2, STOP true)
 ///     -> e :: EtherRewrite(1:1:1:1:1:1, 2:2:2:2:2:2)

@@ -6,6 +6,7 @@ use packet::MacAddr;
 use crate::flow::{Seed, Table};
 
 use super::header::addresses;
+use super::listing::listed;
 
 /// Switches Ethernet frames between its ports, and learns which addresses are behind which.
 ///
@@ -16,8 +17,7 @@ use super::header::addresses;
 ///
 /// ## Differences
 /// At most 1,048,576 addresses are learnt; in Click their number has no limit. Unless TIMEOUT is 0, a packet too short
-/// for two addresses is dropped as `too_short`; Click reads what lies behind it. The handler `table` is in the order of
-/// the addresses.
+/// for two addresses is dropped as `too_short`; Click reads what lies behind it.
 /// ```click
 /// a :: InfiniteSource(DATA \<020202020202 040404040404 0800>, LIMIT 2) -> [0] s :: EtherSwitch;
 /// b :: InfiniteSource(DATA \<040404040404 020202020202 0800>, LIMIT 3, ACTIVE false, STOP true) -> [1] s;
@@ -31,7 +31,7 @@ use super::header::addresses;
 /// c.count = 3
 /// d.count = 2
 /// e.count = 2
-/// s.table = 02-02-02-02-02-02 1\n04-04-04-04-04-04 0
+/// s.table = 04-04-04-04-04-04 0\n02-02-02-02-02-02 1
 /// ```
 #[derive(Args)]
 #[element(
@@ -56,6 +56,8 @@ pub struct EtherSwitch {
     table: Table<[u8; 6], Place>,
     /// In whole seconds.
     timeout: Timestamp,
+    /// How many addresses were learnt.
+    learnt: u64,
 }
 
 /// Where an address is.
@@ -63,15 +65,18 @@ pub struct EtherSwitch {
 struct Place {
     port: usize,
     seen: Timestamp,
+    /// How many addresses were learnt before it.
+    number: u64,
 }
 
 impl Element for EtherSwitch {
     type Args = EtherSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("table", "Addresses and their ports, one a line.", |switch| {
-            let mut lines: Vec<_> = switch.table.iter().map(|(_, mac, place)| (mac, place.port)).collect();
-            lines.sort_unstable();
-            lines.into_iter().map(|(mac, port)| format!("{} {port}\n", MacAddr(mac))).collect()
+            let mut places: Vec<_> = switch.table.iter().map(|(_, mac, place)| (mac, *place)).collect();
+            places.sort_unstable_by_key(|(_, place)| place.number);
+            let lines = listed(places.into_iter()).into_iter();
+            lines.map(|(mac, place)| format!("{} {}\n", MacAddr(mac), place.port)).collect()
         }),
         Handler::read("timeout", "Seconds that an address is remembered.", |switch| {
             switch.timeout.seconds().to_string()
@@ -86,7 +91,7 @@ impl Element for EtherSwitch {
     fn new(args: EtherSwitchArgs, setup: &mut Setup) -> Result<EtherSwitch, SetupError> {
         let seed = setup.environment().seed();
         let timeout = whole_seconds(args.timeout);
-        Ok(EtherSwitch { table: Table::new(Seed::new(seed, !seed)), timeout })
+        Ok(EtherSwitch { table: Table::new(Seed::new(seed, !seed)), timeout, learnt: 0 })
     }
 
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
@@ -99,7 +104,7 @@ impl Element for EtherSwitch {
                 cx.drop(packet, "too_short");
                 continue;
             };
-            self.learn(source, Place { port, seen: packet.timestamp() });
+            self.learn(source, port, packet.timestamp());
             match self.find(destination, packet.timestamp()) {
                 None => broadcast(cx, port, packet),
                 Some(output) if output == port => cx.drop(packet, "same_port"),
@@ -111,6 +116,7 @@ impl Element for EtherSwitch {
 
     fn inherit(&mut self, old: &mut EtherSwitch, cx: &mut Context) {
         core::mem::swap(&mut self.table, &mut old.table);
+        self.learnt = old.learnt;
         let ports = cx.outputs();
         let gone: Vec<u32> = self
             .table
@@ -126,10 +132,12 @@ impl Element for EtherSwitch {
 
 impl EtherSwitch {
     #[inline]
-    fn learn(&mut self, source: MacAddr, place: Place) {
+    fn learn(&mut self, source: MacAddr, port: usize, seen: Timestamp) {
         if let Some(known) = self.table.get_mut(source.0) {
-            *known = place;
+            *known = Place { port, seen, number: known.number };
         } else if self.table.len() < MOST_ADDRESSES {
+            let place = Place { port, seen, number: self.learnt };
+            self.learnt += 1;
             // A refusal, beyond 2^32 entries, means that it is not learnt either.
             let _ = self.table.insert(source.0, place);
         }
@@ -165,5 +173,6 @@ fn broadcast(cx: &mut Context, port: usize, packet: Packet) {
 }
 
 fn whole_seconds(span: Timestamp) -> Timestamp {
-    Timestamp::from_parts(span.seconds().max(0), 0)
+    let half = i64::from(span.subsecond_nanos() >= 500_000_000);
+    Timestamp::from_parts((span.seconds() + half).max(0), 0)
 }

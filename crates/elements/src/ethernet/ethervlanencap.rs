@@ -1,5 +1,6 @@
 //! `EtherVLANEncap`: puts an Ethernet header with a VLAN tag in front.
 
+use element::arguments::Word;
 use element::prelude::*;
 use packet::{EtherType, MacAddr};
 
@@ -12,9 +13,8 @@ use super::vlan::{self, Tag, TagArguments};
 /// VLAN_PCP are its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that can't grow is
 /// dropped as `too_large`.
 ///
-/// ## Differences
-/// The parts of the tag and NATIVE_VLAN can be written. Click refuses every value: it puts them into what `config`
-/// shows, where the type is third.
+/// Addresses and type can be written. The tag can't, although it has handlers for it: what is written there joins what
+/// `config` shows, whose type is third and not first.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/810000050800, -);
@@ -61,7 +61,6 @@ pub struct EtherVLANEncap {
 impl Filter for EtherVLANEncap {
     type Args = EtherVLANEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = vlan::handlers!(
-        3;
         Handler::read("config", "The configuration.", |encap| {
             let EtherVLANEncap { kind, source, destination, tag } = encap;
             format!("{source}, {destination}, {}, {}", kind.0, tag.config())
@@ -104,6 +103,20 @@ impl Filter for EtherVLANEncap {
 }
 
 impl EtherVLANEncap {
+    /// The answer to whoever writes an argument of the tag: what is wrong with `config` as arguments, and with the
+    /// value.
+    fn refuse(&self, _: &Context, keyword: &str, problem: Option<HandlerError>) -> Result<(), HandlerError> {
+        let mut errors = SetupError::argument("ETHERTYPE", "invalid number");
+        errors.merge(SetupError::argument("DST", "parse error"));
+        if let Some(problem) = problem {
+            errors.merge(SetupError::argument(keyword, problem));
+        }
+        if self.tag.native.is_none() && keyword != "NATIVE_VLAN" {
+            errors.merge(SetupError::argument("NATIVE_VLAN", "out of range, bound 4095"));
+        }
+        Err(errors.into())
+    }
+
     /// The header with a tag.
     #[inline]
     fn tagged(&self, control: u16) -> [u8; TAGGED_LENGTH] {

@@ -20,6 +20,7 @@ mod header;
 mod hostetherfilter;
 mod ip6ndadvertiser;
 mod ip6ndsolicitor;
+mod listing;
 mod neighbour;
 mod setvlananno;
 mod storeetheraddress;

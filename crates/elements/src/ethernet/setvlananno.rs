@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-use super::vlan::{Control, Identifier, Native, Priority, Tag, TagArguments, set_annotation};
+use super::vlan::{Control, Identifier, Native, PRIORITY, Priority, Tag, TagArguments, set_annotation};
 
 /// Sets the VLAN_TCI annotation of each packet.
 ///
@@ -53,7 +53,8 @@ impl Filter for SetVLANAnno {
             (None, "VLAN_TCI"),
             "Sets the tag control information.",
             |set, cx, value| {
-                set.tag.control = cx.argument::<Control>(value)?.0 as u16;
+                // The priority is an argument beside it.
+                set.tag.control = cx.argument::<Control>(value)?.0 as u16 | set.tag.control & PRIORITY;
                 Ok(())
             },
         ),
@@ -73,7 +74,7 @@ impl Filter for SetVLANAnno {
         let parts = TagArguments { vlan_tci: None, vlan_pcp, vlan_id, native_vlan: Native::NONE };
         let mut tag = Tag::new(&parts, setup)?;
         if let Some(control) = vlan_tci {
-            tag.control = tag.control & 0xe000 | control.0 as u16;
+            tag.control = tag.control & PRIORITY | control.0 as u16;
         }
         Ok(SetVLANAnno { tag })
     }

@@ -6,6 +6,8 @@ use packet::annotation::VLAN_TCI;
 
 /// The bits of the VLAN identifier in the tag control information.
 pub(super) const IDENTIFIER: u16 = 0x0fff;
+/// The bits of the priority in the tag control information.
+pub(super) const PRIORITY: u16 = 0xe000;
 /// The lowest bit of the priority.
 const PRIORITY_SHIFT: u32 = 13;
 
@@ -140,15 +142,6 @@ impl Tag {
         self.control >> PRIORITY_SHIFT
     }
 
-    /// Sets the tag control information, or with `ANNO` leaves it to the annotation.
-    pub(super) fn set_control(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
-        self.annotated = value.trim() == "ANNO";
-        if !self.annotated {
-            self.control = cx.argument::<Control>(value)?.0 as u16;
-        }
-        Ok(())
-    }
-
     pub(super) fn set_identifier(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
         let identifier: Identifier = cx.argument(value)?;
         self.control = combine(identifier.0, Bounded(self.priority().into()));
@@ -158,12 +151,6 @@ impl Tag {
     pub(super) fn set_priority(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
         let priority: Priority = cx.argument(value)?;
         self.control = combine(self.identifier().into(), priority);
-        Ok(())
-    }
-
-    pub(super) fn set_native(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
-        let native: Native = cx.argument(value)?;
-        self.native = u16::try_from(native.0).ok();
         Ok(())
     }
 }
@@ -184,36 +171,30 @@ pub(super) fn set_annotation(packet: &mut Packet, control: u16) {
     packet.set_annotation_u16(VLAN_TCI.offset.into(), control.to_be());
 }
 
-/// The handlers of an element that tags packets: its own, then those of its `tag`, whose VLAN_TCI is an argument at
-/// this place.
+/// The handlers of an element that tags packets: its own, then those of its `tag`. What is written to these is refused by
+/// the element's function `refuse`, which gets the keyword and what is wrong with the value besides.
 macro_rules! handlers {
-    ($place:expr; $($own:expr),* $(,)?) => {
+    ($($own:expr),* $(,)?) => {
         &[
             $($own,)*
             Handler::read("vlan_tci", "The tag control information, or ANNO.", |encap| {
                 encap.tag.control_text()
             }),
-            Handler::argument(
-                "vlan_tci",
-                (Some($place), "VLAN_TCI"),
-                "Sets the tag control information, or ANNO.",
-                |encap, cx, value| encap.tag.set_control(cx, value),
-            ),
+            Handler::write("vlan_tci", "Refused.", |encap, cx, value| {
+                encap.refuse(cx, "VLAN_TCI", cx.argument::<Word>(value).err())
+            }),
             Handler::read("vlan_id", "The VLAN.", |encap| encap.tag.identifier_text()),
-            Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |encap, cx, value| {
-                encap.tag.set_identifier(cx, value)
+            Handler::write("vlan_id", "Refused.", |encap, cx, value| {
+                encap.refuse(cx, "VLAN_ID", cx.argument::<vlan::Identifier>(value).err())
             }),
             Handler::read("vlan_pcp", "The priority.", |encap| encap.tag.priority_text()),
-            Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |encap, cx, value| {
-                encap.tag.set_priority(cx, value)
+            Handler::write("vlan_pcp", "Refused.", |encap, cx, value| {
+                encap.refuse(cx, "VLAN_PCP", cx.argument::<vlan::Priority>(value).err())
             }),
             Handler::read("native_vlan", "The VLAN without tags.", |encap| encap.tag.native_text()),
-            Handler::argument(
-                "native_vlan",
-                (None, "NATIVE_VLAN"),
-                "Sets the VLAN without tags.",
-                |encap, cx, value| encap.tag.set_native(cx, value),
-            ),
+            Handler::write("native_vlan", "Refused.", |encap, cx, value| {
+                encap.refuse(cx, "NATIVE_VLAN", cx.argument::<vlan::Native>(value).err())
+            }),
         ]
     };
 }

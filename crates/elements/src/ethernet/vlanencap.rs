@@ -1,5 +1,6 @@
 //! `VLANEncap`: puts a VLAN tag into frames.
 
+use element::arguments::Word;
 use element::prelude::*;
 use packet::EtherType;
 
@@ -43,21 +44,19 @@ pub struct VLANEncap {
     kind: EtherType,
 }
 
+impl VLANEncap {
+    /// The answer to whoever writes an argument.
+    fn refuse(&self, cx: &Context, _: &str, _: Option<HandlerError>) -> Result<(), HandlerError> {
+        Err(HandlerError::new(format_args!("cannot reconfigure {} :: VLANEncap live", cx.name())))
+    }
+}
+
 impl Filter for VLANEncap {
     type Args = VLANEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = vlan::handlers!(
-        0;
         Handler::read("config", "The configuration.", |encap| encap.tag.config()),
         Handler::read("ethertype", "The type that announces the tag.", |encap| encap.kind.0.to_string()),
-        Handler::argument(
-            "ethertype",
-            (None, "ETHERTYPE"),
-            "Sets the type that announces the tag.",
-            |encap, cx, value| {
-                encap.kind = EtherType(cx.argument(value)?);
-                Ok(())
-            },
-        ),
+        Handler::write("ethertype", "Refused.", |encap, cx, _| encap.refuse(cx, "ETHERTYPE", None)),
     );
 
     fn new(args: VLANEncapArgs, setup: &mut Setup) -> Result<VLANEncap, SetupError> {

@@ -1,6 +1,7 @@
 //! `RandomSeed`: makes randomness repeatable.
 
 use element::HandlerError;
+use element::arguments::{FromArgument, Problem};
 use element::prelude::*;
 
 /// Starts the random numbers of all elements from SEED, so that a run can be repeated; without it from one that
@@ -29,18 +30,34 @@ use element::prelude::*;
 pub struct RandomSeedArgs {
     /// The seed.
     #[arg(position)]
-    seed: Option<u32>,
+    seed: Option<Seed>,
+}
+
+/// A seed and how it was written.
+#[derive(Clone)]
+struct Seed {
+    value: u32,
+    text: String,
+}
+
+impl FromArgument for Seed {
+    const KIND: &'static str = u32::KIND;
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Seed, Problem> {
+        Ok(Seed { value: u32::from_argument(text, setup)?, text: text.to_string() })
+    }
 }
 
 /// The element.
 pub struct RandomSeed {
-    seed: Option<u32>,
+    seed: Option<Seed>,
 }
 
 impl RandomSeed {
     fn apply(&self, cx: &Context) {
-        cx.runtime().reseed(self.seed.map_or_else(|| cx.environment().seed(), u64::from));
-        if let Some(seed) = self.seed {
+        let seed = self.seed.as_ref().map(|seed| seed.value);
+        cx.runtime().reseed(seed.map_or_else(|| cx.environment().seed(), u64::from));
+        if let Some(seed) = seed {
             cx.runtime().share_random(seed);
         }
     }
@@ -55,8 +72,8 @@ impl RandomSeed {
 impl Element for RandomSeed {
     type Args = RandomSeedArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("seed", "The seed; empty for one that differs.", |element| {
-            element.seed.map_or(String::new(), |seed| seed.to_string())
+        Handler::read("seed", "The seed as it was written; empty for one that differs.", |element| {
+            element.seed.as_ref().map_or_else(String::new, |seed| seed.text.clone())
         }),
         Handler::argument(
             "seed",

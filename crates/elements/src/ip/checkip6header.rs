@@ -35,7 +35,7 @@ pub struct CheckIP6HeaderArgs {
     badaddrs: Sources,
     /// Where the header starts, in bytes.
     #[arg(position, default = "0")]
-    offset: u32,
+    offset: i32,
 }
 
 /// Addresses, whose form is looked at last.

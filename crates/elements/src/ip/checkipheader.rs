@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use element::arguments::{Arguments, Raw, Spaced};
+use element::arguments::{Arguments, Raw};
 use element::prelude::*;
 
 use super::checker::{Check, Checker};
@@ -15,9 +15,6 @@ use super::tally::{Reason, TallyArguments};
 /// must be one that a router may accept (RFC 1812, 5.3.7). The destination becomes the destination annotation. Other
 /// packets go to output 1, or are dropped as `too_short`, `bad_version`, `bad_header_length`, `bad_length`,
 /// `bad_checksum` or `bad_source`; the first of them is told on the console.
-///
-/// The old syntax is taken as well: a first argument that lists bad sources, to which 0.0.0.0 and 255.255.255.255 are
-/// added, then OFFSET.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -57,7 +54,7 @@ pub struct CheckIPHeaderArgs {
 pub struct PlaceArguments {
     /// Where the header starts, in bytes.
     offset: Option<u32>,
-    /// OFFSET alone; or, as was usual once, bad sources and perhaps OFFSET.
+    /// The same without its keyword.
     #[arg(rest, keyword = "OFFSET*")]
     old: Vec<Raw>,
 }
@@ -91,22 +88,12 @@ impl<K: Kind> Check for IpCheck<K> {
 
     fn new(args: K, setup: &Setup) -> Result<(Self, TallyArguments), SetupError> {
         let (sources, tally, PlaceArguments { offset, old }, checksum) = args.parts();
-        let mut check = HeaderCheck::new(checksum, sources);
-        let number = |Raw(text): &Raw| u32::from_argument(text, setup).ok();
-        let sources = |Raw(text): &Raw| Spaced::from_argument(text, setup).ok();
-        let found = match old.as_slice() {
-            [] => Some((None, offset)),
-            [alone] if let Some(offset) = number(alone) => Some((None, Some(offset))),
-            [list] => sources(list).map(|list| (Some(list), offset)),
-            [list, last] => sources(list).zip(number(last)).map(|(list, last)| (Some(list), Some(last))),
-            _ => None,
+        let check = HeaderCheck::new(checksum, sources);
+        let offset = match old.as_slice() {
+            [] => offset,
+            [Raw(text)] if let Ok(offset) = u32::from_argument(text, setup) => Some(offset),
+            _ => return Err(Arguments::of(old.into_iter().map(|Raw(text)| text).collect()).finish()),
         };
-        let Some((sources, offset)) = found else {
-            return Err(Arguments::of(old.into_iter().map(|Raw(text)| text).collect()).finish());
-        };
-        if let Some(sources) = sources {
-            check.set_old_bad_sources(sources);
-        }
         Ok((IpCheck { check, offset: offset.unwrap_or(0) as usize, kind: PhantomData }, tally))
     }
 

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{IpProtocol, Word};
+use element::arguments::{IpProtocol, Problem, Word};
 use element::prelude::*;
 use packet::view::ip4::DONT_FRAGMENT;
 
@@ -45,13 +45,28 @@ pub struct IPEncapArgs {
     dscp: Option<i32>,
     /// Whether the transport is capable of congestion notification; `2` for the second such mark.
     #[arg(default = "false")]
-    ect: Word,
+    ect: Keyword,
     /// Whether congestion is marked.
     #[arg(default = "false")]
     ce: bool,
     /// Whether fragmentation is forbidden.
     #[arg(default = "false")]
     df: bool,
+}
+
+/// One word, unquoted, of letters, digits and some signs.
+struct Keyword(String);
+
+impl FromArgument for Keyword {
+    const KIND: &'static str = Word::KIND;
+
+    fn from_argument(text: &str, _: &Setup) -> Result<Keyword, Problem> {
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || "_.:?!".contains(letter);
+        Some(text)
+            .filter(|text| text.chars().all(fits))
+            .map(|text| Keyword(text.into()))
+            .ok_or(Problem::Syntax)
+    }
 }
 
 /// The element.

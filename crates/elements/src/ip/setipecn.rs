@@ -36,15 +36,27 @@ impl FromArgument for Notification {
 
     fn from_argument(text: &str, _: &Setup) -> Result<Notification, Problem> {
         let value = match text {
+            // What is given without a value is refused with the others.
+            "" => return Ok(Notification { value: 0, text: String::new() }),
             "0" | "no" | "-" => 0,
             "1" | "ect1" | "ECT(1)" => 1,
             "2" | "ect2" | "ECT(0)" => 2,
             "3" | "ce" | "CE" => 3,
-            _ => return Err(Problem::later("bad ECN argument")),
+            _ => return Err(Problem::later(BAD)),
         };
         Ok(Notification { value, text: text.to_string() })
     }
 }
+
+impl Notification {
+    /// It, unless it is empty.
+    fn given(self) -> Option<Notification> {
+        Some(self).filter(|notification| !notification.text.is_empty())
+    }
+}
+
+/// What is said of other texts.
+const BAD: &str = "bad ECN argument";
 
 /// The element.
 pub struct SetIPECN {
@@ -56,14 +68,15 @@ impl Filter for SetIPECN {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("ecn", "The bits, as they were written.", |element| element.ecn.text.clone()),
         Handler::argument("ecn", (Some(0), "ECN"), "Sets the bits.", |element, cx, value| {
-            element.ecn = cx.argument(value)?;
+            let ecn: Notification = cx.argument(value)?;
+            element.ecn = ecn.given().ok_or(HandlerError::new(BAD))?;
             Ok(())
         }),
     ];
     const LIVE: bool = true;
 
     fn new(args: SetIPECNArgs, _: &mut Setup) -> Result<SetIPECN, SetupError> {
-        Ok(SetIPECN { ecn: args.ecn })
+        Ok(SetIPECN { ecn: args.ecn.given().ok_or(SetupError::new(BAD))? })
     }
 
     #[inline]

@@ -32,7 +32,9 @@ impl Input {
     /// Reads the specification of an input of an element with so many outputs.
     pub(crate) fn parse(line: &str, outputs: usize, setup: &Setup) -> Result<Input, String> {
         let words = text::words(line);
-        let (word, rest) = words.split_first().ok_or("empty argument")?;
+        // What begins with quotes around several words has no first word.
+        let is_word = |(word, _): &(&String, &[String])| text::words(&text::unquote(word)).len() == 1;
+        let (word, rest) = words.split_first().filter(is_word).ok_or("empty argument")?;
         let exists = |ports: [u16; 2]| match ports.iter().all(|port| usize::from(*port) < outputs) {
             true => Ok(ports),
             false => Err("output port out of range"),

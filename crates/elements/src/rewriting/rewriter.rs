@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
+use element::text;
 
 use super::flows::{Flows, Outcome, clock};
 use super::flowset::FlowSet;
@@ -252,6 +253,10 @@ impl<K: Kind> Element for Rewriter<K> {
 
     fn new(args: K::Args, setup: &mut Setup) -> Result<Self, SetupError> {
         let settings = K::settings(args);
+        let form = |text: &str| text::is_identifier(text) || i32::from_argument(text, setup).is_ok();
+        if settings.capacity.as_deref().is_some_and(|text| !form(text)) {
+            return Err(SetupError::new("bad MAPPING_CAPACITY"));
+        }
         if settings.inputs.len() != setup.inputs() {
             return Err(SetupError::new(format!("need {} arguments, one per input port", setup.inputs())));
         }

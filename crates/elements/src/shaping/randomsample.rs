@@ -1,5 +1,6 @@
 //! `RandomSample`: lets packets through at random.
 
+use element::arguments::Problem;
 use element::prelude::*;
 
 use super::probability::Probability;
@@ -26,15 +27,34 @@ const BITS: u32 = 28;
 pub struct RandomSampleArgs {
     /// The probability that a packet passes.
     #[arg(position)]
-    p: Option<Probability<BITS>>,
+    p: Option<Share>,
     /// The same.
-    sample: Option<Probability<BITS>>,
+    sample: Option<Share>,
     /// The probability that a packet does not pass.
-    drop: Option<Probability<BITS>>,
+    drop: Option<Share>,
     /// Whether it works; if not, all packets pass.
     #[arg(default = "true")]
     active: bool,
 }
+
+/// A probability, whose bounds Click checks for all arguments at once.
+#[derive(Clone, Copy)]
+struct Share(Probability<BITS>);
+
+impl FromArgument for Share {
+    const KIND: &'static str = Probability::<BITS>::KIND;
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Share, Problem> {
+        let bounds = |problem| match problem {
+            Problem::LaterOf(_) => Problem::later(BOUNDS),
+            other => other,
+        };
+        Probability::from_argument(text, setup).map(Share).map_err(bounds)
+    }
+}
+
+/// What is wrong with a probability above 1, or none.
+const BOUNDS: &str = "sampling probability must be between 0 and 1";
 
 /// The element.
 pub struct RandomSample {
@@ -87,9 +107,9 @@ impl Filter for RandomSample {
             (Some(_), Some(_)) if args.sample.is_some() => {
                 return Err(SetupError::new("give at most one of SAMPLE and DROP"));
             }
-            (Some(drop), _) => drop.complement(),
-            (None, Some(sample)) => sample,
-            (None, None) => return Err(SetupError::new("sampling probability must be between 0 and 1")),
+            (Some(Share(drop)), _) => drop.complement(),
+            (None, Some(Share(sample))) => sample,
+            (None, None) => return Err(SetupError::new(BOUNDS)),
         };
         Ok(RandomSample { probability, active: args.active, drops: 0 })
     }

@@ -69,7 +69,7 @@ impl Frame {
         setup: &mut Setup,
     ) -> Frame {
         if from.length < SHORTEST {
-            setup.warn("warning: packet length < 60, defaulting to 60");
+            setup.environment().console("warning: packet length < 60, defaulting to 60");
         }
         Frame {
             length: fitting(from.length),

@@ -4,7 +4,7 @@ use super::input::Input;
 use super::replay::Replay;
 use super::{Decoder, LinkType};
 use element::Direction;
-use element::arguments::{HandlerCall, Real};
+use element::arguments::{FileName, HandlerCall, Real};
 use element::prelude::*;
 use packet::Ip4View;
 
@@ -36,9 +36,12 @@ use packet::Ip4View;
     see = "ToDump, FromIPSummaryDump"
 )]
 pub struct FromDumpArgs {
+    /// Accepted, without effect.
+    #[arg(keyword = "MMAP")]
+    _mmap: Option<bool>,
     /// The file.
     #[arg(position)]
-    filename: String,
+    filename: FileName,
     /// Whether packets keep their distances in time.
     #[arg(position, default = "false")]
     timing: bool,
@@ -69,9 +72,6 @@ pub struct FromDumpArgs {
     /// Where in the unpacked file the first record to be read begins.
     #[arg(default = "0")]
     filepos: u64,
-    /// Accepted, without effect.
-    #[arg(keyword = "MMAP")]
-    _mmap: Option<bool>,
 }
 
 /// The element.
@@ -156,14 +156,20 @@ impl Element for FromDump {
             dump.times_known = false;
             Ok(())
         }),
-        Handler::read("filename", "The file.", |dump| dump.args.filename.clone()),
+        Handler::read("filename", "The file.", |dump| dump.args.filename.0.clone()),
         Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.input.size()),
         Handler::read("filepos", "Bytes of the unpacked file whose records were read.", |dump| {
             dump.decoder.position().to_string()
         }),
     ];
 
-    fn new(args: FromDumpArgs, setup: &mut Setup) -> Result<FromDump, SetupError> {
+    fn new(mut args: FromDumpArgs, setup: &mut Setup) -> Result<FromDump, SetupError> {
+        // A time of zero is none.
+        for time in
+            [&mut args.start, &mut args.start_after, &mut args.end, &mut args.end_after, &mut args.interval]
+        {
+            *time = time.filter(|time| *time != Timestamp::default());
+        }
         let given = |options: &[bool]| options.iter().filter(|given| **given).count();
         if given(&[args.start.is_some(), args.start_after.is_some()]) > 1 {
             return Err(SetupError::new("START and START_AFTER are mutually exclusive"));
@@ -195,7 +201,7 @@ impl Element for FromDump {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let path = &self.args.filename;
+        let path = &self.args.filename.0;
         self.input = Input::open(cx.environment(), path)
             .map_err(|error| SetupError::new(format!("{path}: {error}")))?;
         self.open().map_err(|problem| SetupError::new(format!("{}: {problem}", self.input.name)))?;

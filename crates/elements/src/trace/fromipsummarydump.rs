@@ -5,7 +5,7 @@ use super::multipacket::{Multipacket, extra_packets};
 use super::replay::Replay;
 use super::summary::{Item, Reader};
 use element::Direction;
-use element::arguments::{Raw, Real};
+use element::arguments::{FileName, Raw, Real};
 use element::prelude::*;
 
 /// Makes packets of the lines of an IP summary dump and emits them; `-` is standard input.
@@ -40,7 +40,7 @@ use element::prelude::*;
 pub struct FromIPSummaryDumpArgs {
     /// The file.
     #[arg(position)]
-    filename: Option<String>,
+    filename: Option<FileName>,
     /// Whether the driver is stopped at the end.
     #[arg(default = "false")]
     stop: bool,
@@ -245,7 +245,7 @@ impl FromIPSummaryDump {
         self.input = match (&self.args.data, &self.args.filename) {
             (Some(data), _) => Input::text(data.clone().into_bytes()),
             (None, path) => {
-                let path = path.as_deref().unwrap_or("-");
+                let path = path.as_ref().map_or("-", |path| path.0.as_str());
                 Input::open(cx.environment(), path).map_err(|error| format!("{path}: {error}"))?
             }
         };

@@ -1,7 +1,7 @@
 //! `ToDump`: packets to a capture file.
 
 use super::{Encoder, LinkType};
-use element::arguments::Raw;
+use element::arguments::{FileName, Raw};
 use element::prelude::*;
 use element::{Signal, Writer, text};
 
@@ -29,7 +29,7 @@ use element::{Signal, Writer, text};
 pub struct ToDumpArgs {
     /// The file.
     #[arg(position)]
-    filename: String,
+    filename: FileName,
     /// Bytes of each packet that are written; 0 for all.
     #[arg(position, default = "2000")]
     snaplen: u32,
@@ -72,7 +72,7 @@ impl Element for ToDump {
             dump.count = 0;
             Ok(())
         }),
-        Handler::read("filename", "The file.", |dump| match dump.args.filename.as_str() {
+        Handler::read("filename", "The file.", |dump| match dump.args.filename.0.as_str() {
             "-" => "<stdout>".into(),
             name => name.into(),
         }),
@@ -102,7 +102,7 @@ impl Element for ToDump {
         if let Some(Raw(names)) = &self.args.use_encap_from {
             self.link = common_link(cx, names)?;
         }
-        let ToDumpArgs { filename, snaplen, nano, .. } = &self.args;
+        let ToDumpArgs { filename: FileName(filename), snaplen, nano, .. } = &self.args;
         self.encoder = Encoder::new(self.link).snapshot(*snaplen).nanoseconds(*nano);
         let writer = cx.environment().create(filename, false);
         self.writer = Some(writer.map_err(|error| SetupError::new(format!("{filename}: {error}")))?);
@@ -154,7 +154,7 @@ impl Element for ToDump {
     fn cleanup(&mut self, cx: &mut Context) {
         self.write(cx);
         if let Some(Err(error)) = self.writer.as_mut().map(|writer| writer.flush()) {
-            cx.say(&format!("ToDump({}): {error}", self.args.filename));
+            cx.say(&format!("ToDump({}): {error}", self.args.filename.0));
         }
         self.writer = None;
     }
@@ -191,7 +191,7 @@ impl ToDump {
             written = writer.flush();
         }
         if let Err(error) = written {
-            cx.say(&format!("ToDump({}): {error}", self.args.filename));
+            cx.say(&format!("ToDump({}): {error}", self.args.filename.0));
             self.writer = None;
             return false;
         }

@@ -2,7 +2,7 @@
 
 use super::multipacket::{extra_packets, share};
 use super::summary::{self, Field};
-use element::arguments::Raw;
+use element::arguments::{FileName, Raw};
 use element::prelude::*;
 use element::{Signal, Writer, text};
 use packet::annotation;
@@ -39,7 +39,7 @@ use packet::annotation;
 pub struct ToIPSummaryDumpArgs {
     /// The file.
     #[arg(position)]
-    filename: String,
+    filename: FileName,
     /// The fields, separated by spaces.
     fields: Option<Raw>,
     /// The same as FIELDS.
@@ -98,7 +98,7 @@ impl Element for ToIPSummaryDump {
 
     fn new(args: ToIPSummaryDumpArgs, setup: &mut Setup) -> Result<ToIPSummaryDump, SetupError> {
         // Lines of several dumps meet on standard output, packet by packet.
-        setup.strict = args.filename == "-";
+        setup.strict = args.filename.0 == "-";
         let chosen = args.fields.as_ref().or(args.contents.as_ref()).or(args.data.as_ref());
         let names = chosen.map_or("timestamp ip_src", |Raw(names)| names);
         let mut fields = Vec::new();
@@ -133,7 +133,7 @@ impl Element for ToIPSummaryDump {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        let path = &self.args.filename;
+        let path = &self.args.filename.0;
         let file = cx.environment().create(path, false);
         self.file = Some(file.map_err(|error| SetupError::new(format!("{path}: {error}")))?);
         if self.args.header {
@@ -248,14 +248,14 @@ impl ToIPSummaryDump {
         let written = file.write(&header).and_then(|()| file.write(&self.buffer));
         self.buffer.clear();
         if let Err(error) = written {
-            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename));
+            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename.0));
             self.file = None;
         }
     }
 
     fn flush(&mut self, cx: &Context) {
         if let Some(Err(error)) = self.file.as_mut().map(|file| file.flush()) {
-            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename));
+            cx.say(&format!("ToIPSummaryDump({}): {error}", self.args.filename.0));
         }
     }
 }
