@@ -8,6 +8,9 @@ use element::text;
 const MOST_DEPTH: usize = 10;
 /// Bytes of one expanded text. A script that doubles a variable in a loop must not take all memory.
 const MOST_TEXT: usize = 1 << 20;
+/// Bytes of one text in which the ends of references are looked for in vain. A text of nothing but beginnings must not
+/// cost the square of its length; what comes after so many is left as it is.
+const MOST_SEARCH: usize = 16 << 20;
 
 /// Gives the values of variables.
 pub(super) trait Values {
@@ -28,6 +31,7 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
     }
     let bytes = source.as_bytes();
     let (mut out, mut done, mut at, mut quote) = (String::new(), 0, 0, 0u8);
+    let mut searched = 0;
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'\\' if quote == b'"' => at += 1,
@@ -36,6 +40,12 @@ fn expand_at(source: &str, values: &mut dyn Values, quoted: bool, depth: usize) 
             b'/' if quote == 0 => at = text::comment_end(source, at).map_or(at, |end| end - 1),
             b'$' if quote != b'\'' => {
                 let Some(reference) = Reference::parse(source, at) else {
+                    if let Some(b'(' | b'{') = bytes.get(at + 1) {
+                        searched += bytes.len() - at;
+                    }
+                    if searched > MOST_SEARCH {
+                        break;
+                    }
                     at += 1;
                     continue;
                 };
@@ -177,5 +187,14 @@ mod tests {
         check("a /* $x */ $x", "a /* $x */ 1 2");
         check("\"\\$x\"", "\"\\$x\"");
         assert_eq!(expand("$x", &mut Named, true), "\"1 2\"");
+    }
+
+    #[test]
+    fn many_beginnings_without_an_end_take_no_time() {
+        for beginning in ["$(", "${"] {
+            // Far too many for each to be looked for to the end: that would take hours.
+            let text = beginning.repeat(1 << 21);
+            assert!(expand(&text, &mut Named, false).len() >= MOST_TEXT);
+        }
     }
 }
