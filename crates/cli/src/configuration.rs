@@ -141,9 +141,9 @@ pub(crate) fn router(
 
 /// Prints diagnostics for people, to standard error.
 pub(crate) fn print(diagnostics: &[Diagnostic], text: &Text) {
-    let color = std::io::stderr().is_terminal();
+    let mut painter = report::Painter::new(std::io::stderr().is_terminal());
     for diagnostic in diagnostics {
-        eprintln!("{}", report::render(diagnostic, text, color));
+        eprintln!("{}", painter.render(diagnostic, text));
     }
 }
 

@@ -6,8 +6,36 @@ use serde::Serialize;
 
 use crate::configuration::Text;
 
-/// Renders one diagnostic against the text that it is about.
-pub(crate) fn render(diagnostic: &Diagnostic, text: &Text, color: bool) -> String {
+/// Bytes of texts that are looked through for source lines. A picture takes time for the whole text: a long one with
+/// thousands of errors would take minutes.
+const MOST_SEARCHED: usize = 16 << 20;
+
+/// Renders diagnostics one after the other.
+pub(crate) struct Painter {
+    color: bool,
+    /// What may still be looked through.
+    left: usize,
+}
+
+impl Painter {
+    /// One that has rendered nothing yet.
+    pub(crate) fn new(color: bool) -> Self {
+        Self { color, left: MOST_SEARCHED }
+    }
+
+    /// Renders a diagnostic against the text that it is about; in a line, as Click does, after too many.
+    pub(crate) fn render(&mut self, diagnostic: &Diagnostic, text: &Text) -> String {
+        match self.left.checked_sub(text.text.len()) {
+            Some(left) => {
+                self.left = left;
+                picture(diagnostic, text, self.color)
+            }
+            None => diagnostic.to_string(),
+        }
+    }
+}
+
+fn picture(diagnostic: &Diagnostic, text: &Text, color: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,

@@ -1,7 +1,9 @@
 //! Checking a configuration without running it.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::{Compiled, Diagnostic, Graph, Severity};
@@ -18,14 +20,15 @@ use crate::registry::Registry;
 /// touched.
 pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
     let mut found = compiled.diagnostics;
-    let place =
-        |problem: &Diagnostic| problem.location.clone().map(|location| (location.file, location.span));
+    let place = |problem: &Diagnostic| {
+        problem.location.clone().map(|location| (location.file, location.span.start, location.span.end))
+    };
     let errors = found.iter().filter(|known| known.severity == Severity::Error);
-    let places: Vec<_> = errors.filter_map(place).collect();
+    let places: BTreeSet<_> = errors.filter_map(place).collect();
+    let mut said: BTreeSet<String> = found.iter().map(|known| known.message.clone()).collect();
     for problem in check_graph(compiled.graph, registry, environment) {
-        let is_said = found.iter().any(|known| known.message == problem.message)
-            || place(&problem).is_some_and(|place| places.contains(&place));
-        if !is_said {
+        let is_placed = place(&problem).is_some_and(|place| places.contains(&place));
+        if !is_placed && said.insert(problem.message.clone()) {
             found.push(problem);
         }
     }

@@ -84,9 +84,9 @@ fn check(text: &Text, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic
 
 /// Says on standard error what was found.
 fn print(text: &Text, elements: usize, found: &[Diagnostic], errors: usize) {
-    let color = std::io::stderr().is_terminal();
+    let mut painter = report::Painter::new(std::io::stderr().is_terminal());
     for diagnostic in found {
-        eprintln!("{}\n", report::render(diagnostic, text, color));
+        eprintln!("{}\n", painter.render(diagnostic, text));
     }
     let warnings = found.len() - errors;
     let [elements, errors, warnings] = [(elements, "element"), (errors, "error"), (warnings, "warning")]

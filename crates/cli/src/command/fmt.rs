@@ -45,8 +45,9 @@ fn format(path: &str, check: bool) -> Result<bool, String> {
         Ok(formatted) => formatted,
         Err(problems) => {
             let source = Text { name, text };
+            let mut painter = report::Painter::new(false);
             let rendered: Vec<String> =
-                problems.iter().map(|problem| report::render(problem, &source, false)).collect();
+                problems.iter().map(|problem| painter.render(problem, &source)).collect();
             return Err(rendered.join("\n"));
         }
     };

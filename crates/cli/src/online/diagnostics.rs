@@ -11,12 +11,12 @@ use crate::report;
 
 /// Prints diagnostics to standard error, with the lines of those texts that are known.
 pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[Text]) {
-    let color = std::io::stderr().is_terminal();
+    let mut painter = report::Painter::new(std::io::stderr().is_terminal());
     let nothing = Text { name: String::new(), text: String::new() };
     for diagnostic in diagnostics {
         let file = diagnostic.file.as_deref().unwrap_or_default();
         let text = texts.iter().find(|text| text.name == file).unwrap_or(&nothing);
-        eprintln!("{}\n", report::render(&local(diagnostic, text), text, color));
+        eprintln!("{}\n", painter.render(&local(diagnostic, text), text));
     }
 }
 
