@@ -258,7 +258,9 @@ fn connections_come_from_where_they_should() {
         second.contains(":: Socket: opened connection") && second.contains(" from 127.0.0.3:"),
         "{second}"
     );
-    assert!(line(&mut log).ends_with(" | 78\n"));
+    // A stream has no bounds: what was sent in two packets may have come as one.
+    let received = line(&mut log);
+    assert!(received.contains(" | 78"), "{received}");
     // A stream over a Unix socket, whose client has a name too.
     let listener = UnixListener::bind(folder.file("server")).expect("a socket");
     let _client = Running::new(&format!(
