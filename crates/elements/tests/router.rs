@@ -93,7 +93,7 @@ fn a_bad_swap_changes_nothing() {
         ("Idle -> c :: Counter(5) -> Discard", "too many arguments"),
         ("Idle -> c :: Counter", "unused"),
         ("RatedSource -> Discard; InfiniteSource -> Queue -> Discard -> Idle", "Discard"),
-        ("FromDump(there is none) -> c :: Counter -> Discard", "there is none"),
+        ("FromDump(nowhere.pcap) -> c :: Counter -> Discard", "nowhere.pcap"),
     ] {
         let error = run.router.write("hotconfig", bad).expect_err(bad).to_string();
         assert!(error.contains(message), "{bad}: {error}");

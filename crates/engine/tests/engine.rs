@@ -82,7 +82,7 @@ fn a_swap_keeps_state_and_a_bad_one_changes_nothing() {
             "read by another element already",
         ),
         ("FromDevice(0) -> Queue -> Discard; FromDevice(1) -> c :: Counter(", "expected"),
-        ("FromDump(there is none) -> c :: Counter -> Discard", "ship it with the configuration"),
+        ("FromDump(nowhere.pcap) -> c :: Counter -> Discard", "ship it with the configuration"),
     ] {
         let reason = failed(bench.install("", bad));
         assert!(reason.contains(message), "{bad}: {reason}");
