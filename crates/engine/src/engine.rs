@@ -121,9 +121,11 @@ impl Engine {
         if worked {
             self.busy_cycles += ground.cycles().wrapping_sub(start);
         }
-        if worked || served {
+        if served {
             let patterns = self.configurations.iter().map(|configuration| configuration.patterns);
             self.world.set_patterns(patterns.sum());
+        }
+        if worked || served {
             self.world.tell_held();
         }
         self.flush()?;
