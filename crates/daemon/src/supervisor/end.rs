@@ -19,9 +19,9 @@ fn pause(crashes: u32) -> Duration {
 fn lost(waiting: u64, held: u64) -> String {
     match (waiting, held) {
         (0, 0) => String::new(),
-        (waiting, 0) => format!("; {waiting} packets in its rings were lost"),
-        (0, held) => format!("; {held} packets in it were lost"),
-        (waiting, held) => format!("; {waiting} packets in its rings and {held} in it were lost"),
+        (waiting, 0) => format!("; packets lost in its rings: {waiting}"),
+        (0, held) => format!("; packets lost in it: {held}"),
+        (waiting, held) => format!("; packets lost in its rings: {waiting}, in it: {held}"),
     }
 }
 
