@@ -160,8 +160,12 @@ impl Program {
         if let Some(diagram) = &self.diagram {
             return lanes.decide(diagram, packets, headers, |headers| self.look_up(headers));
         }
+        // The first field tells the most: by it alone, most packets meet no term.
+        let (first, others) = (self.indexes.first(), self.output_of(self.fallback));
         for (output, packet) in lanes.outputs.iter_mut().zip(packets) {
-            *output = self.look_up(headers(packet));
+            let headers = headers(packet);
+            let class = first.and_then(|index| index.class(&headers).filter(|class| index.top(*class) == 0));
+            *output = if class.is_some() { others } else { self.look_up(headers) };
         }
         Decision::Each(&lanes.outputs[..packets.len().min(BATCH)])
     }
@@ -169,8 +173,12 @@ impl Program {
     /// The output for one packet, by looking up its fields.
     #[inline(never)]
     fn look_up(&self, headers: Headers<'_>) -> u32 {
-        let rule = self.first_match(&headers).and_then(|rule| self.rules.get(rule));
-        rule.and_then(|rule| rule.output).unwrap_or(DROP)
+        self.output_of(self.first_match(&headers).map_or(NONE, |rule| rule as u32))
+    }
+
+    /// The output that a rule sends packets to.
+    fn output_of(&self, rule: u32) -> u32 {
+        self.rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP)
     }
 
     /// Index of the first rule whose condition the packet meets.
