@@ -1,14 +1,11 @@
 //! The image: an ELF program, read once.
 
 use crate::error::ImageError;
-use crate::memory::PAGE;
+use crate::memory::{LARGE_PAGE, PAGE};
 use boundary::{MemoryKind, MemoryRegion, VersionNote};
 
 /// Where shared areas begin in a box's addresses; the image's shared part must end before.
 pub(crate) const AREA_ADDRESS: u64 = 0x1000_0000;
-
-/// Bytes of a large page.
-pub(crate) const LARGE_PAGE: u64 = 2 << 20;
 
 /// First address of private memory: variables, heap. Stack and page tables lie below, above the longest
 /// area.
@@ -113,7 +110,7 @@ impl Image {
     pub(crate) fn shared_parts(&self) -> impl Iterator<Item = (&Segment, u64)> {
         let ends = self.shared.iter().skip(1).map(|segment| segment.address).chain([AREA_ADDRESS]);
         self.shared.iter().zip(ends).map(|(segment, limit)| {
-            let end = (segment.address + segment.size).next_multiple_of(LARGE_PAGE);
+            let end = (segment.address + segment.size).next_multiple_of(LARGE_PAGE as u64);
             let end = if end <= limit { end } else { segment.end() };
             (segment, end - segment.address)
         })
@@ -170,10 +167,8 @@ mod tests {
         assert_eq!(image.entry, image.shared_start());
         assert!(image.shared.len() >= 2 && image.shared_end() < AREA_ADDRESS);
         for (segment, size) in image.shared_parts() {
-            assert!(
-                segment.address.is_multiple_of(LARGE_PAGE) && size.is_multiple_of(LARGE_PAGE),
-                "{size:#x}"
-            );
+            let whole = |bytes: u64| bytes.is_multiple_of(LARGE_PAGE as u64);
+            assert!(whole(segment.address) && whole(size), "{size:#x}");
         }
         assert!(image.note.fault_stack > image.data.address && image.note.fault_stack <= image.data.end());
         assert!(image.shared.iter().filter(|segment| segment.execute).count() == 1);

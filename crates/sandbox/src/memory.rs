@@ -11,8 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
-pub(crate) const HUGE_PAGE: usize = 2 << 20;
+
+/// Bytes of a large page.
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
 
 /// Most bytes of large pages that an arena takes of those that the system has set aside: it keeps them while it lives.
 const MOST_SET_ASIDE: usize = 1 << 30;
@@ -54,17 +57,17 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps zeroed private memory, aligned to 2 MB, of which nothing is taken before it is touched.
     pub(crate) fn anonymous(size: usize) -> Result<Self, SystemError> {
-        let whole = size.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+        let whole = size.next_multiple_of(LARGE_PAGE) + LARGE_PAGE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let mapping = Self::map(None, whole, flags, -1)?;
         // The start is skipped to the next boundary; it stays mapped and untouched.
-        let skip = mapping.base.as_ptr().align_offset(HUGE_PAGE);
+        let skip = mapping.base.as_ptr().align_offset(LARGE_PAGE);
         let base = mapping.base;
         std::mem::forget(mapping);
         // SAFETY: both pieces lie in the mapping just made, and nobody uses them.
         unsafe {
             let start = base.add(skip);
-            let size = size.next_multiple_of(HUGE_PAGE);
+            let size = size.next_multiple_of(LARGE_PAGE);
             libc::munmap(base.as_ptr().cast(), skip);
             libc::munmap(start.add(size).as_ptr().cast(), whole - skip - size);
             Ok(Self { base: start, size })
@@ -77,14 +80,14 @@ impl Mapping {
     /// What of it is to be used has to be [taken](Self::populate) first: a page that a control group keeps back would end
     /// whoever touches it.
     fn set_aside(most: usize) -> Option<Self> {
-        let size = (free_large_pages() / 2).saturating_mul(HUGE_PAGE).min(most);
+        let size = (free_large_pages() / 2).saturating_mul(LARGE_PAGE).min(most);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
         if size == 0 { None } else { Self::map(None, size, flags, -1).ok() }
     }
 
     /// Takes the pages of a range, as if each was written to; whether they can be had.
     fn populate(&self, offset: usize, size: usize) -> bool {
-        let (start, end) = (offset / HUGE_PAGE * HUGE_PAGE, (offset + size).next_multiple_of(HUGE_PAGE));
+        let (start, end) = (offset / LARGE_PAGE * LARGE_PAGE, (offset + size).next_multiple_of(LARGE_PAGE));
         // SAFETY: the range lies in this mapping, which is of whole large pages; what is in it stays.
         unsafe {
             let address = self.base.add(start).as_ptr().cast();
@@ -95,7 +98,7 @@ impl Mapping {
     /// Maps a file's first `size` bytes, shared; where that is a large page or more, at the start of one.
     pub(crate) fn shared(file: &OwnedFd, size: usize) -> Result<Self, SystemError> {
         let file = file.as_raw_fd();
-        if size < HUGE_PAGE {
+        if size < LARGE_PAGE {
             return Self::map(None, size, libc::MAP_SHARED, file);
         }
         let place = Self::anonymous(size)?;
@@ -130,9 +133,9 @@ impl Mapping {
     /// Gathers what was touched of a range into large pages now, wherever the kernel can: what is in it stays, and whoever
     /// maps the same file finds large pages, too. It takes up to a millisecond for each.
     pub(crate) fn gather(&self, offset: usize, size: usize) {
-        let end = offset.saturating_add(size).min(self.size) / HUGE_PAGE * HUGE_PAGE;
-        for start in (offset / HUGE_PAGE * HUGE_PAGE..end).step_by(HUGE_PAGE) {
-            self.advise(start, HUGE_PAGE, libc::MADV_COLLAPSE);
+        let end = offset.saturating_add(size).min(self.size) / LARGE_PAGE * LARGE_PAGE;
+        for start in (offset / LARGE_PAGE * LARGE_PAGE..end).step_by(LARGE_PAGE) {
+            self.advise(start, LARGE_PAGE, libc::MADV_COLLAPSE);
         }
     }
 
@@ -366,7 +369,7 @@ mod tests {
 
     #[test]
     fn pages_of_a_file_are_gathered_with_what_is_in_them() {
-        let size = 2 * HUGE_PAGE + 5 * PAGE;
+        let size = 2 * LARGE_PAGE + 5 * PAGE;
         let file = crate::process::area_file(size).unwrap();
         let [one, other] = [(); 2].map(|()| Mapping::shared(&file, size).unwrap());
         let bytes: Vec<u8> = (0..=255).cycle().take(size).collect();
@@ -374,13 +377,13 @@ mod tests {
         one.gather(0, size);
         let mut found = vec![0; size];
         for mapping in [&one, &other] {
-            assert_eq!((mapping.size, mapping.base.as_ptr().align_offset(HUGE_PAGE)), (size, 0));
+            assert_eq!((mapping.size, mapping.base.as_ptr().align_offset(LARGE_PAGE)), (size, 0));
             mapping.mapped().read(0, &mut found);
             assert!(found == bytes);
         }
         match [&one, &other].map(|mapping| large_bytes(mapping.base)) {
             [0, 0] => eprintln!("SKIPPED: this kernel gathers no large pages for files in memory"),
-            large => assert_eq!(large, [2 * HUGE_PAGE; 2]),
+            large => assert_eq!(large, [2 * LARGE_PAGE; 2]),
         }
     }
 
@@ -389,7 +392,7 @@ mod tests {
         for usage in [Use::Dense, Use::Sparse] {
             let arena = Arena::new(8 << 20, usage).unwrap();
             for _ in 0..3 {
-                let wanted = [(5000, PAGE), (1, PAGE), (1 << 20, HUGE_PAGE), (1, PAGE)];
+                let wanted = [(5000, PAGE), (1, PAGE), (1 << 20, LARGE_PAGE), (1, PAGE)];
                 let chunks: Vec<Part> = wanted.map(|(size, align)| arena.take(size, align).unwrap()).into();
                 for chunk in &chunks {
                     let mut bytes = vec![1; chunk.size];
@@ -398,7 +401,7 @@ mod tests {
                     chunk.mapped().write(0, &vec![9; chunk.size]);
                 }
                 let offsets: Vec<usize> = chunks.iter().map(|chunk| chunk.chunk.offset).collect();
-                assert_eq!(offsets, [0, 8192, HUGE_PAGE, 12288]);
+                assert_eq!(offsets, [0, 8192, LARGE_PAGE, 12288]);
                 assert!(matches!(arena.take(8 << 20, PAGE), Err(CreateError::NoMemory)));
                 // A part keeps the whole.
                 let part = chunks[2].part(PAGE, 2 * PAGE).unwrap();

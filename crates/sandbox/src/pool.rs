@@ -2,7 +2,7 @@
 
 use crate::error::{CreateError, SystemError};
 use crate::lock::lock;
-use crate::memory::{HUGE_PAGE, Mapping};
+use crate::memory::{LARGE_PAGE, Mapping};
 use crate::process;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
 use boundary::{Holder, Holders, Mapped};
@@ -91,9 +91,9 @@ impl Membership {
             return;
         }
         let pages: BTreeSet<usize> =
-            self.own.iter().map(|buffer| usize::from(*buffer) * BUFFER_SIZE / HUGE_PAGE).collect();
+            self.own.iter().map(|buffer| usize::from(*buffer) * BUFFER_SIZE / LARGE_PAGE).collect();
         for page in pages {
-            self.pool.mapping.gather(page * HUGE_PAGE, HUGE_PAGE);
+            self.pool.mapping.gather(page * LARGE_PAGE, LARGE_PAGE);
         }
     }
 

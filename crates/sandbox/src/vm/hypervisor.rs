@@ -1,8 +1,8 @@
 //! What all virtual machines share: KVM itself, the processor's features, the image.
 
 use crate::error::SystemError;
-use crate::image::{Image, LARGE_PAGE};
-use crate::memory::{Mapping, PAGE};
+use crate::image::Image;
+use crate::memory::{LARGE_PAGE, Mapping, PAGE};
 use crate::vm::tables;
 use boundary::SharedMemory;
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES};
@@ -36,7 +36,7 @@ impl Hypervisor {
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
             .map_err(SystemError::kvm("read KVM's features"))?;
         let descriptors = descriptors(image);
-        let shared_address = descriptors / LARGE_PAGE * LARGE_PAGE;
+        let shared_address = descriptors - descriptors % LARGE_PAGE as u64;
         let shared_size = (image.shared_end() - shared_address) as usize;
         let shared = Mapping::anonymous(shared_size)?;
         shared.prefer_large_pages();

@@ -14,8 +14,8 @@
 
 use crate::area::{Area, Backing, Plan};
 use crate::error::CreateError;
-use crate::image::{AREA_ADDRESS, Image, LARGE_PAGE};
-use crate::memory::{Arena, PAGE, Part};
+use crate::image::{AREA_ADDRESS, Image};
+use crate::memory::{Arena, LARGE_PAGE, PAGE, Part};
 use crate::pool::POOL_SIZE;
 use crate::vm::tables::{Access, PageTables, Range};
 use boundary::{MemoryRegion, SharedMemory};
@@ -72,7 +72,7 @@ impl Private {
         let (dense_heap, dense_stack) = (heap.size.min(DENSE_HEAP), stack.size.min(DENSE_STACK));
         let (stack_rest, heap_rest) = (stack.size - dense_stack, heap.size - dense_heap);
         // The heap's rest begins at the same place of a large page as in the box's addresses.
-        let sparse_address = SPARSE_ADDRESS + (heap.address + dense_heap) % LARGE_PAGE;
+        let sparse_address = SPARSE_ADDRESS + (heap.address + dense_heap) % LARGE_PAGE as u64;
 
         let write = |address, physical, size| Range { address, physical, size, access: Access::Write };
         let mut ranges: Vec<Range> = image
@@ -108,7 +108,7 @@ impl Private {
         let tables = PageTables::new(tables_address, &ranges).bytes();
 
         // An area of large pages begins at one.
-        let align = if area_size >= LARGE_PAGE { LARGE_PAGE as usize } else { PAGE };
+        let align = if area_size >= LARGE_PAGE as u64 { LARGE_PAGE } else { PAGE };
         let first = dense.take((area_size + tables_size + above_stack) as usize, align)?;
         let area = first.part(0, plan.layout.size)?;
         let private = Self {
