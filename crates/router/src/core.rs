@@ -90,13 +90,12 @@ impl Core {
         run: impl FnOnce(&mut dyn Object, &mut Context) -> R,
     ) -> Option<R> {
         let node = self.nodes.get(element)?;
+        let mut guard = node.object.try_borrow_mut().ok()?;
+        let object = guard.as_mut()?;
         let mut outputs = self.take_outputs();
         let caller = self.running.replace(element);
-        let result = {
-            let mut guard = node.object.try_borrow_mut().ok()?;
-            let object = guard.as_mut()?;
-            run(object.as_mut(), &mut Context::new(self, &mut outputs, &node.groups, element))
-        };
+        let result = run(object.as_mut(), &mut Context::new(self, &mut outputs, &node.groups, element));
+        drop(guard);
         // What the call asked for happens before its packets go on.
         self.write_deferred();
         if !outputs.is_empty() {
