@@ -1,6 +1,6 @@
 //! Connections: which ports exist, that each is used as often as it may be, and the tables that delivery uses.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -152,11 +152,11 @@ fn count_ports(
 }
 
 fn connect(graph: &Graph, hookup: &mut Hookup) {
-    let mut seen = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for connection in &graph.connections {
         let from = (connection.from.element, connection.from.port);
         let to = (connection.to.element, connection.to.port);
-        if seen.insert((from, to), ()).is_some() {
+        if !seen.insert((from, to)) {
             continue;
         }
         if let Some(end) = hookup.outputs.get_mut(from.0).and_then(|ends| ends.get_mut(from.1)) {
