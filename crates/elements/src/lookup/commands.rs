@@ -6,16 +6,7 @@ use element::{Message, text};
 use core::net::Ipv4Addr;
 
 use super::route::{Hop, Route, RouteError, RouteStore, RouteToRemove};
-
-/// An element that owns a table of routes.
-pub(super) trait RouteElement: Sized + 'static {
-    /// Its table.
-    type Store: RouteStore;
-
-    fn store(&self) -> &Self::Store;
-
-    fn store_mut(&mut self) -> &mut Self::Store;
-}
+use super::table::{Kind, RouteTable};
 
 /// What to do with a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,10 +23,10 @@ enum Undo {
 }
 
 /// `table` and `lookup`.
-pub(super) const fn read_handlers<E: RouteElement>() -> [Handler<E>; 2] {
+pub(super) const fn read_handlers<K: Kind>() -> [Handler<RouteTable<K>>; 2] {
     [
         Handler::read("table", "The routes, one a line: prefix, gateway, output.", |element| {
-            let lines = element.store().routes().into_iter().map(|route| route.line() + "\n");
+            let lines = element.store.routes().into_iter().map(|route| route.line() + "\n");
             lines.collect()
         }),
         Handler::read_with("lookup", "The output and gateway for an address; output -1 if none.", lookup),
@@ -43,7 +34,7 @@ pub(super) const fn read_handlers<E: RouteElement>() -> [Handler<E>; 2] {
 }
 
 /// The handlers of a table that can be changed.
-pub(super) const fn handlers<E: RouteElement>() -> [Handler<E>; 6] {
+pub(super) const fn handlers<K: Kind>() -> [Handler<RouteTable<K>>; 6] {
     let [table, lookup] = read_handlers();
     [
         Handler::write("add", "Adds a route; fails if there is one for the prefix.", |element, cx, value| {
@@ -62,10 +53,10 @@ pub(super) const fn handlers<E: RouteElement>() -> [Handler<E>; 6] {
 }
 
 /// The handlers of a table that can be changed and emptied.
-pub(super) const fn handlers_with_flush<E: RouteElement>() -> [Handler<E>; 7] {
+pub(super) const fn handlers_with_flush<K: Kind>() -> [Handler<RouteTable<K>>; 7] {
     let [add, set, remove, ctrl, table, lookup] = handlers();
-    let flush = Handler::write("flush", "Removes all routes.", |element: &mut E, _, _| {
-        element.store_mut().clear();
+    let flush = Handler::write("flush", "Removes all routes.", |element: &mut RouteTable<K>, _, _| {
+        element.store.clear();
         Ok(())
     });
     [add, set, remove, ctrl, table, lookup, flush]
@@ -112,9 +103,13 @@ fn has_port(route: &Route, outputs: usize) -> bool {
     usize::try_from(route.port).is_ok_and(|port| port < outputs)
 }
 
-fn lookup<E: RouteElement>(element: &mut E, cx: &mut Context, value: &str) -> Result<String, HandlerError> {
+fn lookup<K: Kind>(
+    element: &mut RouteTable<K>,
+    cx: &mut Context,
+    value: &str,
+) -> Result<String, HandlerError> {
     let address: Ipv4Addr = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
-    Ok(match element.store().lookup(address) {
+    Ok(match element.store.lookup(address) {
         None => "-1".to_string(),
         Some(Hop { gateway: None, port }) => port.to_string(),
         Some(Hop { gateway: Some(gateway), port }) => format!("{port} {}", Ipv4Addr::from_bits(gateway)),
@@ -122,8 +117,8 @@ fn lookup<E: RouteElement>(element: &mut E, cx: &mut Context, value: &str) -> Re
 }
 
 /// Does one command and says how to take it back.
-fn run<E: RouteElement>(
-    element: &mut E,
+fn run<K: Kind>(
+    element: &mut RouteTable<K>,
     cx: &mut Context,
     command: Command,
     value: &str,
@@ -135,7 +130,7 @@ fn run<E: RouteElement>(
     if !has_port(&route, cx.outputs()) && (command != Command::Remove || route.port != -1) {
         return Err(HandlerError::new("bad OUTPUT"));
     }
-    let store = element.store_mut();
+    let store = &mut element.store;
     let known = store.get(route.prefix);
     if command == Command::Remove {
         let known = known.filter(|known| route.removes(known));
@@ -152,15 +147,15 @@ fn run<E: RouteElement>(
     }
 }
 
-fn control<E: RouteElement>(element: &mut E, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
-    element.store_mut().hold();
+fn control<K: Kind>(element: &mut RouteTable<K>, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
+    element.store.hold();
     let result = control_lines(element, cx, value);
-    element.store_mut().settle();
+    element.store.settle();
     result
 }
 
-fn control_lines<E: RouteElement>(
-    element: &mut E,
+fn control_lines<K: Kind>(
+    element: &mut RouteTable<K>,
     cx: &mut Context,
     value: &str,
 ) -> Result<(), HandlerError> {
@@ -179,10 +174,8 @@ fn control_lines<E: RouteElement>(
             Err(error) => {
                 while let Some(undo) = done.pop() {
                     match undo {
-                        Undo::Remove(route) => drop(element.store_mut().remove(route.prefix)),
-                        Undo::Set(route) => {
-                            element.store_mut().set(route).map(drop).map_err(HandlerError::new)?
-                        }
+                        Undo::Remove(route) => drop(element.store.remove(route.prefix)),
+                        Undo::Set(route) => element.store.set(route).map(drop).map_err(HandlerError::new)?,
                     }
                 }
                 return Err(error);

@@ -4,8 +4,8 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::Ip4Routes;
-use super::commands::{self, RouteElement};
-use super::forward::Ip4Forwarder;
+use super::commands;
+use super::table::{Kind, RouteTable};
 
 /// Routes packets by the longest prefix of their destination annotation, as RadixIPLookup does.
 ///
@@ -45,34 +45,17 @@ pub struct DirectIPLookupArgs {
 }
 
 /// The element.
-pub struct DirectIPLookup {
-    store: Ip4Routes,
-    forwarder: Ip4Forwarder,
-}
+pub type DirectIPLookup = RouteTable<DirectIPLookupArgs>;
 
-impl RouteElement for DirectIPLookup {
+impl Kind for DirectIPLookupArgs {
     type Store = Ip4Routes;
+    const HANDLERS: &'static [Handler<DirectIPLookup>] = &commands::handlers_with_flush();
 
-    fn store(&self) -> &Ip4Routes {
-        &self.store
+    fn store() -> Ip4Routes {
+        Ip4Routes::by_bucket()
     }
 
-    fn store_mut(&mut self) -> &mut Ip4Routes {
-        &mut self.store
-    }
-}
-
-impl Element for DirectIPLookup {
-    type Args = DirectIPLookupArgs;
-    const HANDLERS: &'static [Handler<Self>] = &commands::handlers_with_flush();
-
-    fn new(args: DirectIPLookupArgs, setup: &mut Setup) -> Result<DirectIPLookup, SetupError> {
-        let mut store = Ip4Routes::by_bucket();
-        commands::configure(&mut store, &args.routes, setup)?;
-        Ok(DirectIPLookup { store, forwarder: Ip4Forwarder::default() })
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.store, None);
+    fn routes(&self) -> &[Raw] {
+        &self.routes
     }
 }

@@ -4,8 +4,8 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::LinearRoutes;
-use super::commands::{self, RouteElement};
-use super::forward::Ip4Forwarder;
+use super::commands;
+use super::table::{Kind, RouteTable};
 
 /// Routes packets by the most specific mask that their destination annotation matches.
 ///
@@ -41,34 +41,18 @@ pub struct LinearIPLookupArgs {
 }
 
 /// The element.
-pub struct LinearIPLookup {
-    store: LinearRoutes,
-    forwarder: Ip4Forwarder,
-}
+pub type LinearIPLookup = RouteTable<LinearIPLookupArgs>;
 
-impl RouteElement for LinearIPLookup {
+impl Kind for LinearIPLookupArgs {
     type Store = LinearRoutes;
+    const HANDLERS: &'static [Handler<LinearIPLookup>] = &commands::handlers();
+    const SAYS: Option<&'static str> = Some("LinearIPLookup");
 
-    fn store(&self) -> &LinearRoutes {
-        &self.store
+    fn store() -> LinearRoutes {
+        LinearRoutes::default()
     }
 
-    fn store_mut(&mut self) -> &mut LinearRoutes {
-        &mut self.store
-    }
-}
-
-impl Element for LinearIPLookup {
-    type Args = LinearIPLookupArgs;
-    const HANDLERS: &'static [Handler<Self>] = &commands::handlers();
-
-    fn new(args: LinearIPLookupArgs, setup: &mut Setup) -> Result<LinearIPLookup, SetupError> {
-        let mut store = LinearRoutes::default();
-        commands::configure(&mut store, &args.routes, setup)?;
-        Ok(LinearIPLookup { store, forwarder: Ip4Forwarder::default() })
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.store, Some("LinearIPLookup"));
+    fn routes(&self) -> &[Raw] {
+        &self.routes
     }
 }

@@ -19,6 +19,7 @@ mod route;
 mod routes;
 mod slots;
 mod staticiplookup;
+mod table;
 mod trie;
 
 pub use directiplookup::DirectIPLookup;

@@ -4,8 +4,8 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::Ip4Routes;
-use super::commands::{self, RouteElement};
-use super::forward::Ip4Forwarder;
+use super::commands;
+use super::table::{Kind, RouteTable};
 
 /// Routes packets by the longest prefix of their destination annotation.
 ///
@@ -43,34 +43,18 @@ pub struct RadixIPLookupArgs {
 }
 
 /// The element.
-pub struct RadixIPLookup {
-    store: Ip4Routes,
-    forwarder: Ip4Forwarder,
-}
+pub type RadixIPLookup = RouteTable<RadixIPLookupArgs>;
 
-impl RouteElement for RadixIPLookup {
+impl Kind for RadixIPLookupArgs {
     type Store = Ip4Routes;
+    const HANDLERS: &'static [Handler<RadixIPLookup>] = &commands::handlers_with_flush();
+    const SAYS: Option<&'static str> = Some("IPRouteTable");
 
-    fn store(&self) -> &Ip4Routes {
-        &self.store
+    fn store() -> Ip4Routes {
+        Ip4Routes::by_slot()
     }
 
-    fn store_mut(&mut self) -> &mut Ip4Routes {
-        &mut self.store
-    }
-}
-
-impl Element for RadixIPLookup {
-    type Args = RadixIPLookupArgs;
-    const HANDLERS: &'static [Handler<Self>] = &commands::handlers_with_flush();
-
-    fn new(args: RadixIPLookupArgs, setup: &mut Setup) -> Result<RadixIPLookup, SetupError> {
-        let mut store = Ip4Routes::by_slot();
-        commands::configure(&mut store, &args.routes, setup)?;
-        Ok(RadixIPLookup { store, forwarder: Ip4Forwarder::default() })
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.store, Some("IPRouteTable"));
+    fn routes(&self) -> &[Raw] {
+        &self.routes
     }
 }

@@ -4,8 +4,8 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::Ip4Routes;
-use super::commands::{self, RouteElement};
-use super::forward::Ip4Forwarder;
+use super::commands;
+use super::table::{Kind, RouteTable};
 
 /// Routes packets by the longest prefix of their destination annotation, as RadixIPLookup does.
 ///
@@ -45,34 +45,17 @@ pub struct RangeIPLookupArgs {
 }
 
 /// The element.
-pub struct RangeIPLookup {
-    store: Ip4Routes,
-    forwarder: Ip4Forwarder,
-}
+pub type RangeIPLookup = RouteTable<RangeIPLookupArgs>;
 
-impl RouteElement for RangeIPLookup {
+impl Kind for RangeIPLookupArgs {
     type Store = Ip4Routes;
+    const HANDLERS: &'static [Handler<RangeIPLookup>] = &commands::handlers_with_flush();
 
-    fn store(&self) -> &Ip4Routes {
-        &self.store
+    fn store() -> Ip4Routes {
+        Ip4Routes::by_bucket()
     }
 
-    fn store_mut(&mut self) -> &mut Ip4Routes {
-        &mut self.store
-    }
-}
-
-impl Element for RangeIPLookup {
-    type Args = RangeIPLookupArgs;
-    const HANDLERS: &'static [Handler<Self>] = &commands::handlers_with_flush();
-
-    fn new(args: RangeIPLookupArgs, setup: &mut Setup) -> Result<RangeIPLookup, SetupError> {
-        let mut store = Ip4Routes::by_bucket();
-        commands::configure(&mut store, &args.routes, setup)?;
-        Ok(RangeIPLookup { store, forwarder: Ip4Forwarder::default() })
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.store, None);
+    fn routes(&self) -> &[Raw] {
+        &self.routes
     }
 }

@@ -4,8 +4,8 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::LinearRoutes;
-use super::commands::{self, RouteElement};
-use super::forward::Ip4Forwarder;
+use super::commands;
+use super::table::{Kind, RouteTable};
 
 /// Routes packets as LinearIPLookup does, by routes that do not change.
 ///
@@ -39,34 +39,18 @@ pub struct StaticIPLookupArgs {
 }
 
 /// The element.
-pub struct StaticIPLookup {
-    store: LinearRoutes,
-    forwarder: Ip4Forwarder,
-}
+pub type StaticIPLookup = RouteTable<StaticIPLookupArgs>;
 
-impl RouteElement for StaticIPLookup {
+impl Kind for StaticIPLookupArgs {
     type Store = LinearRoutes;
+    const HANDLERS: &'static [Handler<StaticIPLookup>] = &commands::read_handlers();
+    const SAYS: Option<&'static str> = Some("LinearIPLookup");
 
-    fn store(&self) -> &LinearRoutes {
-        &self.store
+    fn store() -> LinearRoutes {
+        LinearRoutes::default()
     }
 
-    fn store_mut(&mut self) -> &mut LinearRoutes {
-        &mut self.store
-    }
-}
-
-impl Element for StaticIPLookup {
-    type Args = StaticIPLookupArgs;
-    const HANDLERS: &'static [Handler<Self>] = &commands::read_handlers();
-
-    fn new(args: StaticIPLookupArgs, setup: &mut Setup) -> Result<StaticIPLookup, SetupError> {
-        let mut store = LinearRoutes::default();
-        commands::configure(&mut store, &args.routes, setup)?;
-        Ok(StaticIPLookup { store, forwarder: Ip4Forwarder::default() })
-    }
-
-    fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        self.forwarder.forward(cx, batch, &self.store, Some("LinearIPLookup"));
+    fn routes(&self) -> &[Raw] {
+        &self.routes
     }
 }
