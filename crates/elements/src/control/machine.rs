@@ -1,4 +1,4 @@
-//! What executes a script: variables, the position, waiting and jumping.
+//! What executes a script: the position, waiting and jumping.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -9,14 +9,14 @@ use element::text::{next_word, uncomment, unquote};
 use element::{Context, HandlerError};
 use packet::Timestamp;
 
+use super::complaints::Complaints;
 use super::expansion::expand;
 use super::instructions::{Finish, Instruction, Printing, Target, find_label};
 use super::scope::Scope;
+use super::variables::Variables;
 
 /// Jumps without a pause after which a script is given up as endless.
 const MOST_JUMPS: usize = 1_000;
-/// Variables of one script.
-const MOST_VARIABLES: usize = 10_000;
 /// Calls of a script by itself within each other. One that always calls itself must not take all of the stack.
 const MOST_DEPTH: usize = 16;
 
@@ -62,18 +62,8 @@ pub(super) struct Machine {
     depth: usize,
     /// Whether the step that starts an active script has been counted; the others need none.
     started: bool,
-    variables: Vec<(String, String)>,
-    pub(super) status: i32,
-    /// `$args`, `$0`, `$write` while a handler runs the script.
-    arguments: String,
-    handler: String,
-    writing: bool,
-    /// Errors for the caller of a handler; without one they go to the log at once.
-    errors: Option<Vec<String>>,
-    /// How many there were.
-    complaints: u64,
-    /// In the middle of what, from the outermost, and whether that has been told.
-    occasions: Vec<(String, bool)>,
+    pub(super) variables: Variables,
+    complaints: Complaints,
 }
 
 impl Machine {
@@ -87,14 +77,8 @@ impl Machine {
             pending: None,
             depth: 0,
             started: true,
-            variables: Vec::new(),
-            status: 0,
-            arguments: String::new(),
-            handler: String::new(),
-            writing: false,
-            errors: None,
-            complaints: 0,
-            occasions: Vec::new(),
+            variables: Variables::default(),
+            complaints: Complaints::default(),
         }
     }
 
@@ -106,15 +90,19 @@ impl Machine {
                 Instruction::Return { .. } => "_",
                 _ => continue,
             };
-            if self.get(variable).is_none() {
-                self.set(variable, String::new());
+            if self.variables.get(variable).is_none() {
+                self.variables.set(variable, String::new());
             }
         }
-        self.occasions = alloc::vec![(cx.runtime().occasion(cx.element(), "While initializing"), false)];
+        let occasion = cx.runtime().occasion(cx.element(), "While initializing");
+        self.on_occasion(occasion, |machine| machine.initialise(cx));
+    }
+
+    fn initialise(&mut self, cx: &mut Context) {
         for instruction in self.instructions.clone() {
             if let Instruction::Initialise { variable, text, unquote: quoted, .. } = instruction {
                 let text = self.expand(cx, &text, false);
-                self.set(&variable, if quoted { unquote(&text) } else { text });
+                self.variables.set(&variable, if quoted { unquote(&text) } else { text });
             }
         }
         if matches!(self.kind, Kind::Active | Kind::Driver) {
@@ -128,17 +116,16 @@ impl Machine {
                 _ => {}
             }
         }
-        self.occasions.clear();
     }
 
     /// Lets the script go on by a blocking instruction; the errors met are logged.
     pub(super) fn step(&mut self, cx: &mut Context, steps: i64) {
         let (name, class) = (cx.name(), cx.runtime().class_name(cx.element()));
-        self.occasions = alloc::vec![(format!("While executing ‘{name} :: {class}’:"), false)];
         self.depth += 1;
-        self.execute(cx, steps, Cause::Step, 0);
+        self.on_occasion(format!("While executing ‘{name} :: {class}’:"), |machine| {
+            machine.execute(cx, steps, Cause::Step, 0)
+        });
         self.depth -= 1;
-        self.occasions.clear();
     }
 
     /// The driver is about to stop, and lets the script go on; the errors met are logged.
@@ -160,19 +147,18 @@ impl Machine {
             return Err(HandlerError::new("too many calls of the script by itself"));
         }
         if self.depth == 0 {
-            self.errors = Some(Vec::new());
+            self.complaints.hold();
         }
         self.depth += 1;
         let finish = self.obey(cx, request, (name, value), writing);
         self.depth -= 1;
         // Called by itself, it has complained where it does otherwise.
-        let errors = if self.depth == 0 { self.errors.take() } else { None };
-        let problems = errors.unwrap_or_default().join("\n");
+        let problems = if self.depth == 0 { self.complaints.release() } else { String::new() };
         match finish {
             Some(Finish::Error) => Err(HandlerError::Rejected(problems)),
             finish => {
                 let value = match finish {
-                    Some(Finish::Return) => self.get("_").unwrap_or_default(),
+                    Some(Finish::Return) => self.variables.get("_").unwrap_or_default(),
                     _ => String::new(),
                 };
                 if problems.is_empty() { Ok(value) } else { Err(HandlerError::Doubtful { value, problems }) }
@@ -187,14 +173,14 @@ impl Machine {
         (name, value): (&str, &str),
         writing: bool,
     ) -> Option<Finish> {
-        self.handler = name.to_owned();
-        self.writing = writing;
+        self.variables.handler = name.to_owned();
+        self.variables.writing = writing;
         let data = uncomment(value);
         let (mut steps, mut cause) = (0, Cause::Step);
         match request {
             Request::Goto => {
                 let Some(Target::At(place)) = find_label(&self.instructions, &data) else {
-                    self.complain(cx, "jump to nonexistent label".to_owned());
+                    self.complain(cx, "jump to nonexistent label");
                     return Some(Finish::Error);
                 };
                 self.stepped.iter_mut().skip(place).for_each(|count| *count = 0);
@@ -202,14 +188,14 @@ impl Machine {
             }
             Request::Run => {
                 self.position = 0;
-                self.arguments = value.to_owned();
+                self.variables.arguments = value.to_owned();
             }
             Request::Step if data == "router" => (steps, cause) = (1, Cause::Driver),
             Request::Step if data.is_empty() => steps = 1,
             Request::Step => match cx.argument::<i32>(&data) {
                 Ok(count) => steps = i64::from(count),
                 Err(_) => {
-                    self.complain(cx, "syntax error".to_owned());
+                    self.complain(cx, "syntax error");
                     return self.forget(Some(Finish::Error));
                 }
             },
@@ -233,10 +219,10 @@ impl Machine {
 
     /// Forgets who has called; a script that waits goes on with its arguments.
     fn forget(&mut self, finish: Option<Finish>) -> Option<Finish> {
-        self.handler.clear();
-        self.writing = false;
+        self.variables.handler.clear();
+        self.variables.writing = false;
         if matches!(finish, Some(Finish::Error | Finish::Stop)) {
-            self.arguments.clear();
+            self.variables.arguments.clear();
         }
         finish
     }
@@ -255,11 +241,11 @@ impl Machine {
 
     /// Runs the script for a packet: the output that it goes to.
     pub(super) fn judge(&mut self, cx: &mut Context, port: usize) -> Option<usize> {
-        self.set("input", port.to_string());
+        self.variables.set("input", port.to_string());
         self.position = 0;
         self.step(cx, 0);
         match self.finish() {
-            Some(Finish::Return) => cx.argument(&self.get("_")?).ok(),
+            Some(Finish::Return) => cx.argument(&self.variables.get("_")?).ok(),
             Some(Finish::End) => Some(0),
             _ => None,
         }
@@ -271,29 +257,15 @@ impl Machine {
     }
 
     /// Tells the caller of a handler, or the log, about an error.
-    pub(super) fn complain(&mut self, cx: &Context, problem: String) {
-        self.complaints += 1;
-        let place = place_of_line(&problem).0;
-        let mut lines = Vec::new();
-        for (level, (occasion, told)) in self.occasions.iter_mut().enumerate() {
-            if !core::mem::replace(told, true) {
-                let own = if place_of_line(occasion).0.is_empty() { place } else { "" };
-                let occasion = format!("{own}{}", occasion.replace('\n', &format!("\n{own}")));
-                lines.push(indented(&occasion, level));
-            }
-        }
-        lines.push(indented(&problem, self.occasions.len()));
-        match &mut self.errors {
-            Some(errors) => errors.append(&mut lines),
-            None => lines.iter().for_each(|line| cx.say(line)),
-        }
+    pub(super) fn complain(&mut self, cx: &Context, problem: impl AsRef<str>) {
+        self.complaints.push(cx, problem.as_ref());
     }
 
     /// Makes a call, what it complains of standing under `occasion`.
     pub(super) fn on_occasion<R>(&mut self, occasion: String, call: impl FnOnce(&mut Machine) -> R) -> R {
-        self.occasions.push((occasion, false));
+        self.complaints.enter(occasion);
         let result = call(self);
-        self.occasions.pop();
+        self.complaints.leave();
         result
     }
 
@@ -378,11 +350,11 @@ impl Machine {
             }
             Instruction::Set { variable, text, unquote: quoted } => {
                 let text = self.expand(cx, text, false);
-                self.set(variable, if *quoted { unquote(&text) } else { text });
+                self.variables.set(variable, if *quoted { unquote(&text) } else { text });
             }
             Instruction::Return { text, unquote: quoted } => {
                 let text = self.expand(cx, text, false);
-                self.set("_", if *quoted { unquote(&text) } else { text });
+                self.variables.set("_", if *quoted { unquote(&text) } else { text });
                 return Next::Return;
             }
             Instruction::Goto { target, condition } => return self.go(cx, *target, condition, place),
@@ -428,7 +400,7 @@ impl Machine {
         match cx.argument::<Timestamp>(&time) {
             Ok(span) => cx.set_timer_after(0, span),
             Err(_) => {
-                self.complain(cx, "syntax error at ‘wait’".to_owned());
+                self.complain(cx, "syntax error at ‘wait’");
                 return false;
             }
         }
@@ -449,14 +421,14 @@ impl Machine {
         };
         let is_call =
             rest.starts_with(|first: char| first.is_ascii_alphabetic() || first == '@' || first == '_');
-        let before = self.complaints;
+        let before = self.complaints.count();
         let mut value = if is_call {
             let call = self.expand(cx, rest, false);
             self.value_of_call(cx, &call, how.unquote).unwrap_or_default()
         } else {
             unquote(&self.expand(cx, rest, true))
         };
-        if how.line && self.complaints == before && !value.ends_with('\n') {
+        if how.line && self.complaints.count() == before && !value.ends_with('\n') {
             value.push('\n');
         }
         if let Err(error) = writer.write(value.as_bytes()).and_then(|()| writer.flush()) {
@@ -480,70 +452,6 @@ impl Machine {
     pub(super) fn exports(&self, name: &str) -> bool {
         self.exported().any(|variable| variable == name)
     }
-
-    /// The variable of this name, or what `$` means by it.
-    pub(super) fn variable(&self, cx: &Context, name: &str) -> Option<String> {
-        if let Some(value) = self.get(name) {
-            return Some(value);
-        }
-        let words = |text: &str| {
-            let mut rest = text;
-            core::iter::from_fn(|| next_word(&mut rest).map(ToOwned::to_owned)).collect::<Vec<_>>()
-        };
-        match name {
-            "?" => Some(self.status.to_string()),
-            "args" => Some(self.arguments.clone()),
-            "$" => Some(cx.environment().process().to_string()),
-            "0" => Some(self.handler.clone()),
-            "#" => Some(words(&self.arguments).len().to_string()),
-            "write" => Some(self.writing.to_string()),
-            number if number.starts_with(|first: char| ('1'..='9').contains(&first)) => {
-                let number =
-                    cx.argument::<i32>(number).ok().and_then(|number| usize::try_from(number).ok())?;
-                Some(words(&self.arguments).into_iter().nth(number.checked_sub(1)?).unwrap_or_default())
-            }
-            _ => None,
-        }
-    }
-
-    /// What handlers may look at and change: a variable, or the arguments.
-    pub(super) fn place_of(&mut self, name: &str) -> Option<&mut String> {
-        match name {
-            "args" => Some(&mut self.arguments),
-            _ => self.variables.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value),
-        }
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<String> {
-        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-    }
-
-    /// Sets a variable; one too many is not kept.
-    pub(super) fn set(&mut self, name: &str, value: String) {
-        if let Some((_, old)) = self.variables.iter_mut().find(|(known, _)| known == name) {
-            *old = value;
-        } else if self.variables.len() < MOST_VARIABLES {
-            self.variables.push((name.to_owned(), value));
-        }
-    }
-}
-
-/// Text that stands under something else; the places of lines stay at their beginning.
-fn indented(text: &str, level: usize) -> String {
-    let line = |line: &str| {
-        let (place, rest) = place_of_line(line);
-        format!("{place}{}{rest}", "  ".repeat(level))
-    };
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
-}
-
-/// The place in a new configuration that a message begins with, and the rest.
-fn place_of_line(line: &str) -> (&str, &str) {
-    let place = line.strip_prefix("config:").and_then(|rest| {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        (digits > 0 && rest.get(digits..digits + 2) == Some(": ")).then_some("config:".len() + digits + 2)
-    });
-    line.split_at(place.unwrap_or(0))
 }
 
 /// What follows an instruction.

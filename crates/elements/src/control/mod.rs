@@ -4,6 +4,7 @@ use element::Class;
 
 mod balancedthreadsched;
 mod chattersocket;
+mod complaints;
 mod connection;
 mod controlsocket;
 mod drivermanager;
@@ -26,6 +27,7 @@ mod scripted;
 mod signals;
 mod sprintf;
 mod staticthreadsched;
+mod variables;
 mod waiting;
 
 pub use balancedthreadsched::BalancedThreadSched;

@@ -24,7 +24,7 @@ pub(super) struct Scope<'a, 'c, 'r> {
 impl Values for Scope<'_, '_, '_> {
     fn value(&mut self, name: &str, call: bool) -> Option<String> {
         if !call {
-            return self.machine.variable(self.cx, name);
+            return self.machine.variables.meaning(self.cx, name);
         }
         if let Err(error) = self.machine.find(self.cx, name, false) {
             self.machine.complain(self.cx, error.to_string());
@@ -102,8 +102,10 @@ impl Machine {
         let missing = self.on_occasion(occasion, |machine| {
             let error = machine.write(cx, &call, quoted).err();
             match &error {
-                None | Some(HandlerError::Doubtful { .. } | HandlerError::Warned(_)) => machine.status = 0,
-                Some(error) if exists(error) => machine.status = REFUSED,
+                None | Some(HandlerError::Doubtful { .. } | HandlerError::Warned(_)) => {
+                    machine.variables.status = 0
+                }
+                Some(error) if exists(error) => machine.variables.status = REFUSED,
                 Some(_) => return error,
             }
             error.into_iter().for_each(|error| machine.complain_of(cx, &error));
@@ -204,11 +206,11 @@ impl Machine {
         match next_word(&mut rest) {
             None => return Err(HandlerError::new("no variable")),
             Some("args") => {
-                if let Some(arguments) = self.place_of("args") {
+                if let Some(arguments) = self.variables.place("args") {
                     *arguments = rest.to_owned();
                 }
             }
-            Some(name) => self.set(name, rest.to_owned()),
+            Some(name) => self.variables.set(name, rest.to_owned()),
         }
         Ok(())
     }
@@ -223,7 +225,9 @@ impl Machine {
         if !rest.is_empty() {
             return Err(HandlerError::new("too many arguments"));
         }
-        self.place_of(name).ok_or_else(|| HandlerError::new(format_args!("undefined variable ‘{name}’")))
+        self.variables
+            .place(name)
+            .ok_or_else(|| HandlerError::new(format_args!("undefined variable ‘{name}’")))
     }
 
     /// Calls a read handler of the script itself.
@@ -270,7 +274,7 @@ impl Machine {
                     if !parameter.is_empty() {
                         return Some(Err(HandlerError::NoParameter(format!("{}.{name}", cx.name()))));
                     }
-                    return Some(Ok(self.get(name).unwrap_or_default()));
+                    return Some(Ok(self.variables.get(name).unwrap_or_default()));
                 }
                 let own = cx.name();
                 let setup = Setup::new(&own, (0, 0), cx.names(), cx.environment());
