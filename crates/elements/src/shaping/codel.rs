@@ -53,11 +53,6 @@ struct Control {
     dropping: bool,
 }
 
-/// The square root, rounded down.
-fn root(value: u64) -> u64 {
-    value.isqrt()
-}
-
 impl Control {
     /// Whether a packet that has waited so long at time `now` may be dropped.
     fn is_late(&mut self, args: &CoDelArgs, waited: Timestamp, now: Timestamp) -> bool {
@@ -77,7 +72,7 @@ impl Control {
     /// The drop after one at `time`: an interval over the square root of the drops so far later.
     fn after(&self, args: &CoDelArgs, time: Timestamp) -> Timestamp {
         // The root of 256 times the number is 16 times its root.
-        let root = root(u64::from(self.count.max(1)) << 8) as i64;
+        let root = (u64::from(self.count.max(1)) << 8).isqrt() as i64;
         time + Timestamp::from_nanos(args.interval.nanos().saturating_mul(16) / root.max(1))
     }
 

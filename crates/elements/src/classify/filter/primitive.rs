@@ -286,7 +286,8 @@ impl Primitive {
             return Ok(());
         }
         let less = self.operator == Operator::Less;
-        if if less { value == 0 || value > mask } else { value >= mask } {
+        let is_constant = if less { value == 0 || value > mask } else { value >= mask };
+        if is_constant {
             let always = (less && value > mask) != self.negated;
             let operator = match (less, self.negated) {
                 (false, false) => ">",
