@@ -1,5 +1,6 @@
 //! Push or pull: agnostic ports take after what they are connected to.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -47,12 +48,20 @@ pub(crate) fn resolve(
         Some(found) => (passed, pairs, found),
         None => (spread_out, stars, found),
     };
-    let diagnose = |(place, from): &(usize, Processing)| {
-        links.get(*place).map(|link| conflict(graph, &links, &sides, *link, *from))
-    };
-    problems.extend(conflicts.iter().filter_map(diagnose));
+    let paths = Paths { graph, links: &links, by_element: &index(&links, classes.len()), sides: &sides };
+    for (number, (place, from)) in conflicts.into_iter().enumerate() {
+        let Some(link) = links.get(place) else { continue };
+        let mut diagnostic = conflict(graph, *link, from);
+        if number < MOST_EXPLAINED {
+            paths.explain(&mut diagnostic, *link, from);
+        }
+        problems.push(diagnostic.bare());
+    }
     sides
 }
+
+/// Conflicts of which is told where they come from: a configuration with more of them needs another kind of help.
+const MOST_EXPLAINED: usize = 100;
 
 /// The most links inside an element: a thousand inputs and outputs would have a million.
 const MOST_PAIRS: usize = 1 << 12;
@@ -205,13 +214,11 @@ fn set(sides: &mut [Sides], (element, port): (usize, usize), output: bool, value
     }
 }
 
-fn conflict(graph: &Graph, links: &[Link], sides: &[Sides], link: Link, from: Processing) -> Diagnostic {
-    let (one, other) = if from == Processing::Push { ("push", "pull") } else { ("pull", "push") };
+fn conflict(graph: &Graph, link: Link, from: Processing) -> Diagnostic {
+    let (one, other) = names(from);
     let (output, input) = (link.output, link.input);
     let place = graph.elements.get(output.0).map(|element| element.location.clone());
-    let mut ends = [(output, true, one), (input, false, other)];
-    let mut diagnostic = if link.inside {
-        ends.reverse();
+    if link.inside {
         let name = named(graph, output.0);
         let (to, from) = (input.1, output.1);
         error(place, format!("agnostic ‘{name}’ in mixed context: {other} input {to}, {one} output {from}"))
@@ -222,57 +229,97 @@ fn conflict(graph: &Graph, links: &[Link], sides: &[Sides], link: Link, from: Pr
             format!("‘{from}’ {one} output {} connected to ‘{to}’ {other} input {}", ports.0, ports.1);
         let connection = graph.connections.get(link.connection).map(|edge| edge.location.clone());
         error(connection.or(place), message)
-    };
-    for (place, is_output, kind) in ends {
-        diagnostic.related.extend(origin(graph, links, sides, place, is_output, kind));
     }
-    diagnostic.bare()
 }
 
-/// The element whose fixed port made the port at `place` push or pull, by the way from it: "push because of ...".
-fn origin(
-    graph: &Graph,
-    links: &[Link],
-    sides: &[Sides],
-    place: (usize, usize),
-    is_output: bool,
-    kind: &str,
-) -> Option<(Location, String)> {
-    let wanted = get(sides, place, is_output)?;
-    let mut seen = alloc::collections::BTreeSet::from([(place, is_output)]);
-    let mut queue = alloc::collections::VecDeque::from([(place, is_output, Vec::from([place.0]))]);
-    while let Some((place, is_output, way)) = queue.pop_front() {
-        for link in links {
-            let next = match is_output {
-                true if link.output == place => (link.input, false),
-                false if link.input == place => (link.output, true),
-                _ => continue,
-            };
-            if get(sides, next.0, next.1) != Some(wanted) || !seen.insert(next) {
-                continue;
-            }
-            let mut way = way.clone();
-            if way.last() != Some(&next.0.0) {
-                way.push(next.0.0);
-            }
-            let element = graph.elements.get(next.0.0)?;
-            let fixed = !links.iter().any(|link| {
-                link.inside && (if next.1 { link.output == next.0 } else { link.input == next.0 })
-            });
-            if fixed {
-                if way.len() < 3 {
-                    return None;
-                }
-                let names: Vec<&str> = way
-                    .iter()
-                    .filter_map(|element| graph.elements.get(*element))
-                    .map(|element| &*element.name)
-                    .collect();
-                let text = format!("{kind} by ‘{}’, through {}", element.name, names.join(" - "));
-                return Some((element.location.clone(), text));
-            }
-            queue.push_back((next.0, next.1, way));
+/// What an output does, and the input that does not agree with it.
+fn names(output: Processing) -> (&'static str, &'static str) {
+    if output == Processing::Push { ("push", "pull") } else { ("pull", "push") }
+}
+
+/// A port: its place, and whether it is an output.
+type Port = ((usize, usize), bool);
+
+/// The ways on which ports took after each other.
+struct Paths<'a> {
+    graph: &'a Graph,
+    links: &'a [Link],
+    by_element: &'a [Vec<usize>],
+    sides: &'a [Sides],
+}
+
+impl Paths<'_> {
+    /// Adds to a conflict where either side of it comes from.
+    fn explain(&self, diagnostic: &mut Diagnostic, link: Link, from: Processing) {
+        let (one, other) = names(from);
+        let mut ends = [((link.output, true), one), ((link.input, false), other)];
+        if link.inside {
+            ends.reverse();
         }
+        diagnostic.related.extend(ends.into_iter().filter_map(|(port, kind)| self.origin(port, kind)));
     }
-    None
+
+    /// The element whose fixed port made a port push or pull, by the way from it: "push by ...".
+    fn origin(&self, port: Port, kind: &str) -> Option<(Location, String)> {
+        let wanted = get(self.sides, port.0, port.1)?;
+        let mut seen = BTreeSet::from([port]);
+        // Each port that was reached, and the place of the one before it.
+        let mut reached = Vec::from([(port, 0)]);
+        let mut at = 0;
+        while let Some(&(port, _)) = reached.get(at) {
+            for next in self.links_of(port.0.0).filter_map(|link| other_end(link, port)) {
+                if get(self.sides, next.0, next.1) != Some(wanted) || !seen.insert(next) {
+                    continue;
+                }
+                reached.push((next, at));
+                if self.is_fixed(next) {
+                    return self.told(&reached, kind);
+                }
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// The way to the port that was reached last, in words; `None` where it is plain to see.
+    fn told(&self, reached: &[(Port, usize)], kind: &str) -> Option<(Location, String)> {
+        let mut at = reached.len() - 1;
+        let mut way = Vec::new();
+        while let Some(&(((element, _), _), before)) = reached.get(at) {
+            if way.last() != Some(&element) {
+                way.push(element);
+            }
+            if at == 0 {
+                break;
+            }
+            at = before;
+        }
+        if way.len() < 3 {
+            return None;
+        }
+        let fixed = self.graph.elements.get(*way.first()?)?;
+        let names = way.iter().rev().filter_map(|element| self.graph.elements.get(*element));
+        let names: Vec<&str> = names.map(|element| &*element.name).collect();
+        let text = format!("{kind} by ‘{}’, through {}", fixed.name, names.join(" - "));
+        Some((fixed.location.clone(), text))
+    }
+
+    fn links_of(&self, element: usize) -> impl Iterator<Item = &Link> {
+        let places = self.by_element.get(element).into_iter().flatten();
+        places.filter_map(|place| self.links.get(*place))
+    }
+
+    /// Whether a port takes after no other port of its element.
+    fn is_fixed(&self, port: Port) -> bool {
+        !self.links_of(port.0.0).any(|link| link.inside && other_end(link, port).is_some())
+    }
+}
+
+/// The other end of a link that has this port at one.
+fn other_end(link: &Link, (place, is_output): Port) -> Option<Port> {
+    match is_output {
+        true if link.output == place => Some((link.input, false)),
+        false if link.input == place => Some((link.output, true)),
+        _ => None,
+    }
 }
