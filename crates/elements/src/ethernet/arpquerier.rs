@@ -10,8 +10,8 @@ use element::prelude::*;
 use packet::{ArpView, EtherType, Ip4Prefix, MacAddr, view::arp};
 
 use super::arp::{FRAME, Party, query};
-use super::arpcache::{ArpCache, Kept, Limits};
-use super::arptable::{delete, insert, milliseconds, set_timer};
+use super::arpcache::{ArpCache, Kept};
+use super::arptable::{Capacities, DEFAULTS, delete, insert, milliseconds, set_timer};
 use super::header::{LENGTH, ethernet, prepend};
 use super::vlan::{annotation, set_annotation};
 
@@ -52,16 +52,8 @@ use super::vlan::{annotation, set_annotation};
 pub struct ARPQuerierArgs {
     /// An `ARPTable` to use; the capacities and the timeout are then its.
     table: Option<ElementName>,
-    /// Packets that may wait in all, 2048 if not given; 0 for any number.
-    capacity: Option<u32>,
-    /// Entries; 0, as if not given, for the most that there can be.
-    entry_capacity: Option<u32>,
-    /// Packets that may wait for one address; 0, as if not given, for any number.
-    entry_packet_capacity: Option<u32>,
-    /// When too many packets wait, one in so many is dropped; 2 if not given.
-    capacity_slim_factor: Option<u32>,
-    /// How long an entry lives, 5 minutes if not given; 0 for ever.
-    timeout: Option<Timestamp>,
+    #[arg(flatten)]
+    capacities: Capacities,
     /// The local broadcast address; if not given that of the prefix, or 255.255.255.255.
     broadcast: Option<Ipv4Addr>,
     /// When an address in use is asked for again; 0 for never.
@@ -117,25 +109,7 @@ impl ARPQuerierArgs {
         let broadcast = self.broadcast.unwrap_or_else(|| broadcast(prefix));
         Ok(Host { ip: prefix.address, mac, broadcast })
     }
-
-    /// The limits, those of `now` where nothing is said.
-    fn limits(&self, now: Limits) -> Result<Limits, SetupError> {
-        if self.capacity_slim_factor == Some(0) {
-            return Err(SetupError::new("CAPACITY_SLIM_FACTOR cannot be zero"));
-        }
-        let or = |given: Option<u32>, now: usize| given.map_or(now, |given| given as usize);
-        Ok(Limits {
-            packets: or(self.capacity, now.packets),
-            entries: or(self.entry_capacity, now.entries),
-            packets_each: or(self.entry_packet_capacity, now.packets_each),
-            slim: or(self.capacity_slim_factor, now.slim),
-            timeout: self.timeout.map_or(now.timeout, milliseconds),
-        })
-    }
 }
-
-/// What ARPTable has when nothing is said.
-const DEFAULTS: Limits = Limits { packets: 2048, entries: 0, packets_each: 0, slim: 2, timeout: 300_000 };
 
 impl Element for ARPQuerier {
     type Args = ARPQuerierArgs;
@@ -181,7 +155,7 @@ impl Element for ARPQuerier {
     const LIVE: bool = true;
 
     fn new(args: ARPQuerierArgs, setup: &mut Setup) -> Result<ARPQuerier, SetupError> {
-        let cache = ArpCache::new(args.limits(DEFAULTS)?, setup.environment().seed());
+        let cache = ArpCache::new(args.capacities.limits(DEFAULTS)?, setup.environment().seed());
         Ok(ARPQuerier {
             host: args.host(setup)?,
             table: args.table,
@@ -244,7 +218,7 @@ impl Element for ARPQuerier {
         let host = args.host(setup)?;
         if self.table.is_none() {
             let mut cache = self.cache.borrow_mut();
-            let limits = args.limits(cache.limits)?;
+            let limits = args.capacities.limits(cache.limits)?;
             if (host.ip, host.mac) != (self.host.ip, self.host.mac) {
                 *cache = ArpCache::new(limits, setup.environment().seed());
             }

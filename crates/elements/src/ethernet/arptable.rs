@@ -29,21 +29,23 @@ use super::arpcache::{ArpCache, Limits};
 #[derive(Args)]
 #[element(name = "ARPTable", group = "ethernet", ports = "0/0", see = "ARPQuerier")]
 pub struct ARPTableArgs {
-    /// Packets that may wait in all; 0 for any number.
-    #[arg(default = "2048")]
-    capacity: u32,
-    /// Entries; 0 for the most that there can be.
-    #[arg(default = "0")]
-    entry_capacity: u32,
-    /// Packets that may wait for one address; 0 for any number.
-    #[arg(default = "0")]
-    entry_packet_capacity: u32,
-    /// When too many packets wait, one in so many is dropped.
-    #[arg(default = "2")]
-    capacity_slim_factor: u32,
-    /// How long an entry lives; 0 for ever.
-    #[arg(default = "300")]
-    timeout: Timestamp,
+    #[arg(flatten)]
+    capacities: Capacities,
+}
+
+/// How much a table holds, and for how long.
+#[derive(ArgumentGroup)]
+pub(super) struct Capacities {
+    /// Packets that may wait in all, 2048 if not given; 0 for any number.
+    capacity: Option<u32>,
+    /// Entries; 0, as if not given, for the most that there can be.
+    entry_capacity: Option<u32>,
+    /// Packets that may wait for one address; 0, as if not given, for any number.
+    entry_packet_capacity: Option<u32>,
+    /// When too many packets wait, one in so many is dropped; 2 if not given.
+    capacity_slim_factor: Option<u32>,
+    /// How long an entry lives, 5 minutes if not given; 0 for ever.
+    timeout: Option<Timestamp>,
 }
 
 /// The element.
@@ -51,17 +53,23 @@ pub struct ARPTable {
     cache: Rc<RefCell<ArpCache>>,
 }
 
-impl ARPTableArgs {
-    fn limits(&self) -> Result<Limits, SetupError> {
-        if self.capacity_slim_factor == 0 {
+/// What holds when nothing is said.
+pub(super) const DEFAULTS: Limits =
+    Limits { packets: 2048, entries: 0, packets_each: 0, slim: 2, timeout: 300_000 };
+
+impl Capacities {
+    /// The limits, those of `now` where nothing is said.
+    pub(super) fn limits(&self, now: Limits) -> Result<Limits, SetupError> {
+        if self.capacity_slim_factor == Some(0) {
             return Err(SetupError::new("CAPACITY_SLIM_FACTOR cannot be zero"));
         }
+        let or = |given: Option<u32>, now: usize| given.map_or(now, |given| given as usize);
         Ok(Limits {
-            packets: self.capacity as usize,
-            entries: self.entry_capacity as usize,
-            packets_each: self.entry_packet_capacity as usize,
-            slim: self.capacity_slim_factor as usize,
-            timeout: milliseconds(self.timeout),
+            packets: or(self.capacity, now.packets),
+            entries: or(self.entry_capacity, now.entries),
+            packets_each: or(self.entry_packet_capacity, now.packets_each),
+            slim: or(self.capacity_slim_factor, now.slim),
+            timeout: self.timeout.map_or(now.timeout, milliseconds),
         })
     }
 }
@@ -91,7 +99,7 @@ impl Element for ARPTable {
     const LIVE: bool = true;
 
     fn new(args: ARPTableArgs, setup: &mut Setup) -> Result<ARPTable, SetupError> {
-        let cache = ArpCache::new(args.limits()?, setup.environment().seed());
+        let cache = ArpCache::new(args.capacities.limits(DEFAULTS)?, setup.environment().seed());
         Ok(ARPTable { cache: Rc::new(RefCell::new(cache)) })
     }
 
@@ -107,7 +115,7 @@ impl Element for ARPTable {
     }
 
     fn reconfigure(&mut self, args: ARPTableArgs, _: &mut Setup) -> Result<(), SetupError> {
-        self.cache.borrow_mut().limits = args.limits()?;
+        self.cache.borrow_mut().limits = args.capacities.limits(DEFAULTS)?;
         Ok(())
     }
 
