@@ -84,7 +84,11 @@ impl Failure {
     pub(crate) fn call(name: &BoxName, error: ControlError, time: Duration) -> Self {
         match error {
             ControlError::Refused(reason) => Self::HandlerRefused(crate::escape::text(reason.as_bytes())),
-            ControlError::Missing(reason) => Self::Missing(crate::escape::text(reason.as_bytes())),
+            ControlError::Missing(reason) => {
+                let reason = crate::escape::text(reason.as_bytes());
+                Self::Missing(format!("{reason}; `clickbox handlers {name}` lists what there is"))
+            }
+            ControlError::Unfit(found) => Self::Refused(crate::boxes::diagnostics(found, None)),
             ControlError::TimedOut => Self::Timeout(name.clone(), time),
             ControlError::Ended => Self::Gone(name.clone()),
             error @ (ControlError::Channel(_) | ControlError::Reply(_)) => Self::Broken(name.clone(), error),
@@ -158,18 +162,17 @@ impl fmt::Display for Failure {
             Self::Exists(what, name) => write!(f, "there is a {what} {name} already"),
             Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
             Self::Invalid(why) | Self::Denied(why) | Self::HostLimit(why) => f.write_str(why),
-            Self::Refused(details) => match details.first() {
-                Some(first) if details.len() == 1 => {
-                    write!(f, "the configuration is refused: {}", first.message)
+            Self::Refused(details) => {
+                f.write_str("the configuration is refused")?;
+                if let Some(first) = details.first() {
+                    let lines: Vec<&str> = first.message.lines().map(str::trim).collect();
+                    write!(f, ": {}", lines.join(" "))?;
                 }
-                Some(first) => write!(
-                    f,
-                    "the configuration is refused: {} (and {} more)",
-                    first.message,
-                    details.len() - 1
-                ),
-                None => write!(f, "the configuration is refused"),
-            },
+                match details.len() {
+                    0 | 1 => Ok(()),
+                    count => write!(f, " (and {} more)", count - 1),
+                }
+            }
             Self::TooLarge(what, bytes, most) => {
                 write!(f, "{what} has {bytes} bytes; at most {most} are taken")
             }

@@ -18,6 +18,8 @@ enum Refusal {
     Failed(String),
     /// There is no such thing.
     Missing(String),
+    /// The configuration can't run.
+    Unfit(Vec<Finding>),
 }
 
 impl Refusal {
@@ -54,11 +56,12 @@ impl Engine {
                 Err(error) => Err(Refusal::Failed(format!("a request that makes no sense: {error}"))),
             };
             let reply = match &answer {
-                Ok(value) => Reply::Done(value),
-                Err(Refusal::Failed(reason)) => Reply::Failed(reason.as_bytes()),
-                Err(Refusal::Missing(reason)) => Reply::Missing(reason.as_bytes()),
+                Ok(value) => Reply::Done(value).encode(message.number),
+                Err(Refusal::Failed(reason)) => Reply::Failed(reason.as_bytes()).encode(message.number),
+                Err(Refusal::Missing(reason)) => Reply::Missing(reason.as_bytes()).encode(message.number),
+                Err(Refusal::Unfit(found)) => Reply::Unfit(&Finding::encode(found)).encode(message.number),
             };
-            self.outbox.push(reply.encode(message.number));
+            self.outbox.push(reply);
             served = true;
         }
         if self.requests.release() {
@@ -111,10 +114,11 @@ impl Engine {
 
     fn install(&mut self, name: &str, text: &str) -> Result<Vec<u8>, Refusal> {
         let running = self.configurations.iter_mut().find(|configuration| configuration.name == name);
+        let unfit = |found: Vec<Diagnostic>| Refusal::Unfit(findings(&found, file(name)));
         let warnings = match running {
-            Some(running) => running.swap(&self.world, text, &mut self.drops)?,
+            Some(running) => running.swap(&self.world, text, &mut self.drops).map_err(unfit)?,
             None => {
-                let (made, warnings) = Configuration::make(&self.world, name, text)?;
+                let (made, warnings) = Configuration::make(&self.world, name, text).map_err(unfit)?;
                 self.configurations.push(made);
                 warnings
             }

@@ -51,7 +51,7 @@ fn a_swap_under_traffic_loses_nothing() {
             install(&mut sandbox, "", &next);
             let bad = sandbox.install("", "FromDevice(0) -> Nonsense -> ToDevice(1);", PATIENCE);
             assert!(
-                matches!(bad, Err(ControlError::Refused(reason)) if reason.contains("Nonsense")),
+                matches!(bad, Err(ControlError::Unfit(found)) if found[0].message.contains("Nonsense")),
                 "{place}"
             );
         }

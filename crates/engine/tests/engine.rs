@@ -11,6 +11,7 @@ const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
 fn failed(result: Result<impl std::fmt::Debug, Refused>) -> String {
     match result {
         Err(Refused::Failed(reason)) => reason,
+        Err(Refused::Unfit(found)) => found.into_iter().map(|finding| finding.message + "\n").collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -90,6 +91,9 @@ fn a_swap_keeps_state_and_a_bad_one_changes_nothing() {
         bench.settle();
         assert_eq!(bench.receive(1).len(), 1, "after {bad}");
     }
+    let refused = bench.install("", "Idle -> Discard;\nIdle -> ToDevice(9);");
+    let Err(Refused::Unfit(found)) = refused else { panic!("{refused:?}") };
+    assert_eq!((found.len(), found[0].line, found[0].column), (1, 2, 9), "{found:?}");
     assert_eq!(bench.read("", "config").unwrap(), FORWARD);
     let next = "FromDevice(0) -> c :: Counter -> d :: Counter -> ToDevice(1);";
     bench.install("", next).unwrap();

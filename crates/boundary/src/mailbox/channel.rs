@@ -44,6 +44,8 @@ pub enum Kind {
     Failed = 17,
     /// Reply: what was asked for isn't there.
     Missing = 18,
+    /// Reply: the configuration can't run, with what was found.
+    Unfit = 19,
     /// Event: a line of text.
     Console = 32,
     /// Event: bytes for a file of the host.
@@ -51,7 +53,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -63,6 +65,7 @@ impl Kind {
         Self::Done,
         Self::Failed,
         Self::Missing,
+        Self::Unfit,
         Self::Console,
         Self::Output,
     ];

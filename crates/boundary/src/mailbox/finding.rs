@@ -33,7 +33,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The bytes that [`Reply::Done`](crate::Reply::Done) carries; findings over the limit are left out.
+    /// The bytes that [`Reply::Done`](crate::Reply::Done) and [`Reply::Unfit`](crate::Reply::Unfit) carry; findings over
+    /// the limit are left out.
     pub fn encode(findings: &[Self]) -> Vec<u8> {
         let findings = findings.get(..MAX_FINDINGS).unwrap_or(findings);
         let mut fields = Encoder::default();

@@ -17,6 +17,8 @@ pub enum Reply<'a> {
     Failed(&'a [u8]),
     /// There is no such configuration, element or handler; which one, in a sentence.
     Missing(&'a [u8]),
+    /// The configuration can't run; encoded [`Finding`](crate::Finding)s say why.
+    Unfit(&'a [u8]),
 }
 
 impl<'a> Reply<'a> {
@@ -26,6 +28,7 @@ impl<'a> Reply<'a> {
             Self::Done(value) => (Kind::Done, value),
             Self::Failed(reason) => (Kind::Failed, reason),
             Self::Missing(reason) => (Kind::Missing, reason),
+            Self::Unfit(findings) => (Kind::Unfit, findings),
         };
         Message { kind, number, payload: payload.to_vec() }
     }
@@ -36,6 +39,7 @@ impl<'a> Reply<'a> {
             Kind::Done => Ok(Self::Done(&message.payload)),
             Kind::Failed => Ok(Self::Failed(&message.payload)),
             Kind::Missing => Ok(Self::Missing(&message.payload)),
+            Kind::Unfit => Ok(Self::Unfit(&message.payload)),
             other => Err(DecodeError::Value(other as u64)),
         }
     }

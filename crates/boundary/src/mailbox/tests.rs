@@ -60,10 +60,10 @@ fn requests_replies_and_events_survive_the_trip() {
         let cut = Message { payload: message.payload[..message.payload.len() / 2].to_vec(), ..message };
         assert!(Request::decode(&cut).is_err() || cut.kind == Kind::Stats);
     }
-    let message = Reply::Failed(b"no such element").encode(9);
-    assert_eq!((message.number, Reply::decode(&message)), (9, Ok(Reply::Failed(b"no such element"))));
-    let message = Reply::Missing(b"no element").encode(9);
-    assert_eq!(Reply::decode(&message), Ok(Reply::Missing(b"no element")));
+    for reply in [Reply::Done(b"7"), Reply::Failed(b"no"), Reply::Missing(b"c"), Reply::Unfit(b"\0\0\0\0")] {
+        let message = reply.encode(9);
+        assert_eq!((message.number, Reply::decode(&message)), (9, Ok(reply)));
+    }
     for event in [
         Event::Console { name: b"fw", line: b"\xff\x1b[2J" },
         Event::Output { file: b"out.pcap", position: 1 << 40, bytes: &[7; 33] },

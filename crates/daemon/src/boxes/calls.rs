@@ -11,10 +11,14 @@ pub(crate) fn in_box(name: &ConfigurationName) -> &str {
     if *name == ConfigurationName::main() { "" } else { name.as_str() }
 }
 
+/// What a box that is content with a configuration says of it.
+pub(crate) fn remarks(reply: &[u8], source: Option<&str>) -> Vec<Diagnostic> {
+    // A reply that means nothing says nothing.
+    diagnostics(Finding::decode(reply).unwrap_or_default(), source)
+}
+
 /// What a box found in a configuration, fit to be shown.
-pub(crate) fn diagnostics(reply: &[u8], source: Option<&str>) -> Vec<Diagnostic> {
-    // A reply that means nothing says nothing: the box answered that it is content.
-    let findings = Finding::decode(reply).unwrap_or_default();
+pub(crate) fn diagnostics(findings: Vec<Finding>, source: Option<&str>) -> Vec<Diagnostic> {
     let diagnostic = |finding: Finding| Diagnostic {
         severity: match finding.gravity {
             Gravity::Error => Severity::Error,

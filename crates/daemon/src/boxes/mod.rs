@@ -9,7 +9,7 @@ mod pools;
 mod report;
 mod templates;
 
-pub(crate) use calls::{diagnostics, in_box, refusal};
+pub(crate) use calls::{diagnostics, in_box, refusal, remarks};
 pub(crate) use forge::{Forge, Share};
 pub(crate) use instance::{Instance, Look, Settled};
 pub(crate) use member::{Installed, Member, Phase};

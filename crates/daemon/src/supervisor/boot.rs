@@ -2,7 +2,7 @@
 
 use super::core::Supervisor;
 use crate::boxes::{
-    Beginning, Installed, Instance, Member, Phase, Recipe, Share, diagnostics, in_box, refusal,
+    Beginning, Installed, Instance, Member, Phase, Recipe, Share, diagnostics, in_box, refusal, remarks,
 };
 use crate::error::Failure;
 use crate::limits::{CALL_TIME, INSTALL_TIME};
@@ -79,7 +79,7 @@ impl Supervisor {
                 Ok(instance) => {
                     let replies = stored.iter().zip(&template.replies);
                     let installed = replies.map(|((configuration, _), reply)| {
-                        installed(configuration, diagnostics(reply, configuration.source.as_deref()))
+                        installed(configuration, remarks(reply, configuration.source.as_deref()))
                     });
                     return Ok((instance, installed.collect(), ", a copy of one that was installed before"));
                 }
@@ -172,8 +172,9 @@ impl Supervisor {
         }
         let request = Request::Install { name, configuration: text };
         match instance.call(&request, INSTALL_TIME) {
-            Ok(reply) => Ok(diagnostics(&reply, source)),
+            Ok(reply) => Ok(remarks(&reply, source)),
             Err(ControlError::Refused(reason)) => Err(Failure::Refused(vec![refusal(&reason, source)])),
+            Err(ControlError::Unfit(found)) => Err(Failure::Refused(diagnostics(found, source))),
             Err(error) => Err(Failure::call(&member.name, error, INSTALL_TIME)),
         }
     }

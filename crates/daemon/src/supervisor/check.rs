@@ -1,7 +1,7 @@
 //! Checks configurations in boxes that are thrown away.
 
 use super::core::Supervisor;
-use crate::boxes::{diagnostics, refusal};
+use crate::boxes::{diagnostics, refusal, remarks};
 use crate::error::Failure;
 use crate::limits::{CHECK_MEMORY, INSTALL_TIME};
 use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity};
@@ -92,7 +92,8 @@ impl Supervisor {
         let reply = shipped.and_then(|()| checker.call(&request, INSTALL_TIME));
         let refused = |reason: &str| Ok(vec![refusal(reason, source)]);
         match reply {
-            Ok(reply) => Ok(diagnostics(&reply, source)),
+            Ok(reply) => Ok(remarks(&reply, source)),
+            Err(ControlError::Unfit(found)) => Ok(diagnostics(found, source)),
             Err(ControlError::Refused(reason) | ControlError::Missing(reason)) => refused(&reason),
             Err(ControlError::TimedOut) => {
                 refused(&format!("the check took longer than {} s", INSTALL_TIME.as_secs()))

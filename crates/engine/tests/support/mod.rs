@@ -87,6 +87,7 @@ pub(crate) struct Bench {
 pub(crate) enum Refused {
     Failed(String),
     Missing(String),
+    Unfit(Vec<Finding>),
 }
 
 impl Bench {
@@ -177,6 +178,7 @@ impl Bench {
                     Reply::Done(value) => Ok(value.to_vec()),
                     Reply::Failed(reason) => Err(Refused::Failed(text(reason))),
                     Reply::Missing(reason) => Err(Refused::Missing(text(reason))),
+                    Reply::Unfit(found) => Err(Refused::Unfit(Finding::decode(found).unwrap())),
                 };
             }
         }
