@@ -30,7 +30,10 @@ impl Painter {
                 self.left = left;
                 picture(diagnostic, text, self.color)
             }
-            None => diagnostic.to_string(),
+            None => {
+                let hint = diagnostic.hint.iter().map(|hint| format!("\n  help: {hint}"));
+                diagnostic.to_string() + &hint.collect::<String>()
+            }
         }
     }
 }
@@ -129,5 +132,24 @@ impl<'a> Entry<'a> {
                 .map(|(place, message)| Related { file: &place.file, line: place.line, message })
                 .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_stands_with_and_without_a_picture() {
+        let text = Text { name: "f".into(), text: "Idle -> Disard;".into() };
+        let location = click_lang::Location { file: "f".into(), line: 1, column: 9, span: 8..14 };
+        let hint = Some("did you mean ‘Discard’?".into());
+        let diagnostic = Diagnostic::error(location, "unknown element class ‘Disard’").with_hint(hint);
+        let mut painter = Painter { color: false, left: text.text.len() };
+        assert!(painter.render(&diagnostic, &text).contains("= help: did you mean"));
+        assert_eq!(
+            painter.render(&diagnostic, &text),
+            "f:1: unknown element class ‘Disard’\n  help: did you mean ‘Discard’?"
+        );
     }
 }

@@ -48,6 +48,9 @@ fn a_box_from_its_creation_to_its_end() {
     daemon.check(&["read", "fw/second:i.class"], 0, &["Idle"]);
     daemon.until(&["logs", "fw"], "second: hello");
     daemon.check(&["uninstall", "fw", "second"], 0, &[]);
+    let lost = daemon.file("lost.click", "Idle -> Discard;\n  lost :: FromDump(nowhere.pcap) -> Discard;\n");
+    let place = format!("{lost}:2:3");
+    daemon.check(&["install", "fw", &format!("second={lost}")], 5, &[&place, "^^^^", "nowhere.pcap"]);
     daemon.check(&["read", "fw/second:i.class"], 4, &["second"]);
 
     daemon.check(&["suspend", "fw"], 0, &["fw is suspended"]);
@@ -150,6 +153,8 @@ fn boxes_are_joined_by_switches() {
     daemon.check(&["create", "sink", &sink, "--sandbox", "process", "--attach", "lan"], 0, &[]);
     daemon.check(&["create", "source", &source, "--sandbox", "process", "--attach", "lan"], 0, &[]);
     daemon.check(&["port", "ls", "lan"], 0, &["sink.0", "source.0"]);
+    daemon.check(&["port", "ls"], 0, &["SWITCH", "lan", "sink.0"]);
+    daemon.check(&["port", "ls", "--json"], 0, &["\"switch\": \"lan\"", "\"name\": \"sink.0\""]);
     daemon.check(&["address", "add", "lan", "02:00:00:00:00:02", "sink.0"], 0, &[]);
     daemon.check(&["address", "ls", "lan"], 0, &["02:00:00:00:00:02", "sink.0", "static"]);
     let begin = Instant::now();

@@ -355,6 +355,9 @@ fn without_a_daemon_the_way_to_one_is_said() {
         assert_eq!(output.status.code(), Some(3), "{arguments:?}: {text}");
         assert!(text.contains("start one with `clickbox daemon &`"), "{text}");
     }
+    let output = run(&socket, &["ps", "--socket", "elsewhere"], "");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("start one with `clickbox daemon --socket elsewhere &`"), "{text}");
     let output = run(&socket, &["doctor"], "");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("kvm") && text.contains("clickbox daemon &"), "{text}");

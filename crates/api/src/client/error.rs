@@ -68,7 +68,11 @@ impl fmt::Display for ClientError {
                     write!(f, "the daemon at {address} belongs to another user: ask as that user, or as root")
                 }
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                    write!(f, "no daemon runs at {address}: start one with `clickbox daemon &`")
+                    let place = match Address::from_environment().as_ref() == Ok(address) {
+                        true => String::new(),
+                        false => format!(" --socket {address}"),
+                    };
+                    write!(f, "no daemon runs at {address}: start one with `clickbox daemon{place} &`")
                 }
                 _ => write!(f, "no daemon can be reached at {address}: {cause}"),
             },

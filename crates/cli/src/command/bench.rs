@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::bench::{EXAMPLES, Load, Program, Trouble, count_of, has, median, prepare};
+use crate::configuration::system_words;
 use crate::output;
 
 /// Measure.
@@ -133,11 +134,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 impl Engine {
     fn measure(&self) -> Result<(), String> {
         let folder = Folder::new().map_err(|error| format!("no folder for temporary files: {error}"))?;
+        let subjects = self.subjects()?;
         let mut results = Vec::new();
         if !self.json {
             println!("{:<34} {:>9} {:>9} {:>9} {:>7}", "", "ns/packet", "Mp/s", "peer's ns", "ratio");
         }
-        for subject in self.subjects()? {
+        for subject in subjects {
             for load in self.loads(&subject) {
                 let row =
                     self.row(&subject, load, &folder).map_err(|text| format!("{}: {text}", subject.name))?;
@@ -166,7 +168,11 @@ impl Engine {
             if let Some(example) = built_in.clone().find(|example| example.name == *name) {
                 return Ok(example);
             }
-            let text = std::fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+            let text = std::fs::read_to_string(name).map_err(|error| {
+                let names: Vec<&str> = EXAMPLES.iter().map(|example| example.name).collect();
+                let names = names.join(", ");
+                format!("{name}: {}; --config takes a file or one of {names}", system_words(&error))
+            })?;
             Ok(Subject { name: name.clone(), text, has_flows: true })
         };
         self.config.iter().map(named).collect()

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use api::client;
 use clap::Args;
-use daemon::{RunError, Settings, Tcp};
+use daemon::{Settings, Tcp};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
@@ -115,12 +115,7 @@ fn serve(arguments: &Arguments) -> Result<(), Failure> {
             eprintln!("{}", sentence(&ready));
         }
     };
-    daemon::run(&settings, &socket, tcp.as_ref(), ready).map_err(|error| match error {
-        RunError::Listen(_) if arguments.socket.is_none() => {
-            Failure::Other(format!("{error}; --socket takes another place"))
-        }
-        error => Failure::Other(error.to_string()),
-    })
+    daemon::run(&settings, &socket, tcp.as_ref(), ready).map_err(|error| Failure::Other(error.to_string()))
 }
 
 fn sentence(ready: &Ready) -> String {

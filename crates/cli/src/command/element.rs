@@ -166,8 +166,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     let Some(class) = registry().find(name) else {
         let near = click_lang::nearest(name, registry().classes().map(|class| class.info.name));
-        let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
-        eprintln!("clickbox: there is no element {name}{near}");
+        let near = near.map_or("`clickbox element` lists all".into(), |near| format!("did you mean {near}?"));
+        eprintln!("clickbox: there is no element {name}; {near}");
         return ExitCode::from(1);
     };
     let entry = Entry::new(class);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::configuration::{Source, Text};
+use crate::configuration::{Source, Text, system_words};
 use crate::{output, report};
 
 /// Lay out configurations anew; comments stay.
@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Formats one file; whether it was in order, or is now.
 fn format(path: &str, check: bool) -> Result<bool, String> {
-    let Text { name, text } =
-        Source::File(path.to_string()).read().map_err(|error| format!("clickbox: {path}: {error}"))?;
+    let complaint = |error: std::io::Error| format!("clickbox: {path}: {}", system_words(&error));
+    let Text { name, text } = Source::File(path.to_string()).read().map_err(complaint)?;
     let formatted = match click_lang::format(&text, &name) {
         Ok(formatted) => formatted,
         Err(problems) => {
@@ -60,7 +60,7 @@ fn format(path: &str, check: bool) -> Result<bool, String> {
     if path == "-" {
         output::text(&formatted);
     } else if formatted != text {
-        std::fs::write(path, formatted).map_err(|error| format!("clickbox: {path}: {error}"))?;
+        std::fs::write(path, formatted).map_err(complaint)?;
     }
     Ok(true)
 }

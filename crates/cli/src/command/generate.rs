@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::configuration::system_words;
 use crate::generate::capture;
 
 /// Make a capture of mixed traffic, the same for the same seed.
@@ -25,7 +26,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
     match std::fs::write(&file, capture(seed, packets)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}: {error}", file.display());
+            eprintln!("clickbox: {}: {}", file.display(), system_words(&error));
             ExitCode::FAILURE
         }
     }

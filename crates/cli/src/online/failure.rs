@@ -9,7 +9,7 @@ use api::client::ClientError;
 use api::{Diagnostic, ErrorCode};
 
 use super::{diagnostics, escape};
-use crate::configuration::Text;
+use crate::configuration::{Text, system_words};
 
 /// What the help says about exit codes.
 pub(crate) const CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or unreadable file, 3 no daemon,\n\
@@ -30,7 +30,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// A file that can't be read or written.
     pub(crate) fn file(path: &Path, error: io::Error) -> Failure {
-        Failure::Usage(format!("{}: {error}", path.display()))
+        Failure::Usage(format!("{}: {}", path.display(), system_words(&error)))
     }
 
     /// The exit code.

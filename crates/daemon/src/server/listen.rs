@@ -28,7 +28,9 @@ impl fmt::Display for ListenError {
                 "another daemon serves {}: stop it, or name another socket with --socket",
                 path.display()
             ),
-            Self::Make(path, error) => write!(f, "can't make the socket {}: {error}", path.display()),
+            Self::Make(path, error) => {
+                write!(f, "can't make the socket {}: {error}; name another one with --socket", path.display())
+            }
             Self::Handed(error) => write!(f, "the socket that was handed over can't be used: {error}"),
         }
     }

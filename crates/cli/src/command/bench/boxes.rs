@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::tables::{Rows, Table};
+use crate::configuration::system_words;
 use crate::{output, program};
 
 /// Sizes of frames that `--all` measures.
@@ -217,7 +218,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::Measure(error) => error.fmt(f),
-            Failure::Write(path, error) => write!(f, "{}: {error}", path.display()),
+            Failure::Write(path, error) => write!(f, "{}: {}", path.display(), system_words(error)),
         }
     }
 }

@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                     vec![entry.mac.to_string(), entry.port.to_string(), kind.to_string(), age]
                 };
                 let table = Table { columns: ADDRESSES, rows: entries.iter().map(row).collect() };
-                online::print(&table, "it knows no addresses");
+                online::print(&table, &format!("switch {} knows no addresses", named.name));
             }
         }
     }

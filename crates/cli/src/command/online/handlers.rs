@@ -35,7 +35,7 @@ pub(crate) struct Write {
     /// BOX/ELEMENT.HANDLER, or BOX/CONFIGURATION:ELEMENT.HANDLER.
     #[arg(value_name = "HANDLER", add = ArgValueCompleter::new(online::handlers))]
     path: HandlerPath,
-    /// The value; `-` is standard input, nothing an empty value.
+    /// The value; without one it is empty, which handlers such as `reset` want. `-` is standard input.
     #[arg(default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     value: String,
     /// Print JSON: an empty object.
@@ -125,7 +125,11 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
         let row = |handler: &HandlerInfo| {
             vec![online::line(&format!("{}/{}", arguments.name, handler.path())), access(handler).to_string()]
         };
-        online::print(&Table { columns: COLUMNS, rows: handlers.iter().map(row).collect() }, "there is none");
+        let none = match &arguments.element {
+            Some(element) => format!("box {} has no element {element}", arguments.name),
+            None => format!("box {} has no handlers", arguments.name),
+        };
+        online::print(&Table { columns: COLUMNS, rows: handlers.iter().map(row).collect() }, &none);
     }
     Ok(ExitCode::SUCCESS)
 }

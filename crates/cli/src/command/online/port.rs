@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use api::{PortDriver, PortName, SwitchDetail, SwitchName, SwitchPort, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
 
-use super::switch::Named;
 use crate::live::grouped;
 use crate::online::{self, Column, Connection, Failure, PortOptions, Table};
 use crate::output;
@@ -28,9 +28,9 @@ enum PortCommand {
     /// Remove a port from a switch.
     #[command(visible_alias = "remove", after_help = "Example: clickbox port rm lan tap0")]
     Rm(RemovePort),
-    /// List the ports of a switch.
+    /// List the ports of a switch, or of all.
     #[command(visible_alias = "list", after_help = "Example: clickbox port ls lan")]
-    Ls(Named),
+    Ls(Listing),
 }
 
 #[derive(Args)]
@@ -64,6 +64,26 @@ struct RemovePort {
     daemon: Connection,
 }
 
+#[derive(Args)]
+struct Listing {
+    /// The switch; without it all.
+    #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
+    name: Option<SwitchName>,
+    /// Print JSON: a list, each port with its switch.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    daemon: Connection,
+}
+
+/// A port, and the switch that it belongs to.
+#[derive(Serialize)]
+struct Entry<'a> {
+    switch: &'a SwitchName,
+    #[serde(flatten)]
+    port: &'a SwitchPort,
+}
+
 /// Runs `port`.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.what {
@@ -79,12 +99,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             remove.daemon.client()?.ask(&operation::REMOVE_PORT, &path)?;
             online::done(remove.json);
         }
-        PortCommand::Ls(named) => show_ports(named, |detail| output::json(&detail.port_list))?,
+        PortCommand::Ls(listing) => list(listing)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-const PORTS: &[Column] = &[
+const COLUMNS: &[Column] = &[
+    Column::long("SWITCH", 10),
     Column::long("PORT", 10),
     Column::long("DRIVER", 10),
     Column::number("RECEIVED"),
@@ -94,19 +115,39 @@ const PORTS: &[Column] = &[
     Column::long("DROPS", 8),
 ];
 
-/// Prints the ports of a switch, or what `json` makes of it.
-pub(super) fn show_ports(named: &Named, json: impl Fn(&SwitchDetail)) -> Result<(), Failure> {
-    let detail = named.daemon.client()?.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?;
-    if named.json {
-        json(&detail);
+fn list(listing: &Listing) -> Result<(), Failure> {
+    let client = listing.daemon.client()?;
+    let names = match &listing.name {
+        Some(name) => vec![name.clone()],
+        None => client.ask(&operation::LIST_SWITCHES, &[])?.into_iter().map(|status| status.name).collect(),
+    };
+    let show = |name: &SwitchName| client.ask(&operation::SHOW_SWITCH, &[name.as_str()]);
+    let switches = names.iter().map(show).collect::<Result<Vec<_>, _>>()?;
+    if listing.json {
+        output::json(&ports(&switches).collect::<Vec<_>>());
     } else {
-        let table = Table { columns: PORTS, rows: detail.port_list.iter().map(port_row).collect() };
-        online::print(&table, "it has no ports: add one with `clickbox port add SWITCH NAME --driver tap`");
+        print(&switches);
     }
     Ok(())
 }
 
-fn port_row(port: &SwitchPort) -> Vec<String> {
+/// Prints the ports of switches.
+pub(super) fn print(switches: &[SwitchDetail]) {
+    let rows = ports(switches).map(row).collect();
+    online::print(
+        &Table { columns: COLUMNS, rows },
+        "there are no ports: add one with `clickbox port add SWITCH NAME --driver tap`",
+    );
+}
+
+fn ports(switches: &[SwitchDetail]) -> impl Iterator<Item = Entry<'_>> {
+    switches.iter().flat_map(|detail| {
+        let switch = &detail.status.name;
+        detail.port_list.iter().map(move |port| Entry { switch, port })
+    })
+}
+
+fn row(Entry { switch, port }: Entry) -> Vec<String> {
     let device = |kind: &str, device: &Option<api::Device>| match device {
         Some(device) => format!("{kind} {device}"),
         None => kind.to_string(),
@@ -127,6 +168,7 @@ fn port_row(port: &SwitchPort) -> Vec<String> {
         None => driver,
     };
     vec![
+        switch.to_string(),
         port.name.to_string(),
         online::line(&driver),
         grouped(port.traffic.received_packets),

@@ -6,7 +6,7 @@ use api::{CreateSwitch, SwitchMode, SwitchName, SwitchStatus, operation};
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
-use super::port::show_ports;
+use super::port;
 use crate::online::{self, Column, Connection, Failure, Table};
 use crate::output;
 
@@ -131,7 +131,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 online::print(&table, "there are no switches: make one with `clickbox switch create NAME`");
             }
         }
-        SwitchCommand::Show(named) => show_ports(named, output::json)?,
+        SwitchCommand::Show(named) => {
+            let detail = named.daemon.client()?.ask(&operation::SHOW_SWITCH, &[named.name.as_str()])?;
+            if named.json {
+                output::json(&detail);
+            } else {
+                port::print(&[detail]);
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
