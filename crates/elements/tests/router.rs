@@ -113,3 +113,31 @@ fn simulated_time_is_the_same_in_every_run() {
     assert!(first.len() > 40 * 60);
     assert!(written(config, 256) == first);
 }
+
+/// Whoever names another element is told of it beside what is wrong with others, each in its place; not of what an
+/// element that could not be made would have had.
+#[test]
+fn errors_come_in_the_order_of_configuring() {
+    let config = "Idle -> IPRewriter(later) -> Paint(x) -> Discard;
+        Idle -> f :: FTPPortMapper(control, data, 1) -> Discard;
+        Idle -> control :: TCPRewriter(pattern wrong 0) -> Discard;
+        Idle -> data :: IPRewriter(drop) -> Discard;
+        Idle -> AggregateIPFlows(SOURCE nothing) -> Counter(1) -> RED(1, 5, 0.1, QUEUES nothing) -> Discard;
+        Idle -> ICMPRewriter(broken) -> Discard; Idle -> broken :: UDPRewriter(drop, drop) -> Discard;
+        ControlSocket(TCP, 0, PROXY nothing);";
+    let told = run(config, 1).map(|_| ()).expect_err("nothing of it is right");
+    let wanted = [
+        "input spec 0: unknown specification",
+        "COLOR: invalid number",
+        "DATA_REWRITER_INPUT out of range",
+        "input spec 0: syntax error",
+        "SOURCE: does not name an element",
+        "too many arguments",
+        "no element named ‘nothing’",
+        "need 1 arguments, one per input port",
+        "PROXY: does not name an element",
+    ];
+    let lines: Vec<&str> =
+        told.lines().map(str::trim).filter(|line| !line.contains("While configuring")).collect();
+    assert_eq!(lines, wanted, "{told}");
+}

@@ -80,11 +80,9 @@ impl Core {
         };
         environment.prepare();
         let mut core = Core::assemble(graph, registry, environment, options, pool, hookup);
-        core.configure(&mut problems, false);
-        for step in [Core::resolve, Core::initialize] {
-            if !has_errors(&problems) {
-                step(&core, &mut problems);
-            }
+        core.configure(&mut problems);
+        if !has_errors(&problems) {
+            core.initialize(&mut problems);
         }
         if has_errors(&problems) { Err(problems) } else { Ok((core, problems)) }
     }
@@ -139,6 +137,7 @@ impl Core {
             options,
             environment,
             names: Names::new(),
+            missed: Cell::new(false),
             by_name,
             timers: RefCell::default(),
             watched: RefCell::default(),
@@ -164,10 +163,20 @@ impl Core {
         precedence::order(&phases)
     }
 
-    /// Makes all elements.
-    pub(crate) fn configure(&mut self, problems: &mut Vec<Diagnostic>, checking: bool) {
+    /// Makes all elements, then ends configuring those that could be made, for which elements look at each other. What
+    /// is told of an element comes together, in the order in which they are configured.
+    fn configure(&mut self, problems: &mut Vec<Diagnostic>) {
+        let mut told = self.make(false);
+        self.resolve(&mut told);
+        told.sort_by_key(|(place, _)| *place);
+        problems.extend(told.into_iter().map(|(_, problem)| problem));
+    }
+
+    /// Makes all elements; what is told of each has its place in the order of configuring.
+    pub(crate) fn make(&mut self, checking: bool) -> Vec<(usize, Diagnostic)> {
+        let mut told = Vec::new();
         let mut strict = false;
-        for index in self.in_order() {
+        for (place, index) in self.in_order().into_iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else { continue };
             let config = node.config.borrow();
             let mut setup = Setup::new(&node.name, self.ports(index), &self.names, self.environment.as_ref());
@@ -178,27 +187,34 @@ impl Core {
             for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
                 for text in texts {
                     let message = self.context("While configuring", index, &text);
-                    problems.push(Diagnostic::new(severity, node.location.clone(), message));
+                    told.push((place, Diagnostic::new(severity, node.location.clone(), message)));
                 }
             }
             match made {
                 Ok(object) => *node.object.borrow_mut() = Some(object),
-                Err(error) => problems.push(self.problem("While configuring", index, &error)),
+                Err(error) => told.push((place, self.problem("While configuring", index, &error))),
             }
         }
         if strict {
             self.options.batch = 1;
         }
+        told
     }
 
-    /// Ends configuring, which all elements had begun without an error.
-    fn resolve(&self, problems: &mut Vec<Diagnostic>) {
-        for index in self.in_order() {
+    /// Ends configuring the elements that could be made. One that looked for what another exports that could not be
+    /// made is not told of: nobody knows what it would have found.
+    fn resolve(&self, told: &mut Vec<(usize, Diagnostic)>) {
+        for (place, index) in self.in_order().into_iter().enumerate() {
+            self.missed.set(false);
             let result = self.call(index, |object, cx| object.resolve(cx));
-            self.tell_remarks("While configuring", problems);
-            if let Some(Err(error)) = result {
+            let mut problems = Vec::new();
+            self.tell_remarks("While configuring", &mut problems);
+            if let Some(Err(error)) = result
+                && !self.missed.get()
+            {
                 problems.push(self.problem("While configuring", index, &error));
             }
+            told.extend(problems.into_iter().map(|problem| (place, problem)));
         }
     }
 

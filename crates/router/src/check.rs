@@ -41,7 +41,7 @@ fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environ
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
     let mut core = Core::assemble(graph, registry, environment, Options::default(), None, hookup);
-    core.configure(&mut problems, true);
+    problems.extend(core.make(true).into_iter().map(|(_, problem)| problem));
     problems
 }
 

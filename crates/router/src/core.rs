@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) taps: RefCell<Vec<(usize, Weak<Tap>)>>,
     /// What elements have told of while they were set up.
     pub(crate) remarks: RefCell<Vec<(Severity, usize, String)>>,
+    /// Whether somebody looked for what an element exports that could not be made.
+    pub(crate) missed: Cell<bool>,
     pub(crate) run_count: Cell<i64>,
     pub(crate) turns_left: Cell<usize>,
     pub(crate) driver: Cell<Option<usize>>,

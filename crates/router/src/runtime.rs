@@ -275,7 +275,11 @@ impl Runtime for Core {
     }
 
     fn export(&self, element: usize) -> Option<Rc<dyn Any>> {
-        self.nodes.get(element)?.object.try_borrow().ok()?.as_ref()?.export()
+        let object = self.nodes.get(element)?.object.try_borrow().ok()?;
+        if object.is_none() {
+            self.missed.set(true);
+        }
+        object.as_ref()?.export()
     }
 
     fn neighbours(&self, element: usize, port: Option<usize>, downstream: bool) -> Vec<usize> {

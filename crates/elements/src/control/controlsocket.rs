@@ -104,12 +104,16 @@ impl Element for ControlSocket {
         })
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if let Some(proxy) = &self.proxy
-            && cx.runtime().find(cx.element(), proxy).is_none()
-        {
-            return Err(SetupError::argument("PROXY", format_args!("no element named ‘{proxy}’")));
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+        match &self.proxy {
+            Some(proxy) if cx.runtime().find(cx.element(), proxy).is_none() => {
+                Err(SetupError::argument("PROXY", "does not name an element"))
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         match &self.waiting.place {
             // After the change if this replaces another, which then hands the connection on.
             Place::Inherited(_) => cx.set_timer(0, cx.steady()),

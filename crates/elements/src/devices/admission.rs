@@ -40,7 +40,7 @@ fn table(cx: &Context, keyword: &str, name: Option<&ElementName>) -> Result<Opti
     let runtime = cx.runtime();
     let element = runtime
         .find(cx.element(), name)
-        .ok_or_else(|| SetupError::argument(keyword, format_args!("no element named ‘{name}’")))?;
+        .ok_or_else(|| SetupError::argument(keyword, "does not name an element"))?;
     let has = |handler: &str| {
         let listed = runtime.handlers(Some(element));
         listed.iter().any(|info| info.name == handler && info.kind == HandlerKind::ReadWithParameter)

@@ -146,8 +146,12 @@ impl Element for Socket {
         Ok(Socket { spreads, ..Socket::over(request, args.packets, args.hosts)? })
     }
 
-    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
+    fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         self.admission = Admission::new(cx, self.hosts.allow.as_ref(), self.hosts.deny.as_ref())?;
+        Ok(())
+    }
+
+    fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let socket = cx.environment().socket(&self.request).map_err(SetupError::new)?;
         match socket {
             element::Socket::Listener(listener) => {

@@ -131,7 +131,8 @@ impl FTPPortMapperArgs {
             }
         }
         let (Some(control), Some(data)) = (control, data) else { return Err(problems) };
-        let exists = |input| input < data.inputs.borrow().len();
+        let place = cx.runtime().find(cx.element(), &data_rewriter.0);
+        let exists = |input| place.is_some_and(|place| input < cx.runtime().ports(place).0);
         if !usize::try_from(*data_rewriter_input).is_ok_and(exists) {
             return Err(SetupError::new("DATA_REWRITER_INPUT out of range"));
         }
