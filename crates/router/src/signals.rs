@@ -80,11 +80,19 @@ impl Core {
                     continue;
                 }
                 let onward = self.onward(peer, peer_port, direction);
-                busy |= onward.is_empty();
+                busy |= onward.is_empty() && !self.is_unfed(peer, direction);
                 queue.extend(onward.into_iter().map(|port| (peer, port)));
             }
         }
         (found, busy)
+    }
+
+    /// Whether an element that is looked for packets at has no inputs though it could have some, as a scheduler: it makes
+    /// none itself, so that nothing is to be expected of it.
+    fn is_unfed(&self, element: usize, direction: Direction) -> bool {
+        let node = self.nodes.get(element).filter(|node| node.inputs.is_empty());
+        direction == Direction::Empty
+            && node.is_some_and(|node| ports::port_counts(node.class.info.ports, (1, 1)).0 > 0)
     }
 
     /// The other ends of an input (`Empty`) or output (`Full`) if packets are moved by the side that asks.

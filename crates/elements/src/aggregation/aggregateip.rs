@@ -7,10 +7,10 @@ use super::field::{Field, Header};
 
 /// Sets the aggregate annotation of each packet to the value of a field of it.
 ///
-/// FIELD is a name such as `ip src`, `tcp dport` or `sport`, or a place: `ip[OFFSET:LENGTH]`, `tcp[FIRST-LAST]` or
-/// `data[OFFSET]` in bytes, with braces in bits. `/BITS` behind it takes the first bits, `& MASK` those under a mask.
-/// It has at most 32 bits, within one aligned word. Packets without the field go to output 1, or are dropped as
-/// `no_field`.
+/// FIELD is a name such as `ip src`, `tcp dport` or `ip sport`, that of TCP or UDP, or a place: `ip[OFFSET:LENGTH]`,
+/// `tcp [FIRST-LAST]` or `data [OFFSET]` in bytes, with braces in bits. `/BITS` behind it takes the first bits, `& MASK`
+/// those under a mask. It lies within one aligned word of 32 bits. Packets without the field go to output 1, or are
+/// dropped as `no_field`.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
 ///     -> i :: AggregateIP(ip src/8) -> a :: AggregateCounter -> AggregatePacketCounter(ANNO NONE) -> Discard;
@@ -96,9 +96,6 @@ impl Filter for AggregateIP {
     fn new(args: AggregateIPArgs, _: &mut Setup) -> Result<AggregateIP, SetupError> {
         let field = args.field;
         let last = field.offset + field.length - 1;
-        if field.length > 32 {
-            return Err(SetupError::new("field length too large, max 32"));
-        }
         if field.offset / 32 != last / 32 {
             return Err(SetupError::new("field specification does not fit within a single word"));
         }

@@ -32,8 +32,11 @@ pub(crate) struct Field {
     pub(crate) length: u32,
 }
 
-/// The largest bit offset and length that are taken.
-const FARTHEST: u32 = 1 << 16;
+/// The bit that no field reaches beyond: packets have no more.
+const FARTHEST: u32 = 1 << 19;
+
+/// Characters in a number: as many as 32 bits have digits, with what tells their base.
+const LONGEST_NUMBER: usize = 34;
 
 /// Named fields: header, name, first bit, bits.
 const NAMED: &[(Header, &str, u32, u32)] = {
@@ -88,63 +91,77 @@ const NAMED: &[(Header, &str, u32, u32)] = {
     ]
 };
 
-/// The start of `text` up to a bracket, slash or ampersand, and what follows.
-fn split(text: &str) -> (&str, &str) {
-    text.split_at(text.find(['[', '{', '/', '&']).unwrap_or(text.len()))
+/// What follows `literal` at the start of `text`, spaces before it aside.
+fn after<'t>(text: &'t str, literal: &str) -> Option<&'t str> {
+    text.trim_start().strip_prefix(literal)
 }
 
-fn number(text: &str, setup: &Setup) -> Option<u32> {
-    u32::from_argument(text.trim(), setup).ok()
+/// The number that `text` begins with, spaces before it aside, and what follows.
+fn number<'t>(text: &'t str, setup: &Setup) -> Option<(u32, &'t str)> {
+    let text = text.trim_start();
+    let longest = text.bytes().take(LONGEST_NUMBER).take_while(u8::is_ascii_alphanumeric).count();
+    (1..=longest).rev().find_map(|length| {
+        let (digits, rest) = text.split_at_checked(length)?;
+        Some((u32::from_argument(digits, setup).ok()?, rest))
+    })
+}
+
+impl Header {
+    /// The header that `text` begins with, and what follows. Any but that of IP ends at a space.
+    fn parse<'t>(text: &'t str, setup: &Setup) -> Option<(Header, &'t str)> {
+        if let Some(rest) = text.strip_prefix("ip") {
+            let is_proto = rest.starts_with(|first: char| first.is_ascii_whitespace());
+            let protocol = after(rest, "proto").filter(|_| is_proto);
+            if let Some((protocol, rest)) = protocol.and_then(|rest| number(rest, setup)) {
+                return Some((Header::Protocol(u8::try_from(protocol).ok()?), rest));
+            }
+            if !rest.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_') {
+                return Some((Header::Ip, rest));
+            }
+        }
+        let end = text.find(|next: char| next.is_ascii_whitespace()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let header = match word {
+            "tcpudp" => Header::TcpOrUdp,
+            "transp" => Header::Transport,
+            "payload" | "data" => Header::Payload,
+            _ => Header::Protocol(IpProtocol::from_argument(word, setup).ok()?.0),
+        };
+        Some((header, rest))
+    }
+
+    /// The field of this header that `text` names, and what follows.
+    fn field(self, text: &str) -> Option<(Field, &str)> {
+        let text = text.trim_start();
+        let is_end = |next: char| next.is_ascii_whitespace() || "/[{&".contains(next);
+        let (name, rest) = text.split_at(text.find(is_end).unwrap_or(text.len()));
+        // That of IP has the ports as well, whichever protocol's.
+        let is_one = |header| header == self || (self == Header::Ip && header == Header::TcpOrUdp);
+        let &(header, _, offset, length) = NAMED.iter().find(|field| is_one(field.0) && field.1 == name)?;
+        Some((Field { header, offset, length }, rest))
+    }
 }
 
 impl Field {
-    /// Reads a header and perhaps the name of a field.
-    fn named(text: &str, setup: &Setup) -> Option<(Header, Option<Field>)> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let (header, name) = match words.as_slice() {
-            ["ip", "proto", number] if number.starts_with(|digit: char| digit.is_ascii_digit()) => {
-                (Header::Protocol(u8::from_argument(number, setup).ok()?), None)
-            }
-            [header] => (Field::header(header, setup)?, None),
-            [header, name] => (Field::header(header, setup)?, Some(*name)),
+    /// Reads what stands between brackets, in bytes, or braces, in bits: first bit and bits, and what follows.
+    fn place<'t>(text: &'t str, setup: &Setup) -> Option<(i64, i64, &'t str)> {
+        let (rest, close, unit) = match (after(text, "["), after(text, "{")) {
+            (Some(rest), _) => (rest, "]", 8),
+            (_, Some(rest)) => (rest, "}", 1),
             _ => return None,
         };
-        let Some(name) = name else { return Some((header, None)) };
-        let &(header, _, offset, length) = NAMED.iter().find(|field| field.0 == header && field.1 == name)?;
-        Some((header, Some(Field { header, offset, length })))
-    }
-
-    fn header(word: &str, setup: &Setup) -> Option<Header> {
-        match word {
-            "ip" => Some(Header::Ip),
-            "tcpudp" => Some(Header::TcpOrUdp),
-            "transp" => Some(Header::Transport),
-            "payload" | "data" => Some(Header::Payload),
-            _ => {
-                IpProtocol::from_argument(word, setup).ok().map(|IpProtocol(number)| Header::Protocol(number))
-            }
-        }
-    }
-
-    /// Reads what stands between brackets, in bytes, or braces, in bits: first bit and bits.
-    fn place(text: &str, setup: &Setup) -> Option<((u32, u32), usize)> {
-        let (close, unit) = match text.bytes().next()? {
-            b'[' => (']', 8),
-            b'{' => ('}', 1),
-            _ => return None,
-        };
-        let end = text.find(close)?;
-        let inner = text.get(1..end)?;
-        let (offset, length) = if let Some((offset, length)) = inner.split_once([':', ',']) {
-            (number(offset, setup)?, number(length, setup)?)
-        } else if let Some((first, last)) = inner.split_once('-') {
-            let first = number(first, setup)?;
-            (first, number(last, setup)?.checked_sub(first)?.checked_add(1)?)
+        let (first, rest) = number(rest, setup)?;
+        let first = i64::from(first);
+        let (length, rest) = if let Some(rest) = after(rest, ":") {
+            let (length, rest) = number(rest, setup)?;
+            (i64::from(length), rest)
+        } else if let Some(rest) = after(rest, "-") {
+            let (last, rest) = number(rest, setup)?;
+            (i64::from(last) - first + 1, rest)
         } else {
-            (number(inner, setup)?, 1)
+            (1, rest)
         };
-        let (offset, length) = (offset.checked_mul(unit)?, length.checked_mul(unit)?);
-        (offset <= FARTHEST && (1..=FARTHEST).contains(&length)).then_some(((offset, length), end + 1))
+        Some((first * unit, length * unit, after(rest, close)?))
     }
 
     /// The part of the field under a mask of bits without gaps.
@@ -164,42 +181,36 @@ impl FromArgument for Field {
     const KIND: &'static str = "field of a packet";
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Field, Problem> {
-        let text = element::text::unquote(text);
         let syntax = || Problem::later("expected 'HEADER [NAME] [{OFFSET:LENGTH}] [/PREFIX] [& MASK]'");
         let range = || Problem::later("bad offset or length in TCP/IP field");
         let mask = || Problem::later("bad prefix or mask in TCP/IP field");
-        // A port alone is that of TCP or UDP.
-        let (name, mut rest) = split(text.trim());
-        let (header, named) = match name.trim() {
-            port @ ("sport" | "dport") => Field::named(&format!("tcpudp {port}"), setup),
-            name => Field::named(name, setup),
-        }
-        .ok_or_else(syntax)?;
-        let mut field = named;
-        if rest.starts_with(['[', '{']) {
-            let ((offset, length), end) = Field::place(rest, setup).ok_or_else(range)?;
-            rest = rest.get(end..).unwrap_or("").trim_start();
-            field = Some(match named {
-                Some(whole) if offset + length > whole.length => return Err(range()),
-                Some(whole) => Field { offset: whole.offset + offset, length, ..whole },
-                None => Field { header, offset, length },
-            });
-        }
-        let mut field = field.ok_or_else(syntax)?;
-        if let Some(prefix) = rest.strip_prefix('/') {
-            let (length, after) = prefix.split_at(prefix.find('&').unwrap_or(prefix.len()));
-            let length = number(length, setup).ok_or_else(syntax)?;
-            if length == 0 || length > field.length {
-                return Err(mask());
+        let (header, rest) = Header::parse(text, setup).ok_or_else(syntax)?;
+        let (named, rest) = header.field(rest).map_or((None, rest), |(field, rest)| (Some(field), rest));
+        let (mut field, mut rest) = match (named, Field::place(rest, setup)) {
+            (None, None) => return Err(syntax()),
+            (Some(field), None) => (field, rest),
+            (named, Some((offset, length, rest))) => {
+                let whole = named.map_or(FARTHEST, |field| field.length);
+                let end = offset.checked_add(length).filter(|end| length > 0 && *end <= i64::from(whole));
+                let (Some(_), Ok(offset), Ok(length)) = (end, u32::try_from(offset), u32::try_from(length))
+                else {
+                    return Err(range());
+                };
+                let whole = named.unwrap_or(Field { header, offset: 0, length });
+                (Field { offset: whole.offset + offset, length, ..whole }, rest)
             }
-            field.length = length;
-            rest = after;
+        };
+        if let Some((length, after)) = after(rest, "/").and_then(|prefix| number(prefix, setup)) {
+            match length {
+                0 => return Err(Problem::later("field specification does not fit within a single word")),
+                _ if length > field.length => return Err(mask()),
+                _ => (field.length, rest) = (length, after),
+            }
         }
-        if let Some(bits) = rest.strip_prefix('&') {
-            field = field.masked(number(bits, setup).ok_or_else(syntax)?).ok_or_else(mask)?;
-            rest = "";
+        if let Some((bits, after)) = after(rest, "&").and_then(|bits| number(bits, setup)) {
+            (field, rest) = (field.masked(bits).ok_or_else(mask)?, after);
         }
-        if !rest.trim().is_empty() {
+        if !rest.is_empty() {
             return Err(Problem::later("garbage after field specification"));
         }
         Ok(field)

@@ -13,7 +13,8 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
 ///
 /// ## Differences
 ///
-/// Bytes behind the IPv4 packet are not sent along, and packets whose headers contradict their lengths pass unchanged.
+/// Packets that are shorter than their headers say pass unchanged. Where a part is shorter than a TCP header, its
+/// sequence number and checksum stay as they were.
 /// ```click
 /// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000 6162636465666768696a6b6c6d6e6f70>, LIMIT 2, STOP true)
 ///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> SetTCPChecksum
@@ -54,22 +55,20 @@ struct Layout {
     transport: usize,
     /// The segment's data.
     data: usize,
+    /// Behind the IPv4 packet.
+    trailer: usize,
 }
 
-/// The parts of a packet whose lengths agree.
+/// The parts of a packet that is as long as its headers say. One that is none of TCP is read as if it were.
 fn layout(packet: &Packet) -> Option<Layout> {
     let header = Ip4View::new(packet.network())?;
     let total = usize::from(header.total_length());
     let tcp = TcpView::new(packet.transport())?;
     let (network, transport) = (packet.network_header_length(), tcp.header_length());
     let data = total.checked_sub(network + transport)?;
-    let is_sound = network >= 20 && transport >= 20 && total <= packet.network().len();
-    is_sound.then_some(Layout {
-        link: usize::try_from(packet.network_offset()?).ok()?,
-        network,
-        transport,
-        data,
-    })
+    let trailer = packet.network().len().checked_sub(total)?;
+    let link = usize::try_from(packet.network_offset()?).ok()?;
+    Some(Layout { link, network, transport, data, trailer })
 }
 
 impl TCPFragmenter {
@@ -92,24 +91,26 @@ impl TCPFragmenter {
         mtu: usize,
     ) -> Option<Packet> {
         let front = layout.link + layout.network + layout.transport;
-        let Some(mut part) = cx.pool().allocate_with(HEADROOM, front + size) else {
+        // What stood at the first part's end stays behind each, as many bytes as there were behind the packet.
+        let length = front + size + layout.trailer;
+        let Some(mut part) = cx.pool().allocate_with(HEADROOM, length) else {
             cx.count_exhausted();
             return None;
         };
-        let (to_front, to_data) = part.data_mut().split_at_mut_checked(front)?;
-        to_front.copy_from_slice(whole.data().get(..front)?);
-        to_data.copy_from_slice(whole.data().get(front + at..front + at + size)?);
+        part.data_mut().copy_from_slice(whole.data().get(..length)?);
+        let data = whole.data().get(front + at..front + at + size)?;
+        part.data_mut().get_mut(front..front + size)?.copy_from_slice(data);
         part.copy_annotations(whole);
         if let Some(mac) = whole.mac_offset() {
             part.set_mac(mac);
         }
         part.set_network(layout.link as isize, layout.network);
         if let Some(mut header) = Ip4ViewMut::new(part.network_mut()) {
-            header.set_total_length((layout.network + layout.transport + size) as u16);
+            header.set_total_length((length - layout.link) as u16);
             header.fill_checksum();
         }
-        let length = (layout.transport + size) as u16;
-        let pseudo = Ip4View::new(part.network())?.pseudo_header(length);
+        let segment = (length - layout.link - layout.network) as u16;
+        let pseudo = Ip4View::new(part.network())?.pseudo_header(segment);
         if let Some(mut tcp) = TcpViewMut::new(part.transport_mut()) {
             let (sequence, flags) = (tcp.view().sequence(), tcp.view().flags());
             tcp.set_sequence(sequence.wrapping_add(at as u32));
