@@ -4,7 +4,7 @@ use crate::effort::Effort;
 use crate::error::Error;
 use crate::io::gbps;
 use crate::program::Program;
-use crate::stand::Stand;
+use crate::stand::{PATIENCE, Stand};
 use crate::statistics::{median, rounded, spread};
 use crate::wiring;
 use boundary::Slots;
@@ -52,16 +52,12 @@ pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort
         ports.push(wiring::attach(&mut switch, &mut sandbox, 0)?);
         kept.push(sandbox);
     }
-    run(&mut switch, WARM_UP);
+    run(&mut switch, &ports, WARM_UP)?;
     Stand::settle(&kept);
     let time = effort.time.max(SHARE * u32::try_from(boxes).unwrap_or(u32::MAX));
     let (mut sums, mut spreads) = (Vec::new(), Vec::new());
     for _ in 0..effort.runs.max(1) {
-        let before = counts(&mut switch, &ports);
-        let took = run(&mut switch, time).as_secs_f64();
-        let after = counts(&mut switch, &ports);
-        let rates: Vec<f64> =
-            after.iter().zip(before).map(|(after, before)| (after - before) / took).collect();
+        let rates = run(&mut switch, &ports, time)?;
         sums.push(rates.iter().sum::<f64>() / 1e6);
         spreads.push(spread(&rates));
     }
@@ -69,12 +65,25 @@ pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort
     Ok(Density { boxes, size, ring, mpps, gbps: gbps(mpps, size), spread: median(spreads) })
 }
 
-fn run(switch: &mut Worker<StaticTable>, time: Duration) -> Duration {
-    let begin = Instant::now();
-    while begin.elapsed() < time {
+/// Moves packets for so long, and until one came; how many each port sent in a second.
+fn run(switch: &mut Worker<StaticTable>, ports: &[PortId], time: Duration) -> Result<Vec<f64>, Error> {
+    let (begin, before) = (Instant::now(), counts(switch, ports));
+    loop {
         switch.step();
+        let took = begin.elapsed();
+        if took < time {
+            continue;
+        }
+        let after = counts(switch, ports);
+        let rates: Vec<f64> =
+            after.iter().zip(&before).map(|(after, before)| (after - before) / took.as_secs_f64()).collect();
+        if rates.iter().any(|rate| *rate > 0.0) {
+            return Ok(rates);
+        }
+        if took >= time + PATIENCE {
+            return Err(Error::Late { what: "the first packet" });
+        }
     }
-    begin.elapsed()
 }
 
 /// What each port has sent.

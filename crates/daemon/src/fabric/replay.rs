@@ -172,9 +172,9 @@ mod tests {
             }));
         }
         assert_eq!(count, 300);
+        let (start, mut count) = (Instant::now(), 0);
         let mut paced = Replay::open(Some(&first), None, 0, Some(1000)).unwrap();
         assert!(paced.is_paced() && !player.is_paced());
-        let (start, mut count) = (Instant::now(), 0);
         while count < 150 {
             let mut came = Batch::new(70);
             paced.receive(&mut came).unwrap();
