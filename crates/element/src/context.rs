@@ -100,6 +100,11 @@ impl<'a> Context<'a> {
         T::from_argument(text.trim(), &self.setup(&name)).map_err(HandlerError::Value)
     }
 
+    /// As `argument`, of the argument called `keyword`, which an error names.
+    pub fn keyword<T: FromArgument>(&self, keyword: &str, text: &str) -> Result<T, HandlerError> {
+        self.argument(text).map_err(|error| HandlerError::new(format_args!("{keyword}: {error}")))
+    }
+
     /// Parses the value that a handler gives to one field of the element: a number, a boolean or an address. What is
     /// expected is told in Click's words.
     pub fn data<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {

@@ -153,7 +153,7 @@ pub(crate) fn set_capacity<K: Kind>(
     value: &str,
 ) -> Result<(), HandlerError> {
     let set = rewriter.flows.set();
-    let capacity = cx.argument(value).map_err(|error| HandlerError::new(format!("CAPACITY: {error}")))?;
+    let capacity = cx.keyword("CAPACITY", value)?;
     set.borrow_mut().capacity = capacity;
     let is_done = set.borrow_mut().shrink(clock(cx));
     if !is_done {

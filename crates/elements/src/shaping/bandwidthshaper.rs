@@ -39,8 +39,7 @@ impl Element for BandwidthShaper {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("rate", "The bandwidth.", |shaper| figures::bandwidth(shaper.rate.rate())),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the bandwidth.", |shaper, cx, value| {
-            let rate: Bandwidth =
-                cx.argument(value).map_err(|error| HandlerError::new(format!("RATE: {error}")))?;
+            let rate: Bandwidth = cx.keyword("RATE", value)?;
             shaper.rate.set_rate(rate.0 as u32, cx.now());
             Ok(())
         }),

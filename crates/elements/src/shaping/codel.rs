@@ -154,8 +154,7 @@ impl Element for CoDel {
             (Some(0), "TARGET"),
             "Sets how long packets may wait.",
             |codel, cx, value| {
-                codel.args.target =
-                    cx.argument(value).map_err(|error| HandlerError::new(format!("TARGET: {error}")))?;
+                codel.args.target = cx.keyword("TARGET", value)?;
                 Ok(())
             },
         ),
@@ -167,8 +166,7 @@ impl Element for CoDel {
             (Some(1), "INTERVAL"),
             "Sets how long all must have waited longer.",
             |codel, cx, value| {
-                codel.args.interval =
-                    cx.argument(value).map_err(|error| HandlerError::new(format!("INTERVAL: {error}")))?;
+                codel.args.interval = cx.keyword("INTERVAL", value)?;
                 Ok(())
             },
         ),

@@ -160,7 +160,7 @@ impl<M: Measure> Allowance<M> {
 
     /// Sets the rate from a handler's value.
     pub fn write(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
-        let rate = cx.argument(value).map_err(|error| HandlerError::new(format!("RATE: {error}")))?;
+        let rate = cx.keyword("RATE", value)?;
         self.set_rate(M::number(rate));
         Ok(())
     }

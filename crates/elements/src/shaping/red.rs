@@ -54,8 +54,7 @@ macro_rules! change {
     ($name:literal, $place:literal $keyword:literal, $summary:literal, $field:ident) => {
         Handler::argument($name, (Some($place), $keyword), $summary, |red, cx, value| {
             let mut choice = red.early.choice();
-            choice.$field =
-                cx.argument(value).map_err(|error| HandlerError::new(format!("{}: {error}", $keyword)))?;
+            choice.$field = cx.keyword($keyword, value)?;
             Ok(red.choose(choice)?)
         })
     };

@@ -39,7 +39,7 @@ impl Element for Shaper {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("rate", "Packets a second.", |shaper| shaper.rate.rate().to_string()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the packets a second.", |shaper, cx, value| {
-            let rate = cx.argument(value).map_err(|error| HandlerError::new(format!("RATE: {error}")))?;
+            let rate = cx.keyword("RATE", value)?;
             shaper.rate.set_rate(rate, cx.now());
             Ok(())
         }),

@@ -142,8 +142,7 @@ impl<K: Kind> Element for Fifo<K> {
         }),
         Handler::read("capacity", "The most packets that it stores.", |queue| queue.capacity.to_string()),
         Handler::write("capacity", "Sets the most packets that it stores.", |queue, cx, value| {
-            let capacity: u32 =
-                cx.argument(value).map_err(|error| HandlerError::new(format!("CAPACITY: {error}")))?;
+            let capacity: u32 = cx.keyword("CAPACITY", value)?;
             queue.set_capacity(capacity as usize);
             cx.note_argument(Some(0), "CAPACITY", value.trim());
             if Self::TELLS_FULL && queue.packets.len() < queue.capacity {
