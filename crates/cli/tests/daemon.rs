@@ -28,6 +28,8 @@ fn a_box_from_its_creation_to_its_end() {
     daemon.until(&["read", "fw/c.count"], "5");
 
     daemon.check(&["handlers", "fw", "c"], 0, &["fw/c.count", "read"]);
+    daemon.check(&["handlers", "fw", "d"], 4, &["no element d"]);
+    daemon.check(&["ps", "--label", "site=north"], 0, &["no box has"]);
     daemon.check(&["write", "fw/filter.rules", "deny udp dst port 53, allow all"], 0, &[]);
     daemon.check(&["read", "fw/filter.rules"], 0, &["deny udp dst port 53, allow all"]);
     daemon.check(&["write", "fw/filter.rules", "allow nonsense"], 5, &["nonsense"]);

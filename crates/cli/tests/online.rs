@@ -113,7 +113,7 @@ fn boxes_are_listed_and_shown() {
         Server::new("list", &[("GET /v1/boxes", 200, &format!("[{BOX}]")), ("GET /v1/boxes/fw", 200, BOX)]);
     server.check(&["ps"], 0, &["NAME", "fw", "running", "vm", "1m01s", "25%", "1.50k"]);
     server.check(&["ps", "--quiet", "--label", "site=north"], 0, &["fw\n"]);
-    server.check(&["ps", "--label", "site=south"], 0, &["clickbox create"]);
+    server.check(&["ps", "--label", "site=south"], 0, &["no box has"]);
     let list: serde_json::Value =
         serde_json::from_slice(&server.run(&["ps", "--json"], "").stdout).expect("JSON");
     assert_eq!(list[0]["name"], "fw");

@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     Client(ClientError),
     /// The command line, or a file of it, makes no sense.
     Usage(String),
+    /// There is no such thing.
+    Missing(String),
     /// Something else.
     Other(String),
 }
@@ -37,6 +39,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
+            Failure::Missing(_) => 4,
             Failure::Other(_) => 1,
             Failure::Client(ClientError::NoDaemon { .. }) => 3,
             Failure::Client(error) => match error.code() {
@@ -71,7 +74,7 @@ impl fmt::Display for Failure {
                 write!(f, "{error}: name its file with --token-file, or set $CLICKBOX_TOKEN")
             }
             Failure::Client(error) => error.fmt(f),
-            Failure::Usage(text) | Failure::Other(text) => f.write_str(text),
+            Failure::Usage(text) | Failure::Missing(text) | Failure::Other(text) => f.write_str(text),
         }
     }
 }

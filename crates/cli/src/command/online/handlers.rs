@@ -111,7 +111,13 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
     let mut handlers =
         arguments.daemon.client()?.ask(&operation::LIST_HANDLERS, &[arguments.name.as_str()])?;
     if let Some(element) = &arguments.element {
+        let name = &arguments.name;
         handlers.retain(|handler| handler.element == *element);
+        if handlers.is_empty() {
+            let message =
+                format!("box {name} has no element {element}; `clickbox handlers {name}` lists them");
+            return Err(Failure::Missing(message));
+        }
     }
     if arguments.json {
         output::json(&handlers);
@@ -125,11 +131,8 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
         let row = |handler: &HandlerInfo| {
             vec![online::line(&format!("{}/{}", arguments.name, handler.path())), access(handler).to_string()]
         };
-        let none = match &arguments.element {
-            Some(element) => format!("box {} has no element {element}", arguments.name),
-            None => format!("box {} has no handlers", arguments.name),
-        };
-        online::print(&Table { columns: COLUMNS, rows: handlers.iter().map(row).collect() }, &none);
+        let rows = handlers.iter().map(row).collect();
+        online::print(&Table { columns: COLUMNS, rows }, &format!("box {} has no handlers", arguments.name));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -43,6 +43,10 @@ const COLUMNS: &[Column] = &[
 /// Runs it.
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut boxes = arguments.daemon.client()?.ask(&operation::LIST_BOXES, &[])?;
+    let none = match boxes.is_empty() {
+        true => "there are no boxes: make one with `clickbox create NAME FILE`",
+        false => "no box has that owner and those labels: `clickbox ps` lists all",
+    };
     boxes.retain(|status| {
         let has =
             |label: &String| status.labels.iter().any(|(key, value)| *label == format!("{key}={value}"));
@@ -55,7 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         output::text(&boxes.iter().map(|status| format!("{}\n", status.name)).collect::<String>());
     } else {
         let table = Table { columns: COLUMNS, rows: boxes.iter().map(row).collect() };
-        online::print(&table, "there are no boxes: make one with `clickbox create NAME FILE`");
+        online::print(&table, none);
     }
     Ok(ExitCode::SUCCESS)
 }
