@@ -28,7 +28,7 @@ pub enum AddressError {
 }
 
 /// An IPv4 address with a mask, which need not be contiguous: Click takes any.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ip4Prefix {
     /// The address as it was written: bits outside the mask are kept.
     pub address: Ipv4Addr,

@@ -1,5 +1,6 @@
 //! Routes with any masks, in the order in which they were given.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
@@ -18,8 +19,8 @@ pub struct LinearRoutes {
     slots: Slots<Route>,
     /// The routes with contiguous masks; a hop is the number of a slot.
     table: PrefixTable<u32>,
-    /// Number of routes with other masks.
-    scattered: usize,
+    /// The slots of the routes with other masks.
+    scattered: BTreeMap<Ip4Prefix, u32>,
 }
 
 /// The route that freed slots resemble in Click, so that it has to stand before them.
@@ -27,7 +28,7 @@ const ZERO: Ip4Prefix = Ip4Prefix::host(Ipv4Addr::UNSPECIFIED);
 
 impl Default for LinearRoutes {
     fn default() -> Self {
-        Self { slots: Slots::new(Reuse::Lowest), table: PrefixTable::new(), scattered: 0 }
+        Self { slots: Slots::new(Reuse::Lowest), table: PrefixTable::new(), scattered: BTreeMap::new() }
     }
 }
 
@@ -36,13 +37,13 @@ impl LinearRoutes {
     fn find(&self, prefix: Ip4Prefix) -> Option<u32> {
         match trie_prefix(prefix) {
             Some(prefix) => self.table.get(prefix).map(|entry| entry.hop),
-            None => self.slots.iter().find(|(_, route)| route.prefix == prefix).map(|(slot, _)| slot),
+            None => self.scattered.get(&prefix).copied(),
         }
     }
 
     /// The slot of the best route for an address.
     fn best(&self, address: Ipv4Addr) -> Option<u32> {
-        if self.scattered == 0 {
+        if self.scattered.is_empty() {
             return self.table.lookup(address.to_bits());
         }
         let mut best: Option<(u32, u32)> = None;
@@ -63,7 +64,7 @@ impl LinearRoutes {
                 added.map(drop).map_err(|_| RouteError::Full)
             }
             None => {
-                self.scattered += 1;
+                self.scattered.insert(route.prefix, slot);
                 Ok(())
             }
         }
@@ -73,7 +74,7 @@ impl LinearRoutes {
         let route = self.slots.remove(slot)?;
         match trie_prefix(route.prefix) {
             Some(prefix) => drop(self.table.remove(prefix)),
-            None => self.scattered -= 1,
+            None => drop(self.scattered.remove(&route.prefix)),
         }
         Some(route)
     }
@@ -81,7 +82,7 @@ impl LinearRoutes {
 
 impl Lookup<u32> for LinearRoutes {
     fn lookup_batch(&self, addresses: &[u32], hops: &mut [u32]) {
-        if self.scattered == 0 {
+        if self.scattered.is_empty() {
             return self.table.lookup_batch(addresses, hops);
         }
         for (&address, hop) in addresses.iter().zip(hops) {
@@ -175,7 +176,7 @@ mod tests {
             store.remove(route("10.0.7.0/255.0.255.0", 0).prefix),
             Some(route("10.0.7.0/255.0.255.0", 2))
         );
-        assert_eq!((store.scattered, ports(&store)), (0, [1, 3, 4].to_vec()));
+        assert_eq!((store.scattered.len(), ports(&store)), (0, [1, 3, 4].to_vec()));
         assert_eq!(store.lookup(Ipv4Addr::new(10, 2, 7, 1)).map(|hop| hop.port), Some(1));
     }
 
