@@ -47,7 +47,9 @@ impl Draft {
             Field::WireLength => self.maker.wanted = number as usize,
             Field::EthType => self.set_ether_type(EtherType(word)),
             Field::IpLength => {
-                if let Some(network) = self.make_ip(0).is_some().then_some(self.network).flatten() {
+                if self.make_ip(0).is_some()
+                    && let Some(network) = self.network
+                {
                     self.maker.wanted = network + number as usize;
                 }
             }

@@ -125,15 +125,20 @@ impl<'a> Subject<'a> {
             return self.complain(text);
         };
         if self.ip.is_none() {
-            self.complain("no IP header");
-        } else if self.protocol().is_some_and(|protocol| !protocols.contains(&protocol)) {
-        } else if !self.is_first_fragment() {
-            self.complain(&format!("fragmented {name} header"));
-        } else if self.transport.len() + self.extra as usize >= length {
-            self.complain(&format!("truncated {name} header capture"));
-        } else {
-            self.complain(&format!("truncated {name} header"));
+            return self.complain("no IP header");
         }
+        let is_other = self.protocol().is_some_and(|protocol| !protocols.contains(&protocol));
+        if is_other {
+            return;
+        }
+        let text = if !self.is_first_fragment() {
+            format!("fragmented {name} header")
+        } else if self.transport.len() + self.extra as usize >= length {
+            format!("truncated {name} header capture")
+        } else {
+            format!("truncated {name} header")
+        };
+        self.complain(&text);
     }
 
     fn complain(&mut self, text: &str) {
