@@ -1,8 +1,8 @@
 //! The variables of a script, and what else `$` means in it.
 
 use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
-use alloc::vec::Vec;
 
 use element::Context;
 use element::text::next_word;
@@ -13,7 +13,7 @@ const MOST_VARIABLES: usize = 10_000;
 /// What a script knows by name.
 #[derive(Default)]
 pub(super) struct Variables {
-    set: Vec<(String, String)>,
+    set: BTreeMap<String, String>,
     /// `$?`: how the last write ended.
     pub(super) status: i32,
     /// `$args`: what a handler that runs the script was given.
@@ -54,21 +54,21 @@ impl Variables {
     pub(super) fn place(&mut self, name: &str) -> Option<&mut String> {
         match name {
             "args" => Some(&mut self.arguments),
-            _ => self.set.iter_mut().find(|(known, _)| known == name).map(|(_, value)| value),
+            _ => self.set.get_mut(name),
         }
     }
 
     /// The value of a variable.
     pub(super) fn get(&self, name: &str) -> Option<String> {
-        self.set.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        self.set.get(name).cloned()
     }
 
     /// Sets a variable; one too many is not kept.
     pub(super) fn set(&mut self, name: &str, value: String) {
-        if let Some((_, old)) = self.set.iter_mut().find(|(known, _)| known == name) {
+        if let Some(old) = self.set.get_mut(name) {
             *old = value;
         } else if self.set.len() < MOST_VARIABLES {
-            self.set.push((name.to_owned(), value));
+            self.set.insert(name.to_owned(), value);
         }
     }
 }
