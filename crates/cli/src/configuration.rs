@@ -154,7 +154,9 @@ pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
         if warnings || diagnostic.severity != Severity::Warning {
             let text = diagnostic.to_string();
             match text.split_once('\n') {
-                Some((first, rest)) if first == above && rest.starts_with(' ') => {
+                Some((first, rest))
+                    if first == above && (rest.starts_with(' ') || diagnostic.within.is_some()) =>
+                {
                     eprintln!("{}", quoted(rest))
                 }
                 _ => eprintln!("{}", quoted(&text)),

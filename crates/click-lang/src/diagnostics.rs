@@ -37,6 +37,9 @@ pub struct Diagnostic {
     pub bare: bool,
     /// The place that stands in the message as Click prints it, where that is another one.
     pub printed: Option<Location>,
+    /// The place in a file of data that the lines below the first begin with, `FILE:LINE`. In the message as Click prints
+    /// it this stands before the space that these lines begin with.
+    pub within: Option<String>,
 }
 
 impl Diagnostic {
@@ -55,6 +58,7 @@ impl Diagnostic {
             hint: None,
             bare: false,
             printed: None,
+            within: None,
         }
     }
 
@@ -79,6 +83,13 @@ impl Diagnostic {
         self
     }
 
+    /// Says which place in a file of data the lines below the first begin with.
+    #[must_use]
+    pub fn within(mut self, place: Option<String>) -> Self {
+        self.within = place;
+        self
+    }
+
     /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: Option<String>) -> Self {
@@ -99,8 +110,9 @@ impl fmt::Display for Diagnostic {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            match line.strip_prefix("  ") {
-                Some(detail) if index > 0 => write!(f, "  {kind}{detail}")?,
+            let placed = |line| self.place_within(line);
+            match line.strip_prefix("  ").map(|detail| placed(detail).unwrap_or(("", detail))) {
+                Some((place, detail)) if index > 0 => write!(f, "{place}  {kind}{detail}")?,
                 _ if introduced => write!(f, "{place}{line}")?,
                 _ => write!(f, "{place}{kind}{line}")?,
             }
@@ -111,6 +123,15 @@ impl fmt::Display for Diagnostic {
             }
         }
         Ok(())
+    }
+}
+
+impl Diagnostic {
+    /// The place that a line begins with, and the rest of it.
+    fn place_within<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
+        let place = self.within.as_ref()?;
+        let rest = line.strip_prefix(place.as_str())?.strip_prefix(": ")?;
+        Some((line.get(..place.len() + 2)?, rest))
     }
 }
 
@@ -163,6 +184,7 @@ impl Diagnostics {
                 hint: None,
                 bare: false,
                 printed: None,
+                within: None,
             });
         }
         self.list
@@ -187,6 +209,9 @@ mod tests {
         assert_eq!(warning.to_string(), "f:3: warning: careful");
         let inner = Diagnostic::new(Severity::Warning, at(3), "While doing:\n  careful\n  indeed");
         assert_eq!(inner.to_string(), "f:3: While doing:\n  warning: careful\n  warning: indeed");
+        let inner = Diagnostic::new(Severity::Warning, at(3), "While doing:\n  d:0: careful\n  indeed");
+        let inner = inner.within(Some("d:0".into()));
+        assert_eq!(inner.to_string(), "f:3: While doing:\nd:0:   warning: careful\n  warning: indeed");
     }
 
     #[test]

@@ -102,7 +102,9 @@ impl<'a> Context<'a> {
 
     /// As `argument`, of the argument called `keyword`, which an error names.
     pub fn keyword<T: FromArgument>(&self, keyword: &str, text: &str) -> Result<T, HandlerError> {
-        self.argument(text).map_err(|error| HandlerError::new(format_args!("{keyword}: {error}")))
+        let told =
+            |error| HandlerError::with_code(HandlerError::UNSPECIFIED, format_args!("{keyword}: {error}"));
+        self.argument(text).map_err(told)
     }
 
     /// Parses the value that a handler gives to one field of the element: a number, a boolean or an address. What is
@@ -133,12 +135,17 @@ impl<'a> Context<'a> {
 
     /// While the element is set up: warns of what is odd about it.
     pub fn warn(&self, text: &str) {
-        self.runtime.remark(self.element, false, text);
+        self.runtime.remark(self.element, false, None, text);
+    }
+
+    /// While the element is set up: warns of what is odd about a place in a file of data, `FILE:LINE`.
+    pub fn warn_of(&self, place: &str, text: &str) {
+        self.runtime.remark(self.element, false, Some(place), text);
     }
 
     /// While the element is set up: tells of what is wrong about it and keeps nothing from running.
     pub fn note(&self, text: &str) {
-        self.runtime.remark(self.element, true, text);
+        self.runtime.remark(self.element, true, None, text);
     }
 
     /// Connected input ports.

@@ -28,6 +28,15 @@ pub enum Message {
     },
     /// More positional arguments than the class takes.
     TooMany,
+    /// Something about a file of data that the element reads.
+    Placed {
+        /// The file, perhaps with a line.
+        place: String,
+        /// What is wrong there.
+        text: String,
+        /// Whether the element is told of as that of `place`.
+        is_named: bool,
+    },
     /// Anything else: a fragment without the element's name, which the caller adds.
     Other(String),
 }
@@ -39,6 +48,7 @@ impl fmt::Display for Message {
             Message::Missing { keyword } => write!(f, "{keyword}: required argument missing"),
             Message::Unknown { keyword } => write!(f, "{keyword}: unknown argument"),
             Message::TooMany => f.write_str("too many arguments"),
+            Message::Placed { place, text, .. } => write!(f, "{place}: {text}"),
             Message::Other(text) => f.write_str(text),
         }
     }
@@ -65,6 +75,16 @@ impl SetupError {
                 problem: problem.to_string()
             }],
         }
+    }
+
+    /// One message about a place in a file of data, `FILE:LINE`.
+    pub fn placed(place: impl fmt::Display, text: impl fmt::Display) -> SetupError {
+        Message::Placed { place: place.to_string(), text: text.to_string(), is_named: false }.into()
+    }
+
+    /// One message about a file of data, of which the element is told as `NAME :: CLASS(FILE)`.
+    pub fn of_file(file: impl fmt::Display, text: impl fmt::Display) -> SetupError {
+        Message::Placed { place: file.to_string(), text: text.to_string(), is_named: true }.into()
     }
 
     /// Adds the messages of `other`.
@@ -118,6 +138,13 @@ pub enum HandlerError {
     Value(Problem),
     /// The value is not one that the handler takes; the messages say why.
     Rejected(String),
+    /// The same, with another number than [`HandlerError::INVALID`] for scripts.
+    Refused {
+        /// The messages.
+        text: String,
+        /// The number.
+        code: i32,
+    },
     /// What was written is in force; the messages are warnings.
     Warned(String),
     /// The handler gave a value, and something went wrong on the way.
@@ -130,9 +157,23 @@ pub enum HandlerError {
 }
 
 impl HandlerError {
+    /// The number that scripts see when a handler refuses a value, if it has no other: Linux's for an invalid argument.
+    pub const INVALID: i32 = -22;
+    /// That of a handler that gives no particular reason.
+    pub const UNSPECIFIED: i32 = -1;
+    /// That of one that found nothing of that name.
+    pub const NOT_FOUND: i32 = -2;
+    /// That of one that has such a thing already.
+    pub const EXISTS: i32 = -17;
+
     /// The handler refuses the value.
     pub fn new(text: impl fmt::Display) -> HandlerError {
         HandlerError::Rejected(text.to_string())
+    }
+
+    /// The handler refuses the value, with a number of its own for scripts.
+    pub fn with_code(code: i32, text: impl fmt::Display) -> HandlerError {
+        HandlerError::Refused { text: text.to_string(), code }
     }
 
     /// As scripts say it of a call that was a read or a write: they do not tell a missing handler from one of the other
@@ -160,6 +201,7 @@ impl fmt::Display for HandlerError {
             HandlerError::Busy(path) => write!(f, "‘{path}’ is busy"),
             HandlerError::Value(problem) => problem.fmt(f),
             HandlerError::Rejected(text)
+            | HandlerError::Refused { text, .. }
             | HandlerError::Warned(text)
             | HandlerError::Doubtful { problems: text, .. } => f.write_str(text),
         }
@@ -170,6 +212,6 @@ impl core::error::Error for HandlerError {}
 
 impl From<SetupError> for HandlerError {
     fn from(error: SetupError) -> HandlerError {
-        HandlerError::Rejected(error.to_string())
+        HandlerError::with_code(HandlerError::UNSPECIFIED, error)
     }
 }

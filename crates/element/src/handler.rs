@@ -178,7 +178,7 @@ impl<E> Handler<E> {
         let HandlerError::Value(problem) = error else { return error };
         match self.argument {
             Some((_, keyword)) if problem.is_form() && !keyword.is_empty() => {
-                HandlerError::Rejected(format!("{keyword}: {problem}"))
+                HandlerError::with_code(HandlerError::UNSPECIFIED, format_args!("{keyword}: {problem}"))
             }
             Some((_, keyword)) if matches!(problem, Problem::LaterOf(_)) && !keyword.is_empty() => {
                 HandlerError::Rejected(format!("{keyword} {problem}"))

@@ -134,7 +134,7 @@ pub trait Runtime {
     /// Writes a line to the log.
     fn say(&self, text: &str);
     /// Tells of what is odd, or with `is_wrong` wrong, about an element that is being set up.
-    fn remark(&self, element: usize, is_wrong: bool, text: &str);
+    fn remark(&self, element: usize, is_wrong: bool, place: Option<&str>, text: &str);
     /// What is said from now on, for `element`, which is told by `woken` when there is something.
     fn tap(&self, element: usize) -> Rc<Tap>;
 }

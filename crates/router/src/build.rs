@@ -9,11 +9,11 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
-use element::{Arguments, Environment, HandlerError, Names, Runtime, Setup, SetupError};
+use element::{Arguments, Environment, HandlerError, Message, Names, Runtime, Setup, SetupError};
 use packet::{BATCH, Glimpse, Pool, Timestamp};
 
 use crate::clock::Clock;
-use crate::core::{Core, NOBODY};
+use crate::core::{Core, NOBODY, Remark};
 use crate::hookup::{Hookup, error, hook_up, named};
 use crate::node::{Node, Notifier, Port};
 use crate::order;
@@ -232,10 +232,10 @@ impl Core {
 
     /// Makes problems of what elements have told of.
     fn tell_remarks(&self, what: &str, problems: &mut Vec<Diagnostic>) {
-        for (severity, index, text) in self.remarks.take() {
-            if let Some(node) = self.nodes.get(index) {
-                let message = self.context(what, index, &text);
-                problems.push(Diagnostic::new(severity, node.location.clone(), message));
+        for Remark { severity, element, place, text } in self.remarks.take() {
+            if let Some(node) = self.nodes.get(element) {
+                let message = self.context(what, element, &text);
+                problems.push(Diagnostic::new(severity, node.location.clone(), message).within(place));
             }
         }
     }
@@ -244,11 +244,16 @@ impl Core {
         let text =
             if problem.messages.is_empty() { "unspecified error".to_string() } else { problem.to_string() };
         let location = self.nodes.get(index).map(|node| node.location.clone());
-        error(location, self.context(what, index, &text))
+        let Some(Message::Placed { place, is_named, .. }) = problem.messages.first() else {
+            return error(location, self.context(what, index, &text));
+        };
+        let subject = named(&self.graph, index);
+        let subject = if *is_named { format!("{subject}({place})") } else { subject };
+        error(location, introduced(what, &subject, &text)).within(Some(place.clone()))
     }
 
     fn context(&self, what: &str, index: usize, text: &str) -> String {
-        format!("{what} ‘{}’:\n  {}", named(&self.graph, index), text.replace('\n', "\n  "))
+        introduced(what, &named(&self.graph, index), text)
     }
 
     /// Gives an element new arguments while it runs; on failure nothing has changed.
@@ -271,6 +276,11 @@ impl Core {
             None => Err(HandlerError::Busy(node.name.clone())),
         }
     }
+}
+
+/// A text below the line that says what it is about.
+fn introduced(what: &str, subject: &str, text: &str) -> String {
+    format!("{what} ‘{subject}’:\n  {}", text.replace('\n', "\n  "))
 }
 
 fn has_errors(problems: &[Diagnostic]) -> bool {

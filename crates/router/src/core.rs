@@ -40,7 +40,7 @@ pub(crate) struct Core {
     /// Elements that pass the log on.
     pub(crate) taps: RefCell<Vec<(usize, Weak<Tap>)>>,
     /// What elements have told of while they were set up.
-    pub(crate) remarks: RefCell<Vec<(Severity, usize, String)>>,
+    pub(crate) remarks: RefCell<Vec<Remark>>,
     /// Whether somebody looked for what an element exports that could not be made.
     pub(crate) missed: Cell<bool>,
     pub(crate) run_count: Cell<i64>,
@@ -61,6 +61,16 @@ pub(crate) struct Core {
 
 /// No element.
 pub(crate) const NOBODY: usize = usize::MAX;
+
+/// What an element has told of while it was set up.
+#[derive(Clone, Debug)]
+pub(crate) struct Remark {
+    pub(crate) severity: Severity,
+    pub(crate) element: usize,
+    /// The place in a file of data that the text begins with.
+    pub(crate) place: Option<String>,
+    pub(crate) text: String,
+}
 
 /// Who watches a descriptor.
 #[derive(Clone, Debug, Default)]

@@ -106,7 +106,16 @@ fn resolve(
 /// An error, at a place if there is one.
 pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
     let severity = Severity::Error;
-    Diagnostic { severity, location, message, related: Vec::new(), hint: None, bare: false, printed: None }
+    Diagnostic {
+        severity,
+        location,
+        message,
+        related: Vec::new(),
+        hint: None,
+        bare: false,
+        printed: None,
+        within: None,
+    }
 }
 
 /// An element as messages name it.

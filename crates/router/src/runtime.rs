@@ -13,7 +13,7 @@ use element::{
 };
 use packet::{Batch, Pool, Timestamp};
 
-use crate::core::Core;
+use crate::core::{Core, Remark};
 
 impl Runtime for Core {
     fn now(&self) -> Timestamp {
@@ -322,9 +322,11 @@ impl Runtime for Core {
         self.driver.set(Some(element));
     }
 
-    fn remark(&self, element: usize, is_wrong: bool, text: &str) {
+    fn remark(&self, element: usize, is_wrong: bool, place: Option<&str>, text: &str) {
         let severity = if is_wrong { Severity::Note } else { Severity::Warning };
-        self.remarks.borrow_mut().push((severity, element, text.to_string()));
+        let text = place.map_or_else(|| text.to_string(), |place| alloc::format!("{place}: {text}"));
+        let place = place.map(ToString::to_string);
+        self.remarks.borrow_mut().push(Remark { severity, element, place, text });
     }
 
     fn say(&self, text: &str) {

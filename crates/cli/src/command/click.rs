@@ -239,7 +239,7 @@ impl Driver {
         }
         match self.router.read(path, "") {
             // One that can't answer, as where it wants a parameter, answers nothing.
-            Err(HandlerError::Rejected(_)) => Ok(String::new()),
+            Err(HandlerError::Rejected(_) | HandlerError::Refused { .. }) => Ok(String::new()),
             Err(HandlerError::Doubtful { value, .. }) => Ok(value),
             answer => answer,
         }

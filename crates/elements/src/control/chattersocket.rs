@@ -113,6 +113,8 @@ impl Element for ChatterSocket {
 
     fn woken(&mut self, cx: &mut Context) {
         let lines = self.tap.as_ref().map(|tap| tap.take()).unwrap_or_default();
+        // As in the answers of a control socket: nobody knows the clients' language.
+        let lines = lines.replace(['‘', '’'], "'");
         self.clients.iter_mut().for_each(|client| client.output.extend_from_slice(lines.as_bytes()));
         self.flush(cx);
     }

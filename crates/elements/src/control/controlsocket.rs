@@ -350,7 +350,19 @@ impl ControlSocket {
         // What names no element is the router's, never the socket's own.
         let rooted = if path.contains('.') { path.to_string() } else { format!(".{path}") };
         if let Some(proxy) = &self.proxy {
-            return Ok(Found { path: format!("{proxy}.{path}"), listed: Vec::new(), own: None });
+            let path_there = format!("{proxy}.{path}");
+            let element = cx.runtime().find(cx.element(), proxy);
+            let mut listed = cx.runtime().handlers(element);
+            // One that passes handlers of others on is asked; any other has only its own.
+            if element.is_some_and(|element| cx.runtime().class_name(element) == "HandlerProxy") {
+                listed.clear();
+            } else {
+                listed.retain(|info| info.name == path);
+                if listed.is_empty() {
+                    return Err((code::NO_HANDLER, format!("No proxied handler named '{name}'")));
+                }
+            }
+            return Ok(Found { path: path_there, listed, own: None });
         }
         let target = cx.runtime().resolve(cx.element(), &rooted).map_err(|error| match error {
             HandlerError::NoElement(element) => no_element(&element),
@@ -360,6 +372,11 @@ impl ControlSocket {
         let mut listed = cx.runtime().handlers(target.element);
         listed.retain(|info| info.name == target.handler);
         if listed.iter().any(|info| info.hidden) || (listed.is_empty() && target.element.is_none()) {
+            return Err(unknown(name));
+        }
+        // Whether an element has a handler that is not listed is told by a read.
+        let is_absent = || matches!(cx.read_handler(&rooted, ""), Err(HandlerError::NoHandler(_)));
+        if listed.is_empty() && own.is_none() && (target.element == Some(cx.element()) || is_absent()) {
             return Err(unknown(name));
         }
         Ok(Found { path: rooted, listed, own })

@@ -155,7 +155,7 @@ impl Machine {
         // Called by itself, it has complained where it does otherwise.
         let problems = if self.depth == 0 { self.complaints.release() } else { String::new() };
         match finish {
-            Some(Finish::Error) => Err(HandlerError::Rejected(problems)),
+            Some(Finish::Error) => Err(HandlerError::with_code(HandlerError::UNSPECIFIED, problems)),
             finish => {
                 let value = match finish {
                     Some(Finish::Return) => self.variables.get("_").unwrap_or_default(),

@@ -12,9 +12,6 @@ use super::expansion::Values;
 use super::functions;
 use super::machine::{Kind, Machine, Request};
 
-/// What a handler answers that refuses its value, as `$?` has it.
-const REFUSED: i32 = -22;
-
 /// Where the variables and calls in a text get their values.
 pub(super) struct Scope<'a, 'c, 'r> {
     pub(super) machine: &'a mut Machine,
@@ -52,12 +49,12 @@ impl Values for Scope<'_, '_, '_> {
 
 /// Whether the error is that of a handler that was found and called.
 fn exists(error: &HandlerError) -> bool {
-    use HandlerError::{Doubtful, Rejected, Value, Warned};
-    matches!(error, Rejected(_) | Warned(_) | Doubtful { .. } | Value(_))
+    use HandlerError::{Doubtful, Refused, Rejected, Value, Warned};
+    matches!(error, Rejected(_) | Refused { .. } | Warned(_) | Doubtful { .. } | Value(_))
 }
 
 fn is_silent(error: &HandlerError) -> bool {
-    matches!(error, HandlerError::Rejected(text) if text.is_empty())
+    matches!(error, HandlerError::Rejected(text) | HandlerError::Refused { text, .. } if text.is_empty())
 }
 
 /// A handler's name and what it is called with.
@@ -105,7 +102,8 @@ impl Machine {
                 None | Some(HandlerError::Doubtful { .. } | HandlerError::Warned(_)) => {
                     machine.variables.status = 0
                 }
-                Some(error) if exists(error) => machine.variables.status = REFUSED,
+                Some(HandlerError::Refused { code, .. }) => machine.variables.status = *code,
+                Some(error) if exists(error) => machine.variables.status = HandlerError::INVALID,
                 Some(_) => return error,
             }
             error.into_iter().for_each(|error| machine.complain_of(cx, &error));

@@ -130,13 +130,14 @@ fn trigger(cx: &Context, value: &str, handler: &str, old: &Option<Trigger>) -> R
     if trigger.call.is_none() {
         trigger.call = old.as_ref().and_then(|old| old.call.clone());
     }
-    if let Some(call) = &trigger.call {
-        let target = cx.runtime().resolve(cx.element(), &call.path).map_err(HandlerError::new)?;
-        let can = |info: &HandlerInfo| info.name == target.handler && info.kind == HandlerKind::Write;
-        // Elements may have handlers that they do not list.
-        if target.element.is_none() && !cx.runtime().handlers(None).iter().any(can) {
-            return Err(HandlerError::new(format_args!("no ‘{}’ write handler", target.handler)));
-        }
+    let Some(call) = &trigger.call else {
+        return Err(HandlerError::with_code(HandlerError::UNSPECIFIED, "syntax error"));
+    };
+    let target = cx.runtime().resolve(cx.element(), &call.path).map_err(HandlerError::new)?;
+    let can = |info: &HandlerInfo| info.name == target.handler && info.kind == HandlerKind::Write;
+    // Elements may have handlers that they do not list.
+    if target.element.is_none() && !cx.runtime().handlers(None).iter().any(can) {
+        return Err(HandlerError::new(format_args!("no ‘{}’ write handler", target.handler)));
     }
     Ok(trigger)
 }
@@ -168,7 +169,7 @@ impl Element for Counter {
         }),
         Handler::write(
             "count_call",
-            "Sets COUNT_CALL; the handler may be left out.",
+            "Sets COUNT_CALL; its handler may be left out where there is one.",
             |counter, cx, value| {
                 counter.args.count_call = Some(trigger(cx, value, "count_call", &counter.args.count_call)?);
                 Ok(())

@@ -75,7 +75,9 @@ impl Filter for ARPResponder {
         }),
         Handler::write("add", "Adds entries: `IP/MASK [IP/MASK...] ETH`.", |responder, cx, value| {
             let name = cx.name();
-            for entry in parse(value, &cx.setup(&name)).map_err(HandlerError::new)? {
+            for entry in parse(value, &cx.setup(&name))
+                .map_err(|text| HandlerError::with_code(HandlerError::UNSPECIFIED, text))?
+            {
                 add(&mut responder.entries, entry);
             }
             Ok(())

@@ -135,10 +135,15 @@ fn run<K: Kind>(
     if command == Command::Remove {
         let known = known.filter(|known| route.removes(known));
         let removed = known.and_then(|known| store.remove(known.prefix));
-        return removed.map(Undo::Set).ok_or_else(|| HandlerError::new(format!("route ‘{route}’ not found")));
+        return removed.map(Undo::Set).ok_or_else(|| {
+            HandlerError::with_code(HandlerError::NOT_FOUND, format_args!("route ‘{route}’ not found"))
+        });
     }
     if let (Command::Add, Some(known)) = (command, known) {
-        return Err(HandlerError::new(format!("conflict with existing route ‘{known}’")));
+        return Err(HandlerError::with_code(
+            HandlerError::EXISTS,
+            format_args!("conflict with existing route ‘{known}’"),
+        ));
     }
     match store.set(route) {
         Ok(replaced) => Ok(replaced.map_or(Undo::Remove(route), Undo::Set)),

@@ -159,7 +159,8 @@ impl Element for FromDump {
         Handler::read("filename", "The file.", |dump| dump.args.filename.0.clone()),
         Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.input.size()),
         Handler::read("filepos", "Bytes of the unpacked file whose records were read.", |dump| {
-            dump.decoder.position().to_string()
+            let unfinished = if dump.exhausted { dump.decoder.unfinished() as u64 } else { 0 };
+            (dump.decoder.position() + unfinished).to_string()
         }),
     ];
 
@@ -204,7 +205,7 @@ impl Element for FromDump {
         let path = &self.args.filename.0;
         self.input = Input::open(cx.environment(), path)
             .map_err(|error| SetupError::new(format!("{path}: {error}")))?;
-        self.open().map_err(|problem| SetupError::new(format!("{}: {problem}", self.input.name)))?;
+        self.open().map_err(|problem| SetupError::of_file(&self.input.name, problem))?;
         self.decoder.pass_to(self.args.filepos);
         if let Some(call) = &self.args.end_call {
             call.check(cx)?;
@@ -306,8 +307,11 @@ impl FromDump {
             let bytes = self.input.next().map_err(|error| error.to_string())?;
             if bytes.is_empty() {
                 // A capture without any interface has no packets either.
-                let nothing = self.decoder.position() == 0;
-                return if nothing { Err("not a tcpdump file (too short)".into()) } else { Ok(()) };
+                return match (self.decoder.position(), self.decoder.unfinished()) {
+                    (0, 0) => Err("empty file".into()),
+                    (0, _) => Err("not a tcpdump file (too short)".into()),
+                    _ => Ok(()),
+                };
             }
             self.decoder.feed(bytes);
         }

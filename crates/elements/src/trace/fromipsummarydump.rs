@@ -153,11 +153,14 @@ impl Element for FromIPSummaryDump {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        if let Err(problem) = self.open(cx) {
-            if !self.args.allow_nonexistent {
-                return Err(SetupError::new(problem));
+        match self.open(cx) {
+            Err(problem) if !self.args.allow_nonexistent => return Err(problem),
+            Err(_) => self.input = Input::nothing(),
+            Ok(()) => {
+                if let Some(text) = self.reader.begin() {
+                    cx.warn_of(&format!("{}:0", self.input.name), &text);
+                }
             }
-            self.input = Input::nothing();
         }
         if self.replay.active {
             self.replay.wake(cx);
@@ -241,17 +244,18 @@ impl Element for FromIPSummaryDump {
 
 impl FromIPSummaryDump {
     /// Opens the dump and reads its first bytes.
-    fn open(&mut self, cx: &Context) -> Result<(), String> {
+    fn open(&mut self, cx: &Context) -> Result<(), SetupError> {
         self.input = match (&self.args.data, &self.args.filename) {
             (Some(data), _) => Input::text(data.clone().into_bytes()),
             (None, path) => {
                 let path = path.as_ref().map_or("-", |path| path.0.as_str());
-                Input::open(cx.environment(), path).map_err(|error| format!("{path}: {error}"))?
+                Input::open(cx.environment(), path)
+                    .map_err(|error| SetupError::new(format!("{path}: {error}")))?
             }
         };
-        let first = self.input.next().map_err(|error| error.to_string())?;
+        let first = self.input.next().map_err(SetupError::new)?;
         if first.is_empty() && self.args.data.is_none() {
-            return Err(format!("{}: empty file", self.input.name));
+            return Err(SetupError::placed(format_args!("{}:0", self.input.name), "empty file"));
         }
         self.reader.feed(first);
         Ok(())

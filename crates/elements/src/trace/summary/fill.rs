@@ -187,9 +187,12 @@ impl Draft {
     }
 
     fn set_ip_options(&mut self, options: &[u8]) {
+        if self.make_ip(0).is_none() {
+            return;
+        }
         self.maker.ip_length_fixed = true;
         let length = (IP + options.len()).next_multiple_of(4).min(LONGEST_HEADER);
-        if options.is_empty() || self.make_ip(0).is_none() {
+        if options.is_empty() {
             return;
         }
         // A longer header that was asked for stays.

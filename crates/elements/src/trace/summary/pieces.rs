@@ -18,7 +18,7 @@ pub(super) enum Piece {
 /// Takes a dump apart. Feed bytes, take pieces until there are none, feed again, and finish.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    /// The number of the piece that was taken last, from 1.
+    /// The number of the line that was taken last, from 1, or of the record that comes next.
     pub(super) place: u64,
     /// Whether records come, rather than lines.
     pub(super) binary: bool,
@@ -53,7 +53,13 @@ impl Pieces {
 
     /// Records come from now on; they are counted anew.
     pub(super) fn become_binary(&mut self) {
-        (self.binary, self.place) = (true, 0);
+        (self.binary, self.place) = (true, 1);
+    }
+
+    /// The first line, as much of it as has come; `None` if something was taken already.
+    pub(super) fn first_line(&self) -> Option<String> {
+        let line = self.buffer.split(|byte| matches!(byte, b'\n' | b'\r')).next()?;
+        (self.place == 0).then(|| String::from_utf8_lossy(line).into_owned())
     }
 
     /// The next piece; `None` when more bytes must be fed first, or at the end.

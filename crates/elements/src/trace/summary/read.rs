@@ -47,6 +47,8 @@ pub struct Reader {
     aggregate: u32,
     minor: u32,
     pieces: Pieces,
+    /// Whether the first line was looked at.
+    begun: bool,
     complained: bool,
     notices: VecDeque<Item>,
 }
@@ -62,6 +64,7 @@ impl Default for Reader {
             aggregate: 0,
             minor: MINOR,
             pieces: Pieces::default(),
+            begun: false,
             complained: false,
             notices: VecDeque::new(),
         }
@@ -126,6 +129,13 @@ impl Reader {
         }
     }
 
+    /// Looks at the first line among the bytes that were fed before anything is taken; says what is odd about it.
+    pub fn begin(&mut self) -> Option<String> {
+        self.begun = true;
+        let line = self.pieces.first_line()?;
+        self.first_line(&line)
+    }
+
     /// Adds bytes of the dump.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.pieces.feed(bytes);
@@ -159,8 +169,10 @@ impl Reader {
 
     /// Makes a packet of a line, or obeys it.
     fn line(&mut self, line: &str) -> Option<Draft> {
-        if self.pieces.place == 1 && !self.pieces.binary {
-            self.first_line(line);
+        if !core::mem::replace(&mut self.begun, true)
+            && let Some(text) = self.first_line(line)
+        {
+            self.notice(false, text);
         }
         if line.starts_with('!') {
             self.obey(line);
@@ -220,22 +232,22 @@ impl Reader {
         Some(draft)
     }
 
-    fn first_line(&mut self, line: &str) {
+    /// Reads the banner, if the first line is one; says what is odd about it.
+    fn first_line(&mut self, line: &str) -> Option<String> {
         if let Some(rest) = line.strip_prefix("!IPSummaryDump") {
             let mut numbers = rest.trim().split('.').map(|number| number.trim().parse::<u32>().ok());
             if let (Some(Some(major)), Some(Some(minor))) = (numbers.next(), numbers.next()) {
                 if major == MAJOR && minor <= MINOR {
                     self.minor = minor;
                 } else {
-                    self.notice(false, format!("unexpected IPSummaryDump version {major}.{minor}"));
+                    return Some(format!("unexpected IPSummaryDump version {major}.{minor}"));
                 }
             }
-            return;
+            return None;
         }
         let known = ["!creator", "!data", "!contents", "!proto", "!flowid"];
-        if self.fields.is_empty() && !known.iter().any(|start| line.starts_with(start)) {
-            self.notice(false, "missing banner line; is this an IP summary dump?".into());
-        }
+        let is_odd = self.fields.is_empty() && !known.iter().any(|start| line.starts_with(start));
+        is_odd.then(|| "missing banner line; is this an IP summary dump?".into())
     }
 
     /// Obeys a line that begins with `!`; unknown ones are comments.
@@ -253,7 +265,12 @@ impl Reader {
                 [word] if word.parse::<u32>().is_ok() => self.aggregate = word.parse().unwrap_or(0),
                 _ => self.notice(true, "bad !aggregate specification".into()),
             },
-            "!binary" => self.pieces.become_binary(),
+            "!binary" => {
+                if !list.is_empty() {
+                    self.notice(true, "bad !binary specification".into());
+                }
+                self.pieces.become_binary();
+            }
             _ => {}
         }
     }
@@ -283,9 +300,9 @@ impl Reader {
     }
 }
 
-/// Splits a line at spaces that are not in double quotes.
+/// Splits a line at spaces that are not in double quotes. Before a space at its start there is an empty word.
 fn split(line: &str) -> impl Iterator<Item = &str> {
-    let mut rest = line.trim_ascii_start();
+    let mut rest = line;
     core::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
