@@ -77,7 +77,16 @@ impl PortDevice {
         buffers.gather(waiting, pool, &world.ports)?;
         // Those for which there is no buffer would be copied: they may wait for the next visit, when these are gone.
         let waiting = if buffers.spares() < FEW { waiting } else { waiting.min(buffers.spares()) };
-        port.receive(&mut buffers, pool, waiting, world.now(), &*world.ground, into)
+        port.receive(&mut buffers, pool, waiting, world.now(), into)?;
+        self.show(port);
+        Ok(())
+    }
+
+    /// Shows the host what is in the rings now. What is in the box is told before it is woken: a box that ends meanwhile
+    /// has each packet in one place.
+    fn show(&self, port: &Port) {
+        self.world.tell_held();
+        port.show(self.side, &*self.world.ground);
     }
 
     fn damaged(&self, corrupt: Corrupt) -> IoError {
@@ -92,7 +101,6 @@ impl Device for PortDevice {
         let before = into.len();
         self.take(port, pool, most, into).map_err(|corrupt| self.damaged(corrupt))?;
         self.world.quota.count_received(into.len() - before);
-        self.world.tell_held();
         Ok(())
     }
 
@@ -100,9 +108,9 @@ impl Device for PortDevice {
         let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
         let before = batch.len();
         let mut buffers = self.world.buffers.borrow_mut();
-        port.send(&mut buffers, batch, &*self.world.ground).map_err(|corrupt| self.damaged(corrupt))?;
+        port.send(&mut buffers, batch).map_err(|corrupt| self.damaged(corrupt))?;
         self.world.quota.count_sent(before - batch.len());
-        self.world.tell_held();
+        self.show(port);
         Ok(())
     }
 

@@ -111,15 +111,14 @@ impl Port {
         }
     }
 
-    /// Takes at most `most` packets out of the ring. Their slots are the host's again at once, so that it can answer
-    /// what is sent next.
+    /// Takes at most `most` packets out of the ring. Their slots are the host's again when `show` is called, which is
+    /// before anything else is done, so that it can answer what is sent next.
     pub(crate) fn receive(
         &self,
         buffers: &mut Buffers,
         pool: &packet::Pool,
         most: usize,
         now: Timestamp,
-        ground: &dyn Ground,
         into: &mut Batch,
     ) -> Result<(), Corrupt> {
         let mut ring = self.receive.borrow_mut();
@@ -152,9 +151,6 @@ impl Port {
             into.push(packet);
         }
         self.stats.set(stats);
-        if ring.release() {
-            ground.ring_host();
-        }
         Ok(())
     }
 
@@ -178,13 +174,8 @@ impl Port {
         Ok(())
     }
 
-    /// Puts packets from the front of `batch` into the ring, and leaves those for which there is no room.
-    pub(crate) fn send(
-        &self,
-        buffers: &mut Buffers,
-        batch: &mut Batch,
-        ground: &dyn Ground,
-    ) -> Result<(), Corrupt> {
+    /// Puts packets from the front of `batch` into the ring, for `show`, and leaves those for which there is no room.
+    pub(crate) fn send(&self, buffers: &mut Buffers, batch: &mut Batch) -> Result<(), Corrupt> {
         let mut ring = self.transmit.borrow_mut();
         let wanted = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let wished = wanted.saturating_add(ring.borrowed());
@@ -225,10 +216,18 @@ impl Port {
         } else {
             drop(batch.drain_front(taken));
         }
-        if ring.publish() {
+        Ok(())
+    }
+
+    /// Lets the host see what was received or sent, and wakes it if it waits for that.
+    pub(crate) fn show(&self, side: Side, ground: &dyn Ground) {
+        let rings = match side {
+            Side::Receive => self.receive.borrow_mut().release(),
+            Side::Transmit => self.transmit.borrow_mut().publish(),
+        };
+        if rings {
             ground.ring_host();
         }
-        Ok(())
     }
 
     /// Counts packets that found no room and were dropped.
