@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use element::arguments::{FromArgument, Problem};
+use element::arguments::{FromArgument, Problem, Word};
 use element::prelude::*;
 
 /// How to show the bytes of a packet.
@@ -20,8 +20,7 @@ impl FromArgument for Contents {
         if let Ok(shown) = bool::from_argument(text, setup) {
             return Ok(if shown { Contents::Hex } else { Contents::Nothing });
         }
-        let word = element::text::unquote(text);
-        match word.to_ascii_uppercase().as_str() {
+        match Word::from_argument(text, setup)?.0.to_ascii_uppercase().as_str() {
             "NONE" => Ok(Contents::Nothing),
             "HEX" => Ok(Contents::Hex),
             "ASCII" => Ok(Contents::Ascii),

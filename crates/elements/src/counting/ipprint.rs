@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use element::arguments::{FileName, Word};
+use element::arguments::{FileName, FromArgument, Problem, Word};
 use element::figures;
 use element::prelude::*;
 use packet::{TcpView, protocol};
@@ -42,9 +42,9 @@ pub struct IPPrintArgs {
     /// How to show the bytes of the packet: HEX, ASCII or NONE.
     #[arg(default = "NONE")]
     contents: Contents,
-    /// How to show the bytes behind the transport header.
-    #[arg(default = "NONE")]
-    payload: Contents,
+    /// How to show the bytes behind the transport header: HEX, ASCII or FALSE.
+    #[arg(default = "FALSE")]
+    payload: Payload,
     /// The most bytes to show; negative for all.
     #[arg(default = "1500")]
     maxlength: i32,
@@ -81,6 +81,25 @@ pub struct IPPrintArgs {
     outfile: Option<FileName>,
     /// Taken for Click's sake; there is one log.
     channel: Option<Word>,
+}
+
+/// How to show the bytes behind the transport header, which has other words than `Contents`.
+#[derive(Clone, Copy)]
+struct Payload(Contents);
+
+impl FromArgument for Payload {
+    const KIND: &'static str = "FALSE, HEX or ASCII";
+
+    fn from_argument(text: &str, setup: &Setup) -> Result<Payload, Problem> {
+        match Word::from_argument(text, setup)?.0.to_ascii_uppercase().as_str() {
+            "NO" | "FALSE" => Ok(Payload(Contents::Nothing)),
+            "YES" | "TRUE" | "HEX" => Ok(Payload(Contents::Hex)),
+            "ASCII" => Ok(Payload(Contents::Ascii)),
+            upper => Err(Problem::later(format!(
+                "bad payload value '{upper}'; should be 'false', 'hex', or 'ascii'"
+            ))),
+        }
+    }
 }
 
 /// The element.
@@ -125,10 +144,11 @@ impl IPPrint {
             }
         }
         subject.describe(&mut line, args.swap);
-        let payload = args.payload != Contents::Nothing;
+        let Payload(shown) = args.payload;
+        let payload = shown != Contents::Nothing;
         let bytes = if payload { behind(packet, &subject) } else { packet.data() };
         let bytes = dump::first(bytes, args.maxlength);
-        match if payload { args.payload } else { args.contents } {
+        match if payload { shown } else { args.contents } {
             Contents::Nothing => {}
             Contents::Hex => dump::hex(&mut line, bytes, |at| space(at, 24, 4)),
             Contents::Ascii => dump::ascii(&mut line, bytes, |at| space(at, 48, 8)),
@@ -169,7 +189,7 @@ impl Filter for IPPrint {
     ];
 
     fn new(mut args: IPPrintArgs, setup: &mut Setup) -> Result<IPPrint, SetupError> {
-        if args.contents != Contents::Nothing && args.payload != Contents::Nothing {
+        if args.contents != Contents::Nothing && args.payload.0 != Contents::Nothing {
             return Err(SetupError::new("specify at most one of PAYLOAD and CONTENTS"));
         }
         // There is one log.
