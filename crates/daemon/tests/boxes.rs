@@ -291,10 +291,11 @@ fn processor_time_is_limited() {
         supervisor.create_box(limited).unwrap();
         let used = || Duration::from_nanos(supervisor.show_box(&name("fw")).unwrap().status.usage.own_ns);
         let (start, before) = (Instant::now(), used());
-        // For so long that what was saved up does not count.
-        until("a second has passed", || start.elapsed() > Duration::from_secs(1));
-        let share = (used() - before).as_secs_f64() / start.elapsed().as_secs_f64();
-        assert!(share < 0.4, "{sandbox:?}: {share}");
+        // For so long that what was saved up does not count; who holds it may be late, and makes up for it.
+        until("it uses about a fifth", || {
+            let share = (used() - before).as_secs_f64() / start.elapsed().as_secs_f64();
+            start.elapsed() > Duration::from_secs(1) && share < 0.4
+        });
         supervisor.write(&handler("fw/value"), b"answers").unwrap();
         supervisor.stop_box(&name("fw")).unwrap();
     });
