@@ -158,22 +158,23 @@ impl Program {
         headers: impl Fn(&T) -> Headers<'_>,
     ) -> Decision<'a> {
         if let Some(diagram) = &self.diagram {
-            return lanes.decide(diagram, packets, headers, |headers| self.look_up(headers));
+            return lanes.decide(diagram, packets, headers, |headers| self.look_up(headers, None));
         }
         // The first field tells the most: by it alone, most packets meet no term.
         let (first, others) = (self.indexes.first(), self.output_of(self.fallback));
         for (output, packet) in lanes.outputs.iter_mut().zip(packets) {
             let headers = headers(packet);
-            let class = first.and_then(|index| index.class(&headers).filter(|class| index.top(*class) == 0));
-            *output = if class.is_some() { others } else { self.look_up(headers) };
+            let class = first.and_then(|index| index.class(&headers));
+            let is_other = first.zip(class).is_some_and(|(index, class)| index.top(class) == 0);
+            *output = if is_other { others } else { self.look_up(headers, class) };
         }
         Decision::Each(&lanes.outputs[..packets.len().min(BATCH)])
     }
 
-    /// The output for one packet, by looking up its fields.
+    /// The output for one packet, by looking up its fields; `class` is that of the first, where it is known.
     #[inline(never)]
-    fn look_up(&self, headers: Headers<'_>) -> u32 {
-        self.output_of(self.first_match(&headers).map_or(NONE, |rule| rule as u32))
+    fn look_up(&self, headers: Headers<'_>, class: Option<u32>) -> u32 {
+        self.output_of(self.find_first(&headers, class).map_or(NONE, |rule| rule as u32))
     }
 
     /// The output that a rule sends packets to.
@@ -183,12 +184,17 @@ impl Program {
 
     /// Index of the first rule whose condition the packet meets.
     #[must_use]
-    #[inline]
     pub fn first_match(&self, headers: &Headers<'_>) -> Option<usize> {
+        self.find_first(headers, None)
+    }
+
+    /// As `first_match`; `known` is the class of the first field, if it was looked up.
+    #[inline]
+    fn find_first(&self, headers: &Headers<'_>, mut known: Option<u32>) -> Option<usize> {
         let mut classes = [0; MAX_INDEXES];
         let mut top = u64::MAX;
         for (class, index) in classes.iter_mut().zip(&self.indexes) {
-            let Some(found) = index.class(headers) else {
+            let Some(found) = known.take().or_else(|| index.class(headers)) else {
                 return first_match(&self.rules, headers);
             };
             *class = found;
