@@ -189,7 +189,7 @@ impl Decoder {
         }
         let unread = &self.buffer[self.start..];
         match &mut self.format {
-            Format::Pcap(format) => format.step(unread, self.position),
+            Format::Pcap(format) => format.step(unread),
             Format::Pcapng(section) => section.step(unread, self.position),
             Format::Unknown if unread.len() < 4 => Ok(Step::More),
             Format::Unknown if pcapng::recognises(unread) => {

@@ -10,12 +10,7 @@ pub enum DumpError {
     /// The major version of the format is not known.
     Version(u16),
     /// A record claims more captured bytes than any capture has.
-    RecordLength {
-        /// Where the record begins.
-        position: u64,
-        /// The bytes it claims.
-        length: u32,
-    },
+    RecordLength,
     /// A pcapng block's length is not possible.
     BlockLength {
         /// Where the block begins.
@@ -39,7 +34,7 @@ impl fmt::Display for DumpError {
         match self {
             DumpError::Magic => f.write_str("not a tcpdump file (bad magic number)"),
             DumpError::Version(version) => write!(f, "unknown major version {version}"),
-            DumpError::RecordLength { .. } => f.write_str("bad packet header; giving up"),
+            DumpError::RecordLength => f.write_str("bad packet header; giving up"),
             DumpError::BlockLength { position, length } => {
                 write!(f, "bad block at byte {position} ({length} bytes); giving up")
             }
