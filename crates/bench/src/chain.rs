@@ -11,7 +11,7 @@ use boundary::Slots;
 use sandbox::Settings;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use switch::{BoxLink, PortId, StaticTable, Worker};
+use switch::{BoxLink, PIPE_RINGS, PortId, StaticTable, Worker};
 
 /// What comes before the first run: packets have reached the end.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -66,8 +66,10 @@ pub fn chain(
     let slots = Slots::new(ring)?;
     let pool = if joint == Joint::Copy { None } else { stand.pool()? };
     let joint = if pool.is_none() && joint == Joint::Pool { Joint::Copy } else { joint };
+    // As in the daemon.
+    let quantum = slots.count() * if joint == Joint::Pipe { PIPE_RINGS } else { 1 };
     let run = |program| {
-        let settings = Settings { pool: pool.clone(), ..Stand::settings(program, slots, None) };
+        let settings = Settings { pool: pool.clone(), quantum, ..Stand::settings(program, slots, None) };
         stand.run_with(program, &settings)
     };
     let mut boxes = vec![run(Program::Send(size))?];

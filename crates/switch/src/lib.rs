@@ -29,7 +29,7 @@ pub use cap::{Cap, CapSettings};
 pub use counters::{Counters, Reason};
 pub use driver::{Driver, DriverError};
 pub use forward::{Decision, Forward, LearningBridge, LearningSettings, StaticTable, TableError};
-pub use link::{BoxLink, Link};
+pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use port::{PortId, PortSettings};
 pub use switch::{MAX_PORTS, Plan, Switch, SwitchError};
 pub use worker::{Cost, Worker, rest};

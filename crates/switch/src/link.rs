@@ -7,6 +7,10 @@ use boundary::PortFault;
 /// Frames that go one way in one step.
 const QUANTUM: u32 = 1024;
 
+/// Rings that a pipe holds one way: its sender's and its receiver's. A box at a pipe may send as many in a turn without
+/// losing any.
+pub const PIPE_RINGS: u32 = 2;
+
 /// Two ports joined. What comes in at one goes out at the other; what finds no room stays where it is.
 pub trait Link: Send {
     /// Passes frames on, both ways; how many.

@@ -5,10 +5,15 @@ use boundary::{Consumer, Corrupt, Descriptor, Mapped, Pool, PortInfo, PortStats,
 /// Packets that are moved at once.
 pub(crate) const BATCH: u32 = 256;
 
+/// The share of a transmit ring's slots that is worth to be woken for, one in so many.
+const WORTH: u32 = 8;
+
 pub(crate) struct Port {
     pub(crate) receive: Consumer<Mapped>,
     pub(crate) transmit: Producer<Mapped>,
     pub(crate) stats: PortStats,
+    /// Slots that are worth to be woken for once the transmit ring was full.
+    pub(crate) worth: u32,
     buffers: Mapped,
     pool: Pool,
 }
@@ -37,6 +42,7 @@ impl Port {
             receive: Consumer::new(ring(info.receive)?, info.slots).ok()?,
             transmit: Producer::new(ring(info.transmit)?, info.slots).ok()?,
             stats: PortStats::default(),
+            worth: info.slots.count() / WORTH,
             pool: Pool::in_bytes(info.buffers_size as usize),
             buffers,
         })

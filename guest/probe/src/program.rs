@@ -82,9 +82,22 @@ impl Program {
             } else if patience.is_out(start, self.status.free_until()) {
                 patience.renew();
                 used = 0;
-                self.rest().unwrap_or_else(|error| panic!("{error}"));
+                if self.is_stuck().unwrap_or_else(|error| panic!("{error}")) {
+                    boot::end_turn();
+                } else {
+                    self.rest().unwrap_or_else(|error| panic!("{error}"));
+                }
             }
         }
+    }
+
+    /// Whether packets that are to go on find no room.
+    fn is_stuck(&mut self) -> Result<bool, Corrupt> {
+        let mut waiting = 0;
+        for port in &mut self.ports {
+            waiting += port.receive.available(1)?;
+        }
+        Ok(waiting > 0 && matches!(self.command, Command::Mirror | Command::Forward))
     }
 
     /// Leaves, unless there is work: flags first, then one more look, then away.
@@ -96,7 +109,7 @@ impl Program {
         }
         if matches!(self.command, Command::Send(_)) {
             for port in &mut self.ports {
-                sleeps &= port.transmit.prepare_sleep()?;
+                sleeps &= port.transmit.prepare_sleep_for(port.worth)?;
             }
         }
         if !self.outbox.is_empty() {

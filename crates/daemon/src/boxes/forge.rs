@@ -1,7 +1,7 @@
 //! Makes boxes: in machines of shared workers, in machines of their own, in processes.
 
 use super::instance::Instance;
-use super::pools::Pools;
+use super::pools::{Pools, is_piped};
 use crate::cores::{Cores, Sharer};
 use crate::error::Failure;
 use crate::fabric::Port;
@@ -11,6 +11,7 @@ use sandbox::thread::Entry;
 use sandbox::{Bell, CreateError, Host, Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use switch::PIPE_RINGS;
 use switch::driver::BoxPort;
 
 /// Longest packet of a box's port without its Ethernet header.
@@ -147,8 +148,7 @@ impl Forge {
         let kind = self.resolve(definition.sandbox)?;
         let settings = Settings {
             ports: definition.ports.iter().map(port).collect(),
-            // One that has a processor for itself has nobody to give its turn to.
-            quantum: if definition.dedicated { 0 } else { Share::of(definition).quantum },
+            quantum: Share::of(definition).quantum,
             polls: definition.dedicated,
             pool: self.pools.of(definition, kind)?,
             bell: Some(bell),
@@ -229,7 +229,8 @@ impl Forge {
 pub(crate) struct Share {
     /// Its weight, in hundredths of the usual one.
     pub(crate) weight: u32,
-    /// Packets of one turn: a ring for a box of usual weight.
+    /// Packets of one turn: for a box of usual weight a ring, at a pipe what that holds. 0, without end: the box has a
+    /// processor for itself, and nobody to give its turn to.
     pub(crate) quantum: u32,
     /// How nice its process is: with each step the kernel gives it a fifth less.
     pub(crate) nice: i32,
@@ -239,11 +240,13 @@ impl Share {
     /// The share that a definition says.
     pub(crate) fn of(definition: &CreateBox) -> Self {
         let weight = u32::from(definition.cpu_weight);
-        let packets = u64::from(u32::from(definition.ring)) * u64::from(weight) / 100;
+        let rings = if is_piped(definition) { PIPE_RINGS } else { 1 };
+        let packets = u64::from(u32::from(definition.ring) * rings) * u64::from(weight) / 100;
+        let packets = u32::try_from(packets).unwrap_or(u32::MAX).max(LEAST_QUANTUM);
         let steps = (f64::from(weight) / 100.0).ln() / 1.25f64.ln();
         Self {
             weight,
-            quantum: u32::try_from(packets).unwrap_or(u32::MAX).max(LEAST_QUANTUM),
+            quantum: if definition.dedicated { 0 } else { packets },
             nice: -(steps.round() as i32).clamp(-19, 20),
         }
     }
@@ -260,6 +263,7 @@ fn take_ports(sandbox: &mut Sandbox, count: usize) -> Vec<Port> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::PortRequest;
 
     #[test]
     fn weights_are_shares() {
@@ -275,5 +279,11 @@ mod tests {
             definition.cpu_weight = weight.try_into().unwrap();
             assert_eq!(Share::of(&definition), Share { weight, quantum, nice });
         }
+        let quantum = |definition: &CreateBox| Share::of(definition).quantum;
+        let port = PortRequest { attach: "pipe:p".parse().unwrap(), ..PortRequest::default() };
+        definition.ports = vec![port];
+        assert_eq!(quantum(&definition), 102, "what the pipe holds");
+        definition.dedicated = true;
+        assert_eq!(quantum(&definition), 0, "nobody waits for its turn");
     }
 }

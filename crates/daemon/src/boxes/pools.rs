@@ -34,6 +34,10 @@ impl Pools {
 
 /// Whether a box's packets lie in a pool. Those of a box in a thread never do.
 pub(crate) fn shares_packets(definition: &CreateBox) -> bool {
-    let is_piped = || definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)));
-    definition.sandbox != Kind::None && (definition.share_packets || is_piped())
+    definition.sandbox != Kind::None && (definition.share_packets || is_piped(definition))
+}
+
+/// Whether a port of a box is at a pipe.
+pub(super) fn is_piped(definition: &CreateBox) -> bool {
+    definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)))
 }
