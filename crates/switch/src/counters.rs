@@ -18,7 +18,7 @@ pub enum Reason {
     Full,
     /// The port's other side wrote what it can't have meant.
     Faulty,
-    /// The port that it was for is gone or can't send.
+    /// The port that it was for is gone, can't send, or its device is down.
     Down,
     /// It came while nobody took frames from the device in time, and did not reach the switch.
     Missed,

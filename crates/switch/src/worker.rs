@@ -221,7 +221,8 @@ impl<F: Forward> Worker<F> {
             match sent {
                 Ok(sent) => {
                     self.switch.sent(*to, sent.frames, sent.bytes);
-                    self.switch.lost(*to, Reason::Full, frames.len() as u64 - sent.frames);
+                    let reason = if sent.down { Reason::Down } else { Reason::Full };
+                    self.switch.lost(*to, reason, frames.len() as u64 - sent.frames);
                 }
                 Err(error) => {
                     self.switch.lost(*to, Reason::Down, frames.len() as u64);

@@ -273,7 +273,7 @@ fn frames_cross_devices_of_the_kernel() {
     let mut kernel_side = AfPacket::open("tap0").unwrap();
     let mut far = AfPacket::open("right").unwrap();
     let mut worker = learning();
-    worker.add_port(Box::new(tap), PortSettings::default()).unwrap();
+    let tap = worker.add_port(Box::new(tap), PortSettings::default()).unwrap();
     worker.add_port(Box::new(AfPacket::open("left").unwrap()), PortSettings::default()).unwrap();
 
     // The kernel takes a moment to pass frames after a device is set up; what comes before is lost.
@@ -292,6 +292,20 @@ fn frames_cross_devices_of_the_kernel() {
     assert_eq!(cross(&mut worker, (&mut kernel_side, &mut far), &frames, PATIENCE), frames);
     let back: Vec<Vec<u8>> = (0..40).map(|number| frame(1, 2, number)).collect();
     assert_eq!(cross(&mut worker, (&mut far, &mut kernel_side), &back, PATIENCE), back);
+
+    // What is for a device that is down is not said to have found no room.
+    assert!(ip("link set tap0 down"));
+    let (start, before) = (Instant::now(), *worker.switch().counters(tap).unwrap());
+    send_all(&mut far, &back);
+    while worker.switch().counters(tap).unwrap().dropped(Reason::Down) < 40 && start.elapsed() < PATIENCE {
+        worker.step();
+    }
+    let after = worker.switch().counters(tap).unwrap();
+    assert_eq!(
+        (after.dropped(Reason::Down), after.dropped(Reason::Full)),
+        (40, before.dropped(Reason::Full))
+    );
+    assert!(worker.down(tap).is_none(), "the port waits for its device");
 }
 
 #[test]

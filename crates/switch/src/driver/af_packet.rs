@@ -88,7 +88,10 @@ impl Driver for AfPacket {
             };
             match error.raw_os_error() {
                 // A device that is down takes nothing; it may come up again.
-                Some(libc::ENETDOWN | libc::ENXIO) => return Ok(sent),
+                Some(libc::ENETDOWN | libc::ENXIO) => {
+                    sent.down = true;
+                    return Ok(sent);
+                }
                 // Longer than the device's frames may be, or not a frame of its kind: it alone is lost, as if the device
                 // had dropped it.
                 Some(libc::EMSGSIZE | libc::EINVAL) => {

@@ -42,10 +42,12 @@ pub struct Received {
 /// Frames that went out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// How many: the first of those that were given. The rest found no room.
+    /// How many: the first of those that were given. The rest found no room, or the device is down.
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The device is down, and takes nothing until somebody brings it up.
+    pub down: bool,
 }
 
 /// A port's other side. A driver never waits, and is used by one thread at a time.

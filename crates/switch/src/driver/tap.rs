@@ -59,7 +59,10 @@ impl Driver for Tap {
                 Ok(_) => {}
                 Err(error) if not_now(&error) => break,
                 // A device that is down takes nothing; it may come up again.
-                Err(error) if error.raw_os_error() == Some(libc::EIO) => break,
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => {
+                    sent.down = true;
+                    break;
+                }
                 Err(error) => return Err(error.into()),
             }
             sent.frames += 1;
