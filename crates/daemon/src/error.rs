@@ -35,6 +35,8 @@ pub enum Failure {
     Missing(String),
     /// The name is taken: of what, and by which.
     Exists(&'static str, String),
+    /// The stack wants to have what is there without being its own: a box or a switch, and which one.
+    Foreign(&'static str, String),
     /// The box is in a state in which this can't be done.
     State {
         /// The box.
@@ -108,7 +110,7 @@ impl Failure {
             | Self::NoFile(..)
             | Self::NoCrash(_)
             | Self::Missing(_) => ErrorCode::NotFound,
-            Self::Exists(..) => ErrorCode::Exists,
+            Self::Exists(..) | Self::Foreign(..) => ErrorCode::Exists,
             Self::State { .. } | Self::Unconfirmed(_) | Self::NothingToConfirm(_) | Self::Ending => {
                 ErrorCode::Busy
             }
@@ -137,8 +139,12 @@ impl fmt::Display for Failure {
                 write!(f, "there is no box {name}; `clickbox ps` lists those that there are")
             }
             Self::NoSwitch(name) => write!(f, "there is no switch {name}; `clickbox switch ls` lists them"),
-            Self::NoPort(switch, port) => write!(f, "switch {switch} has no port {port}"),
-            Self::NoBoxPort(name, port) => write!(f, "box {name} has no port {port}"),
+            Self::NoPort(switch, port) => {
+                write!(f, "switch {switch} has no port {port}; `clickbox port ls {switch}` lists them")
+            }
+            Self::NoBoxPort(name, port) => {
+                write!(f, "box {name} has no port {port}; `clickbox show {name}` lists them")
+            }
             Self::NoConfiguration(name, configuration) => {
                 write!(f, "box {name} has no configuration {configuration}")
             }
@@ -160,6 +166,11 @@ impl fmt::Display for Failure {
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
             Self::Missing(what) | Self::HandlerRefused(what) => f.write_str(what),
             Self::Exists(what, name) => write!(f, "there is a {what} {name} already"),
+            Self::Foreign(what, name) => write!(
+                f,
+                "there is a {what} {name} already, which does not belong to this stack; \
+                 remove it, or name it otherwise in the stack's file"
+            ),
             Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
             Self::Invalid(why) | Self::Denied(why) | Self::HostLimit(why) => f.write_str(why),
             Self::Refused(details) => {

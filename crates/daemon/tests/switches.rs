@@ -277,6 +277,11 @@ fn captures_are_played_written_and_taken() {
     until("the capture is written", || {
         std::fs::metadata(&output).is_ok_and(|file| file.len() >= 24 + 50 * (16 + 60))
     });
+    // A port of the same name is refused before its file is touched.
+    let again = PortDriver::Pcap { read: None, write: Some(output.clone()), repeat: 1, rate: None };
+    let length = std::fs::metadata(&output).unwrap().len();
+    assert_eq!(supervisor.add_port(&lan, &port("out", again)).unwrap_err().code(), ErrorCode::Exists);
+    assert!(std::fs::metadata(&output).unwrap().len() >= length);
     let relative = PortDriver::Pcap { read: Some("in.pcap".into()), write: None, repeat: 1, rate: None };
     let refused = supervisor.add_port(&lan, &port("relative", relative)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Invalid);

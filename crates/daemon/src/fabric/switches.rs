@@ -121,6 +121,24 @@ impl Network {
         Ok(())
     }
 
+    /// Whether a port of this name can be added to a switch: to be asked before its device or file is opened, which
+    /// is not without effect.
+    ///
+    /// # Errors
+    ///
+    /// There is no such switch, it has a port of this name, or it is full.
+    pub(crate) fn is_vacant(&self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
+        let bridge = self.number(switch)?;
+        let ports = self.bridges.get(bridge).map(|bridge| &bridge.ports);
+        if ports.is_some_and(|ports| ports.contains_key(port)) {
+            return Err(Failure::Exists("port", format!("{switch}/{port}")));
+        }
+        if ports.is_some_and(|ports| ports.len() >= MOST_SWITCH_PORTS) {
+            return Err(Failure::Limit("ports at the switch", MOST_SWITCH_PORTS));
+        }
+        Ok(())
+    }
+
     /// Adds a port to a switch, with its addresses. What is opened is what [`open`](super::open) gave for it.
     pub(crate) fn add_port(
         &mut self,
@@ -176,13 +194,8 @@ impl Network {
     }
 
     fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), Failure> {
+        self.is_vacant(switch, new.name)?;
         let (bridge, worker) = self.both(switch)?;
-        if bridge.ports.contains_key(new.name) {
-            return Err(Failure::Exists("port", format!("{switch}/{}", new.name)));
-        }
-        if bridge.ports.len() >= MOST_SWITCH_PORTS {
-            return Err(Failure::Limit("ports at the switch", MOST_SWITCH_PORTS));
-        }
         let taps = Taps::default();
         let driver = Box::new(Tapped { driver: new.driver, taps: taps.clone() });
         let id = worker

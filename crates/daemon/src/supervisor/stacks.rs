@@ -165,10 +165,7 @@ impl Supervisor {
             let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
             match there {
                 Some(there) if !ours(&there.stack) => {
-                    return Err(Failure::Exists(
-                        "switch",
-                        format!("{}, which is not of this stack", wanted.name),
-                    ));
+                    return Err(Failure::Foreign("switch", wanted.name.to_string()));
                 }
                 Some(there) => plan.change_switch(there, wanted, &mut joins),
                 None => plan.make_switch(wanted, &mut joins),
@@ -177,10 +174,7 @@ impl Supervisor {
         for wanted in &stack.boxes {
             match boxes.iter().find(|member| member.name == wanted.name) {
                 Some(member) if !ours(&member.inner().stack) => {
-                    return Err(Failure::Exists(
-                        "box",
-                        format!("{}, which is not of this stack", wanted.name),
-                    ));
+                    return Err(Failure::Foreign("box", wanted.name.to_string()));
                 }
                 Some(member) => self.plan_box(&mut plan, member, wanted)?,
                 None => {

@@ -58,6 +58,8 @@ impl Supervisor {
 
     /// Opens a port and adds it to its switch.
     pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), Failure> {
+        let (asked, name) = (switch.clone(), port.name.clone());
+        self.0.fabric.ask(move |network| network.is_vacant(&asked, &name))??;
         let opened = open(port)?;
         let (switch, port) = (switch.clone(), port.clone());
         self.0.fabric.ask(move |network| network.add_port(&switch, &port, opened))?
