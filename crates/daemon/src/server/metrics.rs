@@ -10,6 +10,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 
 type Labels = Vec<(&'static str, String)>;
@@ -127,14 +128,51 @@ fn text(figures: &Figures) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Answers with all counters. The text is OpenMetrics, which readers of the older format take as well.
+/// The same in the text format 0.0.4: what describes a counter names it as its samples do, with `_total`, and there is
+/// no mark of the end.
+fn plain(text: &str) -> String {
+    let counters: HashSet<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let mut plain = String::with_capacity(text.len() + counters.len() * 2 * "_total".len());
+    for line in text.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(name) => {
+                plain += &format!("# {kind} {name}_total {rest}\n");
+            }
+            _ => {
+                plain += line;
+                plain.push('\n');
+            }
+        }
+    }
+    plain
+}
+
+/// Answers with all counters: as OpenMetrics to those who take that, else in the older text format.
 pub(super) fn respond(headers: &HeaderMap, figures: &Figures) -> Result<Response, Refusal> {
     let text =
         text(figures).map_err(|_| Refusal::new(ErrorCode::Internal, "the counters can't be written"))?;
     let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
-    let media = match accepted.contains("application/openmetrics-text") {
-        true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        false => "text/plain; version=0.0.4; charset=utf-8",
+    let (media, text) = match accepted.contains("application/openmetrics-text") {
+        true => ("application/openmetrics-text; version=1.0.0; charset=utf-8", text),
+        false => ("text/plain; version=0.0.4; charset=utf-8", plain(&text)),
     };
     Ok(([(CONTENT_TYPE, media)], text).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_older_format_describes_counters_by_their_samples() {
+        let text = "# HELP a_packets Packets of a counter.\n# TYPE a_packets counter\n\
+                    a_packets_total{reason=\"# TYPE b counter\"} 3\n\
+                    # HELP b Boxes.\n# TYPE b gauge\nb{state=\"on\"} 1\n# EOF\n";
+        let expected = "# HELP a_packets_total Packets of a counter.\n# TYPE a_packets_total counter\n\
+                        a_packets_total{reason=\"# TYPE b counter\"} 3\n\
+                        # HELP b Boxes.\n# TYPE b gauge\nb{state=\"on\"} 1\n";
+        assert_eq!(plain(text), expected);
+    }
 }
