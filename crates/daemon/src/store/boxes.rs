@@ -251,6 +251,8 @@ fn configuration(row: &Row) -> rusqlite::Result<StoredConfiguration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     fn stored(name: &str) -> StoredBox {
         let mut definition = CreateBox::new(name.parse().unwrap(), "");
@@ -312,6 +314,8 @@ mod tests {
             store.set_running(&wanted.definition.name, false).unwrap();
             store.set_counter("events", 77).unwrap();
             assert!(matches!(Store::open(Some(&path), None), Err(StoreError::InUse)));
+            let others = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o077;
+            assert_eq!((others(&path), others(&folder.join("store-wal"))), (0, 0));
         }
         let store = Store::open(Some(&path), None).unwrap();
         let found = store.boxes().unwrap().remove(0);

@@ -2,6 +2,8 @@
 
 use super::error::StoreError;
 use rusqlite::{Connection, OptionalExtension};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables below.
@@ -51,6 +53,9 @@ impl Store {
     pub(crate) fn open(path: Option<&Path>, most_pages: Option<u32>) -> Result<Self, StoreError> {
         let opened = match path {
             Some(path) => {
+                // Configurations may have keys in them: nobody else reads them. What SQLite puts beside the file is as
+                // the file is. If the file can't be made, SQLite says why.
+                let _ = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
                 Connection::open(path).map_err(|error| StoreError::Open(path.to_path_buf(), error))?
             }
             None => Connection::open_in_memory()?,
