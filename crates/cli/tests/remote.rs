@@ -47,6 +47,22 @@ fn commands_reach_a_daemon_over_tcp() {
     daemon.check(&[&at[..], &["--token-file", &wrong]].concat(), 1, &["--token-file"]);
     daemon.check(&at, 1, &["--token-file"]);
     daemon.check(&["ps", "--daemon", &address, "--token-file", &token], 1, &["--certificates"]);
+    // Such as `openssl req -x509` makes unless it is told otherwise: the way to one that can be used is named.
+    let mut parameters = rcgen::CertificateParams::new(["localhost".to_string()]).expect("parameters");
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let pair = rcgen::KeyPair::generate().expect("a key");
+    let signing = file("signing.pem", &parameters.self_signed(&pair).expect("a certificate").pem());
+    let key = file("signing-key.pem", &pair.serialize_pem());
+    let listen = ["--listen", "127.0.0.1:0", "--certificate", &signing, "--key", &key];
+    let other =
+        Daemon::start_with("signing", &[&listen[..], &["--token-file", &token, "--no-store"]].concat());
+    let port = other.ready["listen"].as_str().and_then(|at| at.rsplit_once(':')).expect("an address").1;
+    let at = format!("https://localhost:{port}");
+    other.check(
+        &["ps", "--daemon", &at, "--token-file", &token, "--certificates", &signing],
+        1,
+        &["CA:FALSE"],
+    );
     // The one at the socket is the same.
     daemon.check(&["ps", "--quiet"], 0, &["fw\n"]);
     fs::remove_dir_all(&folder).expect("the folder goes");

@@ -84,10 +84,15 @@ impl fmt::Display for ClientError {
             Self::Connection { address: address @ Address::Tls { .. }, cause }
                 if cause.kind() == io::ErrorKind::InvalidData =>
             {
-                write!(
-                    f,
-                    "{address} can't be trusted: {cause}; name its certificate with --certificates FILE"
-                )
+                // A certificate that may sign others is believed for those, and not for itself.
+                let hint = match format!("{cause:?}").contains("CaUsedAsEndEntity") {
+                    true => {
+                        "its certificate is one that signs others: make the daemon one that does not, as by \
+                         `openssl req -x509 -addext basicConstraints=critical,CA:FALSE ...`"
+                    }
+                    false => "name its certificate with --certificates FILE",
+                };
+                write!(f, "{address} can't be trusted: {cause}; {hint}")
             }
             Self::Connection { address, cause } => write!(f, "the connection to {address} failed: {cause}"),
             Self::Unexpected { status, cause } => {
