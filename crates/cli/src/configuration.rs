@@ -68,7 +68,7 @@ pub(crate) fn complain(source: &Source, error: &std::io::Error) {
 #[derive(clap::Args)]
 pub(crate) struct ConfigurationArguments {
     /// The file; `-` or nothing is standard input.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: Option<String>,
     /// The configuration itself.
     #[arg(short = 'e', long, value_name = "EXPR", conflicts_with = "file", allow_hyphen_values = true)]

@@ -26,9 +26,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
-/// Network functions in Click, as fast as the machine allows, each in a box of its own.
+/// Network functions in Click, each in a box of its own.
 #[derive(Parser)]
-#[command(name = "clickbox", version, about, arg_required_else_help = true)]
+#[command(name = "clickbox", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -43,7 +43,7 @@ enum Command {
     Flatten(command::flatten::Arguments),
     Graph(command::graph::Arguments),
     Element(command::element::Arguments),
-    /// Runs a configuration as the `click` program does, with its options.
+    /// Run a configuration as the `click` program does, with its options.
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
     Bench(command::bench::Arguments),

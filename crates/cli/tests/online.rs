@@ -151,7 +151,7 @@ fn a_box_is_created_with_what_it_needs() {
             "x=testdata/mix.pcap",
         ],
         0,
-        &["fw runs in a vm"],
+        &["fw runs in a virtual machine"],
     );
     let request: api::CreateBox =
         serde_json::from_str(&asked.first().expect("a request").1).expect("a request");
@@ -375,9 +375,14 @@ fn without_a_daemon_the_way_to_one_is_said() {
 
 #[test]
 fn names_are_completed() {
+    let lan = r#"[{"name": "lan", "mode": "learning", "age_seconds": 300, "addresses_per_port": 1024, "ports": 0,
+        "created": "2026-01-31T12:00:00.000Z", "addresses": 0, "rates": {"received_packets": 0, "received_bits": 0,
+        "sent_packets": 0, "sent_bits": 0, "dropped_packets": 0, "cores": 0}, "traffic": {"received_packets": 0,
+        "received_bytes": 0, "sent_packets": 0, "sent_bytes": 0}}]"#;
     let server = Server::new(
         "complete",
         &[
+            ("GET /v1/switches", 200, lan),
             ("GET /v1/boxes", 200, &format!("[{BOX}]")),
             (
                 "GET /v1/boxes/fw/handlers",
@@ -399,5 +404,10 @@ fn names_are_completed() {
     assert!(complete(&["kill", "f"]).lines().any(|line| line == "fw"));
     assert!(complete(&["read", ""]).lines().any(|line| line == "fw/"));
     assert!(complete(&["read", "fw/c"]).lines().any(|line| line == "fw/c.count"));
+    assert_eq!(complete(&["handlers", "fw", ""]).lines().next(), Some("c"));
+    assert_eq!(complete(&["capture", "l"]).lines().next(), Some("lan/"));
+    assert!(complete(&["create", "fw", "x", "--attach", ""]).lines().any(|line| line == "lan"));
+    assert!(complete(&["element", "IPFil"]).lines().any(|line| line == "IPFilter"));
+    assert!(complete(&["reload", "fw", "Cargo.t"]).lines().any(|line| line == "Cargo.toml"));
     assert!(complete(&["sus"]).lines().any(|line| line.starts_with("suspend")));
 }

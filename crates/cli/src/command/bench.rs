@@ -14,8 +14,11 @@ use crate::bench::{EXAMPLES, Load, Program, Trouble, count_of, has, median, prep
 use crate::configuration::system_words;
 use crate::output;
 
-/// Measure.
+/// Measure configurations and boxes.
 #[derive(Args)]
+#[command(
+    after_help = "Examples: clickbox bench boot --count 100\n          clickbox bench all --out report/"
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: What,

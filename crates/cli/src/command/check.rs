@@ -19,7 +19,7 @@ use crate::report;
 #[command(after_help = "Example: clickbox check examples/firewall.click examples/nat.click")]
 pub(crate) struct Arguments {
     /// Files, and parameters of all of them; `-` or no file is standard input.
-    #[arg(value_name = "FILE | NAME=VALUE")]
+    #[arg(value_name = "FILE | NAME=VALUE", value_hint = clap::ValueHint::FilePath)]
     operands: Vec<String>,
     /// The configuration itself.
     #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]

@@ -159,7 +159,7 @@ fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), Failure> {
     match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         Some(folder) => DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(|error| {
             Failure::Usage(format!(
-                "the folder {} can't be made: {error}; --socket and --store take others",
+                "the folder {} can't be made: {error}; --socket (or $CLICKBOX_SOCKET, which all commands heed) and --store take others",
                 folder.display()
             ))
         }),

@@ -1,9 +1,11 @@
 //! `clickbox element`: the reference, out of the code itself.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::Args;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use element::{ArgumentInfo, Class, HandlerKind};
 use serde::Serialize;
 
@@ -15,6 +17,7 @@ use crate::output;
 #[command(after_help = "Example: clickbox element IPFilter")]
 pub(crate) struct Arguments {
     /// The element; without it, all are listed.
+    #[arg(add = ArgValueCompleter::new(names))]
     name: Option<String>,
     /// Print JSON.
     #[arg(long)]
@@ -22,6 +25,13 @@ pub(crate) struct Arguments {
     /// Print Markdown.
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
+}
+
+/// What the shell offers where a name is to be typed.
+fn names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    let classes = registry().classes().map(|class| class.info.name);
+    classes.filter(|name| name.starts_with(&*current)).map(CompletionCandidate::new).collect()
 }
 
 #[derive(Serialize)]

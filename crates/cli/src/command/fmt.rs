@@ -14,7 +14,7 @@ use crate::{output, report};
 #[command(after_help = "Example: clickbox fmt --check examples/*.click")]
 pub(crate) struct Arguments {
     /// Files; `-` for standard input.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     files: Vec<String>,
     /// Change nothing; exit with 1 if a file would change.
     #[arg(long)]

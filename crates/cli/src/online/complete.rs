@@ -56,6 +56,68 @@ pub(crate) fn ports(current: &OsStr) -> Vec<CompletionCandidate> {
     })
 }
 
+/// What a port of a box can be attached to: switches, and nothing.
+pub(crate) fn attachments(current: &OsStr) -> Vec<CompletionCandidate> {
+    let mut all = switches(current);
+    all.extend(
+        ["pipe:", "-"]
+            .into_iter()
+            .filter(|word| word.starts_with(&*current.to_string_lossy()))
+            .map(Into::into),
+    );
+    all
+}
+
+/// Where packets can be captured: boxes, and ports as SWITCH/PORT, of which the switch comes first.
+pub(crate) fn places(current: &OsStr) -> Vec<CompletionCandidate> {
+    let text = current.to_string_lossy();
+    candidates(current, |client| match text.split_once('/') {
+        None => {
+            let switches = client.ask(&operation::LIST_SWITCHES, &[]).ok()?;
+            let switches = switches.iter().map(|status| format!("{}/", status.name));
+            Some(box_names(client)?.into_iter().chain(switches).collect())
+        }
+        Some((switch, _)) => {
+            let detail = client.ask(&operation::SHOW_SWITCH, &[switch]).ok()?;
+            Some(detail.port_list.iter().map(|port| format!("{switch}/{}", port.name)).collect())
+        }
+    })
+}
+
+/// Configurations that can be taken out of the box that the line names.
+pub(crate) fn configurations(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, |client| {
+        let detail = client.ask(&operation::SHOW_BOX, &[&subject()?]).ok()?;
+        let names = detail.installed.iter().map(|installed| installed.name.to_string());
+        Some(names.filter(|name| name != "main").collect())
+    })
+}
+
+/// Elements of the box that the line names.
+pub(crate) fn elements(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, |client| {
+        let handlers = client.ask(&operation::LIST_HANDLERS, &[&subject()?]).ok()?;
+        let mut names: Vec<String> = handlers.into_iter().map(|handler| handler.element).collect();
+        names.retain(|name| !name.is_empty());
+        names.dedup();
+        Some(names)
+    })
+}
+
+/// Files that the box that the line names has written.
+pub(crate) fn written_files(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, |client| {
+        let files = client.ask(&operation::FILES, &[&subject()?]).ok()?;
+        Some(files.into_iter().map(|file| file.name).collect())
+    })
+}
+
+/// What the line that is completed is about: the first word behind the command. The shell's words stand behind `--`.
+fn subject() -> Option<String> {
+    let mut words = std::env::args().skip_while(|word| word != "--").skip(3);
+    words.find(|word| !word.starts_with('-'))
+}
+
 /// Names of stacks.
 pub(crate) fn stacks(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, |client| {

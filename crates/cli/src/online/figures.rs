@@ -70,6 +70,16 @@ pub(crate) fn sandbox(sandbox: Sandbox) -> &'static str {
     }
 }
 
+/// Where a box runs, as a sentence goes on behind "runs".
+pub(crate) fn place(sandbox: Sandbox) -> &'static str {
+    match sandbox {
+        Sandbox::Auto => "in a machine or a process",
+        Sandbox::Vm => "in a virtual machine",
+        Sandbox::Process => "in a process",
+        Sandbox::None => "in a thread of the daemon, without isolation",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

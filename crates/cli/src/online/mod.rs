@@ -12,13 +12,15 @@ mod port_options;
 mod stack_file;
 mod table;
 
-pub(crate) use complete::{boxes, handlers, ports, stacks, switches};
+pub(crate) use complete::{
+    attachments, boxes, configurations, elements, handlers, places, ports, stacks, switches, written_files,
+};
 pub(crate) use connection::Connection;
 pub(crate) use destination::{destination, written};
 pub(crate) use diagnostics::print as diagnostics;
 pub(crate) use escape::{line, lines};
 pub(crate) use failure::{CODES, Failure};
-pub(crate) use figures::{ago, rate, sandbox, share, state, uptime};
+pub(crate) use figures::{ago, place, rate, sandbox, share, state, uptime};
 pub(crate) use parcel::{Parcel, file, named};
 pub(crate) use port_options::PortOptions;
 pub(crate) use stack_file::StackFile;

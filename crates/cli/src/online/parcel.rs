@@ -19,6 +19,10 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// the memory with.
 const MOST_UNPACKED: u64 = 256 << 20;
 
+/// Bytes of a text in which files are looked for. A longer one no daemon takes: it says so without the gigabytes of
+/// memory that its elements would take here.
+const LONGEST: usize = 64 << 20;
+
 /// A configuration on its way to a box.
 pub(crate) struct Parcel {
     /// Its text, under the name that diagnostics have.
@@ -45,6 +49,9 @@ impl Parcel {
     }
 
     fn add_named(&mut self, folder: &Path) {
+        if self.text.text.len() > LONGEST {
+            return;
+        }
         let libraries = RefCell::new(BTreeMap::new());
         let graph = compile(&self.text, folder, &libraries).graph;
         self.files = libraries.into_inner();

@@ -12,6 +12,9 @@ use crate::output;
 
 /// Say at which port of a static switch addresses are, and list those that a switch knows.
 #[derive(Args)]
+#[command(
+    after_help = "Examples: clickbox address add lan 02:00:00:00:00:01 tap0\n          clickbox address ls lan"
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: AddressCommand,

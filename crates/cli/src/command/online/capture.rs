@@ -27,7 +27,7 @@ use crate::output;
 )]
 pub(crate) struct Arguments {
     /// A box (with --port, else its port 0), BOX:N, or SWITCH/PORT.
-    #[arg(value_name = "BOX|BOX:N|SWITCH/PORT", add = ArgValueCompleter::new(online::boxes))]
+    #[arg(value_name = "BOX|BOX:N|SWITCH/PORT", add = ArgValueCompleter::new(online::places))]
     place: String,
     /// The number of the box's port.
     #[arg(long, value_name = "N")]

@@ -8,6 +8,7 @@ use api::{
     Weight, operation,
 };
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 
 use crate::configuration::Text;
 use crate::online::{self, Connection, Failure, Parcel};
@@ -51,11 +52,17 @@ pub(crate) struct Arguments {
     /// The name of the box.
     name: BoxName,
     /// The file of the configuration; `-` is standard input.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     configuration: String,
     /// A port, and what it is attached to: a switch, pipe:NAME, or - for nothing. An Ethernet address may follow:
     /// lan,mac=02:00:00:00:00:01.
-    #[arg(long, value_name = "SWITCH|pipe:NAME|-", value_parser = port, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "SWITCH|pipe:NAME|-",
+        value_parser = port,
+        allow_hyphen_values = true,
+        add = ArgValueCompleter::new(online::attachments)
+    )]
     attach: Vec<PortRequest>,
     /// Slots of each ring of its ports: a power of two from 64 to 2048.
     #[arg(long, value_name = "SLOTS", default_value_t)]
@@ -165,12 +172,12 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<Text>) -> Result<ExitCo
 /// What has come of it.
 fn sentence(detail: &BoxDetail) -> String {
     let status = &detail.status;
-    let place = online::sandbox(status.sandbox);
+    let place = online::place(status.sandbox);
     match (status.started, status.boot_ms) {
         (Some(_), Some(time)) => {
-            format!("{} runs in a {place}, {time:.1} ms after the request\n", status.name)
+            format!("{} runs {place}, {time:.1} ms after the request\n", status.name)
         }
-        (Some(_), None) => format!("{} runs in a {place}\n", status.name),
+        (Some(_), None) => format!("{} runs {place}\n", status.name),
         (None, _) => format!("{} is defined: start it with `clickbox start {0}`\n", status.name),
     }
 }

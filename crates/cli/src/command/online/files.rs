@@ -22,6 +22,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
     /// The file to fetch, by the name that the configuration gives it; without it they are listed.
+    #[arg(add = ArgValueCompleter::new(online::written_files))]
     file: Option<String>,
     /// Where to write it; `-` is standard output.
     #[arg(long, short = 'w', value_name = "PATH", default_value = "-", requires = "file")]

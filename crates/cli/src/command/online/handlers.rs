@@ -53,6 +53,7 @@ pub(crate) struct List {
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
     /// Only those of this element.
+    #[arg(add = ArgValueCompleter::new(online::elements))]
     element: Option<String>,
     /// Print JSON: a list of handlers.
     #[arg(long)]

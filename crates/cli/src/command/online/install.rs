@@ -45,7 +45,7 @@ pub(crate) struct Reload {
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
     /// The file of the new configuration; `-` is standard input.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     configuration: String,
     /// The configuration that is swapped.
     #[arg(long = "configuration", value_name = "NAME", default_value = "main")]
@@ -68,7 +68,7 @@ pub(crate) struct Uninstall {
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
     /// Names of the configurations.
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, add = ArgValueCompleter::new(online::configurations))]
     configurations: Vec<ConfigurationName>,
     /// Print JSON: an empty object.
     #[arg(long)]

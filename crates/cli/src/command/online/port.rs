@@ -15,6 +15,7 @@ use crate::output;
 
 /// Add ports to switches, and remove them.
 #[derive(Args)]
+#[command(after_help = "Examples: clickbox port add lan tap0 --driver tap\n          clickbox port ls")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: PortCommand,

@@ -52,10 +52,10 @@ fn text(detail: &BoxDetail) -> String {
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<16}{value}");
     };
-    let place = online::sandbox(status.sandbox);
+    let place = online::place(status.sandbox);
     let pid = status.pid.map_or(String::new(), |pid| format!(", process {pid}"));
     line("name", status.name.to_string());
-    line("state", format!("{}, in a {place}{pid}", online::state(status.state)));
+    line("state", format!("{}, {place}{pid}", online::state(status.state)));
     line("owner", status.owner.to_string());
     for (key, value) in &status.labels {
         line("label", online::line(&format!("{key}={value}")));
@@ -84,10 +84,10 @@ fn text(detail: &BoxDetail) -> String {
     line(
         "time used",
         format!(
-            "{:.1} ms its own, {:.1} ms of switches; kicked out {} times",
+            "{:.1} ms its own, {:.1} ms of switches; kicked out {}",
             milliseconds(status.usage.own_ns),
             milliseconds(status.usage.switch_ns),
-            grouped(status.usage.overstays)
+            count(status.usage.overstays, "time")
         ),
     );
     line("traffic", passed(&status.traffic));

@@ -12,6 +12,7 @@ use crate::output;
 
 /// Make, remove and list switches.
 #[derive(Args)]
+#[command(after_help = "Examples: clickbox switch create lan --mode learning\n          clickbox switch ls")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: SwitchCommand,
