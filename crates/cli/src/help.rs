@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_an_example() {
+    fn every_command_has_an_example_and_prints_json() {
         fn check(command: &Command, path: &str) {
             for command in command.get_subcommands() {
                 let path = format!("{path} {}", command.get_name());
@@ -96,6 +96,9 @@ mod tests {
                 if path != " click" {
                     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
                     assert!(help.contains(&format!("clickbox{path}")), "{path}: {help:?}");
+                    let has_json =
+                        command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+                    assert!(has_json || command.has_subcommands(), "{path} has no --json");
                 }
                 assert!(command.get_about().is_some(), "{path} says nothing about itself");
             }

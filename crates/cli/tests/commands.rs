@@ -46,6 +46,17 @@ fn commands_do_what_they_say() {
     check(&["graph", "--format", "dot", "-"], GOOD, 0, &["digraph", "style=dashed"]);
     check(&["completion", "bash"], "", 0, &["complete", "CLICKBOX_COMPLETE"]);
     check(&["--help"], "", 0, &["demo", "run", "check", "graph"]);
+    check(&["flatten", "--json", "-"], GOOD, 0, &[r#""configuration": "s :: InfiniteSource"#]);
+    check(&["graph", "--json", "-"], GOOD, 0, &[r#""class": "Queue""#, r#""element": "c""#]);
+    check(
+        &["fmt", "--json", "-"],
+        "Idle->Discard;",
+        0,
+        &[r#""changed": true"#, r#""text": "Idle -> Discard"#],
+    );
+    check(&["fmt", "--json", "--check", "-"], "Idle->Discard;", 1, &[r#""changed": true"#]);
+    check(&["fmt", "--check", "-"], "Idle->Discard;", 1, &["-\n"]);
+    check(&["completion", "zsh", "--json"], "", 0, &[r##""script": "#compdef"##]);
 }
 
 #[test]
@@ -156,6 +167,11 @@ fn the_demonstration_of_the_engine_accounts_for_every_packet() {
     assert_eq!(sums.iter().sum::<u64>(), 2500, "{text}");
     assert!(text.contains("belongs to no connection") && text.contains("mail from inside"), "{text}");
     assert!(!text.contains('\x1b'), "{text}");
+    let output = clickbox(&["demo", "--engine", "--seconds", "0", "--json"], "");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let dropped = told["dropped"].as_array().into_iter().flatten().filter_map(|row| row["packets"].as_u64());
+    let sum = told["sent_packets"].as_u64().map(|sent| sent + dropped.sum::<u64>());
+    assert_eq!((told["received_packets"].as_u64(), sum), (Some(2500), Some(2500)), "{told}");
 }
 
 /// The figures of this program stand without those of a peer that does not end.

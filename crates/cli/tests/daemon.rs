@@ -44,6 +44,7 @@ fn a_box_from_its_creation_to_its_end() {
     daemon.check(&["reload", "fw", &wrong], 5, &["Idle -> Cuonter -> Discard;", "^^^^^^^", "Counter"]);
     daemon.check(&["read", "fw/filter.rules"], 0, &["deny all"]);
     daemon.check(&["create", "other", &wrong, "--sandbox", "process"], 5, &["Cuonter"]);
+    daemon.check(&["create", "other", &better, "--memory", "100K"], 2, &["512K"]);
 
     let second = daemon.file("second.click", "i :: Idle -> Discard; Script(print \"hello\");\n");
     daemon.check(&["install", "fw", &format!("second={second}")], 0, &["second is installed"]);

@@ -220,8 +220,11 @@ fn what_is_done_to_boxes_is_done_to_each() {
             ("DELETE /v1/boxes/a", 204, ""),
         ],
     );
-    let asked =
-        server.check(&["kill", "a", "b", "c"], 4, &["b is stopped: start it first.", "no such thing"]);
+    let asked = server.check(
+        &["kill", "a", "b", "c"],
+        4,
+        &["b is stopped: start it first.", "no such thing", "fw was killed"],
+    );
     assert_eq!(asked.len(), 3);
     server.check(&["kill", "b"], 6, &["start it first"]);
     server.check(&["kill", "a"], 0, &["fw was killed, and is made anew"]);

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use clap_complete::env::Shells;
+use serde_json::json;
 
 use crate::output;
 
@@ -21,6 +22,9 @@ pub(crate) struct Arguments {
     /// The shell.
     #[arg(value_enum)]
     shell: Shell,
+    /// Print JSON: {"shell", "script"}.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -42,7 +46,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .map(|shell| shell.write_registration(VARIABLE, "clickbox", "clickbox", "clickbox", &mut script));
     match written {
         Some(Ok(())) => {
-            output::bytes(&script);
+            if arguments.json {
+                let name = arguments.shell.to_possible_value();
+                let name = name.as_ref().map(|name| name.get_name()).unwrap_or_default();
+                output::json(&json!({ "shell": name, "script": String::from_utf8_lossy(&script) }));
+            } else {
+                output::bytes(&script);
+            }
             ExitCode::SUCCESS
         }
         Some(Err(error)) => {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::json;
 
 use crate::configuration::ConfigurationArguments;
 use crate::output;
@@ -13,6 +14,9 @@ use crate::output;
 pub(crate) struct Arguments {
     #[command(flatten)]
     configuration: ConfigurationArguments,
+    /// Print JSON: {"configuration": the text}.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs it.
@@ -21,6 +25,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(compiled) => compiled,
         Err(code) => return code,
     };
-    output::text(&click_lang::flatten(&graph));
+    let text = click_lang::flatten(&graph);
+    if arguments.json {
+        output::json(&json!({ "configuration": text }));
+    } else {
+        output::text(&text);
+    }
     ExitCode::SUCCESS
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::configuration::{Source, Text, system_words};
 use crate::{output, report};
@@ -19,26 +20,56 @@ pub(crate) struct Arguments {
     /// Change nothing; exit with 1 if a file would change.
     #[arg(long)]
     check: bool,
+    /// Print JSON: a list of {"file", "changed"}, with the "text" of standard input.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of a file.
+#[derive(Serialize)]
+struct Formatted<'a> {
+    file: &'a str,
+    /// Whether it changed, or would.
+    changed: bool,
+    /// The new text, where there is no file for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 /// Runs it.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut status = 0;
+    let mut done = Vec::new();
     for path in &arguments.files {
         match format(path, arguments.check) {
-            Ok(true) => {}
-            Ok(false) => status = status.max(1),
+            Ok(formatted) => {
+                if arguments.check && formatted.changed {
+                    status = status.max(1);
+                }
+                done.push(formatted);
+            }
             Err(text) => {
                 eprintln!("{text}");
                 status = 2;
             }
         }
     }
+    if arguments.json {
+        output::json(&done);
+        return ExitCode::from(status);
+    }
+    for formatted in &done {
+        match &formatted.text {
+            Some(text) => output::text(text),
+            None if arguments.check && formatted.changed => output::text(&format!("{}\n", formatted.file)),
+            None => {}
+        }
+    }
     ExitCode::from(status)
 }
 
-/// Formats one file; whether it was in order, or is now.
-fn format(path: &str, check: bool) -> Result<bool, String> {
+/// Formats one file, or only tells whether it would change.
+fn format(path: &str, check: bool) -> Result<Formatted<'_>, String> {
     let complaint = |error: std::io::Error| format!("clickbox: {path}: {}", system_words(&error));
     let Text { name, text } = Source::File(path.to_string()).read().map_err(complaint)?;
     let formatted = match click_lang::format(&text, &name) {
@@ -51,16 +82,9 @@ fn format(path: &str, check: bool) -> Result<bool, String> {
             return Err(rendered.join("\n"));
         }
     };
-    if check {
-        if formatted != text {
-            println!("{path}");
-        }
-        return Ok(formatted == text);
+    let changed = formatted != text;
+    if changed && !check && path != "-" {
+        std::fs::write(path, &formatted).map_err(complaint)?;
     }
-    if path == "-" {
-        output::text(&formatted);
-    } else if formatted != text {
-        std::fs::write(path, formatted).map_err(complaint)?;
-    }
-    Ok(true)
+    Ok(Formatted { file: path, changed, text: (path == "-" && !check).then_some(formatted) })
 }

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::json;
+
 use crate::configuration::system_words;
 use crate::generate::capture;
+use crate::output;
 
 /// Make a capture of mixed traffic, the same for the same seed.
 #[derive(clap::Args)]
@@ -18,13 +21,22 @@ pub(crate) struct Arguments {
     /// How many packets.
     #[arg(long, default_value_t = 2500)]
     packets: usize,
+    /// Print JSON: {"file", "packets", "bytes"}.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Makes the capture.
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
-    let Arguments { file, seed, packets } = arguments;
-    match std::fs::write(&file, capture(seed, packets)) {
-        Ok(()) => ExitCode::SUCCESS,
+    let Arguments { file, seed, packets, json } = arguments;
+    let capture = capture(seed, packets);
+    match std::fs::write(&file, &capture) {
+        Ok(()) => {
+            if json {
+                output::json(&json!({ "file": file, "packets": packets, "bytes": capture.len() }));
+            }
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("clickbox: {}: {}", file.display(), system_words(&error));
             ExitCode::FAILURE

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use crate::configuration::ConfigurationArguments;
-use crate::graph::{Model, dot, svg};
+use crate::graph::{Listing, Model, dot, svg};
 use crate::output;
 
 /// Draw a configuration.
@@ -20,6 +20,9 @@ pub(crate) struct Arguments {
     /// What to print.
     #[arg(long, value_enum, default_value_t = Format::Svg)]
     format: Format,
+    /// Print JSON instead: {"elements": [...], "connections": [...]}, without compound elements.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -36,6 +39,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(compiled) => compiled,
         Err(code) => return code,
     };
+    if arguments.json {
+        output::json(&Listing::new(&graph));
+        return ExitCode::SUCCESS;
+    }
     let model = Model::new(&graph);
     output::text(&match arguments.format {
         Format::Svg => svg(&model),

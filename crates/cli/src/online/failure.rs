@@ -43,6 +43,7 @@ impl Failure {
             Failure::Other(_) => 1,
             Failure::Client(ClientError::NoDaemon { .. }) => 3,
             Failure::Client(error) => match error.code() {
+                Some(ErrorCode::Invalid) => 2,
                 Some(ErrorCode::NotFound) => 4,
                 Some(ErrorCode::Refused) => 5,
                 Some(ErrorCode::Exists | ErrorCode::Busy) => 6,

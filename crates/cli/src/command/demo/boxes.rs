@@ -43,29 +43,39 @@ pub(super) fn print() {
 }
 
 /// Runs it.
-pub(super) fn run(seconds: f64, rate: u64, kind: Kind) -> ExitCode {
-    match show(seconds, rate, kind) {
+pub(super) fn run(seconds: f64, rate: u64, kind: Kind, json: bool) -> ExitCode {
+    match show(seconds, rate, kind, &Teller { is_silent: json }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(&[]),
     }
 }
 
-/// What is told while it goes on, above the table.
-fn say(text: &str) {
-    screen::print(&online::line(text));
+/// Who tells what happens while it goes on.
+struct Teller {
+    /// Only the end is wanted, as JSON.
+    is_silent: bool,
 }
 
-fn show(seconds: f64, rate: u64, kind: Kind) -> Result<(), Failure> {
+impl Teller {
+    /// Says a line, above the table.
+    fn say(&self, text: &str) {
+        if !self.is_silent {
+            screen::print(&online::line(text));
+        }
+    }
+}
+
+fn show(seconds: f64, rate: u64, kind: Kind, teller: &Teller) -> Result<(), Failure> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
     // Without it Ctrl-C ends the program at once, and the daemon with it.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, is_interrupted.clone());
     let chain = Chain::start()?;
-    let sandbox = sandbox(&chain, kind)?;
-    say("  capture > firewall > nat > monitor > uplink");
-    chain.build(sandbox, |detail| say(&started(detail)))?;
+    let sandbox = sandbox(&chain, kind, teller)?;
+    teller.say("  capture > firewall > nat > monitor > uplink");
+    chain.build(sandbox, |detail| teller.say(&started(detail)))?;
     let repeat = ((rate as f64 * seconds / PACKETS as f64).round() as u32).max(1);
     let total = u64::from(repeat) * PACKETS;
-    say(&format!(
+    teller.say(&format!(
         "The capture is played {} times, {} packets a second.",
         grouped(repeat.into()),
         grouped(rate)
@@ -73,37 +83,43 @@ fn show(seconds: f64, rate: u64, kind: Kind) -> Result<(), Failure> {
     let begin = Instant::now();
     chain.play(repeat, rate)?;
     let mut account = Account::default();
-    let watch = Watch { chain: &chain, begin, total, is_interrupted };
+    let watch = Watch { chain: &chain, begin, total, is_interrupted, teller };
     watch.until(|came| came >= total / 3)?;
     let before = (denied(&chain)?, begin.elapsed());
-    change_rule(&chain)?;
+    let write = change_rule(&chain, teller)?;
     let change = (denied(&chain)?, begin.elapsed());
     watch.until(|came| came >= total * 2 / 3)?;
-    compare(before, change, (denied(&chain)?, begin.elapsed()));
+    compare([before, change, (denied(&chain)?, begin.elapsed())], teller);
     account.keep(&chain, "nat")?;
-    kill(&chain)?;
+    let back = kill(&chain, teller)?;
     watch.until(|came| came >= total)?;
     let time = begin.elapsed();
     settle(&chain)?;
     screen::clear();
-    output::text(&report::summary(&chain, account, time)?);
+    let mut summary = report::summary(&chain, account, time)?;
+    (summary.write_ms, summary.back_ms) = (Some(write), Some(back));
+    if teller.is_silent {
+        output::json(&summary);
+    } else {
+        output::text(&report::text(&summary));
+    }
     Ok(())
 }
 
 /// What the boxes run in; says so if it is not what one would wish for.
-fn sandbox(chain: &Chain, kind: Kind) -> Result<Sandbox, Failure> {
+fn sandbox(chain: &Chain, kind: Kind, teller: &Teller) -> Result<Sandbox, Failure> {
     let host = chain.client().ask(&operation::HOST, &[])?;
     let sandbox = match kind {
         Kind::Auto if host.kvm.usable => Sandbox::Vm,
         Kind::Vm => Sandbox::Vm,
         Kind::Auto => {
             let reason = host.kvm.reason.unwrap_or_else(|| "nobody knows why".into());
-            say(&format!("There is no usable KVM here ({reason}): the boxes run in processes."));
+            teller.say(&format!("There is no usable KVM here ({reason}): the boxes run in processes."));
             Sandbox::Process
         }
         Kind::Process => Sandbox::Process,
     };
-    say(match sandbox {
+    teller.say(match sandbox {
         Sandbox::Vm => "A daemon is started. Three boxes in a row, each in a virtual machine:",
         _ => "A daemon is started. Three boxes in a row, each in a process without privileges:",
     });
@@ -123,26 +139,30 @@ fn denied(chain: &Chain) -> Result<u64, Failure> {
     Ok(count.unwrap_or(0))
 }
 
-fn change_rule(chain: &Chain) -> Result<(), Failure> {
+/// Puts a rule before the firewall's; how many milliseconds it took.
+fn change_rule(chain: &Chain, teller: &Teller) -> Result<f64, Failure> {
     let rules = chain.read("firewall", "filter.rules")?;
     let begin = Instant::now();
     chain.write("firewall", "filter.rules", &format!("{RULE}, {rules}"))?;
     let time = begin.elapsed().as_secs_f64() * 1e3;
-    say(&format!("firewall: the rule `{RULE}` stands before the others now; the write took {time:.2} ms."));
-    Ok(())
+    teller.say(&format!(
+        "firewall: the rule `{RULE}` stands before the others now; the write took {time:.2} ms."
+    ));
+    Ok(time)
 }
 
 /// Says how many packets the firewall denied before its rules were changed, and since.
-fn compare(before: (u64, Duration), change: (u64, Duration), after: (u64, Duration)) {
+fn compare([before, change, after]: [(u64, Duration); 3], teller: &Teller) {
     let rate = |packets: u64, time: Duration| grouped((packets as f64 / time.as_secs_f64().max(1e-3)) as u64);
-    say(&format!(
+    teller.say(&format!(
         "firewall: it denied {} packets a second before, and {} since.",
         rate(before.0, before.1),
         rate(after.0.saturating_sub(change.0), after.1.saturating_sub(change.1))
     ));
 }
 
-fn kill(chain: &Chain) -> Result<(), Failure> {
+/// Ends a box and waits until it is back; how many milliseconds it took.
+fn kill(chain: &Chain, teller: &Teller) -> Result<f64, Failure> {
     let begin = Instant::now();
     chain.client().ask(&operation::KILL_BOX, &["nat"])?;
     loop {
@@ -155,8 +175,9 @@ fn kill(chain: &Chain) -> Result<(), Failure> {
         }
     }
     let time = begin.elapsed().as_secs_f64() * 1e3;
-    say(&format!("nat: it was killed, and {time:.1} ms later it runs again. The other boxes went on."));
-    Ok(())
+    teller
+        .say(&format!("nat: it was killed, and {time:.1} ms later it runs again. The other boxes went on."));
+    Ok(time)
 }
 
 /// Waits until no packet is on its way any more.
@@ -181,6 +202,7 @@ struct Watch<'a> {
     begin: Instant,
     total: u64,
     is_interrupted: Arc<AtomicBool>,
+    teller: &'a Teller,
 }
 
 impl Watch<'_> {
@@ -200,12 +222,13 @@ impl Watch<'_> {
             }
             let boxes = self.chain.client().ask(&operation::LIST_BOXES, &[])?;
             let lines = self.lines(&boxes, came, uplink.traffic.sent_packets);
-            if screen::is_there() {
+            let is_drawn = screen::is_there() && !self.teller.is_silent;
+            if is_drawn {
                 screen::draw(&lines);
             }
             if is_enough(came) {
-                if !screen::is_there() {
-                    lines.iter().for_each(|line| say(line));
+                if !is_drawn {
+                    lines.iter().for_each(|line| self.teller.say(line));
                 }
                 return Ok(());
             }

@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Print the configurations and do not run them.
     #[arg(long)]
     print: bool,
+    /// Print JSON at the end instead: {"seconds", "received_packets", "sent": [...], "dropped": [...], ...}.
+    #[arg(long, conflicts_with = "print")]
+    json: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -47,9 +50,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match (arguments.engine, arguments.print) {
         (true, true) => engine::print(),
-        (true, false) => return engine::run(arguments.seconds),
+        (true, false) => return engine::run(arguments.seconds, arguments.json),
         (false, true) => boxes::print(),
-        (false, false) => return boxes::run(arguments.seconds, arguments.rate, arguments.sandbox),
+        (false, false) => {
+            return boxes::run(arguments.seconds, arguments.rate, arguments.sandbox, arguments.json);
+        }
     }
     ExitCode::SUCCESS
 }

@@ -1,7 +1,6 @@
 //! A firewall, a NAT and a flow monitor in one configuration, in this process.
 
 use std::cell::Cell;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -9,9 +8,10 @@ use std::time::{Duration, Instant};
 use router::{End, Options, Router};
 
 use super::choice::CAPTURE;
+use super::summary::{Layout, Row, Summary};
 use crate::configuration::{self, Text};
 use crate::environment::{Process, Supplied};
-use crate::live::{self, Live, Progress, grouped, scaled};
+use crate::live::{self, Live, Progress, grouped};
 use crate::output;
 
 /// The configuration.
@@ -43,7 +43,7 @@ pub(super) fn print() {
 }
 
 /// Runs it.
-pub(super) fn run(seconds: f64) -> ExitCode {
+pub(super) fn run(seconds: f64, json: bool) -> ExitCode {
     let text = Text { name: CONFIGURATION.0.into(), text: CONFIGURATION.1.into() };
     let compiled = configuration::compile(&text, &[], &[]);
     let time = Duration::from_secs_f64(seconds);
@@ -59,18 +59,30 @@ pub(super) fn run(seconds: f64) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    output::text(&format!(
-        "A firewall, a NAT and a flow monitor between a small network and its uplink.\n\
-         The packets are those of a capture, played again and again for {seconds} s.\n\n"
-    ));
+    if !json {
+        output::text(&format!(
+            "A firewall, a NAT and a flow monitor between a small network and its uplink.\n\
+             The packets are those of a capture, played again and again for {seconds} s.\n\n"
+        ));
+    }
     let started = Instant::now();
-    drive(&mut router, started, time);
-    output::text(&summary(&router, started.elapsed(), rounds.get()));
+    drive(&mut router, started, time, !json);
+    let summary = summary(&router, started.elapsed(), rounds.get());
+    if json {
+        output::json(&summary);
+    } else {
+        output::text(&summary.text(&Layout {
+            columns: (WHAT, PLACE),
+            source: (&format!("the capture, {} times", grouped(rounds.get().into())), SOURCE),
+            worker: " on one core",
+            hint: "The configuration: clickbox demo --engine --print. Your own: clickbox run FILE.",
+        }));
+    }
     ExitCode::SUCCESS
 }
 
-fn drive(router: &mut Router, started: Instant, time: Duration) {
-    let mut table = Live::new(true).without(|name, class| name.contains('@') || SORTERS.contains(&class));
+fn drive(router: &mut Router, started: Instant, time: Duration, is_shown: bool) {
+    let mut table = Live::new(is_shown).without(|name, class| name.contains('@') || SORTERS.contains(&class));
     while router.run_for(Some(live::REFRESH)) == End::Paused {
         let done = started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-3);
         let left = (time.as_secs_f64() - started.elapsed().as_secs_f64()).max(0.0).ceil();
@@ -80,40 +92,28 @@ fn drive(router: &mut Router, started: Instant, time: Duration) {
 }
 
 /// What went in, what came out, what was dropped and why.
-fn summary(router: &Router, elapsed: Duration, rounds: u32) -> String {
-    let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
     let total = count(router, SOURCE);
-    let line = |what: &str, place: &str, number: u64| {
-        let share = 100.0 * number as f64 / total.max(1) as f64;
-        format!("  {what:<WHAT$}{place:<PLACE$}{:>14}{share:>8.2} %\n", grouped(number))
-    };
-    let mut came_out = String::new();
-    let mut sum = 0;
-    for (element, what) in SINKS {
-        sum += count(router, element);
-        came_out += &line(what, element, count(router, element));
-    }
+    let row = |(what, place, packets): (String, String, u64)| Row { what, place, packets };
+    let sinks = SINKS
+        .iter()
+        .map(|(element, what)| row((what.to_string(), element.to_string(), count(router, element))));
+    let sent: Vec<Row> = sinks.collect();
     let mut drops = drops(router);
     drops.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.cmp(other)));
-    let dropped: u64 = drops.iter().map(|(.., count)| count).sum();
-    let why: String = drops.iter().map(|(what, place, count)| line(what, place, *count)).collect();
-    let rate = total as f64 / elapsed.as_secs_f64().max(1e-6);
     // The bytes of the packets: the file without its header and those of its records.
-    let bytes = (CAPTURE.1.len() as f64 - 24.0) * f64::from(rounds) - 16.0 * total as f64;
-    let bits = 8.0 * bytes.max(0.0) / elapsed.as_secs_f64().max(1e-6);
-    let flows = router.read(FLOWS, "").unwrap_or_default();
-    format!(
-        "{bold}went in{plain}\n{}\n{bold}came out{plain}\n{came_out}{}\n{bold}was dropped, and why{plain}\n{why}{}\n\
-         {:.1} s on one core: {} packets/s, {}bit/s; {} flows seen.\n\n\
-         The configuration: clickbox demo --engine --print. Your own: clickbox run FILE.\n",
-        line(&format!("the capture, {} times", grouped(rounds.into())), SOURCE, total),
-        line("in all", "", sum),
-        line("in all", "", dropped),
-        elapsed.as_secs_f64(),
-        grouped(rate as u64),
-        scaled(bits),
-        flows.trim(),
-    )
+    let bytes = (CAPTURE.1.len() as u64).saturating_sub(24) * u64::from(rounds);
+    Summary {
+        seconds: elapsed.as_secs_f64(),
+        received_packets: total,
+        received_bytes: bytes.saturating_sub(16 * total),
+        sent_packets: sent.iter().map(|row| row.packets).sum(),
+        sent,
+        dropped: drops.into_iter().map(row).collect(),
+        flows: router.read(FLOWS, "").unwrap_or_default().trim().parse().unwrap_or(0),
+        write_ms: None,
+        back_ms: None,
+    }
 }
 
 /// Why packets were dropped, where, and how many: what elements have lost, and what stands before a drop on purpose.

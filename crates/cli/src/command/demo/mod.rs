@@ -5,5 +5,6 @@ mod chain;
 mod choice;
 mod engine;
 mod report;
+mod summary;
 
 pub(crate) use choice::{Arguments, run};

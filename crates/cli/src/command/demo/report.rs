@@ -1,13 +1,12 @@
 //! What the demonstration shows while it goes on, and at its end.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use api::{BoxStatus, operation};
 
 use super::chain::{Chain, PARTS};
-use crate::live::{grouped, scaled};
+use super::summary::{Layout, Row, Summary};
 use crate::online::{self, Column, Failure, Table};
 
 /// Where packets come out of the last box, and what that means.
@@ -83,46 +82,51 @@ impl Account {
 }
 
 /// What went in, what came out, what was dropped and why.
-pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Result<String, Failure> {
+pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Result<Summary, Failure> {
     for part in PARTS {
         account.keep(chain, part.name)?;
     }
     let (capture, uplink) = chain.ends()?;
     let total = capture.traffic.received_packets;
-    let (bold, plain) = if std::io::stdout().is_terminal() { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
-    let line = |what: &str, place: &str, number: u64| {
-        let share = 100.0 * number as f64 / total.max(1) as f64;
-        format!("  {what:<WHAT$}{place:<PLACE$}{:>14}{share:>8.2} %\n", grouped(number))
-    };
-    let mut came_out = String::new();
+    let row = |what: &str, place: &str, packets: u64| Row { what: what.into(), place: place.into(), packets };
+    let mut sent = Vec::new();
     for (element, what) in SINKS {
         let count = chain.read("monitor", &format!("{element}.count"))?.parse().unwrap_or(0);
-        came_out += &line(what, "monitor", count);
+        sent.push(row(what, "monitor", count));
     }
     let left = uplink.traffic.sent_packets;
-    let mut drops: Vec<_> =
-        account.drops.iter().map(|((name, why), packets)| (*packets, *name, why.as_str())).collect();
-    let known: u64 = drops.iter().map(|(packets, ..)| packets).sum();
+    let mut dropped: Vec<_> =
+        account.drops.iter().map(|((name, why), packets)| row(why, name, *packets)).collect();
+    let known: u64 = dropped.iter().map(|row| row.packets).sum();
     // What was on its way through the box that was killed is nobody's to count.
     let lost = total.saturating_sub(left + known);
     if lost > 0 {
-        drops.push((lost, "nat", "lost with the box that was killed"));
+        dropped.push(row("lost with the box that was killed", "nat", lost));
     }
-    drops.sort_by(|one, other| other.cmp(one));
-    let why: String = drops.iter().map(|(packets, name, why)| line(why, name, *packets)).collect();
-    let seconds = time.as_secs_f64().max(1e-6);
-    let flows = chain.read("monitor", "counts.nagg")?;
-    Ok(format!(
-        "\n{bold}went in{plain}\n{}\n{bold}came out{plain}\n{came_out}{}\n{bold}was dropped, and why{plain}\n{why}{}\n\
-         {:.1} s, three boxes: {} packets/s, {}bit/s; {} flows seen.\n\n\
-         The configurations: clickbox demo --print. Your own: clickbox daemon &, and\n\
-         clickbox create NAME FILE.\n",
-        line("the capture", "", total),
-        line("in all", "", left),
-        line("in all", "", known + lost),
-        seconds,
-        grouped((total as f64 / seconds) as u64),
-        scaled(8.0 * capture.traffic.received_bytes as f64 / seconds),
-        flows,
-    ))
+    dropped.sort_by(|one, other| {
+        (other.packets, &other.place, &other.what).cmp(&(one.packets, &one.place, &one.what))
+    });
+    Ok(Summary {
+        seconds: time.as_secs_f64(),
+        received_packets: total,
+        received_bytes: capture.traffic.received_bytes,
+        sent_packets: left,
+        sent,
+        dropped,
+        flows: chain.read("monitor", "counts.nagg")?.trim().parse().unwrap_or(0),
+        write_ms: None,
+        back_ms: None,
+    })
+}
+
+/// The same for people.
+pub(super) fn text(summary: &Summary) -> String {
+    let layout = Layout {
+        columns: (WHAT, PLACE),
+        source: ("the capture", ""),
+        worker: ", three boxes",
+        hint: "The configurations: clickbox demo --print. Your own: clickbox daemon &, and\n\
+               clickbox create NAME FILE.",
+    };
+    format!("\n{}", summary.text(&layout))
 }

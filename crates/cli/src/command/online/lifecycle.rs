@@ -60,10 +60,9 @@ pub(super) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Restart(boxes) => change(boxes, &operation::RESTART_BOX, is),
         Command::Rm(boxes) => {
             let client = boxes.daemon.client()?;
-            each(boxes, |name| Ok(client.ask(&operation::REMOVE_BOX, &[name.as_str()])?)).map(|_| {
-                online::done(boxes.json);
-                ExitCode::SUCCESS
-            })
+            let (_, failed) = each(boxes, |name| Ok(client.ask(&operation::REMOVE_BOX, &[name.as_str()])?));
+            online::done(boxes.json);
+            failed.map_or(Ok(ExitCode::SUCCESS), Err)
         }
     }
 }
@@ -88,17 +87,18 @@ fn change(
     line: fn(&BoxStatus) -> String,
 ) -> Result<ExitCode, Failure> {
     let client = boxes.daemon.client()?;
-    let changed = each(boxes, |name| Ok(client.ask(operation, &[name.as_str()])?))?;
+    let (changed, failed) = each(boxes, |name| Ok(client.ask(operation, &[name.as_str()])?));
     if boxes.json {
         output::json(&changed);
     } else {
         output::text(&changed.iter().map(line).collect::<String>());
     }
-    Ok(ExitCode::SUCCESS)
+    failed.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Does something to each box, whatever happens with the others; the last failure is the command's.
-fn each<T>(boxes: &Boxes, act: impl Fn(&BoxName) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
+/// Does something to each box, whatever happens with the others: what came of it, and the last failure, which is the
+/// command's.
+fn each<T>(boxes: &Boxes, act: impl Fn(&BoxName) -> Result<T, Failure>) -> (Vec<T>, Option<Failure>) {
     let mut done = Vec::new();
     let mut failed = None;
     for name in &boxes.names {
@@ -111,5 +111,5 @@ fn each<T>(boxes: &Boxes, act: impl Fn(&BoxName) -> Result<T, Failure>) -> Resul
             }
         }
     }
-    failed.map_or(Ok(done), Err)
+    (done, failed)
 }
