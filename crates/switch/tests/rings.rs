@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use switch::device::{Interface, InterfaceSettings, Sending};
 use switch::driver::AfPacket;
-use switch::{Batch, Driver};
+use switch::{Batch, Driver, DriverError};
 
 /// How long a test waits for frames that must come.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -99,7 +99,16 @@ fn frames_of_all_lengths_cross_many_times_over() {
         assert_eq!(receive(&mut reader, 20), expected, "round {round}");
     }
     assert_eq!(reader.take_lost(), 0);
-    assert!(!reader.has_arrived());
+    // Nothing is left, but what the kernel sends of its own accord at any moment.
+    let start = Instant::now();
+    while reader.has_arrived() {
+        assert!(start.elapsed() < PATIENCE, "the ring is never empty");
+        reader.receive(usize::MAX, |arrival| {
+            let mut frame = vec![0; arrival.length()];
+            arrival.copy_to(&mut frame);
+            assert_ne!(frame[12..14], [0x88, 0xb5]);
+        });
+    }
 }
 
 #[test]
@@ -182,6 +191,29 @@ fn an_interface_that_was_down_goes_on() {
         writer.send([&frame(2, 60)[..]]);
         reader.receive(usize::MAX, |_| came += 1);
     }
+}
+
+/// One of the same name is another one: the port has to be opened again, and says so whatever it is asked first.
+#[test]
+fn a_port_whose_interface_is_gone_is_down() {
+    if !joined_interfaces() {
+        return;
+    }
+    let mut batch = Batch::new(8);
+    batch.push(&frame(0, 60));
+    let mut ports: Vec<AfPacket> = (0..3).map(|_| AfPacket::open("left").unwrap()).collect();
+    assert!(ip("link set left down") && ports[0].prepare_sleep().is_ok());
+    assert!(ip("link set left up") && !reader(2048, 1).is_gone());
+    assert!(ip("link del left") && ip("link add left type veth peer name right"));
+    let code = |error: Option<DriverError>| match error {
+        Some(DriverError::System(error)) => error.raw_os_error(),
+        _ => None,
+    };
+    assert_eq!(code(ports[0].prepare_sleep().err()), Some(libc::ENODEV));
+    assert_eq!(code(ports[1].send(&batch, &[0]).err()), Some(libc::ENODEV));
+    assert!(ports[2].receive(&mut Batch::new(8)).is_ok());
+    ports[2].take_missed();
+    assert_eq!(code(ports[2].receive(&mut Batch::new(8)).err()), Some(libc::ENODEV));
 }
 
 #[test]

@@ -200,6 +200,18 @@ impl Interface {
         (error != 0).then(|| io::Error::from_raw_os_error(error))
     }
 
+    /// Whether the interface was removed, or went to another network namespace: it does not come back to this socket, even
+    /// if there is one of its name again.
+    pub fn is_gone(&self) -> bool {
+        // SAFETY: an all-zero address is valid; the kernel writes at most its size.
+        unsafe {
+            let mut address: libc::sockaddr_ll = zeroed();
+            let mut size = size_of_val(&address) as libc::socklen_t;
+            let place = (&raw mut address).cast();
+            libc::getsockname(self.socket.as_raw_fd(), place, &mut size) == 0 && address.sll_ifindex <= 0
+        }
+    }
+
     /// Its Ethernet address.
     pub fn link(&self) -> [u8; 6] {
         self.link

@@ -18,6 +18,8 @@ pub struct AfPacket {
     interface: Interface,
     /// The joined frame that is being taken apart.
     segments: Segments,
+    /// The device was found to be gone.
+    is_gone: bool,
 }
 
 impl AfPacket {
@@ -33,14 +35,26 @@ impl AfPacket {
                 joined: true,
             },
         )
-        .map(|interface| Self { interface, segments: Segments::default() })
+        .map(|interface| Self { interface, segments: Segments::default(), is_gone: false })
+    }
+
+    /// An error if the device is gone: then this socket is of no more use, while a device that is down may come up again.
+    fn check(&mut self) -> Result<(), DriverError> {
+        self.is_gone |= self.interface.is_gone();
+        match self.is_gone {
+            true => Err(io::Error::from_raw_os_error(libc::ENODEV).into()),
+            false => Ok(()),
+        }
     }
 }
 
 impl Driver for AfPacket {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        if self.is_gone {
+            self.check()?;
+        }
         let mut received = Received::default();
-        let Self { interface, segments } = self;
+        let Self { interface, segments, .. } = self;
         // Also frames that are no use count, so that a flood of them is no endless visit.
         let mut most = batch.room();
         loop {
@@ -89,6 +103,7 @@ impl Driver for AfPacket {
             match error.raw_os_error() {
                 // A device that is down takes nothing; it may come up again.
                 Some(libc::ENETDOWN | libc::ENXIO) => {
+                    self.check()?;
                     sent.down = true;
                     return Ok(sent);
                 }
@@ -106,7 +121,9 @@ impl Driver for AfPacket {
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         // A device that went down says so until it is asked, and the worker could not sleep; it may come up again.
-        drop(self.interface.take_error());
+        if self.interface.take_error().is_some() {
+            self.check()?;
+        }
         Ok(self.segments.is_empty() && !self.interface.has_arrived())
     }
 
@@ -115,6 +132,8 @@ impl Driver for AfPacket {
     }
 
     fn take_missed(&mut self) -> u64 {
+        // Asked for now and then: so it is also noticed by who never sleeps.
+        self.is_gone |= self.interface.is_gone();
         self.interface.take_lost()
     }
 }
