@@ -39,7 +39,7 @@ pub enum Restart {
     /// It is made anew after a crash, at once the first time, then after pauses that grow.
     #[default]
     OnFailure,
-    /// It is made anew after a crash and when its configuration stopped by itself.
+    /// It is made anew after any end that nobody asked for. A configuration that stops by itself ends no box.
     Always,
 }
 
@@ -156,7 +156,7 @@ pub enum BoxState {
     Running,
     /// It stands still, on request.
     Suspended,
-    /// It was told to stop, or its configuration stopped by itself.
+    /// It was told to stop, or it ended in order by itself.
     Stopped,
     /// It crashed and will not be made anew: its policy says so, or it crashed too often.
     Crashed,

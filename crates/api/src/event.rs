@@ -29,7 +29,7 @@ pub enum EventKind {
     BoxCreated,
     /// A box runs: for the first time, after a stop, or after a crash.
     BoxStarted,
-    /// A box was told to stop, or its configuration stopped by itself.
+    /// A box was told to stop, or it ended in order by itself.
     BoxStopped,
     /// A box crashed, or was killed.
     BoxCrashed,

@@ -36,7 +36,7 @@ enum Policy {
     /// After a crash.
     #[default]
     OnFailure,
-    /// After a crash, and when its configuration has stopped by itself.
+    /// After any end that nobody asked for; a configuration that stops by itself ends no box.
     Always,
 }
 
