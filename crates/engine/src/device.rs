@@ -55,11 +55,11 @@ pub(crate) fn open(
     let (side, used) = if *receive { (Side::Receive, "read") } else { (Side::Transmit, "written") };
     let held = port.hold(side, configuration, making).map_err(|holder| {
         IoError::Failed(match holder == configuration {
-            true => format!("port {number} is {used} by another element already"),
+            true => format!("it is {used} by another element already"),
             false if holder.is_empty() => {
-                format!("port {number} is {used} by the main configuration already")
+                format!("it is {used} by the main configuration already")
             }
-            false => format!("port {number} is {used} by the configuration ‘{holder}’ already"),
+            false => format!("it is {used} by the configuration ‘{holder}’ already"),
         })
     })?;
     Ok(Box::new(PortDevice { world: world.clone(), number, side, _held: held }))

@@ -116,9 +116,9 @@ fn configurations_stand_side_by_side() {
     bench.install("", FORWARD).unwrap();
     bench.install("second", "FromDevice(2) -> c :: Counter -> ToDevice(3);").unwrap();
     let reason = failed(bench.install("third", "FromDevice(0) -> Discard;"));
-    assert!(reason.contains("port 0 is read by the main configuration already"), "{reason}");
+    assert!(reason.contains("0: it is read by the main configuration already"), "{reason}");
     let reason = failed(bench.install("third", "Idle -> Queue -> ToDevice(3);"));
-    assert!(reason.contains("port 3 is written by the configuration ‘second’ already"), "{reason}");
+    assert!(reason.contains("3: it is written by the configuration ‘second’ already"), "{reason}");
     bench.send(0, &frames(2, 60));
     bench.send(2, &frames(3, 60));
     bench.settle();
