@@ -294,6 +294,21 @@ fn one_socket_has_one_daemon() {
 }
 
 #[test]
+fn the_demonstration_leaves_nothing_though_its_reader_is_gone() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_clickbox"))
+        .args(["demo", "--seconds", "0", "--rate", "5000", "--sandbox", "process"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let folder = std::env::temp_dir().join(format!("clickbox-demo-{}", child.id()));
+    assert!(child.wait().expect("the program ends").success());
+    assert!(!folder.exists(), "{} is left", folder.display());
+}
+
+#[test]
 fn the_demonstration_tells_what_became_of_each_packet() {
     let output = Command::new(env!("CARGO_BIN_EXE_clickbox"))
         .args(["demo", "--seconds", "0", "--rate", "5000", "--sandbox", "process"])

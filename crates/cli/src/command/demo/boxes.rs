@@ -68,7 +68,9 @@ impl Teller {
 fn show(seconds: f64, rate: u64, kind: Kind, teller: &Teller) -> Result<(), Failure> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
     // Without it Ctrl-C ends the program at once, and the daemon with it.
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, is_interrupted.clone());
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let _ = signal_hook::flag::register(signal, is_interrupted.clone());
+    }
     let chain = Chain::start()?;
     let sandbox = sandbox(&chain, kind, teller)?;
     teller.say("  capture > firewall > nat > monitor > uplink");
@@ -98,6 +100,8 @@ fn show(seconds: f64, rate: u64, kind: Kind, teller: &Teller) -> Result<(), Fail
     screen::clear();
     let mut summary = report::summary(&chain, account, time)?;
     (summary.write_ms, summary.back_ms) = (Some(write), Some(back));
+    // Before anything is printed: a reader who has gone away ends the program, and the folder would stay.
+    drop(chain);
     if teller.is_silent {
         output::json(&summary);
     } else {
