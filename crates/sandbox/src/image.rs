@@ -174,6 +174,20 @@ mod tests {
         assert!(image.shared.iter().filter(|segment| segment.execute).count() == 1);
     }
 
+    /// A copy of a box in a process fills its variables with what the box had made of them before it is confined: so none
+    /// of them may say where to go.
+    #[test]
+    fn no_variable_leads_into_the_text() {
+        for file in [image::PROBE, image::CLICKBOX] {
+            let image = Image::parse(file).unwrap();
+            let text = image.shared.iter().find(|segment| segment.execute).unwrap();
+            let words =
+                image.data.bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+            let leads: Vec<u64> = words.filter(|word| (text.address..text.end()).contains(word)).collect();
+            assert!(leads.is_empty(), "{leads:x?}");
+        }
+    }
+
     #[test]
     fn damaged_images_are_refused_or_read_but_never_trusted() {
         let good = image::PROBE;

@@ -95,17 +95,42 @@ fn a_loop_shares_its_worker() {
     });
 }
 
-/// A process that is killed from outside is noticed.
+/// One that does nothing but ring for its host, which lets it go on each time, is called out as any other loop, and
+/// keeps nobody waiting.
+#[test]
+fn one_that_rings_without_end_shares_its_worker() {
+    if !host().has_machines() {
+        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+        return;
+    }
+    let worker = Worker::start().unwrap();
+    let [mut ringing, mut polite] =
+        [(); 2].map(|()| host().create(Place::Machine(&worker), &settings(0)).unwrap());
+    ringing.start().unwrap();
+    let _ = ringing.install("", "ring", Duration::from_millis(100));
+    begin(&mut polite, "drop");
+    until("it is called out again and again", || ringing.usage().overstays >= 5);
+    (0..100).for_each(|_| polite.install("", "drop", PATIENCE).unwrap());
+    ringing.suspend();
+    ringing.resume();
+    ringing.kill();
+    assert_eq!(ringing.state(), State::Ended(End::Killed));
+}
+
+/// A process that is killed from outside is noticed: here by the filter of system calls, for one that it does not allow,
+/// or for one that it allows in another way.
 #[test]
 fn a_process_that_vanishes_is_noticed() {
-    let mut sandbox = host().create(Place::Process, &settings(0)).unwrap();
-    begin(&mut sandbox, "drop");
-    let end = std::fs::File::from(sandbox.end_descriptor().unwrap());
-    let _ = sandbox.install("", "fault system-call", PATIENCE);
-    let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one live entry.
-    assert_eq!(unsafe { libc::poll(&mut poll, 1, PATIENCE.as_millis() as i32) }, 1);
-    assert_eq!(ended(&mut sandbox), End::Vanished { status: -31 }, "SIGSYS by the filter");
+    for call in ["fault system-call", "fault other-futex"] {
+        let mut sandbox = host().create(Place::Process, &settings(0)).unwrap();
+        begin(&mut sandbox, "drop");
+        let end = std::fs::File::from(sandbox.end_descriptor().unwrap());
+        let _ = sandbox.install("", call, PATIENCE);
+        let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live entry.
+        assert_eq!(unsafe { libc::poll(&mut poll, 1, PATIENCE.as_millis() as i32) }, 1);
+        assert_eq!(ended(&mut sandbox), End::Vanished { status: -31 }, "{call}: SIGSYS by the filter");
+    }
 }
 
 /// What a process still has, as the kernel tells it: no descriptors but the bell, a filter, no privileges.

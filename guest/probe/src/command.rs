@@ -17,6 +17,8 @@ pub(crate) enum Command {
     Alarm(u64),
     /// `loop`: an endless loop.
     Loop,
+    /// `ring`: rings for the host without end.
+    Ring,
     /// `fault KIND`: a processor exception.
     Fault(Fault),
     /// `panic`.
@@ -39,6 +41,7 @@ pub(crate) enum Fault {
     Privileged,
     NonCanonical,
     SystemCall,
+    OtherFutex,
     OtherPort,
 }
 
@@ -55,6 +58,7 @@ impl Command {
             ("busy", None) => Self::Busy,
             ("alarm", Some(microseconds)) => Self::Alarm(microseconds.parse().ok()?),
             ("loop", None) => Self::Loop,
+            ("ring", None) => Self::Ring,
             ("fault", Some(kind)) => Self::Fault(Fault::parse(kind)?),
             ("panic", None) => Self::Panic,
             ("memory", None) => Self::Memory,
@@ -77,6 +81,7 @@ impl Fault {
             "privileged" => Self::Privileged,
             "non-canonical" => Self::NonCanonical,
             "system-call" => Self::SystemCall,
+            "other-futex" => Self::OtherFutex,
             "other-port" => Self::OtherPort,
             _ => return None,
         })

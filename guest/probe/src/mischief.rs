@@ -26,6 +26,12 @@ pub(crate) fn fault(kind: Fault) {
             Fault::Privileged => asm!("mov rax, cr3", out("rax") _),
             Fault::NonCanonical => asm!("mov rax, 0x8000000000000000", "mov byte ptr [rax], 1", out("rax") _),
             Fault::SystemCall => asm!("syscall", inout("rax") 39u64 => _, out("rcx") _, out("r11") _),
+            // To own a word that others wait for, by its address on the stack.
+            Fault::OtherFutex => {
+                let word = 0u32;
+                asm!("syscall", inout("rax") 202u64 => _, in("rdi") &raw const word, in("rsi") 6u64, in("rdx") 0u64,
+                    in("r10") 0u64, out("rcx") _, out("r11") _)
+            }
             Fault::OtherPort => asm!("out 0x60, al"),
         }
     }

@@ -164,6 +164,9 @@ impl Program {
             Command::Loop => loop {
                 core::hint::spin_loop();
             },
+            Command::Ring => loop {
+                boot::ring_host();
+            },
             Command::Fault(kind) => mischief::fault(kind),
             Command::Panic => panic!("told to"),
             Command::Memory => mischief::take_all_memory(),

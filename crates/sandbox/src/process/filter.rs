@@ -12,14 +12,18 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The filter: any other call ends the process.
 pub(crate) fn program() -> Result<BpfProgram, SetupError> {
-    let bell = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, BELL_DESCRIPTOR as u64);
-    let ring = bell.and_then(|bell| SeccompRule::new(vec![bell])).map_err(|_| SetupError::Filter)?;
+    let only = |argument, value: i32| {
+        let condition =
+            SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value as u64);
+        condition.and_then(|condition| SeccompRule::new(vec![condition])).map_err(|_| SetupError::Filter)
+    };
     let calls = BTreeMap::from([
-        (libc::SYS_futex, vec![]),
+        // To sleep, and none of the other things that the kernel does with such words.
+        (libc::SYS_futex, vec![only(1, libc::FUTEX_WAIT)?]),
         // By this the kernel goes on with a sleep until some time, after the process stood still.
         (libc::SYS_restart_syscall, vec![]),
         (libc::SYS_sched_yield, vec![]),
-        (libc::SYS_write, vec![ring]),
+        (libc::SYS_write, vec![only(0, BELL_DESCRIPTOR)?]),
         (libc::SYS_exit_group, vec![]),
     ]);
     let filter =

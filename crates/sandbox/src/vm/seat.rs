@@ -107,15 +107,22 @@ impl Seat {
         let pressed = &self.shared.pressed;
         let leave = loop {
             match machine.enter() {
+                // A call that came while it left is not told of any more: one that rings is looked at as one that was called.
                 Leave::Ring => self.bell.iter().for_each(|bell| bell.ring()),
-                Leave::Kicked if pressed.load(Ordering::SeqCst) && !self.called_out() => {
-                    self.spend(cpu::thread_time() - spent);
-                    self.gave_way.store(true, Ordering::Relaxed);
-                    return After::GaveWay;
-                }
-                // The timer doesn't know who came when, nor who was kept waiting by the kernel.
-                Leave::Kicked if cpu::thread_time() - spent < slice && !self.called_out() => {}
+                Leave::Kicked => {}
                 leave => break leave,
+            }
+            if self.called_out() {
+                break Leave::Kicked;
+            }
+            if pressed.load(Ordering::SeqCst) {
+                self.spend(cpu::thread_time() - spent);
+                self.gave_way.store(true, Ordering::Relaxed);
+                return After::GaveWay;
+            }
+            // The timer doesn't know who came when, nor who was kept waiting by the kernel.
+            if cpu::thread_time() - spent >= slice {
+                break Leave::Kicked;
             }
         };
         if strays && leave == Leave::Kicked {
@@ -134,8 +141,8 @@ impl Seat {
                 lock(&self.shared.queue).set_alarm(self, alarm);
                 return if self.rung.swap(false, Ordering::SeqCst) { After::More } else { After::Rest };
             }
-            Leave::TurnOver | Leave::Ring => return After::More,
-            Leave::Kicked => {
+            Leave::TurnOver => return After::More,
+            Leave::Kicked | Leave::Ring => {
                 self.overstays.fetch_add(u64::from(strays && !self.called_out()), Ordering::Relaxed);
                 return After::More;
             }
