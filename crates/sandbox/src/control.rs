@@ -102,6 +102,11 @@ impl Control {
         }
     }
 
+    /// Takes a request back that nobody waits for any more, unless its sending has begun.
+    pub fn withdraw(&mut self, number: u32) {
+        self.outbox.withdraw(number);
+    }
+
     /// The next reply, and whether the box sleeps for want of room, so that its doorbell is to be rung.
     pub fn reply(&mut self) -> Result<(Option<Message>, bool), ControlError> {
         let message = self.inbox.poll(&mut self.replies)?;

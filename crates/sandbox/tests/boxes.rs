@@ -72,6 +72,24 @@ fn requests_are_answered_whatever_their_size() {
     });
 }
 
+/// Requests that were given up before their turn came are not done afterwards, and take no memory.
+#[test]
+fn what_was_given_up_is_not_done_later() {
+    in_each(&settings(0), |place, mut sandbox| {
+        begin(&mut sandbox, "drop");
+        sandbox.suspend();
+        let long = vec![7; 100_000];
+        let write = |value| Request::Write { name: "", handler: "value", value };
+        for value in [&long[..], b"late", &long, b"later"] {
+            assert_eq!(sandbox.call(&write(value), Duration::ZERO), Err(ControlError::TimedOut), "{place}");
+        }
+        sandbox.resume();
+        // Of the first one a part was sent already.
+        let read = Request::Read { name: "", handler: "value", argument: b"" };
+        assert_eq!(sandbox.call(&read, PATIENCE).unwrap(), long, "{place}");
+    });
+}
+
 #[test]
 fn console_lines_arrive() {
     in_each(&settings(0), |_, mut sandbox| {

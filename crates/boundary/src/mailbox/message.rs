@@ -50,6 +50,17 @@ impl Outbox {
         self.queue.is_empty()
     }
 
+    /// Takes messages back whose number is this, unless one is written in part already.
+    pub fn withdraw(&mut self, number: u32) {
+        let mut begun = self.written > 0;
+        let bytes = &mut self.bytes;
+        self.queue.retain(|message| {
+            let stays = core::mem::take(&mut begun) || message.number != number;
+            *bytes -= if stays { 0 } else { message.payload.len() };
+            stays
+        });
+    }
+
     /// Writes what fits and publishes it. True: the reader sleeps, and the caller is to wake it.
     pub fn flush<M: SharedMemory>(&mut self, channel: &mut FrameWriter<M>) -> Result<bool, ChannelError> {
         while let Some(message) = self.queue.front() {

@@ -42,6 +42,33 @@ fn messages_of_every_size_arrive_whole_and_in_order() {
 }
 
 #[test]
+fn what_is_withdrawn_is_not_sent_unless_it_was_begun() {
+    with_channel(|mut writer, mut reader| {
+        let (mut outbox, mut inbox) = (Outbox::default(), Inbox::new(MAX_REQUEST));
+        for (number, size) in [(1, 40_000), (2, 5), (3, 6), (2, 7)] {
+            outbox.push(Message { kind: Kind::Write, number, payload: vec![0; size] });
+        }
+        outbox.flush(&mut writer).unwrap();
+        for number in [1, 2, 9] {
+            outbox.withdraw(number);
+        }
+        assert_eq!((outbox.len(), outbox.bytes()), (2, 40_006));
+        let mut numbers = Vec::new();
+        while numbers.len() < 2 {
+            outbox.flush(&mut writer).unwrap();
+            while let Some(message) = inbox.poll(&mut reader).unwrap() {
+                numbers.push((message.number, message.payload.len()));
+            }
+            reader.release();
+        }
+        assert_eq!((numbers, outbox.is_empty()), (vec![(1, 40_000), (3, 6)], true));
+        outbox.push(Message { kind: Kind::Write, number: 4, payload: vec![0; 9] });
+        outbox.withdraw(4);
+        assert!(outbox.is_empty() && outbox.bytes() == 0);
+    });
+}
+
+#[test]
 fn requests_replies_and_events_survive_the_trip() {
     let (name, handler) = ("second", "c.count");
     for request in [
