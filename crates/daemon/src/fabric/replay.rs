@@ -21,6 +21,8 @@ pub(crate) struct Replay {
 struct Player {
     path: PathBuf,
     file: PcapReader<BufReader<File>>,
+    /// No packet has come of the file since it was opened.
+    is_fruitless: bool,
     /// How often it is still to be played after this time; nothing: for ever.
     left: Option<u32>,
     /// Packets a second, and since when so many were given.
@@ -32,7 +34,13 @@ struct Player {
     next: usize,
 }
 
+/// Opens a capture. A pipe or a device would make whoever reads it wait, and all packets with him.
 fn open(path: &Path) -> Result<PcapReader<BufReader<File>>, PcapError> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(
+            std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not an ordinary file").into()
+        );
+    }
     PcapReader::new(BufReader::with_capacity(1 << 18, File::open(path)?))
 }
 
@@ -47,6 +55,7 @@ impl Replay {
         let player = |path: &Path| -> Result<Player, PcapError> {
             Ok(Player {
                 file: open(path)?,
+                is_fruitless: true,
                 path: path.to_path_buf(),
                 left: repeat.checked_sub(1),
                 rate,
@@ -101,20 +110,26 @@ impl Player {
             self.waiting.clear();
             self.next = 0;
             received.long += self.file.receive(&mut self.waiting)?.long;
-            if self.waiting.is_empty() {
-                match &mut self.left {
-                    Some(0) => break,
-                    Some(left) => *left -= 1,
-                    None => {}
-                }
-                self.file = open(&self.path).map_err(std::io::Error::other)?;
-                received.long += self.file.receive(&mut self.waiting)?.long;
-                if self.waiting.is_empty() {
-                    // A capture without packets is not played again and again.
-                    self.left = Some(0);
-                    break;
-                }
+            self.is_fruitless &= self.waiting.is_empty();
+            if !self.waiting.is_empty() {
+                continue;
             }
+            if !self.file.is_at_end() {
+                // Nothing but records that are too long: what follows is read in the next visit.
+                break;
+            }
+            match &mut self.left {
+                Some(0) => break,
+                Some(left) => *left -= 1,
+                None => {}
+            }
+            if self.is_fruitless {
+                // A capture without packets is not played again and again.
+                self.left = Some(0);
+                break;
+            }
+            self.file = open(&self.path).map_err(std::io::Error::other)?;
+            self.is_fruitless = true;
         }
         Ok(received)
     }
@@ -181,6 +196,31 @@ mod tests {
             count += came.len();
         }
         assert!(start.elapsed() >= Duration::from_millis(149));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A capture whose records are all too long, and what is no file, hold nobody up.
+    #[test]
+    fn captures_that_give_nothing_hold_nobody_up() {
+        let folder = std::env::temp_dir().join(format!("clickbox-fruitless-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (long, fifo) = (folder.join("long.pcap"), folder.join("fifo"));
+        drop(Replay::open(None, Some(&long), 1, None).unwrap());
+        let mut bytes = std::fs::read(&long).unwrap();
+        for _ in 0..3 * BURST {
+            bytes.extend([0u32, 0, 5000, 5000].iter().flat_map(|word| word.to_le_bytes()));
+            bytes.extend([9; 5000]);
+        }
+        std::fs::write(&long, bytes).unwrap();
+        let mut player = Replay::open(Some(&long), None, 0, None).unwrap();
+        let visit = |player: &mut Replay| player.receive(&mut Batch::new(70)).unwrap().long;
+        assert_eq!([(); 3].map(|()| visit(&mut player)), [BURST as u64; 3]);
+        while !player.prepare_sleep().unwrap() {
+            assert_eq!(visit(&mut player), 0);
+        }
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let error = Replay::open(Some(&fifo), None, 1, None).unwrap_err().to_string();
+        assert!(error.contains("ordinary file"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

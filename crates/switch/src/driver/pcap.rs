@@ -116,7 +116,11 @@ impl<R: Read> PcapReader<R> {
 impl<R: Read + Send> Driver for PcapReader<R> {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        while !self.ended && batch.room() > 0 {
+        // Also records that are too long count: a file of many such is no endless visit.
+        for _ in 0..batch.room() {
+            if self.ended {
+                break;
+            }
             match self.record(batch, &mut received) {
                 Ok(true) => {}
                 Ok(false) => self.ended = true,
