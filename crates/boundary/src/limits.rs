@@ -55,5 +55,8 @@ pub const MAX_CRASH_START: usize = 40;
 /// Names in one statistics reply: a hostile box must not make the host store a table of its choosing.
 pub const MAX_DROP_REASONS: usize = 4096;
 
+/// Bytes of such a name; longer ones are cut.
+pub const MAX_DROP_REASON: usize = 64;
+
 /// Findings in one reply: more than a reader reads, and a bound on what a box can make its host hold.
 pub const MAX_FINDINGS: usize = 1000;

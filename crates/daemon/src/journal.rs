@@ -1,7 +1,7 @@
 //! What happened: events with numbers that go on over restarts of the daemon.
 
-use crate::limits::JOURNAL_EVENTS;
-use crate::ring::Ring;
+use crate::limits::{JOURNAL_BYTES, JOURNAL_EVENTS};
+use crate::ring::{Bounds, Ring};
 use api::{Event, EventKind, Time};
 
 /// The events.
@@ -11,7 +11,8 @@ pub(crate) struct Journal(pub(crate) Ring<Event>);
 impl Journal {
     /// A journal whose first event has the number after `last`.
     pub(crate) fn new(last: u64) -> Self {
-        Self(Ring::new(JOURNAL_EVENTS, last))
+        let weigh = |event: &Event| event.subject.len() + event.message.len();
+        Self(Ring::new(Bounds { entries: JOURNAL_EVENTS, bytes: JOURNAL_BYTES, weigh }, last))
     }
 
     /// Notes that something happened. What of the message comes from a box is escaped already.

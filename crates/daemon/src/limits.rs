@@ -52,14 +52,26 @@ pub(crate) const INSTALL_TIME: Duration = Duration::from_secs(60);
 /// How long a box may take to answer anything else.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(5);
 
+/// How long who wants to change a box waits for somebody else who changes it: an installation into a box in an endless
+/// loop takes as long as any may.
+pub(crate) const CHANGE_TIME: Duration = Duration::from_secs(3);
+
+/// How long all handlers of a box may take to be listed, and bytes of the list: it says itself how many it has.
+pub(crate) const LIST_TIME: Duration = Duration::from_secs(30);
+pub(crate) const MOST_HANDLER_BYTES: usize = 16 << 20;
+
+/// Bytes of what a box finds in one configuration, fit to be shown; what is found beyond is left out.
+pub(crate) const MOST_FINDING_BYTES: usize = 256 << 10;
+
 /// How long a box is waited for that is to report its counters: a list of boxes must not wait for one that loops.
 pub(crate) const STATS_TIME: Duration = Duration::from_millis(20);
 
 /// How long a box may take to stop by itself before it is killed.
 pub(crate) const STOP_TIME: Duration = Duration::from_secs(2);
 
-/// Lines of a box's log that are kept.
+/// Lines of a box's log that are kept, and their bytes: a box may write long ones.
 pub(crate) const LOG_LINES: usize = 2000;
+pub(crate) const LOG_BYTES: usize = 1 << 20;
 
 /// Bytes of the files that one box writes, bytes of those of all boxes, and files of one box: boxes must not fill the
 /// disk, nor take the daemon's last descriptor.
@@ -70,8 +82,9 @@ pub(crate) const MOST_OUTPUT_FILES: usize = 16;
 /// How long a stack may wait for its confirmation: what is forgotten does not come back after a week.
 pub(crate) const LONGEST_CONFIRMATION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Events that are kept.
+/// Events that are kept, and their bytes: some have what a box said.
 pub(crate) const JOURNAL_EVENTS: usize = 8192;
+pub(crate) const JOURNAL_BYTES: usize = 8 << 20;
 
 /// Messages that are taken from one box before the others have their turn.
 pub(crate) const EVENTS_AT_ONCE: usize = 256;

@@ -8,15 +8,28 @@ use tokio::sync::watch;
 /// many.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
-    most: usize,
+    bounds: Bounds<T>,
     entries: Mutex<Entries<T>>,
     /// The number of the last entry, for those who wait.
     last: watch::Sender<u64>,
 }
 
+/// How much a ring keeps.
+#[derive(Debug)]
+pub(crate) struct Bounds<T> {
+    /// Entries.
+    pub(crate) entries: usize,
+    /// Bytes of all of them; the last one is kept, however long it is.
+    pub(crate) bytes: usize,
+    /// Bytes of one.
+    pub(crate) weigh: fn(&T) -> usize,
+}
+
 #[derive(Debug)]
 struct Entries<T> {
     queue: VecDeque<T>,
+    /// Bytes of all of them.
+    bytes: usize,
     /// The number of the last one.
     last: u64,
 }
@@ -31,10 +44,10 @@ pub(crate) struct Page<T> {
 }
 
 impl<T: Clone> Ring<T> {
-    /// An empty ring for `most` entries, whose first has the number after `last`.
-    pub(crate) fn new(most: usize, last: u64) -> Self {
-        let entries = Mutex::new(Entries { queue: VecDeque::new(), last });
-        Self { most, entries, last: watch::Sender::new(last) }
+    /// An empty ring, whose first entry has the number after `last`.
+    pub(crate) fn new(bounds: Bounds<T>, last: u64) -> Self {
+        let entries = Mutex::new(Entries { queue: VecDeque::new(), bytes: 0, last });
+        Self { bounds, entries, last: watch::Sender::new(last) }
     }
 
     /// Adds an entry, made from its number; the number.
@@ -42,10 +55,15 @@ impl<T: Clone> Ring<T> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.last += 1;
         let number = entries.last;
-        if entries.queue.len() == self.most {
-            entries.queue.pop_front();
+        let entry = make(number);
+        entries.bytes += (self.bounds.weigh)(&entry);
+        entries.queue.push_back(entry);
+        while entries.queue.len() > 1
+            && (entries.queue.len() > self.bounds.entries || entries.bytes > self.bounds.bytes)
+            && let Some(oldest) = entries.queue.pop_front()
+        {
+            entries.bytes -= (self.bounds.weigh)(&oldest);
         }
-        entries.queue.push_back(make(number));
         drop(entries);
         self.last.send_replace(number);
         number
@@ -78,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_last_entries_are_kept_and_numbered() {
-        let ring = Ring::new(3, 10);
+        let ring = Ring::new(Bounds { entries: 3, bytes: 9, weigh: |text: &&str| text.len() }, 10);
         assert_eq!(ring.after(10, 9), Page { entries: vec![], lost: 0 });
         for value in ["a", "b", "c", "d"] {
             ring.push(|_| value);
@@ -88,11 +106,18 @@ mod tests {
         assert_eq!(ring.after(12, 1), Page { entries: vec![(13, "c")], lost: 0 });
         assert_eq!(ring.after(14, 9), Page { entries: vec![], lost: 0 });
         assert_eq!(ring.after(99, 9).entries, vec![]);
+        // Long ones push more than one out, and one that is too long all others.
+        ring.push(|_| "eight...");
+        assert_eq!(ring.after(13, 9).entries, vec![(14, "d"), (15, "eight...")]);
+        ring.push(|_| "much too long");
+        assert_eq!(ring.after(13, 9), Page { entries: vec![(16, "much too long")], lost: 2 });
+        ring.push(|_| "f");
+        assert_eq!(ring.after(13, 9), Page { entries: vec![(17, "f")], lost: 3 });
     }
 
     #[test]
     fn who_waits_is_told() {
-        let ring = Ring::new(3, 0);
+        let ring = Ring::new(Bounds { entries: 3, bytes: 9, weigh: |_| 1 }, 0);
         let mut watch = ring.watch();
         assert!(!watch.has_changed().unwrap());
         ring.push(|number| number);

@@ -278,6 +278,44 @@ fn a_box_in_a_loop_is_stopped_and_removed() {
     });
 }
 
+/// Who wants to change a box that somebody else changes is told so soon, though that may take a minute.
+#[test]
+fn a_box_that_is_being_changed_is_told_of() {
+    let (supervisor, fw, main) = (supervisor(), name("fw"), ConfigurationName::main());
+    supervisor.create_box(process("fw", "drop", &[])).unwrap();
+    // The reply comes just before the loop, or never.
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| supervisor.install(&fw, &main, &install("loop")));
+        let second = scope.spawn(|| supervisor.install(&fw, &main, &install("loop")));
+        until("it is told of", || {
+            let suspended = supervisor.suspend_box(&fw);
+            let told = matches!(&suspended, Err(failure) if failure.to_string().contains("being changed"));
+            if suspended.is_ok() {
+                supervisor.resume_box(&fw).unwrap();
+            }
+            told
+        });
+        supervisor.kill_box(&fw).unwrap();
+        for installing in [first, second] {
+            drop(installing.join().unwrap());
+        }
+    });
+}
+
+/// Of several who remove a box at once one does: the others must not remove what is made by its name afterwards.
+#[test]
+fn a_box_is_removed_once() {
+    let (supervisor, fw) = (supervisor(), name("fw"));
+    for _ in 0..10 {
+        supervisor.create_box(process("fw", "drop", &[])).unwrap();
+        let removed = std::thread::scope(|scope| {
+            let removing = [(); 4].map(|()| scope.spawn(|| supervisor.remove_box(&fw).is_ok()));
+            removing.map(|removing| removing.join().unwrap())
+        });
+        assert_eq!(removed.into_iter().filter(|removed| *removed).count(), 1);
+    }
+}
+
 /// A box that is limited to a fifth of a processor uses about that, though it could use all of one, and still answers.
 #[test]
 fn processor_time_is_limited() {
@@ -297,6 +335,16 @@ fn processor_time_is_limited() {
             start.elapsed() > Duration::from_secs(1) && share < 0.4
         });
         supervisor.write(&handler("fw/value"), b"answers").unwrap();
+        // It stands still while it is held for its use of time, as likely as not: then, too, it is held again.
+        for _ in 0..3 {
+            supervisor.suspend_box(&name("fw")).unwrap();
+            supervisor.resume_box(&name("fw")).unwrap();
+            let (start, before) = (Instant::now(), used());
+            until("it uses about a fifth again", || {
+                let share = (used() - before).as_secs_f64() / start.elapsed().as_secs_f64();
+                start.elapsed() > Duration::from_millis(500) && share < 0.4
+            });
+        }
         supervisor.stop_box(&name("fw")).unwrap();
     });
 }

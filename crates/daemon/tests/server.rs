@@ -305,6 +305,11 @@ fn tcp_needs_tls_and_the_token() {
     for wrong in [None, Some("another token entirely"), Some("")] {
         assert_eq!(code(with(wrong).ask(&op::HOST, &[])), ErrorCode::Forbidden);
     }
+    // Callers who don't even log in keep nobody out who has the Unix socket, however many they are.
+    let silent: Vec<std::net::TcpStream> =
+        (0..600).map(|_| std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap()).collect();
+    assert_eq!(daemon.client().ask(&op::HOST, &[]).unwrap().image, "probe");
+    drop(silent);
     // Without TLS there is no answer.
     let mut plain = std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
     plain.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -3,7 +3,7 @@
 use super::channel::Kind;
 use super::message::Message;
 use crate::codec::{DecodeError, Decoder, Encoder};
-use crate::limits::{MAX_DROP_REASONS, MAX_PORTS};
+use crate::limits::{MAX_DROP_REASON, MAX_DROP_REASONS, MAX_PORTS};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -114,7 +114,9 @@ impl Stats {
             });
         }
         for _ in 0..fields.count(MAX_DROP_REASONS)? {
-            stats.drops.push((fields.text()?.into(), fields.u64()?));
+            let reason = fields.text()?;
+            let reason = &reason[..reason.floor_char_boundary(MAX_DROP_REASON)];
+            stats.drops.push((reason.into(), fields.u64()?));
         }
         fields.end()?;
         Ok(stats)

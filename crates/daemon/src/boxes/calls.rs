@@ -2,7 +2,7 @@
 
 use super::instance::Instance;
 use crate::escape;
-use crate::limits::STATS_TIME;
+use crate::limits::{MOST_FINDING_BYTES, STATS_TIME};
 use api::{ConfigurationName, Diagnostic, Severity};
 use boundary::{Finding, Gravity, Request, Stats};
 
@@ -32,7 +32,12 @@ pub(crate) fn diagnostics(findings: Vec<Finding>, source: Option<&str>) -> Vec<D
         hint: Some(escape::text(finding.hint.as_bytes())).filter(|hint| !hint.is_empty()),
         related: Vec::new(),
     };
-    findings.into_iter().map(diagnostic).collect()
+    let mut bytes = 0;
+    let fits = |diagnostic: &Diagnostic| {
+        bytes += diagnostic.message.len() + diagnostic.hint.as_ref().map_or(0, String::len);
+        bytes <= MOST_FINDING_BYTES
+    };
+    findings.into_iter().map(diagnostic).take_while(fits).collect()
 }
 
 /// An error about a configuration of which no more is known than a text.
@@ -53,5 +58,26 @@ impl Instance {
     pub(crate) fn stats(&self) -> Option<Stats> {
         let reply = self.call(&Request::Stats, STATS_TIME).ok()?;
         Stats::decode(&reply).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_box_finds_is_bounded() {
+        let finding = |length| Finding {
+            gravity: Gravity::Error,
+            line: 1,
+            column: 0,
+            message: "\u{1b}".repeat(length),
+            hint: String::new(),
+        };
+        let found = diagnostics(vec![finding(1); 1000], None);
+        assert_eq!((found.len(), found[0].message.as_str()), (1000, "\\u{1b}"));
+        let found = diagnostics(vec![finding(1 << 20); 1000], None);
+        let bytes: usize = found.iter().map(|diagnostic| diagnostic.message.len()).sum();
+        assert!(!found.is_empty() && bytes <= MOST_FINDING_BYTES, "{} of {bytes} bytes", found.len());
     }
 }

@@ -201,9 +201,11 @@ impl Instance {
         self.lock().suspend();
     }
 
-    /// Lets it go on.
+    /// Lets it go on, also if it was held when it was made to stand still: else nobody would hold it again.
     pub(crate) fn resume(&self) {
-        self.lock().resume();
+        let mut sandbox = self.lock();
+        self.held.store(false, Ordering::SeqCst);
+        sandbox.resume();
     }
 
     /// Wishes it to stop, and ends it if it doesn't in time.

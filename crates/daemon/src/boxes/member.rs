@@ -3,8 +3,8 @@
 use super::instance::Instance;
 use super::outputs::Outputs;
 use crate::escape;
-use crate::limits::LOG_LINES;
-use crate::ring::Ring;
+use crate::limits::{LOG_BYTES, LOG_LINES};
+use crate::ring::{Bounds, Ring};
 use crate::supervisor::Budget;
 use api::{
     BoxName, BoxState, ConfigurationName, CrashReport, CreateBox, Diagnostic, LogLine, StackName, Time,
@@ -137,7 +137,7 @@ impl Member {
     pub(crate) fn new(definition: CreateBox, stack: Option<StackName>, created: Time) -> Self {
         Self {
             name: definition.name.clone(),
-            log: Ring::new(LOG_LINES, 0),
+            log: Ring::new(Bounds { entries: LOG_LINES, bytes: LOG_BYTES, weigh }, 0),
             outputs: Outputs::default(),
             busy: Mutex::default(),
             inner: Mutex::new(Inner {
@@ -245,6 +245,11 @@ impl Inner {
         self.budget = None;
         self.instance = None;
     }
+}
+
+/// Bytes of a line of a box's log.
+fn weigh(line: &LogLine) -> usize {
+    line.text.len() + line.configuration.as_ref().map_or(0, String::len)
 }
 
 fn add(sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {

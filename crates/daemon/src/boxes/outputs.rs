@@ -140,7 +140,7 @@ impl Outputs {
             Output { file, bytes: 0, lost: 0, next: position }
         });
         let before = output.lost;
-        output.lost += position.saturating_sub(output.next);
+        output.lost = output.lost.saturating_add(position.saturating_sub(output.next));
         output.next = position.saturating_add(length);
         if failure.is_none() && output.file.is_some() {
             let room = sum + length <= MOST_OUTPUT && shelf.take(length);
@@ -156,7 +156,7 @@ impl Outputs {
                 None => failure = Some(Refusal::Bytes),
             }
         }
-        output.lost += length;
+        output.lost = output.lost.saturating_add(length);
         failure.filter(|_| before == 0).map_or(Kept::Yes, Kept::No)
     }
 
@@ -283,5 +283,10 @@ mod tests {
         }
         assert_eq!(refused, 1);
         assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: MOST_OUTPUT, lost: 3 << 20 }]);
+        // A box may say of a piece that it belongs anywhere.
+        for position in [u64::MAX, 1, u64::MAX - 1, 1, u64::MAX] {
+            outputs.keep(&shelf, "a", position, b"x");
+        }
+        assert_eq!(outputs.list()[0].lost, u64::MAX);
     }
 }

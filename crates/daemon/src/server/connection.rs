@@ -5,6 +5,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-/// Connections that are served at once; further ones wait to be accepted.
+/// Connections that are served at once of each kind; further ones wait to be accepted. Who may not even log in over TCP
+/// must not keep the user of the Unix socket out.
 const MOST: usize = 512;
 
 /// How long a caller may take to say what it wants.
@@ -24,26 +26,35 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Pause after a connection could not be accepted, as when descriptors have run out: they may come back.
 pub(super) const BREATH: Duration = Duration::from_millis(50);
 
+/// The places for one kind of connections.
+#[derive(Debug)]
+pub(super) struct Places(Arc<Semaphore>);
+
+impl Places {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(MOST)))
+    }
+
+    /// Waits until one more may be served, and then for it.
+    pub(super) async fn accept<T>(
+        &self,
+        accept: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<(OwnedSemaphorePermit, T)> {
+        let place = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
+        Ok((place, accept.await?))
+    }
+}
+
 /// All connections.
 #[derive(Debug)]
 pub(super) struct Connections {
-    places: Arc<Semaphore>,
     running: JoinSet<()>,
     ending: Ending,
 }
 
 impl Connections {
     pub(super) fn new(ending: Ending) -> Self {
-        Self { places: Arc::new(Semaphore::new(MOST)), running: JoinSet::new(), ending }
-    }
-
-    /// Waits until one more may be served.
-    pub(super) async fn place(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-        places.clone().acquire_owned().await.ok()
-    }
-
-    pub(super) fn places(&self) -> Arc<Semaphore> {
-        self.places.clone()
+        Self { running: JoinSet::new(), ending }
     }
 
     /// Serves a connection until it or the server ends.

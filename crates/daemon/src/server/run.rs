@@ -1,6 +1,6 @@
 //! The daemon as a whole, from its start to its end.
 
-use super::connection::{BREATH, Connections};
+use super::connection::{BREATH, Connections, Places};
 use super::listen::{ListenError, Socket};
 use super::routes::{Shared, routes};
 use super::tls::{Tcp, TlsError, Token, acceptor, with_token};
@@ -131,28 +131,23 @@ async fn serve(
     let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
     ready(&Address { socket: socket.into(), tcp: address });
     let mut connections = Connections::new(ending);
-    let places = connections.places();
+    let (near, far) = (Places::new(), Places::new());
     let mut end = std::pin::pin!(end);
     loop {
-        let place = tokio::select! {
-            () = &mut end => break,
-            place = Connections::place(&places) => place,
-        };
-        let Some(place) = place else { break };
         let over_tcp = async {
             match &tls {
-                Some((listener, acceptor, _)) => (listener.accept().await, acceptor.clone()),
+                Some((listener, acceptor, _)) => (far.accept(listener.accept()).await, acceptor.clone()),
                 None => pending().await,
             }
         };
         tokio::select! {
             () = &mut end => break,
-            accepted = unix.accept() => match accepted {
-                Ok((stream, _)) => connections.serve(place, async { Some(stream) }, open.clone()),
+            accepted = near.accept(unix.accept()) => match accepted {
+                Ok((place, (stream, _))) => connections.serve(place, async { Some(stream) }, open.clone()),
                 Err(_) => tokio::time::sleep(BREATH).await,
             },
             (accepted, acceptor) = over_tcp => match (accepted, &guarded) {
-                (Ok((stream, _)), Some(guarded)) => {
+                (Ok((place, (stream, _))), Some(guarded)) => {
                     let open = async move { acceptor.accept(stream).await.ok() };
                     connections.serve(place, open, guarded.clone());
                 }

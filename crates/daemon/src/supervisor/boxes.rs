@@ -85,7 +85,10 @@ impl Supervisor {
         });
         drop(busy);
         if let Err(failure) = made {
-            self.forget(&member);
+            // Unless somebody removes it already: then he takes back all that it has.
+            if !std::mem::replace(&mut member.inner().removed, true) {
+                self.forget(&member);
+            }
             return Err(failure);
         }
         self.0.journal.note(EventKind::BoxCreated, format!("box/{name}"), format!("box {name} was made"));
@@ -116,9 +119,8 @@ impl Supervisor {
         self.0.fabric.ask(move |network| network.attach(&name, &owner, &ports))?
     }
 
-    /// Takes back all that a box has or had.
+    /// Takes back all that a box has or had. Only who has set `removed` does that: the name may be another box's afterwards.
     fn forget(&self, member: &Arc<Member>) {
-        member.inner().removed = true;
         {
             let _change = self.0.change();
             let name = member.name.clone();
@@ -133,9 +135,15 @@ impl Supervisor {
     /// Ends a box if it runs, and removes it with all that is kept about it.
     pub fn remove_box(&self, name: &BoxName) -> Result<(), Failure> {
         let member = self.0.member(name)?;
+        if std::mem::replace(&mut member.inner().removed, true) {
+            // Somebody else is about to remove it.
+            return Err(Failure::NoBox(name.clone()));
+        }
         // First what may fail: with a full disk the box goes on.
-        self.0.store().remove_box(name)?;
-        member.inner().removed = true;
+        if let Err(error) = self.0.store().remove_box(name) {
+            member.inner().removed = false;
+            return Err(error.into());
+        }
         self.bring_down(&member, false);
         self.forget(&member);
         self.drop_box_ports(name);

@@ -1,7 +1,7 @@
 //! Installs, swaps, removes configurations of boxes.
 
 use super::core::Supervisor;
-use super::life::state;
+use super::life::{state, to_change};
 use crate::boxes::{Installed, Instance, Member, Phase, in_box};
 use crate::error::Failure;
 use crate::limits::{INSTALL_TIME, MOST_CONFIGURATIONS};
@@ -61,7 +61,7 @@ impl Supervisor {
         let mut definition = member.inner().definition.clone();
         definition.source = request.source.clone();
         self.check_for(&definition, &request.configuration, &request.files)?;
-        let _busy = member.busy();
+        let _busy = to_change(&member)?;
         let (phase, instance) = {
             let inner = member.inner();
             if inner.removed {
@@ -159,7 +159,7 @@ impl Supervisor {
                 "the configuration main can't be removed: swap it, or remove the box".into(),
             ));
         }
-        let _busy = member.busy();
+        let _busy = to_change(&member)?;
         let (phase, instance) = {
             let inner = member.inner();
             (inner.phase, inner.instance.clone())

@@ -5,12 +5,11 @@ use super::life::state;
 use crate::boxes::{Instance, Member, Phase, in_box};
 use crate::error::Failure;
 use crate::escape;
+use crate::limits::{LIST_TIME, MOST_HANDLER_BYTES};
 use api::{BoxName, ConfigurationName, HandlerInfo, HandlerPath, HandlerValue, Value};
 use boundary::Request;
 use std::sync::Arc;
-
-/// Handlers that are listed of one box: it says itself how many it has.
-const MOST_HANDLERS: usize = 100_000;
+use std::time::Instant;
 
 impl Supervisor {
     /// Reads a handler, which is asked something or nothing.
@@ -38,24 +37,31 @@ impl Supervisor {
         let (member, instance) = self.running(name)?;
         let names: Vec<ConfigurationName> =
             member.inner().installed.iter().map(|installed| installed.name.clone()).collect();
-        let mut found = Vec::new();
+        let (start, mut found, mut bytes) = (Instant::now(), Vec::new(), 0);
         for configuration in names {
             let read = |handler: &str| {
+                if start.elapsed() >= LIST_TIME {
+                    return Err(Failure::Timeout(name.clone(), LIST_TIME));
+                }
                 let request = Request::Read { name: in_box(&configuration), handler, argument: b"" };
-                self.call(&member, &instance, &request)
+                let reply = self.call(&member, &instance, &request)?;
+                Ok(String::from_utf8_lossy(&reply).into_owned())
             };
-            found.extend(parse("", &read("handlers")?, &configuration));
             // The list of elements begins with their number.
             let list = read("list")?;
-            let list = String::from_utf8_lossy(&list).into_owned();
-            for element in list.lines().skip(1).filter(|line| !line.is_empty()) {
-                if found.len() >= MOST_HANDLERS {
-                    break;
+            let elements = list.lines().skip(1).filter(|line| !line.is_empty());
+            for element in std::iter::once("").chain(elements) {
+                let of_router = element.is_empty();
+                let reply = if of_router { read("handlers")? } else { read(&format!("{element}.handlers"))? };
+                for handler in parse(element, &reply, &configuration) {
+                    bytes += size_of::<HandlerInfo>() + handler.element.len() + handler.handler.len();
+                    if bytes > MOST_HANDLER_BYTES {
+                        return Ok(found);
+                    }
+                    found.push(handler);
                 }
-                found.extend(parse(element, &read(&format!("{element}.handlers"))?, &configuration));
             }
         }
-        found.truncate(MOST_HANDLERS);
         Ok(found)
     }
 
@@ -74,9 +80,8 @@ impl Supervisor {
 }
 
 /// The handlers of an element as it lists them: a name and `r`, `w` or both on each line.
-fn parse(element: &str, reply: &[u8], configuration: &ConfigurationName) -> Vec<HandlerInfo> {
-    let text = String::from_utf8_lossy(reply).into_owned();
-    let handler = |line: &str| {
+fn parse(element: &str, reply: &str, configuration: &ConfigurationName) -> impl Iterator<Item = HandlerInfo> {
+    let handler = move |line: &str| {
         let (name, flags) = line.split_once(['\t', ' '])?;
         Some(HandlerInfo {
             configuration: configuration.clone(),
@@ -86,7 +91,7 @@ fn parse(element: &str, reply: &[u8], configuration: &ConfigurationName) -> Vec<
             write: flags.contains('w'),
         })
     };
-    text.lines().filter_map(handler).collect()
+    reply.lines().filter_map(handler)
 }
 
 #[cfg(test)]
@@ -95,10 +100,9 @@ mod tests {
 
     #[test]
     fn lists_of_handlers_are_read() {
-        let found =
-            parse("c", b"count\tr\nreset\tw\nlimit\trw\nnonsense\n\x1b\tr\n", &ConfigurationName::main());
-        let rows: Vec<(String, bool, bool)> =
-            found.into_iter().map(|one| (one.path(), one.read, one.write)).collect();
+        let main = ConfigurationName::main();
+        let found = parse("c", "count\tr\nreset\tw\nlimit\trw\nnonsense\n\x1b\tr\n", &main);
+        let rows: Vec<(String, bool, bool)> = found.map(|one| (one.path(), one.read, one.write)).collect();
         let expected = [
             ("c.count", true, false),
             ("c.reset", false, true),

@@ -3,15 +3,15 @@
 use super::core::Supervisor;
 use crate::boxes::{Instance, Member, Phase};
 use crate::error::Failure;
-use crate::limits::STOP_TIME;
+use crate::limits::{CHANGE_TIME, STOP_TIME};
 use api::{BoxName, BoxStatus, EventKind};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 impl Supervisor {
     /// Starts a box that doesn't run, with the configurations that it had.
     pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
         let member = self.0.member(name)?;
-        let busy = member.busy();
+        let busy = to_change(&member)?;
         {
             let mut inner = member.inner();
             if inner.removed {
@@ -91,7 +91,7 @@ impl Supervisor {
     /// Makes a box stand still.
     pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
         let member = self.0.member(name)?;
-        let _busy = member.busy();
+        let _busy = to_change(&member)?;
         match present(&member) {
             (Phase::Running, Some(instance)) => instance.suspend(),
             (phase, _) => return Err(state(&member, phase, "only a running box is suspended")),
@@ -105,7 +105,7 @@ impl Supervisor {
     /// Lets a box that stands still go on.
     pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
         let member = self.0.member(name)?;
-        let _busy = member.busy();
+        let _busy = to_change(&member)?;
         match present(&member) {
             (Phase::Suspended, Some(instance)) => instance.resume(),
             (phase, _) => return Err(state(&member, phase, "only a suspended box is resumed")),
@@ -140,6 +140,15 @@ impl Supervisor {
             other => other,
         }
     }
+}
+
+/// Waits until nobody else starts, stops or changes a box, but not for ever.
+pub(super) fn to_change(member: &Member) -> Result<MutexGuard<'_, ()>, Failure> {
+    member.busy_within(CHANGE_TIME).ok_or_else(|| Failure::State {
+        name: member.name.clone(),
+        state: "is being changed by somebody else",
+        hint: "try again later, or stop it if it is in an endless loop",
+    })
 }
 
 /// What a box is doing, and what runs, as both are at one moment.
