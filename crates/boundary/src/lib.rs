@@ -44,7 +44,7 @@ pub use mailbox::{
     ChannelError, Event, Finding, Frame, FrameReader, FrameWriter, Gravity, Inbox, Kind, Message, Outbox,
     PortStats, Reply, Request, Stats,
 };
-pub use memory::{Mapped, SharedMemory};
+pub use memory::{LINE, Mapped, SharedMemory};
 pub use origin::{Origin, Remainder};
 pub use patience::Patience;
 pub use port::{HostPort, NEAR, Passed, PortFault, Taken};

@@ -22,7 +22,8 @@ pub const NEAR: u32 = 2;
 pub enum PortFault {
     /// An index is impossible: the port is of no more use.
     Corrupt(Corrupt),
-    /// A descriptor leaves its pool: the packet is lost, the port goes on.
+    /// A descriptor leaves its pool. One of a packet from the box costs that packet; one of a free slot to the box can't be
+    /// filled, nor left out.
     Descriptor(DescriptorError),
 }
 

@@ -8,7 +8,7 @@ use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use alloc::vec::Vec;
 use boundary::limits::BUFFER_SIZE;
-use boundary::{Consumer, Corrupt, Ground, Mapped, NEAR, PortInfo, PortStats, Producer};
+use boundary::{Consumer, Corrupt, Ground, LINE, Mapped, NEAR, PortInfo, PortStats, Producer};
 use core::cell::{Cell, RefCell};
 use packet::{Batch, PacketType, Timestamp};
 
@@ -195,7 +195,9 @@ impl Port {
                 None => {
                     let spare = buffers.spare().or_else(|| ring.borrow().map(|spare| spare.buffer));
                     let Some(spare) = spare else { break };
-                    if let Some(next) = ring.ahead(NEAR) {
+                    // A line comes later than a short packet is copied.
+                    let distance = if packet.len() <= LINE { AHEAD } else { NEAR };
+                    if let Some(next) = ring.ahead(distance) {
                         buffers.expect_fill(next, packet.len());
                     }
                     buffers.fill(spare, packet.data())

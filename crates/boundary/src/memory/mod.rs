@@ -7,5 +7,4 @@ mod mapped;
 pub(crate) mod hostile;
 
 pub use access::SharedMemory;
-pub(crate) use mapped::LINE;
-pub use mapped::Mapped;
+pub use mapped::{LINE, Mapped};
