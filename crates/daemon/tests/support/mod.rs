@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Long enough for a loaded machine; only a failure takes as long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Settings with the image that obeys single words as configurations.
 pub(crate) fn settings() -> Settings {
