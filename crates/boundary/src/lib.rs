@@ -41,8 +41,8 @@ pub use holders::{Holder, Holders};
 pub use layout::{AreaLayout, LayoutError, PortLayout, control};
 pub use loans::Loans;
 pub use mailbox::{
-    ChannelError, Event, Finding, Frame, FrameReader, FrameWriter, Gravity, Inbox, Kind, Message, Outbox,
-    PortStats, Reply, Request, Stats,
+    ChannelError, Diagnostic, Event, Frame, FrameReader, FrameWriter, Inbox, Kind, Message, Outbox,
+    PortStats, Reply, Request, Severity, Stats,
 };
 pub use memory::{LINE, Mapped, SharedMemory};
 pub use origin::{Origin, Remainder};

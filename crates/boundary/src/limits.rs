@@ -59,4 +59,4 @@ pub const MAX_DROP_REASONS: usize = 4096;
 pub const MAX_DROP_REASON: usize = 64;
 
 /// Findings in one reply: more than a reader reads, and a bound on what a box can make its host hold.
-pub const MAX_FINDINGS: usize = 1000;
+pub const MAX_DIAGNOSTICS: usize = 1000;

@@ -118,7 +118,7 @@ impl<M: SharedMemory> StatusPage<M> {
     /// Whether the box says, as it rests, that a copy of it is as good as a box that is installed anew: it has made nothing of
     /// its ports' addresses, which copies have of their own, has no seed of its own choice, and waits for no moment. `None`
     /// while it does not rest.
-    pub fn is_pristine(&self) -> Option<bool> {
+    pub fn is_clone_safe(&self) -> Option<bool> {
         match self.0.load_u32(PRISTINE, Acquire) {
             0 => None,
             word => Some(word == 1),
@@ -126,8 +126,8 @@ impl<M: SharedMemory> StatusPage<M> {
     }
 
     /// Says whether a copy is as good as a box that is installed anew, before a rest, and nothing after it.
-    pub fn set_pristine(&self, pristine: Option<bool>) {
-        let word = match pristine {
+    pub fn set_clone_safe(&self, clone_safe: Option<bool>) {
+        let word = match clone_safe {
             None => 0,
             Some(true) => 1,
             Some(false) => 2,

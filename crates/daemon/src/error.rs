@@ -90,7 +90,7 @@ impl Failure {
                 let reason = crate::escape::text(reason.as_bytes());
                 Self::Missing(format!("{reason}; `clickbox handlers {name}` lists what there is"))
             }
-            ControlError::Unfit(found) => Self::Refused(crate::boxes::diagnostics(found, None)),
+            ControlError::Rejected(found) => Self::Refused(crate::boxes::diagnostics(found, None)),
             ControlError::TimedOut => Self::Timeout(name.clone(), time),
             ControlError::Ended => Self::Gone(name.clone()),
             error @ (ControlError::Channel(_) | ControlError::Reply(_)) => Self::Broken(name.clone(), error),

@@ -61,7 +61,7 @@ pub(crate) const LIST_TIME: Duration = Duration::from_secs(30);
 pub(crate) const MOST_HANDLER_BYTES: usize = 16 << 20;
 
 /// Bytes of what a box finds in one configuration, fit to be shown; what is found beyond is left out.
-pub(crate) const MOST_FINDING_BYTES: usize = 256 << 10;
+pub(crate) const MOST_DIAGNOSTIC_BYTES: usize = 256 << 10;
 
 /// How long a box is waited for that is to report its counters: a list of boxes must not wait for one that loops.
 pub(crate) const STATS_TIME: Duration = Duration::from_millis(20);

@@ -30,9 +30,9 @@ impl Engine {
         if sleeps && !changed {
             let next = self.next_timer();
             let seeded = self.configurations.iter().any(|configuration| configuration.router.is_seeded());
-            self.status.set_pristine(Some(next.is_none() && !seeded && !self.world.is_addressed()));
+            self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.world.is_addressed()));
             ground.idle(rest, next.map(|at| self.world.clock.tsc(at)));
-            self.status.set_pristine(None);
+            self.status.set_clone_safe(None);
             // Only who has left begins anew: a box that finds work in its last look goes on with its turn.
             self.world.quota.begin();
         }

@@ -1,14 +1,14 @@
 //! The mailbox: requests, and what becomes of them.
 
 use crate::configuration::{Configuration, compile, file, registry};
+use crate::diagnostics::{self, to_wire};
 use crate::engine::{Engine, EngineError};
 use crate::environment::Surroundings;
-use crate::findings::{self, findings};
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use boundary::{Finding, Reply, Request, Stats};
+use boundary::{Reply, Request, Stats};
 use click_lang::Diagnostic;
 use element::HandlerError;
 
@@ -19,7 +19,7 @@ enum Refusal {
     /// There is no such thing.
     Missing(String),
     /// The configuration can't run.
-    Unfit(Vec<Finding>),
+    Rejected(Vec<boundary::Diagnostic>),
 }
 
 impl Refusal {
@@ -33,7 +33,7 @@ impl Refusal {
 
 impl From<Vec<Diagnostic>> for Refusal {
     fn from(diagnostics: Vec<Diagnostic>) -> Refusal {
-        Refusal::Failed(findings::text(&diagnostics))
+        Refusal::Failed(diagnostics::text(&diagnostics))
     }
 }
 
@@ -59,7 +59,9 @@ impl Engine {
                 Ok(value) => Reply::Done(value).encode(message.number),
                 Err(Refusal::Failed(reason)) => Reply::Failed(reason.as_bytes()).encode(message.number),
                 Err(Refusal::Missing(reason)) => Reply::Missing(reason.as_bytes()).encode(message.number),
-                Err(Refusal::Unfit(found)) => Reply::Unfit(&Finding::encode(found)).encode(message.number),
+                Err(Refusal::Rejected(found)) => {
+                    Reply::Rejected(&boundary::Diagnostic::encode(found)).encode(message.number)
+                }
             };
             self.outbox.push(reply);
             served = true;
@@ -114,22 +116,22 @@ impl Engine {
 
     fn install(&mut self, name: &str, text: &str) -> Result<Vec<u8>, Refusal> {
         let running = self.configurations.iter_mut().find(|configuration| configuration.name == name);
-        let unfit = |found: Vec<Diagnostic>| Refusal::Unfit(findings(&found, file(name)));
+        let rejected = |found: Vec<Diagnostic>| Refusal::Rejected(to_wire(&found, file(name)));
         let warnings = match running {
-            Some(running) => running.swap(&self.world, text, &mut self.drops).map_err(unfit)?,
+            Some(running) => running.swap(&self.world, text, &mut self.drops).map_err(rejected)?,
             None => {
-                let (made, warnings) = Configuration::make(&self.world, name, text).map_err(unfit)?;
+                let (made, warnings) = Configuration::make(&self.world, name, text).map_err(rejected)?;
                 self.configurations.push(made);
                 warnings
             }
         };
-        Ok(Finding::encode(&findings(&warnings, file(name))))
+        Ok(boundary::Diagnostic::encode(&to_wire(&warnings, file(name))))
     }
 
     fn check(&self, text: &str) -> Vec<u8> {
         let compiled = compile(&self.world, file(""), text);
         let found = router::check(compiled, registry(), Rc::new(Surroundings::new(&self.world, "")));
-        Finding::encode(&findings(&found, file("")))
+        boundary::Diagnostic::encode(&to_wire(&found, file("")))
     }
 
     fn stats(&self) -> Stats {

@@ -51,7 +51,7 @@ fn a_swap_under_traffic_loses_nothing() {
             install(&mut sandbox, "", &next);
             let bad = sandbox.install("", "FromDevice(0) -> Nonsense -> ToDevice(1);", PATIENCE);
             assert!(
-                matches!(bad, Err(ControlError::Unfit(found)) if found[0].message.contains("Nonsense")),
+                matches!(bad, Err(ControlError::Rejected(found)) if found[0].message.contains("Nonsense")),
                 "{place}"
             );
         }
@@ -66,7 +66,7 @@ fn a_check_runs_nothing() {
         sandbox.start().unwrap();
         assert_eq!(check(&mut sandbox, "FromDevice(0) -> Discard;"), [], "{place}");
         let found = check(&mut sandbox, "FromDevice(0) -> Cuonter -> Discard;");
-        assert!(found.iter().any(|finding| finding.hint.contains("Counter")), "{place}: {found:?}");
+        assert!(found.iter().any(|diagnostic| diagnostic.hint.contains("Counter")), "{place}: {found:?}");
         let none = sandbox.call(&Request::Read { name: "", handler: "list", argument: b"" }, PATIENCE);
         assert!(matches!(none, Err(ControlError::Missing(_))), "{place}: {none:?}");
     });

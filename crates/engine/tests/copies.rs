@@ -31,7 +31,7 @@ fn rested(sandbox: &mut Sandbox) -> Snapshot {
     let (start, mut nap) = (Instant::now(), Duration::from_micros(200));
     loop {
         match sandbox.snapshot() {
-            Ok(snapshot) if snapshot.is_pristine().is_some() => return snapshot,
+            Ok(snapshot) if snapshot.is_clone_safe().is_some() => return snapshot,
             _ => assert!(start.elapsed() < PATIENCE, "the box does not rest"),
         }
         std::thread::sleep(nap);
@@ -54,7 +54,7 @@ fn copies_are_as_good_as_new_and_share_nothing() {
         original.start().unwrap();
         install(&mut original, "", FIREWALL);
         let snapshot = rested(&mut original);
-        assert_eq!(snapshot.is_pristine(), Some(true), "{name}");
+        assert_eq!(snapshot.is_clone_safe(), Some(true), "{name}");
         send(&mut original, 7);
         let mut copies: Vec<Sandbox> =
             (0..3).map(|_| host().restore(place, &snapshot, &settings).unwrap()).collect();
@@ -84,7 +84,7 @@ fn copies_are_as_good_as_new_and_share_nothing() {
 /// What copies have of their own, or what is bound to a moment, makes a box no template.
 #[test]
 fn a_box_says_when_copies_would_not_be_as_good() {
-    for (text, pristine) in [
+    for (text, clone_safe) in [
         ("FromDevice(0) -> Discard;", true),
         ("FromDevice(0) -> EtherEncap(0x0800, 0:eth, 2:0:0:0:0:9) -> Discard;", false),
         ("TimedSource(INTERVAL 3600) -> Discard;", false),
@@ -94,7 +94,7 @@ fn a_box_says_when_copies_would_not_be_as_good() {
             let mut sandbox = host().create(place, &settings(1, 64)).unwrap();
             sandbox.start().unwrap();
             install(&mut sandbox, "", text);
-            assert_eq!(rested(&mut sandbox).is_pristine(), Some(pristine), "{name}: {text}");
+            assert_eq!(rested(&mut sandbox).is_clone_safe(), Some(clone_safe), "{name}: {text}");
         });
     }
 }
@@ -116,7 +116,7 @@ fn a_copy_has_its_own_addresses() {
         let source = copy.call(&request, PATIENCE).unwrap();
         assert_eq!(String::from_utf8_lossy(&source).replace(":", "-"), "02-00-00-00-07-07", "{name}");
         assert_eq!(
-            rested(&mut copy).is_pristine(),
+            rested(&mut copy).is_clone_safe(),
             Some(false),
             "{name}: it has made something of the address now"
         );

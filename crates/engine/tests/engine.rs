@@ -2,7 +2,7 @@
 
 mod support;
 
-use boundary::{Event, Gravity, PortStats, Request};
+use boundary::{Event, PortStats, Request, Severity};
 use engine::{CONSOLE_LINES, MAX_LINE};
 use support::{Bench, NOW, Refused, TSC_HZ, frames};
 
@@ -11,7 +11,9 @@ const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
 fn failed(result: Result<impl std::fmt::Debug, Refused>) -> String {
     match result {
         Err(Refused::Failed(reason)) => reason,
-        Err(Refused::Unfit(found)) => found.into_iter().map(|finding| finding.message + "\n").collect(),
+        Err(Refused::Rejected(found)) => {
+            found.into_iter().map(|diagnostic| diagnostic.message + "\n").collect()
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -92,7 +94,7 @@ fn a_swap_keeps_state_and_a_bad_one_changes_nothing() {
         assert_eq!(bench.receive(1).len(), 1, "after {bad}");
     }
     let refused = bench.install("", "Idle -> Discard;\nIdle -> ToDevice(9);");
-    let Err(Refused::Unfit(found)) = refused else { panic!("{refused:?}") };
+    let Err(Refused::Rejected(found)) = refused else { panic!("{refused:?}") };
     assert_eq!((found.len(), found[0].line, found[0].column), (1, 2, 9), "{found:?}");
     assert_eq!(bench.read("", "config").unwrap(), FORWARD);
     let next = "FromDevice(0) -> c :: Counter -> d :: Counter -> ToDevice(1);";
@@ -159,12 +161,12 @@ fn a_check_tells_everything_and_runs_nothing() {
     let mut bench = Bench::new(1, 64);
     let mut check = |configuration| {
         let reply = bench.call(&Request::Check { configuration }).unwrap();
-        boundary::Finding::decode(&reply).unwrap()
+        boundary::Diagnostic::decode(&reply).unwrap()
     };
     assert_eq!(check("FromDevice(0) -> Counter -> ToDevice(0);"), []);
     let found =
         check("FromDevice(0)\n  -> Cuonter -> c :: Counter(1, 2, 3) -> Discard;\nIdle -> [0]Nowhere;");
-    let errors: Vec<_> = found.iter().filter(|finding| finding.gravity == Gravity::Error).collect();
+    let errors: Vec<_> = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
     assert!(errors.iter().any(|error| error.message.contains("Cuonter") && error.line == 2), "{found:?}");
     assert!(errors.iter().any(|error| error.message.contains("Nowhere") && error.line == 3), "{found:?}");
     assert!(errors.iter().any(|error| error.hint.contains("Counter")), "{found:?}");

@@ -127,8 +127,8 @@ impl Area {
             Backing::Mapping(_) => Ok(memory::pages(&self.memory)),
         };
         let area = area.map_err(|cause| SystemError { action: "read a box's memory", cause })?;
-        let (generation, pristine) = (status.generation(), status.is_pristine());
-        Ok(Shared { area, channels, ports, generation, pristine })
+        let (generation, clone_safe) = (status.generation(), status.is_clone_safe());
+        Ok(Shared { area, channels, ports, generation, clone_safe })
     }
 
     /// Fills a new area with what another held.

@@ -4,7 +4,7 @@ use crate::area::Area;
 use crate::error::CreateError;
 use boundary::limits::{MAX_EVENT, MAX_REPLY};
 use boundary::{
-    ChannelError, Finding, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox, Request, control,
+    ChannelError, Diagnostic, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox, Request, control,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum ControlError {
     /// There is no such configuration, element or handler in the box, as it says.
     Missing(String),
     /// The configuration can't run in the box; what it found, which is shown escaped.
-    Unfit(Vec<Finding>),
+    Rejected(Vec<Diagnostic>),
     /// No reply came in time.
     TimedOut,
     /// The box has ended.
@@ -34,9 +34,9 @@ impl fmt::Display for ControlError {
             Self::Channel(error) => write!(f, "the box broke the mailbox's protocol: {error}"),
             Self::Reply(error) => write!(f, "the box's reply means nothing: {error}"),
             Self::Refused(reason) | Self::Missing(reason) => write!(f, "{}", reason.escape_debug()),
-            Self::Unfit(found) => {
+            Self::Rejected(found) => {
                 write!(f, "the configuration can't run")?;
-                found.iter().try_for_each(|finding| write!(f, "; {}", finding.message.escape_debug()))
+                found.iter().try_for_each(|diagnostic| write!(f, "; {}", diagnostic.message.escape_debug()))
             }
             Self::TimedOut => write!(f, "the box did not answer in time"),
             Self::Ended => write!(f, "the box has ended"),

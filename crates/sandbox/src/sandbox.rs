@@ -5,7 +5,7 @@ use crate::control::{Control, ControlError};
 use crate::error::{CreateError, SystemError};
 use crate::host::HostPort;
 use crate::snapshot::{Snapshot, SnapshotError};
-use boundary::{BoxState, CrashReport, Finding, Message, Reply, Request};
+use boundary::{BoxState, CrashReport, Diagnostic, Message, Reply, Request};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -289,7 +289,7 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Refused`], [`ControlError::Missing`] and [`ControlError::Unfit`] with the box's reason; the others
+    /// [`ControlError::Refused`], [`ControlError::Missing`] and [`ControlError::Rejected`] with the box's reason; the others
     /// when it doesn't answer, or not as it should.
     pub fn call(&mut self, request: &Request, timeout: Duration) -> Result<Vec<u8>, ControlError> {
         let start = Instant::now();
@@ -310,8 +310,8 @@ impl Sandbox {
                     Reply::Done(value) => Ok(value.to_vec()),
                     Reply::Failed(reason) => Err(ControlError::Refused(text(reason))),
                     Reply::Missing(reason) => Err(ControlError::Missing(text(reason))),
-                    Reply::Unfit(found) => {
-                        Err(ControlError::Unfit(Finding::decode(found).map_err(ControlError::Reply)?))
+                    Reply::Rejected(found) => {
+                        Err(ControlError::Rejected(Diagnostic::decode(found).map_err(ControlError::Reply)?))
                     }
                 };
             }

@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     /// Where each port's rings stood: receive, transmit.
     pub(crate) ports: Vec<[u32; 2]>,
     pub(crate) generation: u32,
-    pub(crate) pristine: Option<bool>,
+    pub(crate) clone_safe: Option<bool>,
 }
 
 impl Snapshot {
@@ -49,8 +49,8 @@ impl Snapshot {
     /// Whether the box said that a copy of it is as good as a box that is installed anew: it has made nothing of its
     /// ports' addresses, which may be others for copies, has no seed of its own choice, and waits for no moment. `None`
     /// if it was taken while the box did not rest.
-    pub fn is_pristine(&self) -> Option<bool> {
-        self.shared.pristine
+    pub fn is_clone_safe(&self) -> Option<bool> {
+        self.shared.clone_safe
     }
 
     /// The settings of a copy: what the box is made of as it was, what it is told and how it is run as

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BoxState, ChannelError, Corrupt, Event, Finding, FrameReader, FrameWriter, Inbox, Mapped, Message,
+    BoxState, ChannelError, Corrupt, Event, Diagnostic, FrameReader, FrameWriter, Inbox, Mapped, Message,
     Outbox, Patience, Reply, Request, Stats, StatusPage, control,
 };
 
@@ -236,7 +236,7 @@ impl Program {
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
             Request::Rehearse { .. } => Err(String::from("there is nothing to rehearse")),
             Request::Check { configuration } => match Command::parse(configuration) {
-                Some(_) => Ok(Finding::encode(&[])),
+                Some(_) => Ok(Diagnostic::encode(&[])),
                 None => Err(format!("`{configuration}`: unknown")),
             },
         }

@@ -45,7 +45,7 @@ pub enum Kind {
     /// Reply: what was asked for isn't there.
     Missing = 18,
     /// Reply: the configuration can't run, with what was found.
-    Unfit = 19,
+    Rejected = 19,
     /// Event: a line of text.
     Console = 32,
     /// Event: bytes for a file of the host.
@@ -65,7 +65,7 @@ impl Kind {
         Self::Done,
         Self::Failed,
         Self::Missing,
-        Self::Unfit,
+        Self::Rejected,
         Self::Console,
         Self::Output,
     ];

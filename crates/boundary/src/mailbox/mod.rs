@@ -4,16 +4,16 @@
 //! drops and counts what doesn't fit, so that a console never holds packets up).
 
 mod channel;
+mod diagnostic;
 mod event;
-mod finding;
 mod message;
 mod reply;
 mod request;
 
 pub(crate) use channel::CHANNEL_BYTES;
 pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, Kind};
+pub use diagnostic::{Diagnostic, Severity};
 pub use event::Event;
-pub use finding::{Finding, Gravity};
 pub use message::{Inbox, Message, Outbox};
 pub use reply::{PortStats, Reply, Stats};
 pub use request::Request;

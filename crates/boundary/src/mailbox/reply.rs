@@ -10,15 +10,15 @@ use alloc::vec::Vec;
 /// The answer to a request. The box wrote it: a text of it is shown escaped, never trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
-    /// It is done; what a read handler returned, encoded [`Stats`] or [`Finding`](crate::Finding)s, else
+    /// It is done; what a read handler returned, encoded [`Stats`] or [`Diagnostic`](crate::Diagnostic)s, else
     /// empty.
     Done(&'a [u8]),
     /// It was refused; the reason in a sentence or several lines.
     Failed(&'a [u8]),
     /// There is no such configuration, element or handler; which one, in a sentence.
     Missing(&'a [u8]),
-    /// The configuration can't run; encoded [`Finding`](crate::Finding)s say why.
-    Unfit(&'a [u8]),
+    /// The configuration can't run; encoded [`Diagnostic`](crate::Diagnostic)s say why.
+    Rejected(&'a [u8]),
 }
 
 impl<'a> Reply<'a> {
@@ -28,7 +28,7 @@ impl<'a> Reply<'a> {
             Self::Done(value) => (Kind::Done, value),
             Self::Failed(reason) => (Kind::Failed, reason),
             Self::Missing(reason) => (Kind::Missing, reason),
-            Self::Unfit(findings) => (Kind::Unfit, findings),
+            Self::Rejected(diagnostics) => (Kind::Rejected, diagnostics),
         };
         Message { kind, number, payload: payload.to_vec() }
     }
@@ -39,7 +39,7 @@ impl<'a> Reply<'a> {
             Kind::Done => Ok(Self::Done(&message.payload)),
             Kind::Failed => Ok(Self::Failed(&message.payload)),
             Kind::Missing => Ok(Self::Missing(&message.payload)),
-            Kind::Unfit => Ok(Self::Unfit(&message.payload)),
+            Kind::Rejected => Ok(Self::Rejected(&message.payload)),
             other => Err(DecodeError::Value(other as u64)),
         }
     }

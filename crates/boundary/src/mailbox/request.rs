@@ -9,7 +9,7 @@ use crate::codec::{DecodeError, Decoder, Encoder};
 pub enum Request<'a> {
     /// Runs a configuration under a name. With one of that name running it is a hot swap: the state is
     /// carried over, and the old one goes on when the new one is refused. An empty name is the box's main
-    /// configuration. The reply holds the warnings: see [`Finding`](crate::Finding).
+    /// configuration. The reply holds the warnings: see [`Diagnostic`](crate::Diagnostic).
     Install {
         /// The configuration's name in this box.
         name: &'a str,
@@ -63,7 +63,7 @@ pub enum Request<'a> {
         batch: u32,
     },
     /// Checks a configuration without running it; the reply holds what is wrong or odd about it, if
-    /// anything: see [`Finding`](crate::Finding).
+    /// anything: see [`Diagnostic`](crate::Diagnostic).
     Check {
         /// Its text.
         configuration: &'a str,

@@ -87,7 +87,8 @@ fn requests_replies_and_events_survive_the_trip() {
         let cut = Message { payload: message.payload[..message.payload.len() / 2].to_vec(), ..message };
         assert!(Request::decode(&cut).is_err() || cut.kind == Kind::Stats);
     }
-    for reply in [Reply::Done(b"7"), Reply::Failed(b"no"), Reply::Missing(b"c"), Reply::Unfit(b"\0\0\0\0")] {
+    for reply in [Reply::Done(b"7"), Reply::Failed(b"no"), Reply::Missing(b"c"), Reply::Rejected(b"\0\0\0\0")]
+    {
         let message = reply.encode(9);
         assert_eq!((message.number, Reply::decode(&message)), (9, Ok(reply)));
     }
@@ -181,6 +182,6 @@ fn random_payloads_are_refused_or_read() {
             let _ = Event::decode(&message);
         }
         drop(Stats::decode(&payload));
-        drop(Finding::decode(&payload));
+        drop(Diagnostic::decode(&payload));
     }
 }

@@ -184,8 +184,8 @@ impl Instance {
                 return None;
             }
             match sandbox.snapshot() {
-                Ok(snapshot) if snapshot.is_pristine() == Some(true) => return Some(snapshot),
-                Ok(snapshot) if snapshot.is_pristine() == Some(false) => return None,
+                Ok(snapshot) if snapshot.is_clone_safe() == Some(true) => return Some(snapshot),
+                Ok(snapshot) if snapshot.is_clone_safe() == Some(false) => return None,
                 Ok(_) | Err(SnapshotError::Busy | SnapshotError::NotRunning) if start.elapsed() < time => {
                     // To look holds the box up: a slow one comes to rest only if it is left alone for longer.
                     std::thread::sleep(nap);

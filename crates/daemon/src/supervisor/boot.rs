@@ -174,7 +174,7 @@ impl Supervisor {
         match instance.call(&request, INSTALL_TIME) {
             Ok(reply) => Ok(remarks(&reply, source)),
             Err(ControlError::Refused(reason)) => Err(Failure::Refused(vec![refusal(&reason, source)])),
-            Err(ControlError::Unfit(found)) => Err(Failure::Refused(diagnostics(found, source))),
+            Err(ControlError::Rejected(found)) => Err(Failure::Refused(diagnostics(found, source))),
             Err(error) => Err(Failure::call(&member.name, error, INSTALL_TIME)),
         }
     }

@@ -93,7 +93,7 @@ impl Supervisor {
         let refused = |reason: &str| Ok(vec![refusal(reason, source)]);
         match reply {
             Ok(reply) => Ok(remarks(&reply, source)),
-            Err(ControlError::Unfit(found)) => Ok(diagnostics(found, source)),
+            Err(ControlError::Rejected(found)) => Ok(diagnostics(found, source)),
             Err(ControlError::Refused(reason) | ControlError::Missing(reason)) => refused(&reason),
             Err(ControlError::TimedOut) => {
                 refused(&format!("the check took longer than {} s", INSTALL_TIME.as_secs()))

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use boundary::limits::BUFFER_SIZE;
-use boundary::{Finding, Request, Slots};
+use boundary::{Diagnostic, Request, Slots};
 use engine::Engine;
 use sandbox::thread::Start;
 use sandbox::{Bell, Doorbell, Host, HostPort, Place, PortSettings, Sandbox, Settings, Worker};
@@ -65,8 +65,8 @@ pub(crate) fn read(sandbox: &mut Sandbox, handler: &str) -> String {
     String::from_utf8(value).unwrap()
 }
 
-pub(crate) fn check(sandbox: &mut Sandbox, configuration: &str) -> Vec<Finding> {
-    Finding::decode(&sandbox.call(&Request::Check { configuration }, PATIENCE).unwrap()).unwrap()
+pub(crate) fn check(sandbox: &mut Sandbox, configuration: &str) -> Vec<Diagnostic> {
+    Diagnostic::decode(&sandbox.call(&Request::Check { configuration }, PATIENCE).unwrap()).unwrap()
 }
 
 /// Sends all of `packets` and takes what comes out, until as many have come.

@@ -3,7 +3,7 @@
 
 use boundary::limits::{BUFFER_SIZE, MAX_EVENT, MAX_REPLY};
 use boundary::{
-    AreaLayout, BootInfo, CpuFeatures, Event, Finding, FrameReader, FrameWriter, Ground, HostPort, Inbox,
+    AreaLayout, BootInfo, CpuFeatures, Diagnostic, Event, FrameReader, FrameWriter, Ground, HostPort, Inbox,
     Mapped, Outbox, Platform, PortInfo, Reply, Request, Rest, Slots, Stats, StatusPage, control,
 };
 use engine::Engine;
@@ -87,7 +87,7 @@ pub(crate) struct Bench {
 pub(crate) enum Refused {
     Failed(String),
     Missing(String),
-    Unfit(Vec<Finding>),
+    Rejected(Vec<Diagnostic>),
 }
 
 impl Bench {
@@ -178,7 +178,7 @@ impl Bench {
                     Reply::Done(value) => Ok(value.to_vec()),
                     Reply::Failed(reason) => Err(Refused::Failed(text(reason))),
                     Reply::Missing(reason) => Err(Refused::Missing(text(reason))),
-                    Reply::Unfit(found) => Err(Refused::Unfit(Finding::decode(found).unwrap())),
+                    Reply::Rejected(found) => Err(Refused::Rejected(Diagnostic::decode(found).unwrap())),
                 };
             }
         }
@@ -186,9 +186,9 @@ impl Bench {
     }
 
     /// Installs a configuration; its warnings.
-    pub(crate) fn install(&mut self, name: &str, configuration: &str) -> Result<Vec<Finding>, Refused> {
+    pub(crate) fn install(&mut self, name: &str, configuration: &str) -> Result<Vec<Diagnostic>, Refused> {
         let reply = self.call(&Request::Install { name, configuration })?;
-        Ok(Finding::decode(&reply).unwrap())
+        Ok(Diagnostic::decode(&reply).unwrap())
     }
 
     pub(crate) fn read(&mut self, name: &str, handler: &str) -> Result<String, Refused> {

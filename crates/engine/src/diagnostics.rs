@@ -2,16 +2,15 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use boundary::{Finding, Gravity};
 use click_lang::{Diagnostic, Severity};
 use core::fmt::Write;
 
 /// What the mailbox carries of diagnostics about the text called `file`.
-pub(crate) fn findings(diagnostics: &[Diagnostic], file: &str) -> Vec<Finding> {
-    diagnostics.iter().map(|diagnostic| finding(diagnostic, file)).collect()
+pub(crate) fn to_wire(diagnostics: &[Diagnostic], file: &str) -> Vec<boundary::Diagnostic> {
+    diagnostics.iter().map(|diagnostic| one_to_wire(diagnostic, file)).collect()
 }
 
-fn finding(diagnostic: &Diagnostic, file: &str) -> Finding {
+fn one_to_wire(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {
     let mut message = String::new();
     let place = diagnostic.location.as_ref().filter(|place| &*place.file == file);
     // A place in a library is told in words.
@@ -22,11 +21,11 @@ fn finding(diagnostic: &Diagnostic, file: &str) -> Finding {
     for (location, text) in &diagnostic.related {
         let _ = write!(message, "\n{location}: {text}");
     }
-    Finding {
-        gravity: match diagnostic.severity {
-            Severity::Error => Gravity::Error,
-            Severity::Warning => Gravity::Warning,
-            Severity::Note => Gravity::Note,
+    boundary::Diagnostic {
+        severity: match diagnostic.severity {
+            Severity::Error => boundary::Severity::Error,
+            Severity::Warning => boundary::Severity::Warning,
+            Severity::Note => boundary::Severity::Note,
         },
         line: place.map_or(0, |place| place.line),
         column: place.map_or(0, |place| place.column),

@@ -1,14 +1,14 @@
 //! What is wrong or odd about a configuration.
 
 use crate::codec::{DecodeError, Decoder, Encoder};
-use crate::limits::MAX_FINDINGS;
+use crate::limits::MAX_DIAGNOSTICS;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// How grave a finding is.
+/// How grave a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Gravity {
+pub enum Severity {
     /// The configuration can't run.
     Error = 0,
     /// It can, but hardly as its author means it.
@@ -19,9 +19,9 @@ pub enum Gravity {
 
 /// One thing that is wrong or odd about a configuration. A box wrote it: texts are shown escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// How grave it is.
-    pub gravity: Gravity,
+    pub severity: Severity,
     /// The line in the text, from 1; 0 when it is about none.
     pub line: u32,
     /// The column in characters, from 1; 0 when it is about none.
@@ -32,30 +32,30 @@ pub struct Finding {
     pub hint: String,
 }
 
-impl Finding {
-    /// The bytes that [`Reply::Done`](crate::Reply::Done) and [`Reply::Unfit`](crate::Reply::Unfit) carry; findings over
+impl Diagnostic {
+    /// The bytes that [`Reply::Done`](crate::Reply::Done) and [`Reply::Rejected`](crate::Reply::Rejected) carry; diagnostics over
     /// the limit are left out.
-    pub fn encode(findings: &[Self]) -> Vec<u8> {
-        let findings = findings.get(..MAX_FINDINGS).unwrap_or(findings);
+    pub fn encode(diagnostics: &[Self]) -> Vec<u8> {
+        let diagnostics = diagnostics.get(..MAX_DIAGNOSTICS).unwrap_or(diagnostics);
         let mut fields = Encoder::default();
-        fields.u32(findings.len() as u32);
-        for finding in findings {
-            fields.u32(finding.gravity as u32).u32(finding.line).u32(finding.column);
-            fields.bytes(finding.message.as_bytes()).bytes(finding.hint.as_bytes());
+        fields.u32(diagnostics.len() as u32);
+        for diagnostic in diagnostics {
+            fields.u32(diagnostic.severity as u32).u32(diagnostic.line).u32(diagnostic.column);
+            fields.bytes(diagnostic.message.as_bytes()).bytes(diagnostic.hint.as_bytes());
         }
         fields.0
     }
 
-    /// The findings in a reply's bytes.
+    /// The diagnostics in a reply's bytes.
     pub fn decode(bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let mut fields = Decoder(bytes);
-        let mut findings = Vec::new();
-        for _ in 0..fields.count(MAX_FINDINGS)? {
-            findings.push(Self {
-                gravity: match fields.u32()? {
-                    0 => Gravity::Error,
-                    1 => Gravity::Warning,
-                    2 => Gravity::Note,
+        let mut diagnostics = Vec::new();
+        for _ in 0..fields.count(MAX_DIAGNOSTICS)? {
+            diagnostics.push(Self {
+                severity: match fields.u32()? {
+                    0 => Severity::Error,
+                    1 => Severity::Warning,
+                    2 => Severity::Note,
                     other => return Err(DecodeError::Value(other.into())),
                 },
                 line: fields.u32()?,
@@ -65,7 +65,7 @@ impl Finding {
             });
         }
         fields.end()?;
-        Ok(findings)
+        Ok(diagnostics)
     }
 }
 
@@ -75,17 +75,17 @@ mod tests {
 
     #[test]
     fn findings_survive_the_trip_up_to_the_limit() {
-        let finding = |line| Finding {
-            gravity: [Gravity::Error, Gravity::Warning, Gravity::Note][line % 3],
+        let diagnostic = |line| Diagnostic {
+            severity: [Severity::Error, Severity::Warning, Severity::Note][line % 3],
             line: line as u32,
             column: 7,
             message: "unknown element class".into(),
             hint: String::new(),
         };
-        for count in [0, 1, MAX_FINDINGS, MAX_FINDINGS + 1] {
-            let all: Vec<Finding> = (0..count).map(finding).collect();
-            let expected = &all[..count.min(MAX_FINDINGS)];
-            assert_eq!(Finding::decode(&Finding::encode(&all)).as_deref(), Ok(expected));
+        for count in [0, 1, MAX_DIAGNOSTICS, MAX_DIAGNOSTICS + 1] {
+            let all: Vec<Diagnostic> = (0..count).map(diagnostic).collect();
+            let expected = &all[..count.min(MAX_DIAGNOSTICS)];
+            assert_eq!(Diagnostic::decode(&Diagnostic::encode(&all)).as_deref(), Ok(expected));
         }
     }
 }
