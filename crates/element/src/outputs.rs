@@ -38,7 +38,7 @@ impl Outputs {
     /// An empty batch with memory.
     #[inline]
     pub fn batch(&mut self) -> Batch {
-        self.spare.pop().unwrap_or_else(Batch::with_room)
+        self.spare.pop().unwrap_or_else(Batch::with_capacity)
     }
 
     /// Takes the memory of a batch back; drops its packets.

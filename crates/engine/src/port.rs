@@ -182,7 +182,7 @@ impl Port {
         let room = ring.free(wished)?.min(wanted) as usize;
         let (mut stats, mut taken) = (self.stats.get(), 0);
         for packet in batch.iter_mut().take(room) {
-            let descriptor = match packet.surrender() {
+            let descriptor = match packet.into_buffer() {
                 Some((bytes, range)) => {
                     // It brings its own: what lies in the slot is spare, unless that is out already.
                     if ring.borrowed() == 0 {

@@ -8,7 +8,7 @@ pub const SIZE: usize = 48;
 
 /// A named place among the annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Field {
     /// Click's name, without the suffix.
     pub name: &'static str,
     /// First byte.
@@ -17,50 +17,50 @@ pub struct Place {
     pub size: u8,
 }
 
-impl Place {
-    const fn new(name: &'static str, offset: u8, size: u8) -> Place {
+impl Field {
+    const fn new(name: &'static str, offset: u8, size: u8) -> Field {
         assert!(offset as usize + size as usize <= SIZE);
-        Place { name, offset, size }
+        Field { name, offset, size }
     }
 }
 
 /// IPv4 address of the next hop; network byte order.
-pub const DST_IP: Place = Place::new("DST_IP", 0, 4);
+pub const DST_IP: Field = Field::new("DST_IP", 0, 4);
 /// IPv6 address of the next hop.
-pub const DST_IP6: Place = Place::new("DST_IP6", 0, 16);
+pub const DST_IP6: Field = Field::new("DST_IP6", 0, 16);
 /// Colour of the packet, set by `Paint`.
-pub const PAINT: Place = Place::new("PAINT", 16, 1);
+pub const PAINT: Field = Field::new("PAINT", 16, 1);
 /// Offset of the offending byte for an ICMP parameter problem.
-pub const ICMP_PARAMPROB: Place = Place::new("ICMP_PARAMPROB", 17, 1);
+pub const ICMP_PARAMPROB: Field = Field::new("ICMP_PARAMPROB", 17, 1);
 /// Non-zero asks `FixIPSrc` to set the source address.
-pub const FIX_IP_SRC: Place = Place::new("FIX_IP_SRC", 19, 1);
+pub const FIX_IP_SRC: Field = Field::new("FIX_IP_SRC", 19, 1);
 /// 802.1Q tag control information; network byte order.
-pub const VLAN_TCI: Place = Place::new("VLAN_TCI", 20, 2);
+pub const VLAN_TCI: Field = Field::new("VLAN_TCI", 20, 2);
 /// Number of the flow or address group, set by the aggregating elements; host byte order, as the numbers below.
-pub const AGGREGATE: Place = Place::new("AGGREGATE", 20, 4);
+pub const AGGREGATE: Field = Field::new("AGGREGATE", 20, 4);
 /// Forward rate, in Click's rate units.
-pub const FWD_RATE: Place = Place::new("FWD_RATE", 20, 4);
+pub const FWD_RATE: Field = Field::new("FWD_RATE", 20, 4);
 /// An IPv4 address for the use of one group of elements.
-pub const MISC_IP: Place = Place::new("MISC_IP", 20, 4);
+pub const MISC_IP: Field = Field::new("MISC_IP", 20, 4);
 /// Packets that this one stands for, beyond itself.
-pub const EXTRA_PACKETS: Place = Place::new("EXTRA_PACKETS", 24, 4);
+pub const EXTRA_PACKETS: Field = Field::new("EXTRA_PACKETS", 24, 4);
 /// Reverse rate, in Click's rate units.
-pub const REV_RATE: Place = Place::new("REV_RATE", 24, 4);
+pub const REV_RATE: Field = Field::new("REV_RATE", 24, 4);
 /// Bytes that this packet stands for, beyond its own.
-pub const EXTRA_LENGTH: Place = Place::new("EXTRA_LENGTH", 28, 4);
+pub const EXTRA_LENGTH: Field = Field::new("EXTRA_LENGTH", 28, 4);
 /// Private to `IPReassembler`.
-pub const IPREASSEMBLER: Place = Place::new("IPREASSEMBLER", 28, 4);
+pub const IPREASSEMBLER: Field = Field::new("IPREASSEMBLER", 28, 4);
 /// Time of the first packet that this one stands for.
-pub const FIRST_TIMESTAMP: Place = Place::new("FIRST_TIMESTAMP", 32, 8);
+pub const FIRST_TIMESTAMP: Field = Field::new("FIRST_TIMESTAMP", 32, 8);
 /// Number of the packet in a dump.
-pub const PACKET_NUMBER: Place = Place::new("PACKET_NUMBER", 32, 4);
+pub const PACKET_NUMBER: Field = Field::new("PACKET_NUMBER", 32, 4);
 /// Sequence number set by sources.
-pub const SEQUENCE_NUMBER: Place = Place::new("SEQUENCE_NUMBER", 36, 4);
+pub const SEQUENCE_NUMBER: Field = Field::new("SEQUENCE_NUMBER", 36, 4);
 /// A cycle count.
-pub const PERFCTR: Place = Place::new("PERFCTR", 40, 8);
+pub const PERFCTR: Field = Field::new("PERFCTR", 40, 8);
 
 /// Every named place, in the order of their offsets.
-pub const PLACES: &[Place] = &[
+pub const FIELDS: &[Field] = &[
     DST_IP,
     DST_IP6,
     PAINT,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::pool::Shared;
+use crate::pool::PoolState;
 use crate::{Glimpse, Packet};
 
 /// The most packets in a batch.
@@ -21,13 +21,13 @@ impl Batch {
     }
 
     /// An empty batch with room for [`BATCH`] packets.
-    pub fn with_room() -> Batch {
+    pub fn with_capacity() -> Batch {
         Batch { packets: Vec::with_capacity(BATCH) }
     }
 
     /// A batch of one.
-    pub fn of(packet: Packet) -> Batch {
-        let mut batch = Batch::with_room();
+    pub fn single(packet: Packet) -> Batch {
+        let mut batch = Batch::with_capacity();
         batch.push(packet);
         batch
     }
@@ -118,7 +118,7 @@ impl Batch {
     /// Drops all packets.
     #[inline]
     pub fn clear(&mut self) {
-        Shared::release_all(&mut self.packets);
+        PoolState::release_all(&mut self.packets);
     }
 
     /// Hands each packet to `keep` and keeps, in order and in place, those that come back.

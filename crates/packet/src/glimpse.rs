@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn what_is_not_mapped_is_not_read() {
         let pool = Pool::new(1);
-        let batch = Batch::of(pool.packet(b"bytes").unwrap());
+        let batch = Batch::single(pool.packet(b"bytes").unwrap());
         for reads in 0..3u32 {
             let left = core::cell::Cell::new(reads);
             let is_mapped = |_, _| left.replace(left.get().saturating_sub(1)) > 0;

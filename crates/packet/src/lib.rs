@@ -14,24 +14,24 @@ extern crate alloc;
 pub mod address;
 pub mod annotation;
 mod batch;
+mod bulk;
+mod cache_line;
 pub mod checksum;
 mod glimpse;
-mod lanes;
-mod line;
-mod many;
 mod packet;
 mod pool;
 mod prefetch;
+mod simd;
 mod time;
 pub mod view;
 
 pub use address::{AddressError, Ip4Prefix, Ip6Prefix, Ip6Text, MacAddr};
 pub use batch::{BATCH, Batch};
 pub use glimpse::Glimpse;
-pub use lanes::equal_lanes;
 pub use packet::{Packet, PacketType};
 pub use pool::{CAPACITY, HEADROOM, MAX_CAPACITY, Pool};
 pub use prefetch::prefetch;
+pub use simd::equal_lanes;
 pub use time::{SECOND, Timestamp};
 pub use view::{
     ArpView, ArpViewMut, EtherType, EthernetView, EthernetViewMut, Icmp4View, Icmp4ViewMut, Icmp6View,

@@ -5,8 +5,8 @@ use core::net::{Ipv4Addr, Ipv6Addr};
 use core::ptr::NonNull;
 
 use crate::Timestamp;
-use crate::annotation::{self, Place};
-use crate::pool::{Home, MAX_CAPACITY, NONE, Shared, Slot};
+use crate::annotation::{self, Field};
+use crate::pool::{BufferHome, MAX_CAPACITY, NONE, PoolState, Slot};
 
 /// How a frame was addressed, as the link layer saw it; the values are Click's and Linux's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Packet {
 
     /// The pool that it came from.
     #[inline]
-    pub(crate) fn pool(&self) -> *const Shared {
+    pub(crate) fn pool(&self) -> *const PoolState {
         self.slot().pool
     }
 
@@ -210,16 +210,16 @@ impl Packet {
     /// Gives up the buffer that was lent for this packet, with the range of its data, unless another packet holds the
     /// same bytes or nothing was lent. The packet is then an empty one.
     #[inline]
-    pub fn surrender(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
+    pub fn into_buffer(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
         let slot = self.slot.as_ptr();
         // SAFETY: the handle keeps the slot, and is borrowed uniquely. A slot that owns its bytes and has one user has
         // only this handle, so that nobody else reaches the buffer.
         unsafe {
-            if (*slot).home != Home::Lent || (*slot).owner != slot || (*slot).users != 1 {
+            if (*slot).home != BufferHome::Lent || (*slot).owner != slot || (*slot).users != 1 {
                 return None;
             }
             let range = (*slot).start as usize..(*slot).end as usize;
-            let buffer = Shared::lent(slot);
+            let buffer = PoolState::lent(slot);
             ((*slot).start, (*slot).end) = (0, 0);
             ((*slot).mac, (*slot).network, (*slot).transport) = (NONE, NONE, NONE);
             Some((buffer, range))
@@ -251,7 +251,7 @@ impl Packet {
                 (*old_slot).base = own;
                 (*old_slot).capacity = (*old_slot).own_capacity;
                 (*old_slot).owner = old_slot;
-                Shared::release(owner);
+                PoolState::release(owner);
                 return;
             }
             let slot = (*(*old_slot).pool).take_unlimited(front + end + back);
@@ -268,9 +268,9 @@ impl Packet {
             }
             self.slot = slot;
             if owner != old_slot {
-                Shared::release(owner);
+                PoolState::release(owner);
             }
-            Shared::release(old_slot);
+            PoolState::release(old_slot);
         }
     }
 
@@ -652,10 +652,10 @@ impl Packet {
         self.set_annotation(offset, value.to_ne_bytes());
     }
 
-    /// The bytes of `place`.
-    pub fn annotation_bytes(&self, place: Place) -> &[u8] {
-        let from = usize::from(place.offset);
-        self.slot().annotations.get(from..from + usize::from(place.size)).unwrap_or(&[])
+    /// The bytes of `field`.
+    pub fn annotation_bytes(&self, field: Field) -> &[u8] {
+        let from = usize::from(field.offset);
+        self.slot().annotations.get(from..from + usize::from(field.size)).unwrap_or(&[])
     }
 
     /// The colour.
@@ -754,9 +754,9 @@ impl Drop for Packet {
         unsafe {
             let owner = (*slot).owner;
             if owner != slot {
-                Shared::release(owner);
+                PoolState::release(owner);
             }
-            Shared::release(slot);
+            PoolState::release(slot);
         }
     }
 }

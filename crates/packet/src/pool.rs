@@ -39,9 +39,9 @@ pub(crate) struct Slot {
     pub(crate) transport: u32,
     pub(crate) device: u16,
     pub(crate) kind: u8,
-    pub(crate) home: Home,
+    pub(crate) home: BufferHome,
     pub(crate) timestamp: Timestamp,
-    pub(crate) pool: *const Shared,
+    pub(crate) pool: *const PoolState,
     pub(crate) annotations: [u8; annotation::SIZE],
     pub(crate) own_capacity: u32,
     /// Makes every byte of the header one that can be copied as such.
@@ -51,7 +51,7 @@ pub(crate) struct Slot {
 /// Where a slot and its bytes come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Home {
+pub(crate) enum BufferHome {
     /// The slot is one of a chunk, the bytes lie behind its header.
     Pool = 0,
     /// The slot is a piece of the heap of its own.
@@ -67,7 +67,7 @@ const _: () = assert!(HEADER == 128 && core::mem::offset_of!(Slot, unused) == HE
 const _: () = assert!((STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
 
 /// The state behind a pool's handles and its packets.
-pub(crate) struct Shared {
+pub(crate) struct PoolState {
     pub(crate) free: UnsafeCell<Vec<NonNull<Slot>>>,
     chunks: UnsafeCell<Vec<NonNull<u8>>>,
     /// Lent buffers whose packets are gone.
@@ -87,13 +87,13 @@ pub(crate) struct Shared {
 /// It grows in chunks up to its limit and then refuses. Cloning gives another handle to the same pool; the memory goes
 /// back when the last handle and the last packet are gone. A pool and its packets stay on one thread.
 pub struct Pool {
-    shared: NonNull<Shared>,
+    shared: NonNull<PoolState>,
 }
 
 impl Pool {
     /// A pool of at most `limit` packets at a time.
     pub fn new(limit: usize) -> Pool {
-        let shared = Box::new(Shared {
+        let shared = Box::new(PoolState {
             free: UnsafeCell::new(Vec::new()),
             chunks: UnsafeCell::new(Vec::new()),
             returned: UnsafeCell::new(Vec::new()),
@@ -107,7 +107,7 @@ impl Pool {
         Pool { shared: NonNull::from(Box::leak(shared)) }
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &PoolState {
         // SAFETY: the state lives while a handle does: `handles` counts this one.
         unsafe { self.shared.as_ref() }
     }
@@ -137,7 +137,7 @@ impl Pool {
     }
 
     /// A packet whose bytes are those of `range` in a buffer that is lent to the pool: nothing is copied. The buffer
-    /// comes back by [`Packet::surrender`], or by [`returned`](Self::returned) when the packet and all that share its
+    /// comes back by [`Packet::into_buffer`], or by [`returned`](Self::returned) when the packet and all that share its
     /// bytes are gone. The buffer itself comes back at once when the pool is exhausted or the range not in it.
     #[inline]
     pub fn lend(
@@ -158,7 +158,7 @@ impl Pool {
             (*lent).capacity = buffer.len() as u32;
             (*lent).start = range.start as u32;
             (*lent).end = range.end as u32;
-            (*lent).home = Home::Lent;
+            (*lent).home = BufferHome::Lent;
             Ok(Packet::from_slot(slot))
         }
     }
@@ -199,7 +199,7 @@ impl Drop for Pool {
         shared.handles.set(shared.handles.get() - 1);
         if shared.handles.get() == 0 && shared.live.get() == 0 {
             // SAFETY: neither a handle nor a packet is left that could reach the state.
-            unsafe { Shared::destroy(self.shared.as_ptr()) }
+            unsafe { PoolState::destroy(self.shared.as_ptr()) }
         }
     }
 }
@@ -210,7 +210,7 @@ impl core::fmt::Debug for Pool {
     }
 }
 
-impl Shared {
+impl PoolState {
     /// A reset slot with room for `capacity` bytes, within the limit.
     #[inline]
     pub(crate) fn take(&self, capacity: usize) -> Option<NonNull<Slot>> {
@@ -261,7 +261,7 @@ impl Shared {
             let Some(slot) = NonNull::new(alloc_zeroed(layout).cast::<Slot>()) else {
                 alloc::alloc::handle_alloc_error(layout)
             };
-            (*slot.as_ptr()).home = Home::Heap;
+            (*slot.as_ptr()).home = BufferHome::Heap;
             (*slot.as_ptr()).own_capacity = capacity as u32;
             self.reset(slot.as_ptr());
             slot
@@ -350,7 +350,7 @@ impl Shared {
         // this is its last use under the slot.
         unsafe {
             let buffer = core::slice::from_raw_parts_mut((*slot).base, (*slot).capacity as usize);
-            (*slot).home = Home::Pool;
+            (*slot).home = BufferHome::Pool;
             (*slot).base = slot.cast::<u8>().add(HEADER);
             (*slot).capacity = (*slot).own_capacity;
             buffer
@@ -368,10 +368,10 @@ impl Shared {
             (*slot).users -= 1;
             if (*slot).users == 0 {
                 let shared = (*slot).pool;
-                if (*slot).home == Home::Heap {
+                if (*slot).home == BufferHome::Heap {
                     dealloc(slot.cast(), Self::layout((*slot).own_capacity as usize));
                 } else {
-                    if (*slot).home == Home::Lent {
+                    if (*slot).home == BufferHome::Lent {
                         (*shared).take_back(slot);
                     }
                     (*(*shared).free.get()).push(NonNull::new_unchecked(slot));
@@ -379,7 +379,7 @@ impl Shared {
                 let live = (*shared).live.get() - 1;
                 (*shared).live.set(live);
                 if live == 0 && (*shared).handles.get() == 0 {
-                    Shared::destroy(shared.cast_mut());
+                    PoolState::destroy(shared.cast_mut());
                 }
             }
         }
@@ -390,7 +390,7 @@ impl Shared {
     /// # Safety
     /// No handle and no packet is left.
     #[cold]
-    pub(crate) unsafe fn destroy(shared: *mut Shared) {
+    pub(crate) unsafe fn destroy(shared: *mut PoolState) {
         // SAFETY: the state came from a leaked box; chunks came from the allocator with this layout; nobody uses
         // either.
         unsafe {

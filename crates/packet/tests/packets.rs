@@ -204,10 +204,10 @@ fn a_lent_buffer_holds_the_packet_and_comes_back() {
     packet.strip(10);
     packet.data_mut()[0] = 8;
     packet.set_network(0, 20);
-    let (back, range) = packet.surrender().unwrap();
+    let (back, range) = packet.into_buffer().unwrap();
     assert_eq!((back.as_ptr(), range.clone(), back[range.start], back.len()), (place, 74..164, 8, 200));
     // What is left is an empty packet like any other.
-    assert!(packet.is_empty() && packet.surrender().is_none() && !packet.has_network());
+    assert!(packet.is_empty() && packet.into_buffer().is_none() && !packet.has_network());
     packet.append(2000).unwrap();
     assert_eq!((packet.len(), pool.live()), (2000, 1));
     let packet = pool.lend(back, 0..200).unwrap();
@@ -221,11 +221,11 @@ fn a_lent_buffer_stays_while_anybody_shares_it() {
     let pool = Pool::new(8);
     let mut first = pool.lend(buffer(&[1; 100]), 0..100).unwrap();
     let mut second = first.duplicate().unwrap();
-    assert!(first.surrender().is_none() && second.surrender().is_none());
+    assert!(first.into_buffer().is_none() && second.into_buffer().is_none());
     second.data_mut()[0] = 2;
     assert_eq!((first.data()[0], second.data()[0]), (1, 2));
     // The copy has its own bytes now, so the first is alone again.
-    let (bytes, _) = first.surrender().unwrap();
+    let (bytes, _) = first.into_buffer().unwrap();
     let first = pool.lend(bytes, 10..20).unwrap();
     let third = first.duplicate().unwrap();
     drop(first);
@@ -245,7 +245,7 @@ fn a_lent_buffer_that_is_outgrown_comes_back() {
         (packet.len(), packet.data()[29], packet.data()[30], packet.mac_offset()),
         (110, 4, 3, Some(30))
     );
-    assert!(packet.surrender().is_none());
+    assert!(packet.into_buffer().is_none());
     assert_eq!(pool.returned().unwrap().len(), 100);
     let mut batch = Batch::new();
     let template = pool.lend(buffer(&[5; 300]), 0..300).unwrap();

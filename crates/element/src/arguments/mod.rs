@@ -19,6 +19,6 @@ pub use parser::{Args, ArgumentGroup, Arguments, FromArgument, Problem};
 pub use quantities::{Bandwidth, Rate, Real, SignedTime};
 pub use setup::Setup;
 pub use values::{
-    Annotation, AnnotationPlace, Bytes, ElementName, FileName, HandlerPath, IpProtocol, Raw, TcpPort,
+    Annotation, AnnotationField, Bytes, ElementName, FileName, HandlerPath, IpProtocol, Raw, TcpPort,
     UdpPort, Word,
 };

@@ -113,27 +113,27 @@ impl FromArgument for HandlerPath {
 
 /// A place among the annotations: a number of a byte, or a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnnotationPlace {
+pub struct AnnotationField {
     /// First byte.
     pub offset: usize,
     /// Bytes; zero if only the offset was given.
     pub size: usize,
 }
 
-impl FromArgument for AnnotationPlace {
+impl FromArgument for AnnotationField {
     const KIND: &'static str = "annotation";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<AnnotationPlace, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<AnnotationField, Problem> {
         if let Some(offset) = integer(text) {
             let offset = usize::try_from(offset).ok().filter(|offset| *offset < annotation::SIZE);
             let offset = offset.ok_or(Problem::Syntax)?;
-            return Ok(AnnotationPlace { offset, size: 0 });
+            return Ok(AnnotationField { offset, size: 0 });
         }
-        if let Some(place) = annotation::PLACES.iter().find(|place| place.name == text) {
-            return Ok(AnnotationPlace { offset: place.offset.into(), size: place.size.into() });
+        if let Some(place) = annotation::FIELDS.iter().find(|place| place.name == text) {
+            return Ok(AnnotationField { offset: place.offset.into(), size: place.size.into() });
         }
         match setup.names().find(NameKind::Annotation, setup.scope(), text).as_deref() {
-            Some(&[offset, size]) => Ok(AnnotationPlace { offset: offset.into(), size: size.into() }),
+            Some(&[offset, size]) => Ok(AnnotationField { offset: offset.into(), size: size.into() }),
             _ => Err(Problem::Syntax),
         }
     }
@@ -147,7 +147,7 @@ impl<const SIZE: usize> FromArgument for Annotation<SIZE> {
     const KIND: &'static str = "annotation";
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Annotation<SIZE>, Problem> {
-        let place = AnnotationPlace::from_argument(text, setup)?;
+        let place = AnnotationField::from_argument(text, setup)?;
         let fits = (place.size == 0 || place.size == SIZE) && place.offset + SIZE <= annotation::SIZE;
         fits.then_some(Annotation(place.offset)).ok_or(Problem::Syntax)
     }

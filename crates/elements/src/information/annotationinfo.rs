@@ -1,6 +1,6 @@
 //! `AnnotationInfo`: names for places among the annotations.
 
-use element::arguments::{AnnotationPlace, Raw};
+use element::arguments::{AnnotationField, Raw};
 use element::prelude::*;
 use element::{NameKind, text};
 use packet::annotation;
@@ -40,22 +40,22 @@ pub struct AnnotationInfo {
 }
 
 /// Reads the words behind a name; `None` if they are not a place.
-fn place(words: &[String], setup: &Setup) -> Option<AnnotationPlace> {
+fn place(words: &[String], setup: &Setup) -> Option<AnnotationField> {
     let (offset, size) = match words {
         [offset] => (offset, None),
         [offset, size] => (offset, Some(u8::from_argument(size, setup).ok()?)),
         _ => return None,
     };
-    let named = AnnotationPlace::from_argument(offset, setup).ok()?;
+    let named = AnnotationField::from_argument(offset, setup).ok()?;
     let size = size.map_or(0, usize::from);
     let agrees = size == 0 || named.size == 0 || named.size == size;
     (agrees && named.offset + size <= annotation::SIZE)
-        .then_some(AnnotationPlace { offset: named.offset, size })
+        .then_some(AnnotationField { offset: named.offset, size })
 }
 
 /// Whether a name is there without being defined.
 fn is_known(name: &str) -> bool {
-    annotation::PLACES.iter().any(|place| place.name == name)
+    annotation::FIELDS.iter().any(|place| place.name == name)
 }
 
 impl Element for AnnotationInfo {
@@ -93,7 +93,7 @@ impl Element for AnnotationInfo {
         for names in &self.disjoint {
             let mut known: Vec<(&str, core::ops::Range<usize>)> = Vec::new();
             for name in names {
-                let Ok(place) = cx.argument::<AnnotationPlace>(name) else {
+                let Ok(place) = cx.argument::<AnnotationField>(name) else {
                     problems.add(format!("bad ANNO ‘{name}’"));
                     continue;
                 };

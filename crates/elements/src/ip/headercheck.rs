@@ -4,7 +4,7 @@ use core::net::Ipv4Addr;
 
 use element::arguments::{Ip4PrefixOrHost, Spaced};
 use element::prelude::*;
-use packet::view::ip4::{Fault, View};
+use packet::view::ip4::{HeaderError, View};
 
 use super::tally::Reason;
 
@@ -109,13 +109,13 @@ impl HeaderCheck {
 
 #[cold]
 #[inline(never)]
-fn place(fault: Fault) -> usize {
+fn place(fault: HeaderError) -> usize {
     match fault {
-        Fault::TooShort => 0,
-        Fault::Version => 1,
-        Fault::HeaderLength => 2,
-        Fault::TotalLength => 3,
-        Fault::Checksum => 4,
+        HeaderError::TooShort => 0,
+        HeaderError::Version => 1,
+        HeaderError::HeaderLength => 2,
+        HeaderError::TotalLength => 3,
+        HeaderError::Checksum => 4,
     }
 }
 

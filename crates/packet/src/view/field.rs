@@ -4,7 +4,7 @@ use crate::address::MacAddr;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// A value with a fixed form on the wire, most significant byte first.
-pub(crate) trait Wire: Copy {
+pub(crate) trait FieldValue: Copy {
     /// Its bytes on the wire.
     type Bytes: Copy;
     /// How many bytes.
@@ -16,13 +16,13 @@ pub(crate) trait Wire: Copy {
 }
 
 /// Stops the build when a field would reach beyond its header.
-pub(crate) const fn fits<T: Wire>(at: usize, length: usize) {
+pub(crate) const fn fits<T: FieldValue>(at: usize, length: usize) {
     assert!(at + T::SIZE <= length, "the field lies outside the header");
 }
 
 macro_rules! wire {
     ($type:ty, $size:literal, $from:expr, $to:expr) => {
-        impl Wire for $type {
+        impl FieldValue for $type {
             type Bytes = [u8; $size];
 
             #[inline(always)]
@@ -102,7 +102,7 @@ macro_rules! header {
                 #[inline]
                 pub fn $get(&self) -> $type {
                     const { $crate::view::field::fits::<$type>($at, LENGTH) };
-                    <$type as $crate::view::field::Wire>::load(self.fixed, $at)
+                    <$type as $crate::view::field::FieldValue>::load(self.fixed, $at)
                 }
             )*
         }
@@ -128,7 +128,7 @@ macro_rules! header {
                 #[inline]
                 pub fn $set(&mut self, value: $type) {
                     const { $crate::view::field::fits::<$type>($at, LENGTH) };
-                    <$type as $crate::view::field::Wire>::store(value, self.fixed, $at);
+                    <$type as $crate::view::field::FieldValue>::store(value, self.fixed, $at);
                 }
             )*
         }

@@ -38,7 +38,7 @@ const PLAIN: u8 = 0x45;
 
 /// What is wrong with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum HeaderError {
     /// Fewer bytes than a header.
     TooShort,
     /// The version is not 4.
@@ -80,17 +80,17 @@ impl<'a> View<'a> {
     /// Looks at a header and checks it as `CheckIPHeader` does; bytes beyond the total length are left out of the
     /// payload.
     #[inline]
-    pub fn check(bytes: &'a [u8], checksum: bool) -> Result<View<'a>, Fault> {
-        let view = View::new(bytes).ok_or(Fault::TooShort)?;
+    pub fn check(bytes: &'a [u8], checksum: bool) -> Result<View<'a>, HeaderError> {
+        let view = View::new(bytes).ok_or(HeaderError::TooShort)?;
         let total = usize::from(view.total_length());
         if view.version() != 4 {
-            Err(Fault::Version)
+            Err(HeaderError::Version)
         } else if view.header_length() < LENGTH {
-            Err(Fault::HeaderLength)
+            Err(HeaderError::HeaderLength)
         } else if total > bytes.len() || total < view.header_length() {
-            Err(Fault::TotalLength)
+            Err(HeaderError::TotalLength)
         } else if checksum && !view.checksum_is_right() {
-            Err(Fault::Checksum)
+            Err(HeaderError::Checksum)
         } else {
             Ok(view)
         }
@@ -314,19 +314,19 @@ impl fmt::Display for View<'_> {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::TooShort => "shorter than an IP header",
-            Fault::Version => "bad IP version",
-            Fault::HeaderLength => "bad IP header length",
-            Fault::TotalLength => "bad IP length",
-            Fault::Checksum => "bad IP checksum",
+            HeaderError::TooShort => "shorter than an IP header",
+            HeaderError::Version => "bad IP version",
+            HeaderError::HeaderLength => "bad IP header length",
+            HeaderError::TotalLength => "bad IP length",
+            HeaderError::Checksum => "bad IP checksum",
         })
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for HeaderError {}
 
 #[cfg(test)]
 mod tests {
@@ -375,13 +375,13 @@ mod tests {
             bytes[at] = value;
             View::check(&bytes, true).map(|_| ())
         };
-        assert_eq!(View::check(&packet()[..19], true).map(|_| ()), Err(Fault::TooShort));
-        assert_eq!(check(0, 0x65), Err(Fault::Version));
-        assert_eq!(check(0, 0x44), Err(Fault::HeaderLength));
-        assert_eq!(check(0, 0x48), Err(Fault::TotalLength));
-        assert_eq!(check(3, 19), Err(Fault::TotalLength));
-        assert_eq!(check(3, 29), Err(Fault::TotalLength));
-        assert_eq!(check(8, 1), Err(Fault::Checksum));
+        assert_eq!(View::check(&packet()[..19], true).map(|_| ()), Err(HeaderError::TooShort));
+        assert_eq!(check(0, 0x65), Err(HeaderError::Version));
+        assert_eq!(check(0, 0x44), Err(HeaderError::HeaderLength));
+        assert_eq!(check(0, 0x48), Err(HeaderError::TotalLength));
+        assert_eq!(check(3, 19), Err(HeaderError::TotalLength));
+        assert_eq!(check(3, 29), Err(HeaderError::TotalLength));
+        assert_eq!(check(8, 1), Err(HeaderError::Checksum));
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 
-use crate::line::{LINE, Line};
+use crate::cache_line::{CACHE_LINE, CacheLine};
 use crate::packet::Packet;
-use crate::pool::{CAPACITY, HEADER, Home, NONE, Shared, Slot};
+use crate::pool::{BufferHome, CAPACITY, HEADER, NONE, PoolState, Slot};
 
-impl Shared {
+impl PoolState {
     /// Adds `count` packets like the one of `template` to `into`, with bytes of their own or sharing its bytes; returns
     /// how many the limit allowed.
     ///
@@ -74,8 +74,8 @@ impl Shared {
             for place in 0..count {
                 let slot = *places.add(place);
                 let alone = (*slot).owner == slot && (*slot).users == 1 && (*slot).pool == pool;
-                if alone && (*slot).home != Home::Heap {
-                    if (*slot).home == Home::Lent {
+                if alone && (*slot).home != BufferHome::Heap {
+                    if (*slot).home == BufferHome::Lent {
                         shared.take_back(slot);
                     }
                     end.write(NonNull::new_unchecked(slot));
@@ -93,7 +93,7 @@ impl Shared {
             let live = shared.live.get() - 1;
             shared.live.set(live);
             if live == 0 && shared.handles.get() == 0 {
-                Shared::destroy(pool.cast_mut());
+                PoolState::destroy(pool.cast_mut());
             }
         }
     }
@@ -104,17 +104,17 @@ impl Shared {
 /// # Safety
 /// `template` is a slot.
 #[inline(always)]
-unsafe fn header_of(template: *const Slot, capacity: u32) -> [Line; 2] {
-    const { assert!(HEADER == 2 * LINE) };
+unsafe fn header_of(template: *const Slot, capacity: u32) -> [CacheLine; 2] {
+    const { assert!(HEADER == 2 * CACHE_LINE) };
     // SAFETY: a slot's header may be read as the bytes that it is; it owns nothing.
     unsafe {
         let mut header = core::ptr::read(template);
         header.users = 1;
-        header.home = Home::Pool;
+        header.home = BufferHome::Pool;
         header.capacity = capacity;
         header.own_capacity = CAPACITY as u32;
         let bytes = (&raw const header).cast::<u8>();
-        [Line::read(bytes), Line::read(bytes.add(LINE))]
+        [CacheLine::read(bytes), CacheLine::read(bytes.add(CACHE_LINE))]
     }
 }
 
@@ -130,7 +130,7 @@ unsafe fn share_with(template: *const Slot, slots: &[NonNull<Slot>], places: *mu
         for (place, slot) in slots.iter().enumerate() {
             let to = slot.as_ptr().cast::<u8>();
             header[0].write(to);
-            header[1].write(to.add(LINE));
+            header[1].write(to.add(CACHE_LINE));
             places.add(place).write(*slot);
         }
     }
@@ -149,16 +149,16 @@ unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut N
         let first = kept.fold(start, u32::min) as usize;
         let length = end as usize - first;
         // Whole cache lines cost less than an exact length; the slot has room for them.
-        let lines = length.div_ceil(LINE);
-        let whole = lines > 0 && first + lines * LINE <= CAPACITY.min(capacity as usize);
+        let lines = length.div_ceil(CACHE_LINE);
+        let whole = lines > 0 && first + lines * CACHE_LINE <= CAPACITY.min(capacity as usize);
         let header = header_of(template, CAPACITY as u32);
         let from = base.add(first);
-        let line = whole.then(|| Line::read(from));
+        let line = whole.then(|| CacheLine::read(from));
         for (place, slot) in slots.iter().enumerate() {
             let slot = slot.as_ptr();
             let base = slot.cast::<u8>().add(HEADER);
             header[0].write(slot.cast());
-            header[1].write(slot.cast::<u8>().add(LINE));
+            header[1].write(slot.cast::<u8>().add(CACHE_LINE));
             (*slot).base = base;
             (*slot).owner = slot;
             let to = base.add(first);
@@ -166,7 +166,7 @@ unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut N
                 Some(line) => {
                     line.write(to);
                     for at in 1..lines {
-                        Line::read(from.add(at * LINE)).write(to.add(at * LINE));
+                        CacheLine::read(from.add(at * CACHE_LINE)).write(to.add(at * CACHE_LINE));
                     }
                 }
                 None => core::ptr::copy_nonoverlapping(from, to, length),

@@ -1,7 +1,7 @@
 //! A cache line held in registers, to be written many times.
 
 /// The bytes of a line.
-pub(crate) const LINE: usize = 64;
+pub(crate) const CACHE_LINE: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
 mod registers {
@@ -9,17 +9,17 @@ mod registers {
 
     /// Four vector registers: what the compiler is told to keep there it does not read again for every copy.
     #[derive(Clone, Copy)]
-    pub(crate) struct Line([__m128i; 4]);
+    pub(crate) struct CacheLine([__m128i; 4]);
 
-    impl Line {
+    impl CacheLine {
         /// # Safety
         /// There are 64 initialised bytes at `from`.
         #[inline(always)]
-        pub(crate) unsafe fn read(from: *const u8) -> Line {
+        pub(crate) unsafe fn read(from: *const u8) -> CacheLine {
             let from = from.cast::<__m128i>();
             // SAFETY: by the contract above; the loads need no alignment.
             unsafe {
-                Line([
+                CacheLine([
                     _mm_loadu_si128(from),
                     _mm_loadu_si128(from.add(1)),
                     _mm_loadu_si128(from.add(2)),
@@ -46,19 +46,19 @@ mod registers {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod registers {
-    use super::LINE;
+    use super::CACHE_LINE;
 
     /// The bytes.
     #[derive(Clone, Copy)]
-    pub(crate) struct Line([u8; LINE]);
+    pub(crate) struct CacheLine([u8; CACHE_LINE]);
 
-    impl Line {
+    impl CacheLine {
         /// # Safety
         /// There are 64 initialised bytes at `from`.
         #[inline(always)]
-        pub(crate) unsafe fn read(from: *const u8) -> Line {
+        pub(crate) unsafe fn read(from: *const u8) -> CacheLine {
             // SAFETY: by the contract above.
-            Line(unsafe { from.cast::<[u8; LINE]>().read_unaligned() })
+            CacheLine(unsafe { from.cast::<[u8; CACHE_LINE]>().read_unaligned() })
         }
 
         /// # Safety
@@ -66,12 +66,12 @@ mod registers {
         #[inline(always)]
         pub(crate) unsafe fn write(&self, to: *mut u8) {
             // SAFETY: by the contract above.
-            unsafe { to.cast::<[u8; LINE]>().write_unaligned(self.0) }
+            unsafe { to.cast::<[u8; CACHE_LINE]>().write_unaligned(self.0) }
         }
     }
 }
 
-pub(crate) use registers::Line;
+pub(crate) use registers::CacheLine;
 
 #[cfg(test)]
 mod tests {
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn a_line_is_written_as_it_was_read() {
-        let from: [u8; LINE + 1] = core::array::from_fn(|at| at as u8);
-        let mut to = [0u8; LINE + 2];
+        let from: [u8; CACHE_LINE + 1] = core::array::from_fn(|at| at as u8);
+        let mut to = [0u8; CACHE_LINE + 2];
         // SAFETY: 64 bytes follow the second of `from` and the third of `to`.
-        unsafe { Line::read(from[1..].as_ptr()).write(to[2..].as_mut_ptr()) };
+        unsafe { CacheLine::read(from[1..].as_ptr()).write(to[2..].as_mut_ptr()) };
         assert_eq!((&to[..2], &to[2..]), (&[0, 0][..], &from[1..]));
     }
 }
