@@ -10,7 +10,7 @@ fn classes() -> &'static [&'static str] {
     static CLASSES: OnceLock<Vec<&'static str>> = OnceLock::new();
     CLASSES.get_or_init(|| {
         let all = elements::REGISTRY.iter().flat_map(|group| group.iter()).map(|class| class.info);
-        let takes_one = |info: &&element::Info| {
+        let takes_one = |info: &&element::ClassInfo| {
             info.ports.starts_with("1/1") && info.arguments().all(|argument| !argument.required)
         };
         all.filter(takes_one).map(|info| info.name).collect()

@@ -10,7 +10,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) ports: String,
     pub(crate) processing: String,
     pub(crate) flow: String,
-    pub(crate) commutes: bool,
+    pub(crate) order_insensitive: bool,
     pub(crate) task: bool,
     pub(crate) notifies: String,
     pub(crate) phase: String,
@@ -40,7 +40,7 @@ impl ElementAttributes {
             ports: "1/1".into(),
             processing: "a/a".into(),
             flow: "x/x".into(),
-            commutes: false,
+            order_insensitive: false,
             task: false,
             notifies: "Nothing".into(),
             phase: "Normal".into(),
@@ -52,7 +52,7 @@ impl ElementAttributes {
             attribute.parse_nested_meta(|meta| {
                 let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
                 match key.as_str() {
-                    "commutes" => parsed.commutes = true,
+                    "order_insensitive" => parsed.order_insensitive = true,
                     "task" => parsed.task = true,
                     "name" => parsed.name = text(&meta)?,
                     "aliases" => parsed.aliases = list(&meta)?,

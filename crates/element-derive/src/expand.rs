@@ -39,7 +39,7 @@ pub(crate) fn element(input: &DeriveInput) -> Result<TokenStream> {
     let take = take(&fields, &reads);
     Ok(quote! {
         impl #generics ::element::Args for #ident #type_generics #clause {
-            const INFO: &'static ::element::Info = &#info;
+            const INFO: &'static ::element::ClassInfo = &#info;
 
             #take
         }
@@ -102,7 +102,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
         ports,
         processing,
         flow,
-        commutes,
+        order_insensitive,
         task,
         reads,
         see,
@@ -114,7 +114,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
     let notifies = format_ident!("{}", attributes.notifies);
     let phase = format_ident!("{}", attributes.phase);
     quote! {
-        ::element::Info {
+        ::element::ClassInfo {
             name: #name,
             aliases: &[#(#aliases),*],
             group: #group,
@@ -125,7 +125,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
             ports: #ports,
             processing: #processing,
             flow: #flow,
-            commutes: #commutes,
+            order_insensitive: #order_insensitive,
             task: #task,
             notifies: ::element::Notifies::#notifies,
             phase: ::element::Phase::#phase,

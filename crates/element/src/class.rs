@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::arguments::{Args, Arguments, Setup};
-use crate::contract::{Element, Object};
+use crate::contract::{DynElement, Element};
 use crate::error::SetupError;
 use crate::handler::HandlerInfo;
 
@@ -42,7 +42,7 @@ pub enum Notifies {
 
 /// The static description of a class: the reference is made from it.
 #[derive(Debug)]
-pub struct Info {
+pub struct ClassInfo {
     /// Click's name.
     pub name: &'static str,
     /// Other names that Click gives it.
@@ -64,7 +64,7 @@ pub struct Info {
     /// Which inputs reach which outputs, in Click's notation: `x/x`.
     pub flow: &'static str,
     /// Whether state and output do not depend on the order in which packets arrive, so that batches may be regrouped.
-    pub commutes: bool,
+    pub order_insensitive: bool,
     /// Whether it has a task.
     pub task: bool,
     /// Signals.
@@ -82,7 +82,7 @@ pub struct Info {
     pub arguments: &'static [&'static [ArgumentInfo]],
 }
 
-impl Info {
+impl ClassInfo {
     /// Its arguments, in order.
     pub fn arguments(&self) -> impl Iterator<Item = &'static ArgumentInfo> {
         self.arguments.iter().copied().flatten()
@@ -114,7 +114,7 @@ pub struct ArgumentInfo {
 #[derive(Clone, Copy)]
 pub struct Class {
     /// Its description.
-    pub info: &'static Info,
+    pub info: &'static ClassInfo,
     /// Whether `config` may be written while an element runs.
     pub live: bool,
     /// What stands before the number in the names of its numbered handlers, and what each of them is for.
@@ -125,8 +125,8 @@ pub struct Class {
 
 /// Stands where a class is not known, so that what is around it can be checked: ports of any number and kind, no
 /// handlers, and no element can be made of it.
-pub static UNKNOWN: Class = Class {
-    info: &Info {
+pub static UNKNOWN_CLASS: Class = Class {
+    info: &ClassInfo {
         name: "unknown",
         aliases: &[],
         group: "",
@@ -137,7 +137,7 @@ pub static UNKNOWN: Class = Class {
         ports: "-/-",
         processing: "a/a",
         flow: "x/y",
-        commutes: true,
+        order_insensitive: true,
         task: true,
         notifies: Notifies::Nothing,
         phase: Phase::Normal,
@@ -152,7 +152,7 @@ pub static UNKNOWN: Class = Class {
     create: |_, _| Err(SetupError::new("unknown element class")),
 };
 
-type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn Object>, SetupError>;
+type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn DynElement>, SetupError>;
 
 impl Class {
     /// The class of `E`.
@@ -176,13 +176,13 @@ impl Class {
     }
 
     /// Parses the arguments and makes an element.
-    pub fn create(&self, arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn Object>, SetupError> {
+    pub fn create(&self, arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn DynElement>, SetupError> {
         (self.create)(arguments, setup)
     }
 
-    /// Whether this is [`UNKNOWN`].
+    /// Whether this is [`UNKNOWN_CLASS`].
     pub fn is_unknown(&self) -> bool {
-        core::ptr::eq(self.info, UNKNOWN.info)
+        core::ptr::eq(self.info, UNKNOWN_CLASS.info)
     }
 
     /// Whether `name` is its name or an alias.
@@ -201,7 +201,7 @@ fn handlers<E: Element>() -> Vec<HandlerInfo> {
     E::HANDLERS.iter().map(|handler| handler.info()).collect()
 }
 
-fn create<E: Element>(arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn Object>, SetupError> {
+fn create<E: Element>(arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn DynElement>, SetupError> {
     let obsolete = <E::Args as Args>::INFO.obsolete;
     if !obsolete.is_empty() {
         setup.warn(obsolete);

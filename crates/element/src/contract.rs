@@ -16,7 +16,7 @@ use crate::handler::{Handler, HandlerInfo, HandlerKind, Numbered};
 /// An element with full access to ports, its task, timers and descriptors. Most are a [`Filter`](crate::Filter)
 /// instead.
 ///
-/// A method that the class's ports or `Info` never let the router call need not be written.
+/// A method that the class's ports or `ClassInfo` never let the router call need not be written.
 pub trait Element: Sized + 'static {
     /// Its arguments.
     type Args: Args;
@@ -77,12 +77,12 @@ pub trait Element: Sized + 'static {
     fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
 
     /// What an element of a kindred class may take over that has its name.
-    fn estate(&mut self) -> Option<&mut dyn Any> {
+    fn swap_state(&mut self) -> Option<&mut dyn Any> {
         None
     }
 
-    /// Takes over the estate of an old element of the same name and another class, if it is of use.
-    fn inherit_estate(&mut self, _estate: &mut dyn Any, _cx: &mut Context) {}
+    /// Takes over the state of an old element of the same name and another class, if it is of use.
+    fn inherit_swap_state(&mut self, _state: &mut dyn Any, _cx: &mut Context) {}
 
     /// Answers a handler that is neither in `HANDLERS` nor `NUMBERED`; `None` means that there is no such handler.
     fn other_handler(
@@ -111,7 +111,7 @@ pub trait Element: Sized + 'static {
 
 /// An [`Element`] without its type. Made by [`Class::create`](crate::Class::create) only.
 #[allow(missing_docs)]
-pub trait Object: Any {
+pub trait DynElement: Any {
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError>;
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError>;
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch);
@@ -122,8 +122,8 @@ pub trait Object: Any {
     fn woken(&mut self, cx: &mut Context);
     fn stopped(&mut self, cx: &mut Context);
     fn reconfigure(&mut self, arguments: Arguments, setup: &mut Setup) -> Result<(), SetupError>;
-    fn inherit(&mut self, old: &mut dyn Object, cx: &mut Context);
-    fn estate(&mut self) -> Option<&mut dyn Any>;
+    fn inherit(&mut self, old: &mut dyn DynElement, cx: &mut Context);
+    fn swap_state(&mut self) -> Option<&mut dyn Any>;
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError>;
     fn write(&mut self, cx: &mut Context, name: &str, value: &str) -> Result<(), HandlerError>;
     fn more_handlers(&self) -> Vec<HandlerInfo>;
@@ -132,7 +132,7 @@ pub trait Object: Any {
     fn as_any(&mut self) -> &mut dyn Any;
 }
 
-impl<E: Element> Object for E {
+impl<E: Element> DynElement for E {
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         Element::resolve(self, cx)
     }
@@ -174,16 +174,16 @@ impl<E: Element> Object for E {
         Element::reconfigure(self, args, setup)
     }
 
-    fn inherit(&mut self, old: &mut dyn Object, cx: &mut Context) {
+    fn inherit(&mut self, old: &mut dyn DynElement, cx: &mut Context) {
         if let Some(old) = old.as_any().downcast_mut::<E>() {
             Element::inherit(self, old, cx);
-        } else if let Some(estate) = old.estate() {
-            self.inherit_estate(estate, cx);
+        } else if let Some(state) = old.swap_state() {
+            self.inherit_swap_state(state, cx);
         }
     }
 
-    fn estate(&mut self) -> Option<&mut dyn Any> {
-        Element::estate(self)
+    fn swap_state(&mut self) -> Option<&mut dyn Any> {
+        Element::swap_state(self)
     }
 
     fn read(&mut self, cx: &mut Context, name: &str, parameter: &str) -> Result<String, HandlerError> {

@@ -117,7 +117,7 @@ pub trait Datagrams {
 
 /// Where a socket is, or leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SocketPlace {
+pub enum SocketAddress {
     /// An address and port of TCP.
     Tcp(Ipv4Addr, u16),
     /// An address and port of UDP.
@@ -131,7 +131,7 @@ pub enum SocketPlace {
     UnixDatagrams(String),
 }
 
-impl SocketPlace {
+impl SocketAddress {
     /// The longest path of a Unix socket that Linux takes, in bytes.
     pub const LONGEST_PATH: usize = 107;
 }
@@ -140,9 +140,9 @@ impl SocketPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketRequest {
     /// Where it leads to, or for a server where it is.
-    pub place: SocketPlace,
+    pub place: SocketAddress,
     /// Where a client's own end is to be, of the same kind.
-    pub local: Option<SocketPlace>,
+    pub local: Option<SocketAddress>,
     /// Whether it leads there rather than is there.
     pub client: bool,
     /// Bytes that may wait to be sent, if not the usual number.

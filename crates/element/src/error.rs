@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::arguments::Problem;
+use crate::arguments::ArgumentError;
 
 /// One thing that is wrong with an element's arguments or surroundings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ pub enum HandlerError {
     /// The element is in the middle of a call of its own.
     Busy(String),
     /// The value does not stand for what the handler takes. Callers get it as `Rejected`.
-    Value(Problem),
+    Value(ArgumentError),
     /// The value is not one that the handler takes; the messages say why.
     Rejected(String),
     /// The same, with another number than [`HandlerError::INVALID`] for scripts.

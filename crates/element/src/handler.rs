@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-use crate::arguments::Problem;
+use crate::arguments::ArgumentError;
 use crate::context::Context;
 use crate::error::HandlerError;
 
@@ -180,7 +180,7 @@ impl<E> Handler<E> {
             Some((_, keyword)) if problem.is_form() && !keyword.is_empty() => {
                 HandlerError::with_code(HandlerError::UNSPECIFIED, format_args!("{keyword}: {problem}"))
             }
-            Some((_, keyword)) if matches!(problem, Problem::LaterOf(_)) && !keyword.is_empty() => {
+            Some((_, keyword)) if matches!(problem, ArgumentError::LaterOf(_)) && !keyword.is_empty() => {
                 HandlerError::Rejected(format!("{keyword} {problem}"))
             }
             _ => HandlerError::new(problem),

@@ -22,11 +22,11 @@ mod context;
 mod contract;
 mod environment;
 mod error;
-pub mod figures;
 mod filter;
 mod handler;
-pub mod known;
+pub mod iana;
 mod names;
+pub mod number_format;
 mod outputs;
 mod random;
 mod runtime;
@@ -36,23 +36,23 @@ mod tap;
 pub mod text;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
-pub use class::{ArgumentInfo, Class, Info, Notifies, Phase, UNKNOWN};
+pub use class::{ArgumentInfo, Class, ClassInfo, Notifies, Phase, UNKNOWN_CLASS};
 pub use context::Context;
-pub use contract::{Element, Object};
+pub use contract::{DynElement, Element};
 pub use element_derive::{Args, ArgumentGroup};
 pub use environment::{
     Datagrams, Descriptor, Device, DeviceRequest, EndOfFile, Environment, Interface, Io, IoError, Listener,
-    Reader, Socket, SocketError, SocketPlace, SocketRequest, Stream, Terminal, Writer,
+    Reader, Socket, SocketAddress, SocketError, SocketRequest, Stream, Terminal, Writer,
 };
 pub use error::{HandlerError, Message, SetupError};
 pub use filter::{Filter, Verdict};
 pub use handler::{Handler, HandlerInfo, HandlerKind, Numbered};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
-pub use random::Additive;
+pub use random::AdditiveRandom;
 pub use runtime::{HandlerTarget, Runtime};
 pub use signal::{Direction, Signal, SignalCell};
-pub use tap::Tap;
+pub use tap::LogTap;
 
 /// What an element's file needs, in one line.
 pub mod prelude {

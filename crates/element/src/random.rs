@@ -12,14 +12,14 @@ const WARM_UP: usize = 310;
 const LIMIT: u32 = 1 << 31;
 
 /// An additive feedback generator (x^31 + x^3 + 1) of 31-bit numbers.
-pub struct Additive {
+pub struct AdditiveRandom {
     state: Vec<u32>,
     at: usize,
 }
 
-impl Additive {
+impl AdditiveRandom {
     /// Begins with a seed; 0 counts as 1.
-    pub fn new(seed: u32) -> Additive {
+    pub fn new(seed: u32) -> AdditiveRandom {
         let mut word = if seed == 0 { 1 } else { seed as i32 };
         let mut state = Vec::with_capacity(LAG);
         for _ in 0..LAG {
@@ -30,7 +30,7 @@ impl Additive {
                 word = word.wrapping_add(i32::MAX);
             }
         }
-        let mut random = Additive { state, at: TAP };
+        let mut random = AdditiveRandom { state, at: TAP };
         for _ in 0..WARM_UP {
             random.draw();
         }
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn gives_the_known_numbers() {
-        let mut random = Additive::new(1);
+        let mut random = AdditiveRandom::new(1);
         assert_eq!([0; 3].map(|_| random.draw()), [1_804_289_383, 846_930_886, 1_681_692_777]);
-        assert_eq!(Additive::new(0).draw(), 1_804_289_383);
+        assert_eq!(AdditiveRandom::new(0).draw(), 1_804_289_383);
     }
 
     #[test]
     fn spans_are_drawn_from_as_click_does() {
-        let mut random = Additive::new(1);
+        let mut random = AdditiveRandom::new(1);
         let mut draw = |low, high| between(low, high, || random.draw());
         // 1,804,289,383 of 2^31, in shares of the span; a span of two takes one bit; two numbers make one of 32 bits.
         assert_eq!(draw(0, 64_510), 54_202);

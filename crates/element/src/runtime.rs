@@ -13,7 +13,7 @@ use crate::handler::HandlerInfo;
 use crate::names::Names;
 use crate::outputs::Outputs;
 use crate::signal::{Direction, Signal};
-use crate::tap::Tap;
+use crate::tap::LogTap;
 
 /// Where a handler is: an element's name and the handler's, resolved from the place of the one who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,5 +136,5 @@ pub trait Runtime {
     /// Tells of what is odd, or with `is_wrong` wrong, about an element that is being set up.
     fn remark(&self, element: usize, is_wrong: bool, place: Option<&str>, text: &str);
     /// What is said from now on, for `element`, which is told by `woken` when there is something.
-    fn tap(&self, element: usize) -> Rc<Tap>;
+    fn tap(&self, element: usize) -> Rc<LogTap>;
 }

@@ -8,11 +8,11 @@ const MOST: usize = 500_000;
 
 /// Lines of the log that an element has not yet taken.
 #[derive(Debug, Default)]
-pub struct Tap {
+pub struct LogTap {
     lines: RefCell<String>,
 }
 
-impl Tap {
+impl LogTap {
     /// Adds a line, unless there are too many already; whether there was none before.
     pub fn put(&self, line: &str) -> bool {
         let mut lines = self.lines.borrow_mut();
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_flood_is_bounded() {
-        let tap = Tap::default();
+        let tap = LogTap::default();
         assert_eq!((0..100_000).filter(|_| tap.put("0123456789")).count(), 1);
         assert!((MOST - 11..=MOST).contains(&tap.take().len()));
         assert!(tap.put("a") && !tap.put(""));

@@ -175,7 +175,7 @@ impl Core {
     /// Makes all elements; what is told of each has its place in the order of configuring.
     pub(crate) fn make(&mut self, checking: bool) -> Vec<(usize, Diagnostic)> {
         let mut told = Vec::new();
-        let mut strict = false;
+        let mut unbatched = false;
         for (place, index) in self.in_order().into_iter().enumerate() {
             let Some(node) = self.nodes.get(index).filter(|node| !node.class.is_unknown()) else { continue };
             let config = node.config.borrow();
@@ -183,7 +183,7 @@ impl Core {
             setup.checking = checking;
             setup.threads = self.options.threads;
             let made = node.class.create(Arguments::new(&config), &mut setup);
-            strict |= setup.strict;
+            unbatched |= setup.unbatched;
             for (severity, texts) in [(Severity::Warning, setup.warnings), (Severity::Note, setup.notes)] {
                 for text in texts {
                     let message = self.context("While configuring", index, &text);
@@ -195,7 +195,7 @@ impl Core {
                 Err(error) => told.push((place, self.problem("While configuring", index, &error))),
             }
         }
-        if strict {
+        if unbatched {
             self.options.batch = 1;
         }
         told

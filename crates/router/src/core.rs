@@ -9,7 +9,8 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{Graph, Severity};
 use element::{
-    Additive, Context, Descriptor, Environment, HandlerError, Names, Object, Outputs, Runtime, Tap,
+    AdditiveRandom, Context, Descriptor, DynElement, Environment, HandlerError, LogTap, Names, Outputs,
+    Runtime,
 };
 use packet::{Glimpse, Pool};
 
@@ -38,7 +39,7 @@ pub(crate) struct Core {
     pub(crate) woken: RefCell<Vec<usize>>,
     pub(crate) deferred: RefCell<VecDeque<(usize, String, String)>>,
     /// Elements that pass the log on.
-    pub(crate) taps: RefCell<Vec<(usize, Weak<Tap>)>>,
+    pub(crate) taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
     /// What elements have told of while they were set up.
     pub(crate) remarks: RefCell<Vec<Remark>>,
     /// Whether somebody looked for what an element exports that could not be made.
@@ -48,7 +49,7 @@ pub(crate) struct Core {
     pub(crate) driver: Cell<Option<usize>>,
     pub(crate) clock: Clock,
     /// The sequence that all elements draw from, where a seed asks for Click's.
-    pub(crate) shared_random: RefCell<Option<Additive>>,
+    pub(crate) shared_random: RefCell<Option<AdditiveRandom>>,
     /// For a crash report: the element that is being called, and what it was handed.
     pub(crate) running: Cell<usize>,
     pub(crate) in_hand: Cell<Glimpse>,
@@ -99,7 +100,7 @@ impl Core {
     pub(crate) fn call<R>(
         &self,
         element: usize,
-        run: impl FnOnce(&mut dyn Object, &mut Context) -> R,
+        run: impl FnOnce(&mut dyn DynElement, &mut Context) -> R,
     ) -> Option<R> {
         let node = self.nodes.get(element)?;
         let mut guard = node.object.try_borrow_mut().ok()?;

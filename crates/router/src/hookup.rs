@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use click_lang::{Diagnostic, Graph, Location, Severity};
-use element::{Class, UNKNOWN};
+use element::{Class, UNKNOWN_CLASS};
 
 use crate::ports::{self, Processing};
 use crate::processing;
@@ -52,7 +52,7 @@ pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Dia
 }
 
 /// Checks all of the graph whatever is wrong with it. What there is too much of is left out; elements of unknown
-/// classes are of the class [`UNKNOWN`].
+/// classes are of the class [`UNKNOWN_CLASS`].
 pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Hookup {
     check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
@@ -77,7 +77,7 @@ fn find_classes(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnosti
         registry.find(&element.class).unwrap_or_else(|| {
             let message = format!("unknown element class ‘{}’", element.class);
             problems.push(Diagnostic::error(element.location.clone(), message));
-            &UNKNOWN
+            &UNKNOWN_CLASS
         })
     };
     graph.elements.iter().map(&mut find).collect()

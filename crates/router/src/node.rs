@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::Location;
-use element::{Class, Object, SignalCell};
+use element::{Class, DynElement, SignalCell};
 
 use crate::hookup::{End, Place};
 
@@ -17,7 +17,7 @@ pub(crate) struct Node {
     pub(crate) config: RefCell<String>,
     pub(crate) location: Location,
     /// `None` until it has been made; borrowed while it is being called.
-    pub(crate) object: RefCell<Option<Box<dyn Object>>>,
+    pub(crate) object: RefCell<Option<Box<dyn DynElement>>>,
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
     pub(crate) groups: Vec<u16>,

@@ -25,7 +25,8 @@ pub(crate) fn analyse(hookup: &Hookup) -> Order {
         ends.filter(|end| end.push).flat_map(|end| end.peers.iter().map(|peer| peer.0))
     };
     let components = components(count, |element| next(element).collect());
-    let sensitive = |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.commutes);
+    let sensitive =
+        |element: usize| !hookup.classes.get(element).is_some_and(|class| class.info.order_insensitive);
     let serial = serial(&components, count, sensitive, |element| next(element).any(|to| to == element));
     if count > MOST_ELEMENTS {
         return Order { groups: alloc::vec![Vec::new(); count], serial };

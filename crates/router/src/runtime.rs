@@ -8,8 +8,8 @@ use core::any::Any;
 
 use click_lang::Severity;
 use element::{
-    Additive, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, Names, Outputs,
-    Runtime, Signal, Tap,
+    AdditiveRandom, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, LogTap,
+    Names, Outputs, Runtime, Signal,
 };
 use packet::{Batch, Pool, Timestamp};
 
@@ -61,7 +61,7 @@ impl Runtime for Core {
     }
 
     fn share_random(&self, seed: u32) {
-        self.shared_random.replace(Some(Additive::new(seed)));
+        self.shared_random.replace(Some(AdditiveRandom::new(seed)));
     }
 
     fn shares_random(&self) -> bool {
@@ -340,8 +340,8 @@ impl Runtime for Core {
         });
     }
 
-    fn tap(&self, element: usize) -> Rc<Tap> {
-        let tap = Rc::new(Tap::default());
+    fn tap(&self, element: usize) -> Rc<LogTap> {
+        let tap = Rc::new(LogTap::default());
         self.taps.borrow_mut().push((element, Rc::downgrade(&tap)));
         tap
     }

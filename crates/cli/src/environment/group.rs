@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use element::{Datagrams, Descriptor, Io, IoError, SocketError, SocketPlace, SocketRequest};
+use element::{Datagrams, Descriptor, Io, IoError, SocketAddress, SocketError, SocketRequest};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrAny, SocketFlags, SocketType, bind, getsockname, recvfrom,
@@ -49,7 +49,7 @@ impl Group {
         sockopt::set_socket_reuseaddr(&receiver, true).map_err(failed("setsockopt(SO_REUSEADDR)"))?;
         bind(&receiver, &place).map_err(failed("bind"))?;
         let mut own = None;
-        if let Some(SocketPlace::Udp(address, port)) = request.local {
+        if let Some(SocketAddress::Udp(address, port)) = request.local {
             bind(&sender, &SocketAddrV4::new(address, port)).map_err(failed("bind"))?;
             let name =
                 getsockname(&sender).and_then(SocketAddrV4::try_from).map_err(failed("getsockname"))?;

@@ -4,7 +4,7 @@ use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use element::{Socket, SocketError, SocketPlace, SocketRequest};
+use element::{Socket, SocketAddress, SocketError, SocketRequest};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getsockname,
@@ -23,15 +23,15 @@ const BACKLOG: i32 = 16;
 /// Makes a socket.
 pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result<Socket, SocketError> {
     let failed = |step| move |error: Errno| SocketError { step, error: problem(&error.into()) };
-    if let SocketPlace::Group(group, port) = request.place {
+    if let SocketAddress::Group(group, port) = request.place {
         let group = Group::open(SocketAddrV4::new(group, port), request, descriptors)?;
         return Ok(Socket::Datagrams(Box::new(group)));
     }
     let (family, kind) = match request.place {
-        SocketPlace::Tcp(..) => (AddressFamily::INET, SocketType::STREAM),
-        SocketPlace::Udp(..) | SocketPlace::Group(..) => (AddressFamily::INET, SocketType::DGRAM),
-        SocketPlace::Unix(_) => (AddressFamily::UNIX, SocketType::STREAM),
-        SocketPlace::UnixDatagrams(_) => (AddressFamily::UNIX, SocketType::DGRAM),
+        SocketAddress::Tcp(..) => (AddressFamily::INET, SocketType::STREAM),
+        SocketAddress::Udp(..) | SocketAddress::Group(..) => (AddressFamily::INET, SocketType::DGRAM),
+        SocketAddress::Unix(_) => (AddressFamily::UNIX, SocketType::STREAM),
+        SocketAddress::UnixDatagrams(_) => (AddressFamily::UNIX, SocketType::DGRAM),
     };
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"))?;
     set(&socket, request).map_err(failed("setsockopt"))?;
@@ -39,7 +39,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
     let mut name = None;
     if let Some(own) = own {
         bind(&socket, &address(own).map_err(failed("bind"))?).map_err(failed("bind"))?;
-        if let SocketPlace::Unix(path) | SocketPlace::UnixDatagrams(path) = own {
+        if let SocketAddress::Unix(path) | SocketAddress::UnixDatagrams(path) = own {
             name = Some(Name(path.clone()));
         }
     }
@@ -51,29 +51,29 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
     }
     rustix::io::ioctl_fionbio(&socket, true).map_err(failed("socket"))?;
     Ok(match (&request.place, request.client) {
-        (SocketPlace::Tcp(address, port), true) => {
+        (SocketAddress::Tcp(address, port), true) => {
             let mut connection = Connection::new(TcpStream::from(socket), descriptors);
             connection.peer = Some(format!("{address}:{port}"));
             Socket::Stream(Box::new(connection))
         }
-        (SocketPlace::Tcp(..), false) => {
+        (SocketAddress::Tcp(..), false) => {
             let local = getsockname(&socket).ok().and_then(|own| SocketAddrV4::try_from(own).ok());
             let local = local.map_or_else(String::new, |own| own.port().to_string());
             let mut listening = Listening::new(TcpListener::from(socket), descriptors, local);
             listening.no_delay = request.no_delay;
             Socket::Listener(Box::new(listening))
         }
-        (SocketPlace::Unix(_), true) => {
+        (SocketAddress::Unix(_), true) => {
             let mut connection = Connection::new(UnixStream::from(socket), descriptors);
             connection.name = name;
             Socket::Stream(Box::new(connection))
         }
-        (SocketPlace::Unix(path), false) => {
+        (SocketAddress::Unix(path), false) => {
             let mut listening = Listening::new(UnixListener::from(socket), descriptors, path.clone());
             listening.name = name;
             Socket::Listener(Box::new(listening))
         }
-        (SocketPlace::Udp(..) | SocketPlace::Group(..) | SocketPlace::UnixDatagrams(_), client) => {
+        (SocketAddress::Udp(..) | SocketAddress::Group(..) | SocketAddress::UnixDatagrams(_), client) => {
             let remote = client.then_some(place);
             Socket::Datagrams(Box::new(Exchange::new(socket, remote, name, descriptors)))
         }
@@ -82,7 +82,7 @@ pub(super) fn open(request: &SocketRequest, descriptors: &Descriptors) -> Result
 
 /// Sets what has to be set before it is bound.
 fn set(socket: &OwnedFd, request: &SocketRequest) -> Result<(), Errno> {
-    if let SocketPlace::Tcp(..) = request.place {
+    if let SocketAddress::Tcp(..) = request.place {
         sockopt::set_tcp_nodelay(socket, request.no_delay)?;
         // A server that starts again need not wait until its old connections are forgotten.
         sockopt::set_socket_reuseaddr(socket, !request.client)?;
@@ -96,12 +96,12 @@ fn set(socket: &OwnedFd, request: &SocketRequest) -> Result<(), Errno> {
     Ok(())
 }
 
-fn address(place: &SocketPlace) -> Result<SocketAddrAny, Errno> {
+fn address(place: &SocketAddress) -> Result<SocketAddrAny, Errno> {
     Ok(match place {
-        SocketPlace::Tcp(address, port)
-        | SocketPlace::Udp(address, port)
-        | SocketPlace::Group(address, port) => SocketAddrV4::new(*address, *port).into(),
-        SocketPlace::Unix(path) | SocketPlace::UnixDatagrams(path) => {
+        SocketAddress::Tcp(address, port)
+        | SocketAddress::Udp(address, port)
+        | SocketAddress::Group(address, port) => SocketAddrV4::new(*address, *port).into(),
+        SocketAddress::Unix(path) | SocketAddress::UnixDatagrams(path) => {
             SocketAddrUnix::new(path.as_str())?.into()
         }
     })

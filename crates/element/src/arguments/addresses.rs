@@ -11,7 +11,7 @@ use packet::{Ip4Prefix, Ip6Prefix, MacAddr};
 
 use crate::names::NameKind;
 
-use super::parser::{FromArgument, Problem};
+use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
 /// An IPv4 prefix, or an address that stands for itself alone.
@@ -25,23 +25,23 @@ pub struct Ip6PrefixOrHost(pub Ip6Prefix);
 impl FromArgument for MacAddr {
     const KIND: &'static str = "Ethernet address";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<MacAddr, Problem> {
-        MacAddr::from_str(text).ok().or_else(|| named_mac(text, setup)).ok_or(Problem::Syntax)
+    fn from_argument(text: &str, setup: &Setup) -> Result<MacAddr, ArgumentError> {
+        MacAddr::from_str(text).ok().or_else(|| named_mac(text, setup)).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Ipv4Addr {
     const KIND: &'static str = "IPv4 address";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Ipv4Addr, Problem> {
-        parse_ip4(text).ok().or_else(|| named_ip4(text, setup)).ok_or(Problem::Syntax)
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ipv4Addr, ArgumentError> {
+        parse_ip4(text).ok().or_else(|| named_ip4(text, setup)).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Ip4Prefix {
     const KIND: &'static str = "IPv4 prefix";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Ip4Prefix, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ip4Prefix, ArgumentError> {
         let written = Ip4Prefix::parse(text).ok().or_else(|| {
             let (address, mask) = text.rsplit_once('/')?;
             let address = parse_ip4(address).ok().or_else(|| named_ip4(address, setup))?;
@@ -52,55 +52,55 @@ impl FromArgument for Ip4Prefix {
             };
             Some(Ip4Prefix { address, mask })
         });
-        written.or_else(|| named_ip4_prefix(text, setup)).ok_or(Problem::Syntax)
+        written.or_else(|| named_ip4_prefix(text, setup)).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Ip4PrefixOrHost {
     const KIND: &'static str = "IPv4 prefix";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Ip4PrefixOrHost, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ip4PrefixOrHost, ArgumentError> {
         // An address goes before a named prefix, a written prefix before both.
         let host = || Ipv4Addr::from_argument(text, setup).ok().map(Ip4Prefix::host);
         let prefix = match text.contains('/') {
             true => Ip4Prefix::from_argument(text, setup).ok().or_else(host),
             false => host().or_else(|| Ip4Prefix::from_argument(text, setup).ok()),
         };
-        prefix.map(Ip4PrefixOrHost).ok_or(Problem::Syntax)
+        prefix.map(Ip4PrefixOrHost).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Ipv6Addr {
     const KIND: &'static str = "IPv6 address";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Ipv6Addr, Problem> {
-        parse_ip6(text).ok().or_else(|| named_ip6(text, setup)).ok_or(Problem::Syntax)
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ipv6Addr, ArgumentError> {
+        parse_ip6(text).ok().or_else(|| named_ip6(text, setup)).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Ip6Prefix {
     const KIND: &'static str = "IPv6 prefix";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Ip6Prefix, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ip6Prefix, ArgumentError> {
         let written = Ip6Prefix::parse(text).ok().or_else(|| {
             let (address, length) = text.rsplit_once('/')?;
             Ip6Prefix::new(named_ip6(address, setup)?, length.parse().ok()?)
         });
-        written.or_else(|| named_ip6_prefix(text, setup)).ok_or(Problem::Syntax)
+        written.or_else(|| named_ip6_prefix(text, setup)).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Ip6PrefixOrHost {
     const KIND: &'static str = "IPv6 prefix";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Ip6PrefixOrHost, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ip6PrefixOrHost, ArgumentError> {
         let host =
             || Ipv6Addr::from_argument(text, setup).ok().and_then(|address| Ip6Prefix::new(address, 128));
         let prefix = match text.contains('/') {
             true => Ip6Prefix::from_argument(text, setup).ok().or_else(host),
             false => host().or_else(|| Ip6Prefix::from_argument(text, setup).ok()),
         };
-        prefix.map(Ip6PrefixOrHost).ok_or(Problem::Syntax)
+        prefix.map(Ip6PrefixOrHost).ok_or(ArgumentError::Syntax)
     }
 }
 

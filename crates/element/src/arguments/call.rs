@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use super::parser::{FromArgument, Problem};
+use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 use crate::context::Context;
 use crate::error::{HandlerError, SetupError};
@@ -21,9 +21,9 @@ pub struct HandlerCall {
 impl FromArgument for HandlerCall {
     const KIND: &'static str = "handler call";
 
-    fn from_argument(argument: &str, _: &Setup) -> Result<HandlerCall, Problem> {
+    fn from_argument(argument: &str, _: &Setup) -> Result<HandlerCall, ArgumentError> {
         let mut rest = argument;
-        let path = text::next_word(&mut rest).map(text::unquote).ok_or(Problem::Syntax)?;
+        let path = text::next_word(&mut rest).map(text::unquote).ok_or(ArgumentError::Syntax)?;
         Ok(HandlerCall { path, value: rest.trim_end().into() })
     }
 }
@@ -33,7 +33,7 @@ impl HandlerCall {
     pub fn resolve(&self, cx: &Context, keyword: &str) -> Result<(), SetupError> {
         cx.runtime().resolve(cx.element(), &self.path).map(drop).map_err(|error| {
             let mut problems = SetupError::argument(keyword, error);
-            problems.merge(SetupError::argument(keyword, Problem::Syntax));
+            problems.merge(SetupError::argument(keyword, ArgumentError::Syntax));
             problems
         })
     }

@@ -1,10 +1,10 @@
 //! ICMP types and codes.
 
-use crate::known;
+use crate::iana;
 use crate::names::NameKind;
 
 use super::numbers::integer;
-use super::parser::{FromArgument, Problem};
+use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
 /// An ICMP type, by number or name.
@@ -43,22 +43,24 @@ const CODES: &[(u8, &str, u8)] = &[
 impl FromArgument for IcmpType {
     const KIND: &'static str = "ICMP type";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<IcmpType, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<IcmpType, ArgumentError> {
         if let Some(number) = integer(text) {
             let number = u8::try_from(number);
-            return number.map(IcmpType).map_err(|_| Problem::later("ICMP type must be between 0 and 255"));
+            return number
+                .map(IcmpType)
+                .map_err(|_| ArgumentError::later("ICMP type must be between 0 and 255"));
         }
         if let Some(&[number]) = setup.names().find(NameKind::IcmpType, setup.scope(), text).as_deref() {
             return Ok(IcmpType(number));
         }
-        known::icmp_type(text).map(IcmpType).ok_or_else(|| Problem::new("invalid number"))
+        iana::icmp_type(text).map(IcmpType).ok_or_else(|| ArgumentError::new("invalid number"))
     }
 }
 
 impl IcmpType {
     /// Its name, if it has one.
     pub fn name(self) -> Option<&'static str> {
-        known::icmp_type_name(self.0)
+        iana::icmp_type_name(self.0)
     }
 
     /// The name of a code of this type, if it has one.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::text;
 
-use super::parser::{FromArgument, Problem};
+use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
 /// Values separated by spaces, perhaps none: `BADSRC 10.0.0.255 10.0.1.255`.
@@ -14,7 +14,7 @@ pub struct Spaced<T>(pub Vec<T>);
 impl<T: FromArgument> FromArgument for Spaced<T> {
     const KIND: &'static str = "list separated by spaces";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Spaced<T>, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Spaced<T>, ArgumentError> {
         text::words(text)
             .iter()
             .map(|word| T::from_argument(word, setup))

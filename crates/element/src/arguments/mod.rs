@@ -15,7 +15,7 @@ pub use addresses::{Ip4PrefixOrHost, Ip6PrefixOrHost};
 pub use call::HandlerCall;
 pub use icmp::IcmpType;
 pub use lists::Spaced;
-pub use parser::{Args, ArgumentGroup, Arguments, FromArgument, Problem};
+pub use parser::{Args, ArgumentError, ArgumentGroup, Arguments, FromArgument};
 pub use quantities::{Bandwidth, Rate, Real, SignedTime};
 pub use setup::Setup;
 pub use values::{

@@ -2,17 +2,17 @@
 
 use alloc::string::ToString;
 
-use super::parser::{FromArgument, Problem};
+use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
 impl FromArgument for bool {
     const KIND: &'static str = "boolean";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<bool, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<bool, ArgumentError> {
         match text {
             "1" | "true" | "yes" | "t" | "y" => Ok(true),
             "0" | "false" | "no" | "f" | "n" => Ok(false),
-            _ => Err(Problem::Syntax),
+            _ => Err(ArgumentError::Syntax),
         }
     }
 }
@@ -49,14 +49,14 @@ macro_rules! integers {
         impl FromArgument for $type {
             const KIND: &'static str = "integer";
 
-            fn from_argument(text: &str, _: &Setup) -> Result<$type, Problem> {
-                let value = integer(text).ok_or_else(|| Problem::new("invalid number"))?;
+            fn from_argument(text: &str, _: &Setup) -> Result<$type, ArgumentError> {
+                let value = integer(text).ok_or_else(|| ArgumentError::new("invalid number"))?;
                 let signed = <$type>::MIN != 0;
                 if value < 0 && !signed {
-                    return Err(Problem::new("invalid number"));
+                    return Err(ArgumentError::new("invalid number"));
                 }
                 let bound = if value < 0 { <$type>::MIN } else { <$type>::MAX };
-                <$type>::try_from(value).map_err(|_| Problem::OutOfRange(bound.to_string()))
+                <$type>::try_from(value).map_err(|_| ArgumentError::OutOfRange(bound.to_string()))
             }
         }
     )*};
@@ -67,8 +67,8 @@ integers!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
 impl FromArgument for f64 {
     const KIND: &'static str = "real number";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<f64, Problem> {
-        text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or(Problem::Syntax)
+    fn from_argument(text: &str, _: &Setup) -> Result<f64, ArgumentError> {
+        text.parse().ok().filter(|value: &f64| value.is_finite()).ok_or(ArgumentError::Syntax)
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::class::{ArgumentInfo, Info};
+use crate::class::{ArgumentInfo, ClassInfo};
 use crate::error::{Message, SetupError};
 use crate::text;
 
@@ -14,7 +14,7 @@ use super::setup::Setup;
 /// The arguments of an element: a struct that `#[derive(Args)]` fills in from text.
 pub trait Args: Sized {
     /// The description of the element that takes them.
-    const INFO: &'static Info;
+    const INFO: &'static ClassInfo;
 
     /// Takes them out of those that were given; `None` if one is missing or wrong, which is noted there.
     fn take(arguments: &mut Arguments, setup: &Setup) -> Option<Self>;
@@ -45,12 +45,12 @@ pub trait FromArgument: Sized {
     const KIND: &'static str;
 
     /// Parses it: text without outer space, with its quotes.
-    fn from_argument(text: &str, setup: &Setup) -> Result<Self, Problem>;
+    fn from_argument(text: &str, setup: &Setup) -> Result<Self, ArgumentError>;
 }
 
 /// What is wrong with the text of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum ArgumentError {
     /// It does not have the form.
     Syntax,
     /// It is a number beyond the bound.
@@ -64,29 +64,31 @@ pub enum Problem {
     LaterOf(String),
 }
 
-impl Problem {
+impl ArgumentError {
     /// Of the value alone, in the caller's words.
-    pub fn later(text: impl fmt::Display) -> Problem {
-        Problem::Later(text.to_string())
+    pub fn later(text: impl fmt::Display) -> ArgumentError {
+        ArgumentError::Later(text.to_string())
     }
 
     /// Whether the text does not have the form.
     pub(crate) fn is_form(&self) -> bool {
-        !matches!(self, Problem::Later(_) | Problem::LaterOf(_))
+        !matches!(self, ArgumentError::Later(_) | ArgumentError::LaterOf(_))
     }
 
     /// In the caller's words.
-    pub fn new(text: impl fmt::Display) -> Problem {
-        Problem::Other(text.to_string())
+    pub fn new(text: impl fmt::Display) -> ArgumentError {
+        ArgumentError::Other(text.to_string())
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Syntax => f.write_str("parse error"),
-            Problem::OutOfRange(bound) => write!(f, "out of range, bound {bound}"),
-            Problem::Other(text) | Problem::Later(text) | Problem::LaterOf(text) => f.write_str(text),
+            ArgumentError::Syntax => f.write_str("parse error"),
+            ArgumentError::OutOfRange(bound) => write!(f, "out of range, bound {bound}"),
+            ArgumentError::Other(text) | ArgumentError::Later(text) | ArgumentError::LaterOf(text) => {
+                f.write_str(text)
+            }
         }
     }
 }
@@ -236,11 +238,11 @@ impl Arguments {
     pub fn parsed<T: FromArgument>(&mut self, info: &ArgumentInfo, text: &str, setup: &Setup) -> Option<T> {
         match T::from_argument(text, setup) {
             Ok(value) => Some(value),
-            Err(Problem::Later(text)) => {
+            Err(ArgumentError::Later(text)) => {
                 self.later.get_or_insert(text);
                 None
             }
-            Err(Problem::LaterOf(text)) => {
+            Err(ArgumentError::LaterOf(text)) => {
                 self.later.get_or_insert(alloc::format!("{} {text}", info.keyword));
                 None
             }

@@ -3,7 +3,7 @@
 use packet::Timestamp;
 
 use super::decimal;
-use super::parser::{FromArgument, Problem};
+use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
 /// Bytes a second. Text: a number of bytes, or one with `bps` (bits) or `Bps` (bytes) and perhaps `k`, `M`, `G`.
@@ -27,18 +27,18 @@ fn prefix(unit: &str) -> (f64, &str) {
 impl FromArgument for Bandwidth {
     const KIND: &'static str = "bandwidth";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Bandwidth, Problem> {
-        let (number, unit) = decimal::split(text).ok_or(Problem::Syntax)?;
+    fn from_argument(text: &str, _: &Setup) -> Result<Bandwidth, ArgumentError> {
+        let (number, unit) = decimal::split(text).ok_or(ArgumentError::Syntax)?;
         let (scale, unit) = prefix(unit.trim_start());
         let value = number.value(0) * scale;
         let value = match unit {
             "" if scale == 1.0 => value,
             "bps" | "b/s" | "baud" => value / 8.0,
             "Bps" | "B/s" | "" => value,
-            _ => return Err(Problem::Syntax),
+            _ => return Err(ArgumentError::Syntax),
         };
         if value >= f64::from(u32::MAX) + 0.5 {
-            return Err(Problem::new("out of range"));
+            return Err(ArgumentError::new("out of range"));
         }
         Ok(Bandwidth(value))
     }
@@ -51,28 +51,28 @@ pub struct Real(pub f64);
 impl FromArgument for Real {
     const KIND: &'static str = "real number";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Real, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<Real, ArgumentError> {
         let number = decimal::split(text).filter(|(_, rest)| rest.is_empty());
-        number.map(|(number, _)| Real(number.value(0))).ok_or(Problem::Syntax)
+        number.map(|(number, _)| Real(number.value(0))).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Rate {
     const KIND: &'static str = "rate";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Rate, Problem> {
-        let (number, unit) = decimal::split(text).ok_or(Problem::Syntax)?;
+    fn from_argument(text: &str, _: &Setup) -> Result<Rate, ArgumentError> {
+        let (number, unit) = decimal::split(text).ok_or(ArgumentError::Syntax)?;
         let (scale, unit) = prefix(unit.trim_start());
         let rate = Rate(number.value(0) * scale);
-        (rate.0.is_finite() && matches!(unit, "" | "pps" | "/s")).then_some(rate).ok_or(Problem::Syntax)
+        (rate.0.is_finite() && matches!(unit, "" | "pps" | "/s")).then_some(rate).ok_or(ArgumentError::Syntax)
     }
 }
 
 impl FromArgument for Timestamp {
     const KIND: &'static str = "time";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Timestamp, Problem> {
-        let (seconds, nanos) = time(text).ok_or(Problem::Syntax)?;
+    fn from_argument(text: &str, _: &Setup) -> Result<Timestamp, ArgumentError> {
+        let (seconds, nanos) = time(text).ok_or(ArgumentError::Syntax)?;
         Ok(Timestamp::from_parts(seconds.into(), nanos))
     }
 }
@@ -84,11 +84,11 @@ pub struct SignedTime(pub Timestamp);
 impl FromArgument for SignedTime {
     const KIND: &'static str = "time";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<SignedTime, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<SignedTime, ArgumentError> {
         let Some(size) = text.strip_prefix('-') else {
             return Timestamp::from_argument(text, setup).map(SignedTime);
         };
-        let (seconds, nanos) = time(size).filter(|_| !size.starts_with('+')).ok_or(Problem::Syntax)?;
+        let (seconds, nanos) = time(size).filter(|_| !size.starts_with('+')).ok_or(ArgumentError::Syntax)?;
         Ok(SignedTime(Timestamp::from_parts(-i64::from(seconds), nanos)))
     }
 }

@@ -17,7 +17,7 @@ pub struct Setup<'a> {
     /// Remarks, for the caller to show.
     pub notes: Vec<String>,
     /// Set by an element that acts on other elements while packets pass, so that the router handles one at a time.
-    pub strict: bool,
+    pub unbatched: bool,
     /// Whether the configuration is only being checked, so that warnings which cost time or would be new to users of
     /// Click are welcome.
     pub checking: bool,
@@ -40,7 +40,7 @@ impl<'a> Setup<'a> {
             environment,
             warnings: Vec::new(),
             notes: Vec::new(),
-            strict: false,
+            unbatched: false,
             checking: false,
             threads: 1,
         }

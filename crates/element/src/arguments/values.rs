@@ -8,16 +8,16 @@ use packet::annotation;
 
 use crate::names::NameKind;
 use crate::text;
-use crate::{known, services};
+use crate::{iana, services};
 
 use super::numbers::integer;
-use super::parser::{FromArgument, Problem};
+use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
 impl FromArgument for String {
     const KIND: &'static str = "string";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<String, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<String, ArgumentError> {
         Ok(text::unquote(text))
     }
 }
@@ -29,7 +29,7 @@ pub struct Raw(pub String);
 impl FromArgument for Raw {
     const KIND: &'static str = "text";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Raw, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<Raw, ArgumentError> {
         Ok(Raw(text.to_owned()))
     }
 }
@@ -41,10 +41,10 @@ pub struct Word(pub String);
 impl FromArgument for Word {
     const KIND: &'static str = "word";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Word, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<Word, ArgumentError> {
         let word = text::unquote(text);
         if word.is_empty() || word.contains(|letter: char| letter.is_whitespace()) {
-            return Err(Problem::Syntax);
+            return Err(ArgumentError::Syntax);
         }
         Ok(Word(word))
     }
@@ -57,10 +57,10 @@ pub struct FileName(pub String);
 impl FromArgument for FileName {
     const KIND: &'static str = "file";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<FileName, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<FileName, ArgumentError> {
         let mut name = text::unquote(text);
         if name.is_empty() || text::words(text).len() != 1 {
-            return Err(Problem::Syntax);
+            return Err(ArgumentError::Syntax);
         }
         while name.contains("//") {
             name = name.replace("//", "/");
@@ -76,7 +76,7 @@ pub struct Bytes(pub Vec<u8>);
 impl FromArgument for Bytes {
     const KIND: &'static str = "bytes";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Bytes, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<Bytes, ArgumentError> {
         Ok(Bytes(text::unquote_bytes(text)))
     }
 }
@@ -88,10 +88,10 @@ pub struct ElementName(pub String);
 impl FromArgument for ElementName {
     const KIND: &'static str = "element";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<ElementName, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<ElementName, ArgumentError> {
         text::is_identifier(text)
             .then(|| ElementName(text.to_owned()))
-            .ok_or_else(|| Problem::new("does not name an element"))
+            .ok_or_else(|| ArgumentError::new("does not name an element"))
     }
 }
 
@@ -102,10 +102,10 @@ pub struct HandlerPath(pub String);
 impl FromArgument for HandlerPath {
     const KIND: &'static str = "handler";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<HandlerPath, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<HandlerPath, ArgumentError> {
         let path = text::unquote(text);
         if path.is_empty() || path.contains(|letter: char| letter.is_whitespace()) {
-            return Err(Problem::Syntax);
+            return Err(ArgumentError::Syntax);
         }
         Ok(HandlerPath(path))
     }
@@ -123,10 +123,10 @@ pub struct AnnotationField {
 impl FromArgument for AnnotationField {
     const KIND: &'static str = "annotation";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<AnnotationField, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<AnnotationField, ArgumentError> {
         if let Some(offset) = integer(text) {
             let offset = usize::try_from(offset).ok().filter(|offset| *offset < annotation::SIZE);
-            let offset = offset.ok_or(Problem::Syntax)?;
+            let offset = offset.ok_or(ArgumentError::Syntax)?;
             return Ok(AnnotationField { offset, size: 0 });
         }
         if let Some(place) = annotation::FIELDS.iter().find(|place| place.name == text) {
@@ -134,7 +134,7 @@ impl FromArgument for AnnotationField {
         }
         match setup.names().find(NameKind::Annotation, setup.scope(), text).as_deref() {
             Some(&[offset, size]) => Ok(AnnotationField { offset: offset.into(), size: size.into() }),
-            _ => Err(Problem::Syntax),
+            _ => Err(ArgumentError::Syntax),
         }
     }
 }
@@ -146,10 +146,10 @@ pub struct Annotation<const SIZE: usize>(pub usize);
 impl<const SIZE: usize> FromArgument for Annotation<SIZE> {
     const KIND: &'static str = "annotation";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Annotation<SIZE>, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Annotation<SIZE>, ArgumentError> {
         let place = AnnotationField::from_argument(text, setup)?;
         let fits = (place.size == 0 || place.size == SIZE) && place.offset + SIZE <= annotation::SIZE;
-        fits.then_some(Annotation(place.offset)).ok_or(Problem::Syntax)
+        fits.then_some(Annotation(place.offset)).ok_or(ArgumentError::Syntax)
     }
 }
 
@@ -168,24 +168,24 @@ pub struct IpProtocol(pub u8);
 /// Of a number that is none of a port.
 const TOO_LARGE: &str = "overflow, range 0-65535";
 
-fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, Problem> {
+fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, ArgumentError> {
     if let Some(number) = integer(text) {
-        let number = u32::try_from(number).map_err(|_| Problem::Syntax)?;
-        return u16::try_from(number).map_err(|_| Problem::new(TOO_LARGE));
+        let number = u32::try_from(number).map_err(|_| ArgumentError::Syntax)?;
+        return u16::try_from(number).map_err(|_| ArgumentError::new(TOO_LARGE));
     }
     if let Some(&port) =
         setup.names().find(kind, setup.scope(), text).as_deref().and_then(<[u8]>::first_chunk)
     {
-        return u16::try_from(u32::from_be_bytes(port)).map_err(|_| Problem::new(TOO_LARGE));
+        return u16::try_from(u32::from_be_bytes(port)).map_err(|_| ArgumentError::new(TOO_LARGE));
     }
     let built_in = if kind == NameKind::TcpPort { services::tcp(text) } else { services::udp(text) };
-    built_in.ok_or(Problem::Syntax)
+    built_in.ok_or(ArgumentError::Syntax)
 }
 
 impl FromArgument for TcpPort {
     const KIND: &'static str = "TCP port";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<TcpPort, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<TcpPort, ArgumentError> {
         port(text, NameKind::TcpPort, setup).map(TcpPort)
     }
 }
@@ -193,7 +193,7 @@ impl FromArgument for TcpPort {
 impl FromArgument for UdpPort {
     const KIND: &'static str = "UDP port";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<UdpPort, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<UdpPort, ArgumentError> {
         port(text, NameKind::UdpPort, setup).map(UdpPort)
     }
 }
@@ -201,20 +201,20 @@ impl FromArgument for UdpPort {
 impl FromArgument for IpProtocol {
     const KIND: &'static str = "IP protocol";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<IpProtocol, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<IpProtocol, ArgumentError> {
         if let Some(number) = integer(text) {
-            return u8::try_from(number).map(IpProtocol).map_err(|_| Problem::later("bad IP protocol"));
+            return u8::try_from(number).map(IpProtocol).map_err(|_| ArgumentError::later("bad IP protocol"));
         }
         if let Some(&[number]) = setup.names().find(NameKind::Protocol, setup.scope(), text).as_deref() {
             return Ok(IpProtocol(number));
         }
-        known::protocol(text).map(IpProtocol).ok_or_else(|| Problem::new("invalid number"))
+        iana::protocol(text).map(IpProtocol).ok_or_else(|| ArgumentError::new("invalid number"))
     }
 }
 
 impl IpProtocol {
     /// Its name, if it has one.
     pub fn name(self) -> Option<&'static str> {
-        known::protocol_name(self.0)
+        iana::protocol_name(self.0)
     }
 }

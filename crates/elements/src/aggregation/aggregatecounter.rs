@@ -295,7 +295,7 @@ impl Element for AggregateCounter {
         let aggregate_call = Call::one("AGGREGATE", (freeze, stop, &args.aggregate_call), aggregates, setup)?;
         let total = (args.count_freeze, args.count_stop, &args.count_call);
         let count_call = Call::one("COUNT", total, ("count", u64::MAX), setup)?;
-        setup.strict |= aggregate_call.is_some() || count_call.is_some();
+        setup.unbatched |= aggregate_call.is_some() || count_call.is_some();
         Ok(AggregateCounter {
             counts: Counts::new(Seed::new(0, 0)),
             seen: 0,

@@ -26,7 +26,7 @@ use super::field::{Field, Header};
     group = "aggregation",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "AggregateIPFlows, AggregateCounter"
 )]
 pub struct AggregateIPArgs {

@@ -285,7 +285,7 @@ impl Filter for AggregateIPFlows {
 
     fn new(args: AggregateIPFlowsArgs, setup: &mut Setup) -> Result<AggregateIPFlows, SetupError> {
         // Where a packet is in its file is known only while it is the last one that was read.
-        setup.strict = args.source.is_some() && args.traceinfo.is_some();
+        setup.unbatched = args.source.is_some() && args.traceinfo.is_some();
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
             preview: Preview::default(),

@@ -27,7 +27,7 @@ use packet::annotation;
     ports = "1-/1-",
     processing = "a/a",
     flow = "#/#",
-    commutes,
+    order_insensitive,
     see = "AggregateCounter, AggregateIPFlows"
 )]
 pub struct AggregatePacketCounterArgs {

@@ -1,7 +1,7 @@
 //! What `AggregateCounter` does when it has counted so far.
 
 use element::HandlerTarget;
-use element::arguments::{HandlerCall, Problem, Raw};
+use element::arguments::{ArgumentError, HandlerCall, Raw};
 use element::prelude::*;
 
 /// A number, and what is to be done when it is reached.
@@ -26,7 +26,7 @@ impl FromArgument for Call {
     const KIND: &'static str = "number and handler call";
 
     /// Reads `N HANDLER [VALUE]`; whether there is such a handler is found out later.
-    fn from_argument(text: &str, setup: &Setup) -> Result<Call, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Call, ArgumentError> {
         let mut rest = text;
         let at = u64::from_argument(element::text::next_word(&mut rest).unwrap_or(""), setup)?;
         let path = element::text::next_word(&mut rest).map(element::text::unquote).unwrap_or_default();

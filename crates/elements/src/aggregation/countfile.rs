@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use alloc::format;
 use alloc::vec::Vec;
 
-use element::figures;
+use element::number_format;
 
 /// How files are written.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl Form {
             }
             Form::Text => format!("{key} {count}\n"),
             Form::Ip => format!("{} {count}\n", Ipv4Addr::from_bits(key)),
-            Form::Share => format!("{key} {}\n", figures::general(f64::from(count) / total as f64)),
+            Form::Share => format!("{key} {}\n", number_format::general(f64::from(count) / total as f64)),
         };
         bytes.extend(line.into_bytes());
     }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use element::arguments::{IpProtocol, Problem};
+use element::arguments::{ArgumentError, IpProtocol};
 use element::prelude::*;
 use packet::protocol;
 
@@ -180,10 +180,10 @@ impl Field {
 impl FromArgument for Field {
     const KIND: &'static str = "field of a packet";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Field, Problem> {
-        let syntax = || Problem::later("expected 'HEADER [NAME] [{OFFSET:LENGTH}] [/PREFIX] [& MASK]'");
-        let range = || Problem::later("bad offset or length in TCP/IP field");
-        let mask = || Problem::later("bad prefix or mask in TCP/IP field");
+    fn from_argument(text: &str, setup: &Setup) -> Result<Field, ArgumentError> {
+        let syntax = || ArgumentError::later("expected 'HEADER [NAME] [{OFFSET:LENGTH}] [/PREFIX] [& MASK]'");
+        let range = || ArgumentError::later("bad offset or length in TCP/IP field");
+        let mask = || ArgumentError::later("bad prefix or mask in TCP/IP field");
         let (header, rest) = Header::parse(text, setup).ok_or_else(syntax)?;
         let (named, rest) = header.field(rest).map_or((None, rest), |(field, rest)| (Some(field), rest));
         let (mut field, mut rest) = match (named, Field::place(rest, setup)) {
@@ -202,7 +202,9 @@ impl FromArgument for Field {
         };
         if let Some((length, after)) = after(rest, "/").and_then(|prefix| number(prefix, setup)) {
             match length {
-                0 => return Err(Problem::later("field specification does not fit within a single word")),
+                0 => {
+                    return Err(ArgumentError::later("field specification does not fit within a single word"));
+                }
                 _ if length > field.length => return Err(mask()),
                 _ => (field.length, rest) = (length, after),
             }
@@ -211,7 +213,7 @@ impl FromArgument for Field {
             (field, rest) = (field.masked(bits).ok_or_else(mask)?, after);
         }
         if !rest.is_empty() {
-            return Err(Problem::later("garbage after field specification"));
+            return Err(ArgumentError::later("garbage after field specification"));
         }
         Ok(field)
     }

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use core::net::Ipv4Addr;
 
 use element::prelude::*;
-use element::{Writer, figures};
+use element::{Writer, number_format};
 
 /// The two ends of a flow: who sent its first packet, and to whom.
 pub(super) type Ends = [(Ipv4Addr, u16); 2];
@@ -85,8 +85,8 @@ impl FlowRecords {
                 "<flow aggregate='{number}' src='{source}' sport='{source_port}' dst='{destination}' \
                  dport='{destination_port}' begin='{}' duration='{}'{place}>\n  \
                  <stream dir='0' packets='{there}' /><stream dir='1' packets='{back}' />\n</flow>\n",
-                figures::timestamp(record.first),
-                figures::timestamp(record.last - record.first),
+                number_format::timestamp(record.first),
+                number_format::timestamp(record.last - record.first),
             ),
         );
     }

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{Problem, Word};
+use element::arguments::{ArgumentError, Word};
 use element::prelude::*;
 use element::text;
 use packet::{Ip4View, annotation};
@@ -69,9 +69,9 @@ struct Ratio(Probability<16>);
 impl FromArgument for Ratio {
     const KIND: &'static str = Probability::<16>::KIND;
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Ratio, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Ratio, ArgumentError> {
         let bounds = |problem| match problem {
-            Problem::LaterOf(_) => Problem::later("ratio must be between 0 and 1"),
+            ArgumentError::LaterOf(_) => ArgumentError::later("ratio must be between 0 and 1"),
             other => other,
         };
         Probability::from_argument(text, setup).map(Ratio).map_err(bounds)

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use element::figures;
+use element::number_format;
 
 /// Epochs a second; one lasts 8 ms.
 pub(super) const EPOCHS: i64 = 125;
@@ -126,7 +126,7 @@ impl Level {
             let name = if before.is_empty() { byte.to_string() } else { format!("{before}.{byte}") };
             part.rates.add(epoch, 0, 0);
             let [forward, reverse] =
-                part.rates.averages.map(|average| figures::signed_fixed(average * EPOCHS, SCALE));
+                part.rates.averages.map(|average| number_format::signed_fixed(average * EPOCHS, SCALE));
             text.push_str(&format!("{name}\t{forward}\t{reverse}\n"));
             if let Some(level) = &mut part.finer {
                 level.print(epoch, &format!("\t{name}"), text);

@@ -1,7 +1,7 @@
 //! `AdjustTimestamp`: moves the time of packets.
 
 use element::arguments::SignedTime;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 /// Adds TIME, which may be negative, to the timestamp of each packet.
@@ -21,7 +21,7 @@ use element::prelude::*;
 #[element(
     name = "AdjustTimestamp",
     group = "changing",
-    commutes,
+    order_insensitive,
     see = "SetTimestamp, SetTimestampDelta, TimeFilter"
 )]
 pub struct AdjustTimestampArgs {
@@ -44,7 +44,9 @@ pub struct AdjustTimestamp {
 impl Filter for AdjustTimestamp {
     type Args = AdjustTimestampArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("time", "The span that is added.", |adjust| figures::interval(adjust.args.time.0)),
+        Handler::read("time", "The span that is added.", |adjust| {
+            number_format::interval(adjust.args.time.0)
+        }),
         Handler::write("time", "Sets the span that is added.", |adjust, cx, value| {
             adjust.args.time = cx.data(value)?;
             Ok(())

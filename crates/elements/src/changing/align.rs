@@ -12,7 +12,7 @@ use element::prelude::*;
 /// c.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "Align", group = "changing", commutes, see = "AlignmentInfo")]
+#[element(name = "Align", group = "changing", order_insensitive, see = "AlignmentInfo")]
 pub struct AlignArgs {
     /// 2, 4 or 8.
     #[arg(position)]

@@ -18,7 +18,7 @@ use element::prelude::*;
     group = "changing",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "Truncate, Pad"
 )]
 pub struct CheckLengthArgs {

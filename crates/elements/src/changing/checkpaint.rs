@@ -21,7 +21,7 @@ use element::prelude::*;
     group = "changing",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "Paint, PaintTee, PaintSwitch"
 )]
 pub struct CheckPaintArgs {

@@ -22,7 +22,7 @@ use packet::PacketType;
     group = "changing",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "SetPacketType, HostEtherFilter"
 )]
 pub struct DropBroadcastsArgs {}

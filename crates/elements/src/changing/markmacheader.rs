@@ -15,7 +15,12 @@ use element::prelude::*;
 /// c.byte_count = 92
 /// ```
 #[derive(Args)]
-#[element(name = "MarkMACHeader", group = "changing", commutes, see = "MarkIPHeader, StripToNetworkHeader")]
+#[element(
+    name = "MarkMACHeader",
+    group = "changing",
+    order_insensitive,
+    see = "MarkIPHeader, StripToNetworkHeader"
+)]
 pub struct MarkMACHeaderArgs {
     /// Where the link header starts.
     #[arg(position, default = "0")]

@@ -17,7 +17,7 @@ use element::prelude::*;
 /// c.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "Pad", group = "changing", commutes, see = "Truncate")]
+#[element(name = "Pad", group = "changing", order_insensitive, see = "Truncate")]
 pub struct PadArgs {
     /// The least bytes of a packet.
     #[arg(position, default = "0")]

@@ -14,7 +14,7 @@ use element::prelude::*;
 /// c.count = 3
 /// ```
 #[derive(Args)]
-#[element(name = "Paint", group = "changing", commutes, see = "CheckPaint, PaintTee, PaintSwitch")]
+#[element(name = "Paint", group = "changing", order_insensitive, see = "CheckPaint, PaintTee, PaintSwitch")]
 pub struct PaintArgs {
     /// The colour, 0 to 255.
     #[arg(position)]

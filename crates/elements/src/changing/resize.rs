@@ -21,7 +21,7 @@ use element::prelude::*;
 /// c.byte_count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "Resize", group = "changing", commutes, see = "Strip, Unstrip, Truncate")]
+#[element(name = "Resize", group = "changing", order_insensitive, see = "Strip, Unstrip, Truncate")]
 pub struct ResizeArgs {
     /// Bytes to add to the front.
     #[arg(position, default = "0")]

@@ -18,7 +18,7 @@ use element::prelude::*;
 #[element(
     name = "SetAnnoByte",
     group = "changing",
-    commutes,
+    order_insensitive,
     obsolete = "SetAnnoByte(ANNO, VALUE) is obsolete, use Paint(VALUE, ANNO) instead",
     see = "Paint"
 )]

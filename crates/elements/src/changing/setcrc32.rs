@@ -16,7 +16,7 @@ use packet::checksum::crc32;
 /// b.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "SetCRC32", group = "changing", commutes, see = "CheckCRC32")]
+#[element(name = "SetCRC32", group = "changing", order_insensitive, see = "CheckCRC32")]
 pub struct SetCRC32Args {}
 
 /// The element.

@@ -18,7 +18,12 @@ use packet::PacketType;
 /// d.drops = 2
 /// ```
 #[derive(Args)]
-#[element(name = "SetPacketType", group = "changing", commutes, see = "DropBroadcasts, HostEtherFilter")]
+#[element(
+    name = "SetPacketType",
+    group = "changing",
+    order_insensitive,
+    see = "DropBroadcasts, HostEtherFilter"
+)]
 pub struct SetPacketTypeArgs {
     /// The type.
     #[arg(position, keyword = "TYPE")]

@@ -16,7 +16,7 @@ use element::prelude::*;
 /// c.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "SetTimestamp", group = "changing", commutes, see = "TimeSortedSched, Print")]
+#[element(name = "SetTimestamp", group = "changing", order_insensitive, see = "TimeSortedSched, Print")]
 pub struct SetTimestampArgs {
     /// The time to set.
     #[arg(position)]

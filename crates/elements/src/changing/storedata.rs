@@ -15,7 +15,12 @@ use element::prelude::*;
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "StoreData", group = "changing", commutes, see = "StoreIPAddress, StoreEtherAddress")]
+#[element(
+    name = "StoreData",
+    group = "changing",
+    order_insensitive,
+    see = "StoreIPAddress, StoreEtherAddress"
+)]
 pub struct StoreDataArgs {
     /// The first byte to write.
     #[arg(position)]

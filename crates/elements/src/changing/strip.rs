@@ -13,7 +13,12 @@ use element::prelude::*;
 /// c.byte_count = 138
 /// ```
 #[derive(Args)]
-#[element(name = "Strip", group = "changing", commutes, see = "Unstrip, Truncate, EtherEncap, IPEncap")]
+#[element(
+    name = "Strip",
+    group = "changing",
+    order_insensitive,
+    see = "Unstrip, Truncate, EtherEncap, IPEncap"
+)]
 pub struct StripArgs {
     /// Bytes to remove.
     #[arg(position)]

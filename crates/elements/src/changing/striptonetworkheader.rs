@@ -17,7 +17,7 @@ use element::prelude::*;
 /// stripped.byte_count = 92
 /// ```
 #[derive(Args)]
-#[element(name = "StripToNetworkHeader", group = "changing", commutes, see = "Strip, MarkIPHeader")]
+#[element(name = "StripToNetworkHeader", group = "changing", order_insensitive, see = "Strip, MarkIPHeader")]
 pub struct StripToNetworkHeaderArgs {}
 
 /// The element.

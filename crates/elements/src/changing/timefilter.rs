@@ -211,7 +211,7 @@ impl Filter for TimeFilter {
         if args.end_call.is_some() && args.stop {
             return Err(SetupError::new("END_CALL and STOP are mutually exclusive"));
         }
-        setup.strict = args.end_call.is_some();
+        setup.unbatched = args.end_call.is_some();
         Ok(TimeFilter {
             first: first.unwrap_or((Timestamp::ZERO, Base::Packet)),
             last: last.unwrap_or((END_OF_TIME, Base::Epoch)),

@@ -15,7 +15,7 @@ use element::prelude::*;
 /// long.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "Truncate", group = "changing", commutes, see = "Strip, Pad, CheckLength")]
+#[element(name = "Truncate", group = "changing", order_insensitive, see = "Strip, Pad, CheckLength")]
 pub struct TruncateArgs {
     /// The most bytes that a packet keeps.
     #[arg(position)]

@@ -18,7 +18,7 @@ use element::prelude::*;
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "Unstrip", group = "changing", commutes, see = "Strip, EtherEncap, IPEncap")]
+#[element(name = "Unstrip", group = "changing", order_insensitive, see = "Strip, EtherEncap, IPEncap")]
 pub struct UnstripArgs {
     /// Bytes to put back.
     #[arg(position)]

@@ -35,7 +35,7 @@ use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
     group = "classify",
     ports = "1/-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "IPClassifier, IPFilter"
 )]
 pub struct ClassifierArgs {

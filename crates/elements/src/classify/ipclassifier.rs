@@ -53,7 +53,7 @@ use super::split::{ElementNames, report, split, warn_of_shadowed_rules, warn_of_
     group = "classify",
     ports = "1/-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "IPFilter, Classifier, CheckIPHeader"
 )]
 pub struct IPClassifierArgs {

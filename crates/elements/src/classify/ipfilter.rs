@@ -36,7 +36,7 @@ use super::split::{ElementNames, report, split, warn_of_shadowed_rules};
     group = "classify",
     ports = "1/-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "IPClassifier, Classifier, CheckIPHeader"
 )]
 pub struct IPFilterArgs {

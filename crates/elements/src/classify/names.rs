@@ -1,6 +1,6 @@
 //! The names that rules may use for numbers, and where a configuration's own names come in.
 
-use element::{known, services};
+use element::{iana, services};
 
 /// A kind of name. One word may mean different numbers in different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,11 +63,11 @@ pub fn built_in(kind: NameKind, word: &str) -> Option<u32> {
     let among =
         |table: &[(&str, u32)]| table.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
     match kind {
-        NameKind::Protocol => among(SELECTORS).or_else(|| known::protocol(word).map(u32::from)),
+        NameKind::Protocol => among(SELECTORS).or_else(|| iana::protocol(word).map(u32::from)),
         NameKind::TcpPort => services::tcp(word).map(u32::from),
         NameKind::UdpPort => services::udp(word).map(u32::from),
         NameKind::TcpFlag => among(TCP_FLAGS),
-        NameKind::IcmpType => known::icmp_type(word).map(u32::from),
+        NameKind::IcmpType => iana::icmp_type(word).map(u32::from),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use element::arguments::{Raw, Word};
 use element::prelude::*;
-use element::{Descriptor, Io, Stream, Tap};
+use element::{Descriptor, Io, LogTap, Stream};
 
 use super::place::Place;
 use super::waiting::Waiting;
@@ -69,7 +69,7 @@ pub struct ChatterSocket {
     waiting: Waiting,
     channel: String,
     greeting: bool,
-    tap: Option<Rc<Tap>>,
+    tap: Option<Rc<LogTap>>,
     clients: Vec<Client>,
 }
 

@@ -4,7 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 use core::cmp::Ordering;
 
-use element::figures;
+use element::number_format;
 use element::text::{next_word, unquote, unquote_bytes};
 use element::{HandlerError, Setup, arguments::FromArgument};
 
@@ -35,7 +35,7 @@ impl core::fmt::Display for Number {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Number::Integer(integer) => write!(f, "{integer}"),
-            Number::Real(real) => f.write_str(&figures::general(*real)),
+            Number::Real(real) => f.write_str(&number_format::general(*real)),
         }
     }
 }

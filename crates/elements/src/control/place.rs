@@ -2,7 +2,7 @@
 
 use element::arguments::{FromArgument, Raw, TcpPort};
 use element::prelude::*;
-use element::{Environment, IoError, Listener, Message, SocketPlace};
+use element::{Environment, IoError, Listener, Message, SocketAddress};
 
 /// Ports tried after the one that was asked for with a `+`.
 const MOST_PORTS: u16 = 11;
@@ -40,7 +40,7 @@ impl Place {
             "UNIX" => {
                 let name = filename.or_else(|| port.map(|text| element::text::unquote(&text.0)));
                 let name = name.filter(|name| !name.is_empty()).ok_or_else(|| missing("FILENAME"))?;
-                if name.len() > SocketPlace::LONGEST_PATH {
+                if name.len() > SocketAddress::LONGEST_PATH {
                     return Err(SetupError::new("filename too long"));
                 }
                 Ok(Place::Unix(name))

@@ -105,7 +105,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
 
     fn new(args: A, setup: &mut Setup) -> Result<Self, SetupError> {
         let Compiled(machine) = args.machine(setup)?;
-        setup.strict |= machine.kind == Kind::Packet;
+        setup.unbatched |= machine.kind == Kind::Packet;
         Ok(Scripted { machine, signals: Vec::new(), arguments: PhantomData })
     }
 

@@ -3,7 +3,7 @@
 use core::fmt::Write;
 
 use element::arguments::FileName;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 use packet::{ArpView, EthernetView, MacAddr};
 
@@ -74,7 +74,7 @@ impl ARPPrint {
             let _ = write!(line, "{}: ", args.label);
         }
         if args.timestamp {
-            let _ = write!(line, "{}: ", figures::timestamp(packet.timestamp()));
+            let _ = write!(line, "{}: ", number_format::timestamp(packet.timestamp()));
         }
         if args.ether
             && let Some(ethernet) = ethernet(packet)
@@ -139,7 +139,7 @@ impl Filter for ARPPrint {
 
     fn new(args: ARPPrintArgs, setup: &mut Setup) -> Result<ARPPrint, SetupError> {
         // Lines of several of these come in the order in which packets pass them.
-        setup.strict = true;
+        setup.unbatched = true;
         Ok(ARPPrint { args, journal: Journal::default() })
     }
 

@@ -1,6 +1,6 @@
 //! `AverageCounter`: counts packets and bytes, and their rates from the first to the last.
 
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 /// Counts packets and bytes that pass; the rates are averages from the first packet to the last.
@@ -19,7 +19,7 @@ use element::prelude::*;
     group = "counting",
     ports = "1/1",
     processing = "a/a",
-    commutes,
+    order_insensitive,
     see = "Counter"
 )]
 pub struct AverageCounterArgs {
@@ -57,7 +57,7 @@ impl AverageCounter {
     /// So many a second over the time that counts, at least a millisecond.
     fn rate(&self, count: u64) -> String {
         let span = self.last.saturating_sub(self.first.unwrap_or(self.last)).saturating_sub(self.ignore);
-        figures::general(count as f64 * 1_000.0 / span.max(1) as f64)
+        number_format::general(count as f64 * 1_000.0 / span.max(1) as f64)
     }
 }
 

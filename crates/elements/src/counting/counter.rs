@@ -1,6 +1,6 @@
 //! `Counter`: counts packets and bytes, and their rates.
 
-use element::arguments::{FromArgument, HandlerCall, Problem};
+use element::arguments::{ArgumentError, FromArgument, HandlerCall};
 use element::prelude::*;
 use element::{HandlerInfo, HandlerKind};
 
@@ -23,7 +23,7 @@ use super::rate::Rate;
     group = "counting",
     ports = "1/1",
     processing = "a/a",
-    commutes,
+    order_insensitive,
     see = "AverageCounter, Print"
 )]
 pub struct CounterArgs {
@@ -44,13 +44,13 @@ struct Trigger {
 impl FromArgument for Trigger {
     const KIND: &'static str = "count and handler call";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Trigger, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Trigger, ArgumentError> {
         let mut rest = text;
         let count = element::text::next_word(&mut rest).unwrap_or("");
         let at = match u64::from_argument(count, setup) {
             Ok(at) => at,
-            Err(Problem::OutOfRange(_)) => u64::MAX,
-            Err(_) => return Err(Problem::LaterOf("type mismatch".into())),
+            Err(ArgumentError::OutOfRange(_)) => u64::MAX,
+            Err(_) => return Err(ArgumentError::LaterOf("type mismatch".into())),
         };
         let call = if rest.is_empty() { None } else { Some(HandlerCall::from_argument(rest, setup)?) };
         Ok(Trigger { at, call, done: false })
@@ -183,7 +183,7 @@ impl Element for Counter {
     ];
 
     fn new(args: CounterArgs, setup: &mut Setup) -> Result<Counter, SetupError> {
-        setup.strict |= args.count_call.is_some() || args.byte_count_call.is_some();
+        setup.unbatched |= args.count_call.is_some() || args.byte_count_call.is_some();
         Ok(Counter { count: 0, bytes: 0, rate: Rate::new(), byte_rate: Rate::new(), args })
     }
 

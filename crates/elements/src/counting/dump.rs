@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use element::arguments::{FromArgument, Problem, Word};
+use element::arguments::{ArgumentError, FromArgument, Word};
 use element::prelude::*;
 
 /// How to show the bytes of a packet.
@@ -16,7 +16,7 @@ pub(crate) enum Contents {
 impl FromArgument for Contents {
     const KIND: &'static str = "NONE, HEX or ASCII";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Contents, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Contents, ArgumentError> {
         if let Ok(shown) = bool::from_argument(text, setup) {
             return Ok(if shown { Contents::Hex } else { Contents::Nothing });
         }
@@ -24,7 +24,7 @@ impl FromArgument for Contents {
             "NONE" => Ok(Contents::Nothing),
             "HEX" => Ok(Contents::Hex),
             "ASCII" => Ok(Contents::Ascii),
-            upper => Err(Problem::later(format!(
+            upper => Err(ArgumentError::later(format!(
                 "bad contents value '{upper}'; should be 'NONE', 'HEX', or 'ASCII'"
             ))),
         }

@@ -69,7 +69,7 @@ impl Filter for IP6Print {
 
     fn new(args: IP6PrintArgs, setup: &mut Setup) -> Result<IP6Print, SetupError> {
         // Lines of several of these come in the order in which packets pass them.
-        setup.strict = true;
+        setup.unbatched = true;
         Ok(IP6Print { args })
     }
 

@@ -2,8 +2,8 @@
 
 use core::fmt::Write;
 
-use element::arguments::{FileName, FromArgument, Problem, Word};
-use element::figures;
+use element::arguments::{ArgumentError, FileName, FromArgument, Word};
+use element::number_format;
 use element::prelude::*;
 use packet::{TcpView, protocol};
 
@@ -90,12 +90,12 @@ struct Payload(Contents);
 impl FromArgument for Payload {
     const KIND: &'static str = "FALSE, HEX or ASCII";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Payload, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Payload, ArgumentError> {
         match Word::from_argument(text, setup)?.0.to_ascii_uppercase().as_str() {
             "NO" | "FALSE" => Ok(Payload(Contents::Nothing)),
             "YES" | "TRUE" | "HEX" => Ok(Payload(Contents::Hex)),
             "ASCII" => Ok(Payload(Contents::Ascii)),
-            upper => Err(Problem::later(format!(
+            upper => Err(ArgumentError::later(format!(
                 "bad payload value '{upper}'; should be 'false', 'hex', or 'ascii'"
             ))),
         }
@@ -117,7 +117,7 @@ impl IPPrint {
             let _ = write!(line, "{}: ", args.label);
         }
         if args.timestamp {
-            let _ = write!(line, "{}: ", figures::timestamp(packet.timestamp()));
+            let _ = write!(line, "{}: ", number_format::timestamp(packet.timestamp()));
         }
         if args.aggregate {
             let _ = write!(line, "#{}", packet.aggregate());
@@ -195,7 +195,7 @@ impl Filter for IPPrint {
         // There is one log.
         args.channel = None;
         // Lines of several of these come in the order in which packets pass them.
-        setup.strict = true;
+        setup.unbatched = true;
         args.maxlength = args.nbytes.unwrap_or(args.maxlength);
         Ok(IPPrint { args, journal: Journal::default() })
     }

@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 use super::dump::{self, Contents};
@@ -67,7 +67,7 @@ impl Print {
         let mut separator = if line.is_empty() { "" } else { ": " };
         if args.timestamp {
             line.push_str(separator);
-            line.push_str(&figures::timestamp(packet.timestamp()));
+            line.push_str(&number_format::timestamp(packet.timestamp()));
             separator = ": ";
         }
         // Writing to a string does not fail.
@@ -107,7 +107,7 @@ impl Filter for Print {
 
     fn new(mut args: PrintArgs, setup: &mut Setup) -> Result<Print, SetupError> {
         // Lines of several of these come in the order in which packets pass them.
-        setup.strict = true;
+        setup.unbatched = true;
         args.maxlength = args.nbytes.or(args.length).unwrap_or(args.maxlength);
         Ok(Print { args })
     }

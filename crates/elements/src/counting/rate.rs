@@ -1,6 +1,6 @@
 //! Rates as Click measures them: a moving average of counts per millisecond.
 
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 /// Epochs a second; one lasts a millisecond.
@@ -67,7 +67,7 @@ impl<const SCALE: u32> Rate<SCALE> {
     /// As `text`, of `factor` times the rate.
     pub fn text_times(&mut self, now: Timestamp, factor: i64) -> String {
         self.count(now, 0);
-        figures::signed_fixed(self.average.saturating_mul(EPOCHS).saturating_mul(factor), SCALE)
+        number_format::signed_fixed(self.average.saturating_mul(EPOCHS).saturating_mul(factor), SCALE)
     }
 
     /// What `scaled` is at a constant rate a second.
@@ -77,7 +77,7 @@ impl<const SCALE: u32> Rate<SCALE> {
 
     /// The rate a second of which `scaled` is the [`Rate::scale`], as text.
     pub fn unscale(scaled: i64) -> String {
-        figures::signed_fixed(scaled.saturating_mul(EPOCHS), SCALE)
+        number_format::signed_fixed(scaled.saturating_mul(EPOCHS), SCALE)
     }
 }
 

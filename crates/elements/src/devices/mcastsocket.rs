@@ -4,7 +4,7 @@ use core::net::Ipv4Addr;
 
 use element::arguments::UdpPort;
 use element::prelude::*;
-use element::{Descriptor, SocketPlace, SocketRequest};
+use element::{Descriptor, SocketAddress, SocketRequest};
 
 use super::socket::{HostArguments, PacketArguments, Socket};
 
@@ -62,8 +62,8 @@ impl Element for McastSocket {
         let source = args.sourceip.filter(|address| !address.is_unspecified());
         let port = args.sourceport.map_or(0, |port| port.0);
         let request = SocketRequest {
-            place: SocketPlace::Group(args.mcastip, args.mcastport.0),
-            local: source.map(|address| SocketPlace::Udp(address, port)),
+            place: SocketAddress::Group(args.mcastip, args.mcastport.0),
+            local: source.map(|address| SocketAddress::Udp(address, port)),
             client: true,
             send_buffer: args.packets.sndbuf,
             receive_buffer: args.packets.rcvbuf,

@@ -4,7 +4,7 @@ use core::net::Ipv4Addr;
 
 use element::arguments::{ElementName, Raw};
 use element::prelude::*;
-use element::{Descriptor, Io, Listener, Signal, SocketPlace, SocketRequest};
+use element::{Descriptor, Io, Listener, Signal, SocketAddress, SocketRequest};
 
 use super::admission::Admission;
 use super::carrier::Carrier;
@@ -133,7 +133,7 @@ impl Element for Socket {
         };
         let _ = args.proper;
         let client = args.client.unwrap_or(setup.outputs() == 0 || local.is_some());
-        let spreads = client && matches!(place, SocketPlace::Udp(Ipv4Addr::UNSPECIFIED, _));
+        let spreads = client && matches!(place, SocketAddress::Udp(Ipv4Addr::UNSPECIFIED, _));
         let request = SocketRequest {
             place,
             local,
@@ -291,10 +291,10 @@ impl Socket {
     /// Where it is or leads to, for people.
     fn place(&self) -> String {
         match &self.request.place {
-            SocketPlace::Tcp(address, port)
-            | SocketPlace::Udp(address, port)
-            | SocketPlace::Group(address, port) => format!("{address}:{port}"),
-            SocketPlace::Unix(name) | SocketPlace::UnixDatagrams(name) => name.clone(),
+            SocketAddress::Tcp(address, port)
+            | SocketAddress::Udp(address, port)
+            | SocketAddress::Group(address, port) => format!("{address}:{port}"),
+            SocketAddress::Unix(name) | SocketAddress::UnixDatagrams(name) => name.clone(),
         }
     }
 

@@ -6,12 +6,12 @@ use alloc::string::String;
 use alloc::vec;
 
 use element::arguments::{FromArgument, Raw, TcpPort, UdpPort};
-use element::{Message, Setup, SetupError, SocketPlace};
+use element::{Message, Setup, SetupError, SocketAddress};
 
 use super::socket::SocketArgs;
 
 /// Where it is or leads to, and a client's own place.
-pub(super) type Places = (SocketPlace, Option<SocketPlace>);
+pub(super) type Places = (SocketAddress, Option<SocketAddress>);
 
 /// Of a socket of TCP or UDP.
 pub(super) fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Result<Places, SetupError> {
@@ -22,8 +22,8 @@ pub(super) fn internet_places(tcp: bool, args: &SocketArgs, setup: &Setup) -> Re
         false => UdpPort::from_argument(text, setup).map(|port| port.0).map_err(wrong(keyword)),
     };
     let place = |address, port| match tcp {
-        true => SocketPlace::Tcp(address, port),
-        false => SocketPlace::Udp(address, port),
+        true => SocketAddress::Tcp(address, port),
+        false => SocketAddress::Udp(address, port),
     };
     let address = args.addr.as_ref().ok_or_else(|| missing("ADDR"))?;
     let address = Ipv4Addr::from_argument(&address.0, setup).map_err(wrong("ADDR"))?;
@@ -44,11 +44,11 @@ pub(super) fn unix_places(stream: bool, args: &SocketArgs) -> Result<Places, Set
         given.clone().or_else(|| raw.as_ref().map(|raw| element::text::unquote(&raw.0)))
     };
     let place = |name: String, which: &str| match name.len() {
-        length if length > SocketPlace::LONGEST_PATH => {
+        length if length > SocketAddress::LONGEST_PATH => {
             Err(SetupError::new(format_args!("{which} filename '{name}' too long")))
         }
-        _ if stream => Ok(SocketPlace::Unix(name)),
-        _ => Ok(SocketPlace::UnixDatagrams(name)),
+        _ if stream => Ok(SocketAddress::Unix(name)),
+        _ => Ok(SocketAddress::UnixDatagrams(name)),
     };
     let missing = || SetupError { messages: vec![Message::Missing { keyword: "FILENAME" }] };
     let name = text(&args.filename, &args.addr).ok_or_else(missing)?;

@@ -41,7 +41,7 @@ use super::vlan::{annotation, set_annotation};
     group = "ethernet",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "ARPQuerier, ARPFaker, AddressInfo"
 )]
 pub struct ARPResponderArgs {

@@ -23,7 +23,7 @@ use super::header::{LENGTH, ethernet, number};
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "EnsureEther", group = "ethernet", commutes, see = "EtherEncap, EtherRewrite")]
+#[element(name = "EnsureEther", group = "ethernet", order_insensitive, see = "EtherEncap, EtherRewrite")]
 pub struct EnsureEtherArgs {
     /// The type of what is in the frame.
     #[arg(position, default = "0x0800")]

@@ -26,7 +26,7 @@ use super::header::{LENGTH, ethernet, prepend};
 #[element(
     name = "EtherEncap",
     group = "ethernet",
-    commutes,
+    order_insensitive,
     see = "EtherVLANEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherRewrite"
 )]
 pub struct EtherEncapArgs {

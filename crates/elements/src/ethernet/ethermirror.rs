@@ -19,7 +19,7 @@ use element::prelude::*;
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "EtherMirror", group = "ethernet", commutes, see = "EtherRewrite, IPMirror")]
+#[element(name = "EtherMirror", group = "ethernet", order_insensitive, see = "EtherRewrite, IPMirror")]
 pub struct EtherMirrorArgs {}
 
 /// The element.

@@ -29,7 +29,7 @@ use super::header::addresses;
 #[element(
     name = "EtherRewrite",
     group = "ethernet",
-    commutes,
+    order_insensitive,
     see = "EtherEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherMirror"
 )]
 pub struct EtherRewriteArgs {

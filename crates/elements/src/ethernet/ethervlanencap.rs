@@ -33,7 +33,7 @@ use super::vlan::{self, Tag, TagArguments};
     name = "EtherVLANEncap",
     aliases = "EtherVlanEncap",
     group = "ethernet",
-    commutes,
+    order_insensitive,
     see = "VLANEncap, StripEtherVLANHeader, SetVLANAnno, EtherEncap, ARPQuerier"
 )]
 pub struct EtherVLANEncapArgs {

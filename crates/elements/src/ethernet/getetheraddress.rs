@@ -24,7 +24,7 @@ use super::header::address_offset;
     name = "GetEtherAddress",
     group = "ethernet",
     ports = "1/1-2",
-    commutes,
+    order_insensitive,
     see = "StoreEtherAddress, EtherEncap"
 )]
 pub struct GetEtherAddressArgs {

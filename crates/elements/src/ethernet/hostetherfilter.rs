@@ -29,7 +29,7 @@ use super::header::addresses;
     group = "ethernet",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "DropBroadcasts, SetPacketType"
 )]
 pub struct HostEtherFilterArgs {

@@ -31,7 +31,12 @@ use super::neighbour::{Party, advertise, solicitation};
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "IP6NDAdvertiser", group = "ethernet", commutes, see = "IP6NDSolicitor, ARPResponder")]
+#[element(
+    name = "IP6NDAdvertiser",
+    group = "ethernet",
+    order_insensitive,
+    see = "IP6NDSolicitor, ARPResponder"
+)]
 pub struct IP6NDAdvertiserArgs {
     /// Addresses or prefixes and their Ethernet address: `IP6/MASK [IP6/MASK...] ETH`.
     #[arg(rest)]

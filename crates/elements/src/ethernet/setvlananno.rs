@@ -23,7 +23,7 @@ use super::vlan::{Control, Identifier, Native, PRIORITY, Priority, Tag, TagArgum
     name = "SetVLANAnno",
     aliases = "SetVlanAnno",
     group = "ethernet",
-    commutes,
+    order_insensitive,
     see = "EtherVLANEncap, VLANEncap"
 )]
 pub struct SetVLANAnnoArgs {

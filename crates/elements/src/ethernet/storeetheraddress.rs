@@ -27,7 +27,7 @@ use super::header::address_offset;
     group = "ethernet",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "EtherEncap, GetEtherAddress"
 )]
 pub struct StoreEtherAddressArgs {

@@ -26,7 +26,7 @@ use crate::changing::strip;
     group = "ethernet",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "EtherVLANEncap, VLANDecap, Strip"
 )]
 pub struct StripEtherVLANHeaderArgs {

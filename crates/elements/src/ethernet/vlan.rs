@@ -1,6 +1,6 @@
 //! VLAN tags: arguments and annotations that several elements of this group share.
 
-use element::arguments::{Problem, Word};
+use element::arguments::{ArgumentError, Word};
 use element::prelude::*;
 use packet::annotation::VLAN_TCI;
 
@@ -18,10 +18,10 @@ pub(super) struct Bounded<const LOW: i32, const HIGH: i32>(pub i32);
 impl<const LOW: i32, const HIGH: i32> FromArgument for Bounded<LOW, HIGH> {
     const KIND: &'static str = "integer";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Self, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Self, ArgumentError> {
         match i32::from_argument(text, setup)? {
-            value if value < LOW => Err(Problem::OutOfRange(LOW.to_string())),
-            value if value > HIGH => Err(Problem::OutOfRange(HIGH.to_string())),
+            value if value < LOW => Err(ArgumentError::OutOfRange(LOW.to_string())),
+            value if value > HIGH => Err(ArgumentError::OutOfRange(HIGH.to_string())),
             value => Ok(Bounded(value)),
         }
     }

@@ -21,7 +21,7 @@ use super::vlan::set_annotation;
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "VLANDecap", group = "ethernet", commutes, see = "VLANEncap, StripEtherVLANHeader")]
+#[element(name = "VLANDecap", group = "ethernet", order_insensitive, see = "VLANEncap, StripEtherVLANHeader")]
 pub struct VLANDecapArgs {
     /// Whether the annotation is set.
     #[arg(position, default = "true")]

@@ -29,7 +29,12 @@ use super::vlan::{self, Tag, TagArguments};
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "VLANEncap", group = "ethernet", commutes, see = "EtherVLANEncap, VLANDecap, SetVLANAnno")]
+#[element(
+    name = "VLANEncap",
+    group = "ethernet",
+    order_insensitive,
+    see = "EtherVLANEncap, VLANDecap, SetVLANAnno"
+)]
 pub struct VLANEncapArgs {
     #[arg(flatten)]
     tag: TagArguments,

@@ -26,7 +26,7 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
     group = "icmp",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, CheckTCPHeader, CheckUDPHeader, MarkIPHeader"
 )]
 pub struct CheckICMPHeaderArgs {

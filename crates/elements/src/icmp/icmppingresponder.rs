@@ -28,7 +28,7 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
     group = "icmp",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "ICMPSendPings, ICMPError"
 )]
 pub struct ICMPPingResponderArgs;

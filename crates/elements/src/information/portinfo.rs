@@ -1,6 +1,6 @@
 //! `PortInfo`: names for TCP and UDP ports.
 
-use element::arguments::{IpProtocol, Problem, Raw};
+use element::arguments::{ArgumentError, IpProtocol, Raw};
 use element::prelude::*;
 use element::{NameKind, text};
 use packet::protocol;
@@ -47,7 +47,7 @@ impl Element for PortInfo {
             // What is too large for a port is found out where it is used.
             let port = match u32::from_argument(port, setup) {
                 Ok(port) => port,
-                Err(Problem::OutOfRange(_)) => u32::MAX,
+                Err(ArgumentError::OutOfRange(_)) => u32::MAX,
                 Err(_) => {
                     problems.add("expected ‘NAME PORT/PROTO’");
                     continue;

@@ -1,7 +1,7 @@
 //! `RandomSeed`: makes randomness repeatable.
 
 use element::HandlerError;
-use element::arguments::{FromArgument, Problem};
+use element::arguments::{ArgumentError, FromArgument};
 use element::prelude::*;
 
 /// Starts the random numbers of all elements from SEED, so that a run can be repeated; without it from one that
@@ -43,7 +43,7 @@ struct Seed {
 impl FromArgument for Seed {
     const KIND: &'static str = u32::KIND;
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Seed, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Seed, ArgumentError> {
         Ok(Seed { value: u32::from_argument(text, setup)?, text: text.to_string() })
     }
 }
@@ -86,7 +86,7 @@ impl Element for RandomSeed {
 
     fn new(args: RandomSeedArgs, setup: &mut Setup) -> Result<RandomSeed, SetupError> {
         // A seed may be written later.
-        setup.strict = true;
+        setup.unbatched = true;
         Ok(RandomSeed { seed: args.seed })
     }
 

@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use element::arguments::{Problem, Spaced};
+use element::arguments::{ArgumentError, Spaced};
 use element::prelude::*;
 use packet::Ip6View;
 use packet::view::ip6::LENGTH;
@@ -26,7 +26,7 @@ use packet::view::ip6::LENGTH;
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "MarkIP6Header"
 )]
 pub struct CheckIP6HeaderArgs {
@@ -44,13 +44,13 @@ pub(super) struct Sources(Spaced<Ipv6Addr>);
 impl FromArgument for Sources {
     const KIND: &'static str = <Spaced<Ipv6Addr> as FromArgument>::KIND;
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Sources, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Sources, ArgumentError> {
         // Several must be quoted.
         if element::text::words(text).len() > 1 {
-            return Err(Problem::Syntax);
+            return Err(ArgumentError::Syntax);
         }
         let list = Spaced::from_argument(&element::text::unquote(text), setup);
-        list.map(Sources).map_err(|_| Problem::later("expects IP6ADDRESS -a "))
+        list.map(Sources).map_err(|_| ArgumentError::later("expects IP6ADDRESS -a "))
     }
 }
 

@@ -34,7 +34,7 @@ use super::tally::{Reason, TallyArguments};
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader"
 )]
 pub struct CheckIPHeaderArgs {

@@ -24,7 +24,7 @@ use super::tally::TallyArguments;
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, StripIPHeader, MarkIPHeader"
 )]
 pub struct CheckIPHeader2Args {

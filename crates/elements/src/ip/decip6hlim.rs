@@ -20,7 +20,7 @@ use element::prelude::*;
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "CheckIP6Header, DecIPTTL"
 )]
 pub struct DecIP6HLIMArgs;

@@ -21,7 +21,7 @@ use packet::Ip4ViewMut;
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "ICMPError, CheckIPHeader"
 )]
 pub struct DecIPTTLArgs {

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::Problem;
+use element::arguments::ArgumentError;
 use element::prelude::*;
 
 /// An address, or `DST_ANNO` for each packet's destination annotation.
@@ -29,13 +29,13 @@ impl Destination {
 impl FromArgument for Destination {
     const KIND: &'static str = "IPv4 address or `DST_ANNO`";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Destination, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Destination, ArgumentError> {
         if text == "DST_ANNO" {
             return Ok(Destination::Annotation);
         }
         let address = Ipv4Addr::from_argument(text, setup);
         address
             .map(Destination::Address)
-            .map_err(|_| Problem::LaterOf("argument should be IP address or 'DST_ANNO'".into()))
+            .map_err(|_| ArgumentError::LaterOf("argument should be IP address or 'DST_ANNO'".into()))
     }
 }

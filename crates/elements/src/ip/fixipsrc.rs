@@ -21,7 +21,7 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 /// check.drops = 2
 /// ```
 #[derive(Args)]
-#[element(name = "FixIPSrc", group = "ip", commutes, see = "ICMPError")]
+#[element(name = "FixIPSrc", group = "ip", order_insensitive, see = "ICMPError")]
 pub struct FixIPSrcArgs {
     /// The source address to set.
     #[arg(position)]

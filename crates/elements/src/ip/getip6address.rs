@@ -24,7 +24,7 @@ use element::prelude::*;
 #[element(
     name = "GetIP6Address",
     group = "ip",
-    commutes,
+    order_insensitive,
     see = "LookupIP6Route, IP6NDSolicitor, GetIPAddress"
 )]
 pub struct GetIP6AddressArgs {

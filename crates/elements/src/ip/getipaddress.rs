@@ -26,7 +26,7 @@ use packet::Ip4View;
 #[element(
     name = "GetIPAddress",
     group = "ip",
-    commutes,
+    order_insensitive,
     see = "ARPQuerier, StaticIPLookup, SetIPAddress, StoreIPAddress"
 )]
 pub struct GetIPAddressArgs {

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{IpProtocol, Problem, Word};
+use element::arguments::{ArgumentError, IpProtocol, Word};
 use element::prelude::*;
 use packet::view::ip4::DONT_FRAGMENT;
 
@@ -60,12 +60,12 @@ struct Keyword(String);
 impl FromArgument for Keyword {
     const KIND: &'static str = Word::KIND;
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Keyword, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<Keyword, ArgumentError> {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || "_.:?!".contains(letter);
         Some(text)
             .filter(|text| text.chars().all(fits))
             .map(|text| Keyword(text.into()))
-            .ok_or(Problem::Syntax)
+            .ok_or(ArgumentError::Syntax)
     }
 }
 

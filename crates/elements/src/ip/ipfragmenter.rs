@@ -27,7 +27,7 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
     group = "ip",
     ports = "1/1-2",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "ICMPError, CheckLength"
 )]
 pub struct IPFragmenterArgs {

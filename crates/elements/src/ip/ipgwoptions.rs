@@ -27,7 +27,7 @@ use super::gatewayoptions::{Outlook, Router, look};
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "ICMPError"
 )]
 pub struct IPGWOptionsArgs {

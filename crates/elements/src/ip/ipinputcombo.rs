@@ -25,7 +25,7 @@ use crate::changing::strip;
 #[element(
     name = "IPInputCombo",
     group = "ip",
-    commutes,
+    order_insensitive,
     see = "Paint, CheckIPHeader, Strip, GetIPAddress, IPOutputCombo"
 )]
 pub struct IPInputComboArgs {

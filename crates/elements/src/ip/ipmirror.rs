@@ -18,7 +18,7 @@ use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 /// udp.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "IPMirror", group = "ip", commutes, see = "EtherMirror")]
+#[element(name = "IPMirror", group = "ip", order_insensitive, see = "EtherMirror")]
 pub struct IPMirrorArgs {
     /// Whether the destination annotation is set.
     #[arg(position, default = "true")]

@@ -31,7 +31,7 @@ use super::ipgwoptions::{process, set_problem};
     group = "ip",
     ports = "1/5",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "DropBroadcasts, PaintTee, CheckLength, IPGWOptions, FixIPSrc, DecIPTTL, IPFragmenter, IPInputCombo"
 )]
 pub struct IPOutputComboArgs {

@@ -13,7 +13,7 @@ use packet::view::ip6::LENGTH;
 /// e.drops = 2
 /// ```
 #[derive(Args)]
-#[element(name = "MarkIP6Header", group = "ip", commutes, see = "CheckIP6Header")]
+#[element(name = "MarkIP6Header", group = "ip", order_insensitive, see = "CheckIP6Header")]
 pub struct MarkIP6HeaderArgs {
     /// Where the header starts, in bytes; negative where it has been stripped.
     #[arg(position, default = "0")]

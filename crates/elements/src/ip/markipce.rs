@@ -21,7 +21,7 @@ use super::typeofservice::set_bits;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "MarkIPCE", group = "ip", commutes, see = "SetIPECN")]
+#[element(name = "MarkIPCE", group = "ip", order_insensitive, see = "SetIPECN")]
 pub struct MarkIPCEArgs {
     /// Whether packets are marked whose transport does not understand it.
     #[arg(position, default = "false")]

@@ -21,7 +21,7 @@ use element::prelude::*;
 #[element(
     name = "MarkIPHeader",
     group = "ip",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, CheckIPHeader2, StripIPHeader"
 )]
 pub struct MarkIPHeaderArgs {

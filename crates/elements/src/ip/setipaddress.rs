@@ -18,7 +18,7 @@ use element::prelude::*;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPAddress", group = "ip", commutes, see = "StoreIPAddress, GetIPAddress")]
+#[element(name = "SetIPAddress", group = "ip", order_insensitive, see = "StoreIPAddress, GetIPAddress")]
 pub struct SetIPAddressArgs {
     /// The address.
     #[arg(position)]

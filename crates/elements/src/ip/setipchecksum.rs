@@ -20,7 +20,7 @@ use packet::Ip4ViewMut;
 #[element(
     name = "SetIPChecksum",
     group = "ip",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, DecIPTTL, SetIPDSCP, IPRewriter"
 )]
 pub struct SetIPChecksumArgs;

@@ -1,6 +1,6 @@
 //! `SetIPDSCP`: marks the service class of IPv4 packets.
 
-use element::arguments::Problem;
+use element::arguments::ArgumentError;
 use element::prelude::*;
 
 use super::typeofservice::set_bits;
@@ -19,7 +19,7 @@ use super::typeofservice::set_bits;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPDSCP", group = "ip", commutes, see = "SetIPECN")]
+#[element(name = "SetIPDSCP", group = "ip", order_insensitive, see = "SetIPECN")]
 pub struct SetIPDSCPArgs {
     /// The code point, 0 to 63.
     #[arg(position)]
@@ -35,10 +35,10 @@ struct CodePoint {
 impl FromArgument for CodePoint {
     const KIND: &'static str = "integer";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<CodePoint, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<CodePoint, ArgumentError> {
         let value = u32::from_argument(text, setup)?;
         if value > 63 {
-            return Err(Problem::later("diffserv code point out of range"));
+            return Err(ArgumentError::later("diffserv code point out of range"));
         }
         Ok(CodePoint { value: value as u8, text: text.to_string() })
     }

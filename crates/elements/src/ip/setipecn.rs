@@ -1,6 +1,6 @@
 //! `SetIPECN`: marks congestion in IPv4 packets.
 
-use element::arguments::Problem;
+use element::arguments::ArgumentError;
 use element::prelude::*;
 
 use super::typeofservice::set_bits;
@@ -18,7 +18,7 @@ use super::typeofservice::set_bits;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPECN", group = "ip", commutes, see = "SetIPDSCP")]
+#[element(name = "SetIPECN", group = "ip", order_insensitive, see = "SetIPDSCP")]
 pub struct SetIPECNArgs {
     /// The bits: 0 to 3, or `no`, `ect1` or `ECT(1)`, `ect2` or `ECT(0)`, `ce` or `CE`.
     #[arg(position)]
@@ -34,7 +34,7 @@ struct Notification {
 impl FromArgument for Notification {
     const KIND: &'static str = "integer or name";
 
-    fn from_argument(text: &str, _: &Setup) -> Result<Notification, Problem> {
+    fn from_argument(text: &str, _: &Setup) -> Result<Notification, ArgumentError> {
         let value = match text {
             // What is given without a value is refused with the others.
             "" => return Ok(Notification { value: 0, text: String::new() }),
@@ -42,7 +42,7 @@ impl FromArgument for Notification {
             "1" | "ect1" | "ECT(1)" => 1,
             "2" | "ect2" | "ECT(0)" => 2,
             "3" | "ce" | "CE" => 3,
-            _ => return Err(Problem::later(BAD)),
+            _ => return Err(ArgumentError::later(BAD)),
         };
         Ok(Notification { value, text: text.to_string() })
     }

@@ -35,7 +35,7 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
     group = "ip",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "SetIPChecksum, SetTCPChecksum, SetUDPChecksum, IPAddrPairRewriter, IPAddrRewriter"
 )]
 pub struct StoreIPAddressArgs {

@@ -21,7 +21,7 @@ use element::prelude::*;
 #[element(
     name = "StripIPHeader",
     group = "ip",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, CheckIPHeader2, MarkIPHeader, UnstripIPHeader, Strip"
 )]
 pub struct StripIPHeaderArgs;

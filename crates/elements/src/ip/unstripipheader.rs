@@ -18,7 +18,7 @@ use element::prelude::*;
 #[element(
     name = "UnstripIPHeader",
     group = "ip",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, MarkIPHeader, StripIPHeader"
 )]
 pub struct UnstripIPHeaderArgs;

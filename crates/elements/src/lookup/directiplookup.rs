@@ -35,7 +35,7 @@ use super::table::{Kind, RouteTable};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "RadixIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup"
 )]
 pub struct DirectIPLookupArgs {

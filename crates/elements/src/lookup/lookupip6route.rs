@@ -38,7 +38,7 @@ use super::{Prefix, RouteError};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "RadixIPLookup"
 )]
 pub struct LookupIP6RouteArgs {

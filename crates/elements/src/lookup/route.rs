@@ -7,7 +7,7 @@ use core::fmt;
 use core::net::Ipv4Addr;
 
 use element::FromArgument;
-use element::arguments::{Ip4PrefixOrHost, Problem, Setup};
+use element::arguments::{ArgumentError, Ip4PrefixOrHost, Setup};
 use element::text;
 use packet::Ip4Prefix;
 
@@ -100,17 +100,18 @@ impl fmt::Display for Route {
 impl FromArgument for Route {
     const KIND: &'static str = "route";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Route, Problem> {
-        Route::parse(text, setup, true).ok_or_else(|| Problem::new("expected ‘ADDR/MASK [GATEWAY] OUTPUT’"))
+    fn from_argument(text: &str, setup: &Setup) -> Result<Route, ArgumentError> {
+        Route::parse(text, setup, true)
+            .ok_or_else(|| ArgumentError::new("expected ‘ADDR/MASK [GATEWAY] OUTPUT’"))
     }
 }
 
 impl FromArgument for RouteToRemove {
     const KIND: &'static str = "route";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<RouteToRemove, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<RouteToRemove, ArgumentError> {
         let route = Route::parse(text, setup, false).map(RouteToRemove);
-        route.ok_or_else(|| Problem::new("expected ‘ADDR/MASK [GATEWAY OUTPUT]’"))
+        route.ok_or_else(|| ArgumentError::new("expected ‘ADDR/MASK [GATEWAY OUTPUT]’"))
     }
 }
 

@@ -209,7 +209,7 @@ impl Filter for FTPPortMapper {
 
     fn new(args: FTPPortMapperArgs, setup: &mut Setup) -> Result<FTPPortMapper, SetupError> {
         // A command can be the next packet after the one that begins its flow, further down.
-        setup.strict = true;
+        setup.unbatched = true;
         Ok(FTPPortMapper { args, rewriters: None })
     }
 

@@ -2,7 +2,7 @@
 
 use core::cell::RefCell;
 
-use element::Additive;
+use element::AdditiveRandom;
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
@@ -62,7 +62,7 @@ struct Ring {
 impl Ring {
     /// A ring of `nodes` places for each of the numbers; a number stands for its rank among them.
     fn new(numbers: &[u16], nodes: usize, seed: u32) -> Ring {
-        let mut random = Additive::new(seed);
+        let mut random = AdditiveRandom::new(seed);
         let mut places = Vec::new();
         let mut rank = 0;
         // Numbers that nobody has use up random numbers too, so that the places of a number are always the same.

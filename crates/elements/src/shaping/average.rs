@@ -1,6 +1,6 @@
 //! The average length of a queue.
 
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 /// Bits of fraction.
@@ -60,6 +60,6 @@ impl Average {
 
     /// As handlers write it.
     pub fn text(&self) -> String {
-        figures::signed_fixed(self.value, SCALE)
+        number_format::signed_fixed(self.value, SCALE)
     }
 }

@@ -1,7 +1,7 @@
 //! `BandwidthShaper`: lets packets be pulled at a bandwidth.
 
 use element::arguments::Bandwidth;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 use super::gaprate::GapRate;
@@ -37,13 +37,13 @@ pub struct BandwidthShaper {
 impl Element for BandwidthShaper {
     type Args = BandwidthShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "The bandwidth.", |shaper| figures::bandwidth(shaper.rate.rate())),
+        Handler::read("rate", "The bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the bandwidth.", |shaper, cx, value| {
             let rate: Bandwidth = cx.keyword("RATE", value)?;
             shaper.rate.set_rate(rate.0 as u32, cx.now());
             Ok(())
         }),
-        Handler::read("config", "The bandwidth.", |shaper| figures::bandwidth(shaper.rate.rate())),
+        Handler::read("config", "The bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
         Handler::write("reset", "Forgets the packets before.", |shaper, _, _| {
             shaper.rate.reset();
             Ok(())

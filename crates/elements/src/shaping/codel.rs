@@ -1,7 +1,7 @@
 //! `CoDel`: drops packets that have waited too long.
 
 use element::arguments::Raw;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 use super::watched::Watched;
@@ -147,7 +147,7 @@ impl Element for CoDel {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("drops", "Packets dropped.", |codel| codel.drops.to_string()),
         Handler::read("codel_target", "How long packets may wait.", |codel| {
-            figures::interval(codel.args.target)
+            number_format::interval(codel.args.target)
         }),
         Handler::argument(
             "codel_target",
@@ -159,7 +159,7 @@ impl Element for CoDel {
             },
         ),
         Handler::read("codel_interval", "How long all must have waited longer.", |codel| {
-            figures::interval(codel.args.interval)
+            number_format::interval(codel.args.interval)
         }),
         Handler::argument(
             "codel_interval",

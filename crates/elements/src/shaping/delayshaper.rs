@@ -1,7 +1,7 @@
 //! `DelayShaper`: lets packets be pulled after a delay.
 
 use element::prelude::*;
-use element::{Direction, Signal, figures};
+use element::{Direction, Signal, number_format};
 
 use crate::storing::postpone;
 
@@ -67,7 +67,7 @@ impl DelayShaper {
 impl Element for DelayShaper {
     type Args = DelayShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("delay", "The delay.", |shaper| figures::interval(shaper.delay)),
+        Handler::read("delay", "The delay.", |shaper| number_format::interval(shaper.delay)),
         Handler::write("delay", "Sets the delay.", |shaper, cx, value| {
             let delay = cx.argument(value);
             shaper.delay = delay.map_err(|_| HandlerError::new("delay must be a timestamp"))?;

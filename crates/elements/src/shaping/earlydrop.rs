@@ -98,7 +98,7 @@ impl<K: Kind> Element for EarlyDrop<K> {
 
     fn new(args: K, setup: &mut Setup) -> Result<Self, SetupError> {
         // Each packet is judged by the queue as the one before has left it.
-        setup.strict = true;
+        setup.unbatched = true;
         let (choice, names) = args.choice();
         Ok(EarlyDrop {
             early: Early::new(choice)?,
@@ -146,12 +146,12 @@ impl<K: Kind> Element for EarlyDrop<K> {
         self.early.take_average(&old.early);
     }
 
-    fn estate(&mut self) -> Option<&mut dyn Any> {
+    fn swap_state(&mut self) -> Option<&mut dyn Any> {
         Some(&mut self.early)
     }
 
-    fn inherit_estate(&mut self, estate: &mut dyn Any, _: &mut Context) {
-        if let Some(old) = estate.downcast_ref::<Early>() {
+    fn inherit_swap_state(&mut self, state: &mut dyn Any, _: &mut Context) {
+        if let Some(old) = state.downcast_ref::<Early>() {
             self.early.take_average(old);
         }
     }

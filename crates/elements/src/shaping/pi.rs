@@ -1,7 +1,7 @@
 //! `PI`: drops packets at random so that a queue keeps its length.
 
 use element::arguments::Raw;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 use super::dropping::{discard, pull_judged, push_judged};
@@ -117,7 +117,7 @@ impl Element for Pi {
         Handler::read("a", "What a packet above the target adds.", |pi| pi.args.a.to_string()),
         Handler::read("b", "What a packet that was above it takes.", |pi| pi.args.b.to_string()),
         Handler::read("probability", "The probability of a drop.", |pi| {
-            figures::fixed((pi.probability * 65_536.0) as u64, 16)
+            number_format::fixed((pi.probability * 65_536.0) as u64, 16)
         }),
         Handler::read("stats", "Length and drops.", |pi| {
             format!("{} current queue\n{} drops\n", pi.watched.length(), pi.drops)
@@ -128,7 +128,7 @@ impl Element for Pi {
 
     fn new(args: PiArgs, setup: &mut Setup) -> Result<Pi, SetupError> {
         // The queue is looked at between any two packets.
-        setup.strict = true;
+        setup.unbatched = true;
         Ok(Pi {
             args: args.check()?,
             watched: Watched::default(),

@@ -1,6 +1,6 @@
 //! Probabilities in fixed point.
 
-use element::arguments::{FromArgument, Problem, Real};
+use element::arguments::{ArgumentError, FromArgument, Real};
 use element::prelude::*;
 
 /// A number between 0 and 1 in fixed point with `BITS` bits of fraction.
@@ -13,7 +13,7 @@ impl<const BITS: u32> Probability<BITS> {
 
     /// As handlers write it.
     pub fn text(self) -> String {
-        element::figures::fixed(self.0.into(), BITS)
+        element::number_format::fixed(self.0.into(), BITS)
     }
 
     /// That it does not happen.
@@ -25,14 +25,14 @@ impl<const BITS: u32> Probability<BITS> {
 impl<const BITS: u32> FromArgument for Probability<BITS> {
     const KIND: &'static str = "number between 0 and 1";
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Probability<BITS>, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Probability<BITS>, ArgumentError> {
         let Real(value) = Real::from_argument(text, setup)?;
         let value_of_all = f64::from(u32::MAX) / f64::from(1u32 << BITS);
         if value >= value_of_all {
-            return Err(Problem::OutOfRange(element::figures::fixed(u32::MAX.into(), BITS)));
+            return Err(ArgumentError::OutOfRange(element::number_format::fixed(u32::MAX.into(), BITS)));
         }
         if value > 1.0 {
-            return Err(Problem::LaterOf("must be between 0 and 1".into()));
+            return Err(ArgumentError::LaterOf("must be between 0 and 1".into()));
         }
         Ok(Probability((value * f64::from(1u32 << BITS) + 0.5) as u32))
     }

@@ -1,6 +1,6 @@
 //! `RandomSample`: lets packets through at random.
 
-use element::arguments::Problem;
+use element::arguments::ArgumentError;
 use element::prelude::*;
 
 use super::probability::Probability;
@@ -44,9 +44,9 @@ struct Share(Probability<BITS>);
 impl FromArgument for Share {
     const KIND: &'static str = Probability::<BITS>::KIND;
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Share, Problem> {
+    fn from_argument(text: &str, setup: &Setup) -> Result<Share, ArgumentError> {
         let bounds = |problem| match problem {
-            Problem::LaterOf(_) => Problem::later(BOUNDS),
+            ArgumentError::LaterOf(_) => ArgumentError::later(BOUNDS),
             other => other,
         };
         Probability::from_argument(text, setup).map(Share).map_err(bounds)

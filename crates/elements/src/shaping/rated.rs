@@ -1,7 +1,7 @@
 //! What the elements that pull or split at a rate share.
 
 use element::arguments::{Bandwidth, FromArgument};
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 use super::tokenbucket::TokenBucket;
@@ -71,7 +71,7 @@ impl Measure for Octets {
     }
 
     fn text(rate: u32) -> String {
-        figures::bandwidth(rate)
+        number_format::bandwidth(rate)
     }
 }
 

@@ -24,7 +24,7 @@ use super::production::MOST_AT_ONCE;
     group = "sources",
     ports = "1/0",
     processing = "a/",
-    commutes,
+    order_insensitive,
     task,
     see = "Idle, TimedSink"
 )]

@@ -20,7 +20,7 @@ use element::prelude::*;
     ports = "-/-",
     processing = "a/a",
     flow = "x/y",
-    commutes,
+    order_insensitive,
     notifies = "empty",
     see = "Discard, Null"
 )]

@@ -10,7 +10,14 @@ use element::prelude::*;
 /// d.count = 3
 /// ```
 #[derive(Args)]
-#[element(name = "Null", group = "sources", ports = "1/1", processing = "a/a", commutes, see = "Idle")]
+#[element(
+    name = "Null",
+    group = "sources",
+    ports = "1/1",
+    processing = "a/a",
+    order_insensitive,
+    see = "Idle"
+)]
 pub struct NullArgs;
 
 /// The element.

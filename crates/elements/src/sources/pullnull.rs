@@ -15,7 +15,7 @@ use element::prelude::*;
     group = "sources",
     ports = "1/1",
     processing = "l/l",
-    commutes,
+    order_insensitive,
     see = "Null, PushNull"
 )]
 pub struct PullNullArgs;

@@ -15,7 +15,7 @@ use element::prelude::*;
     group = "sources",
     ports = "1/1",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "Null, PullNull"
 )]
 pub struct PushNullArgs;

@@ -1,6 +1,6 @@
 //! `TimedSink`: pulls and drops a packet now and then.
 
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 /// Pulls a packet every INTERVAL and drops it; that counts as no loss.
@@ -35,7 +35,7 @@ pub struct TimedSink {
 impl Element for TimedSink {
     type Args = TimedSinkArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("interval", "The time between packets.", |sink| figures::interval(sink.interval)),
+        Handler::read("interval", "The time between packets.", |sink| number_format::interval(sink.interval)),
         Handler::write("interval", "Sets the time between packets.", |sink, cx, value| {
             let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
             sink.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;

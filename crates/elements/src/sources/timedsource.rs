@@ -1,7 +1,7 @@
 //! `TimedSource`: makes a packet now and then.
 
 use element::arguments::Bytes;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 use packet::HEADROOM;
 
@@ -91,7 +91,9 @@ impl Element for TimedSource {
             source.quota.limit = limit.into();
             Ok(())
         }),
-        Handler::read("interval", "The time between packets.", |source| figures::interval(source.interval)),
+        Handler::read("interval", "The time between packets.", |source| {
+            number_format::interval(source.interval)
+        }),
         Handler::write("interval", "Sets the time between packets.", |source, cx, value| {
             let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
             source.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;

@@ -2,7 +2,7 @@
 
 use element::Signal;
 use element::arguments::SignedTime;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 use crate::sources::MOST_AT_ONCE;
@@ -50,7 +50,7 @@ pub(crate) fn postpone(cx: &Context, packet: &mut Packet, delay: Timestamp) {
 impl Element for DelayUnqueue {
     type Args = DelayUnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("delay", "The delay.", |unqueue| figures::interval(unqueue.delay)),
+        Handler::read("delay", "The delay.", |unqueue| number_format::interval(unqueue.delay)),
         Handler::write("delay", "Sets the delay.", |unqueue, cx, value| {
             let SignedTime(delay) = cx.data(value)?;
             unqueue.delay = delay;

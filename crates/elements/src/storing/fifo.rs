@@ -215,12 +215,12 @@ impl<K: Kind> Element for Fifo<K> {
         self.take_over(&mut old.packets, cx);
     }
 
-    fn estate(&mut self) -> Option<&mut dyn Any> {
+    fn swap_state(&mut self) -> Option<&mut dyn Any> {
         Some(&mut self.packets)
     }
 
-    fn inherit_estate(&mut self, estate: &mut dyn Any, cx: &mut Context) {
-        if let Some(packets) = estate.downcast_mut() {
+    fn inherit_swap_state(&mut self, state: &mut dyn Any, cx: &mut Context) {
+        if let Some(packets) = state.downcast_mut() {
             self.take_over(packets, cx);
         }
     }

@@ -5,7 +5,7 @@ use core::any::Any;
 
 use element::Signal;
 use element::arguments::Bandwidth;
-use element::figures;
+use element::number_format;
 use element::prelude::*;
 
 use super::length::Length;
@@ -107,7 +107,7 @@ impl LinkUnqueue {
 impl Element for LinkUnqueue {
     type Args = LinkUnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("latency", "How long a packet travels.", |link| figures::interval(link.latency)),
+        Handler::read("latency", "How long a packet travels.", |link| number_format::interval(link.latency)),
         Handler::write("latency", "Sets the latency, and drops all packets.", |link, cx, value| {
             let latency = cx.argument(value);
             link.latency = latency.map_err(|_| HandlerError::new("latency must be a timestamp"))?;

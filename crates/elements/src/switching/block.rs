@@ -22,7 +22,7 @@ use packet::annotation::FWD_RATE;
     group = "switching",
     ports = "1/2",
     processing = "a/a",
-    commutes,
+    order_insensitive,
     see = "Meter, Shaper"
 )]
 pub struct BlockArgs {

@@ -28,7 +28,7 @@ use element::prelude::*;
     group = "switching",
     ports = "1-2/1-2",
     flow = "xy/[xy]x",
-    commutes,
+    order_insensitive,
     see = "Switch, PullSwitch, Null"
 )]
 pub struct BypassArgs {

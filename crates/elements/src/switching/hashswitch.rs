@@ -24,7 +24,7 @@ use element::prelude::*;
     group = "switching",
     ports = "1/1-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "Switch, RoundRobinSwitch, StrideSwitch, RandomSwitch"
 )]
 pub struct HashSwitchArgs {

@@ -25,7 +25,7 @@ use element::prelude::*;
     ports = "-/=",
     processing = "h/h",
     flow = "#/[^#]",
-    commutes,
+    order_insensitive,
     see = "Tee, EtherSwitch"
 )]
 pub struct HubArgs {}

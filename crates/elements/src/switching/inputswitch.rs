@@ -19,7 +19,7 @@ use element::prelude::*;
     group = "switching",
     ports = "-/1",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "Switch, PullSwitch"
 )]
 pub struct InputSwitchArgs {

@@ -23,7 +23,7 @@ use element::prelude::*;
     group = "switching",
     ports = "1/-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "Paint, PaintTee, CheckPaint, Switch"
 )]
 pub struct PaintSwitchArgs {

@@ -26,7 +26,7 @@ use element::prelude::*;
     group = "switching",
     ports = "1/2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "Paint, CheckPaint, PaintSwitch, Tee"
 )]
 pub struct PaintTeeArgs {

@@ -21,7 +21,7 @@ use element::prelude::*;
     group = "switching",
     ports = "1/-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "Switch, StaticPullSwitch"
 )]
 pub struct StaticSwitchArgs {

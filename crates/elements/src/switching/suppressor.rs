@@ -19,7 +19,7 @@ use element::prelude::*;
     group = "switching",
     ports = "-/=",
     flow = "#/#",
-    commutes,
+    order_insensitive,
     see = "Switch, Bypass"
 )]
 pub struct SuppressorArgs {}

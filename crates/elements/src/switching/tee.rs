@@ -20,7 +20,7 @@ use element::prelude::*;
     group = "switching",
     ports = "1/1-",
     processing = "h/h",
-    commutes,
+    order_insensitive,
     see = "PullTee, PaintTee, Hub"
 )]
 pub struct TeeArgs {

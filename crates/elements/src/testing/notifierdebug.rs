@@ -24,7 +24,7 @@ use element::prelude::*;
     group = "testing",
     ports = "1/1",
     processing = "a/a",
-    commutes,
+    order_insensitive,
     see = "Queue"
 )]
 pub struct NotifierDebugArgs {}

@@ -98,7 +98,7 @@ impl Element for ToIPSummaryDump {
 
     fn new(args: ToIPSummaryDumpArgs, setup: &mut Setup) -> Result<ToIPSummaryDump, SetupError> {
         // Lines of several dumps meet on standard output, packet by packet.
-        setup.strict = args.filename.0 == "-";
+        setup.unbatched = args.filename.0 == "-";
         let chosen = args.fields.as_ref().or(args.contents.as_ref()).or(args.data.as_ref());
         let names = chosen.map_or("timestamp ip_src", |Raw(names)| names);
         let mut fields = Vec::new();

@@ -25,7 +25,7 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
     group = "transport",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, CheckUDPHeader, CheckICMPHeader, MarkIPHeader"
 )]
 pub struct CheckTCPHeaderArgs {

@@ -26,7 +26,7 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
     group = "transport",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "CheckIPHeader, CheckTCPHeader, CheckICMPHeader, MarkIPHeader"
 )]
 pub struct CheckUDPHeaderArgs {

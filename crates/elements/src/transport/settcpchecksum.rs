@@ -18,7 +18,7 @@ use packet::{Ip4View, TcpViewMut};
 #[element(
     name = "SetTCPChecksum",
     group = "transport",
-    commutes,
+    order_insensitive,
     see = "CheckTCPHeader, SetIPChecksum, CheckIPHeader, SetUDPChecksum"
 )]
 pub struct SetTCPChecksumArgs {

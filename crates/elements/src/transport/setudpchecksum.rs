@@ -27,7 +27,7 @@ use packet::{Ip4View, UdpViewMut};
     group = "transport",
     ports = "1/1-2",
     processing = "a/ah",
-    commutes,
+    order_insensitive,
     see = "CheckUDPHeader, SetIPChecksum, CheckIPHeader, SetTCPChecksum"
 )]
 pub struct SetUDPChecksumArgs;

@@ -28,7 +28,13 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
 /// c.byte_count = 272
 /// ```
 #[derive(Args)]
-#[element(name = "TCPFragmenter", group = "transport", processing = "h/h", commutes, see = "IPFragmenter")]
+#[element(
+    name = "TCPFragmenter",
+    group = "transport",
+    processing = "h/h",
+    order_insensitive,
+    see = "IPFragmenter"
+)]
 pub struct TCPFragmenterArgs {
     /// The longest packet that passes whole, in bytes; 0 for no limit.
     #[arg(default = "0")]

@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use element::arguments::{Problem, UdpPort};
+use element::arguments::{ArgumentError, UdpPort};
 use element::prelude::*;
 use packet::protocol;
 
@@ -55,8 +55,8 @@ struct Target(Destination);
 impl FromArgument for Target {
     const KIND: &'static str = Destination::KIND;
 
-    fn from_argument(text: &str, setup: &Setup) -> Result<Target, Problem> {
-        Destination::from_argument(text, setup).map(Target).map_err(|_| Problem::later("bad DST"))
+    fn from_argument(text: &str, setup: &Setup) -> Result<Target, ArgumentError> {
+        Destination::from_argument(text, setup).map(Target).map_err(|_| ArgumentError::later("bad DST"))
     }
 }
 
