@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use router::{End, Router};
+use router::{Router, RunEnd};
 
 use crate::screen;
 
@@ -190,7 +190,7 @@ fn rows(router: &Router, hides: Hides) -> Vec<Row> {
 }
 
 /// What went in, what came out, what was lost and why.
-pub(crate) fn summary(router: &Router, elapsed: Duration, end: End) -> String {
+pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{:<34}{:>14}{:>14}{:>14}", "element", "packets in", "out", "lost");
     let losses = router.losses();
@@ -213,9 +213,9 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: End) -> String {
         }
     }
     let end = match end {
-        End::Stopped | End::Idle => "",
-        End::Interrupted => ", interrupted",
-        End::Paused => ", its time was over",
+        RunEnd::Stopped | RunEnd::Idle => "",
+        RunEnd::Interrupted => ", interrupted",
+        RunEnd::Paused => ", its time was over",
     };
     let _ = writeln!(text, "\n{:.3} s{end}", elapsed.as_secs_f64());
     text

@@ -14,7 +14,7 @@ pub(crate) type ClassId = usize;
 
 /// A place: a span of one of the sources.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct SourceSpan {
     /// Index of the source.
     pub(crate) source: u32,
     /// Where in it.
@@ -133,7 +133,7 @@ pub(crate) struct Part {
     /// Its configuration, variables not replaced.
     pub(crate) config: Rc<str>,
     /// Where it was declared.
-    pub(crate) place: Place,
+    pub(crate) place: SourceSpan,
     /// The numbers of its inputs and outputs in use: highest port plus one.
     pub(crate) ports: [usize; 2],
 }
@@ -146,7 +146,7 @@ pub(crate) struct Link {
     /// Part and input port.
     pub(crate) to: (usize, usize),
     /// Where it is written.
-    pub(crate) place: Place,
+    pub(crate) place: SourceSpan,
 }
 
 /// A compound, or the outermost level of a configuration.
@@ -154,7 +154,7 @@ pub(crate) struct Compound {
     /// The class's name; empty when it has none.
     pub(crate) name: Rc<str>,
     /// Where it begins.
-    pub(crate) place: Place,
+    pub(crate) place: SourceSpan,
     /// How many compounds surround its text.
     pub(crate) depth: usize,
     /// The parameters: positional ones, keywords, the rest.
@@ -264,7 +264,7 @@ mod tests {
             keywords.iter().map(|&keyword| Parameter { name: "x".into(), keyword: keyword.into() });
         Compound {
             name: "Foo".into(),
-            place: Place::default(),
+            place: SourceSpan::default(),
             depth: 1,
             parameters: parameters.collect(),
             definitions: Vec::new(),

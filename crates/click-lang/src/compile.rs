@@ -1,6 +1,6 @@
 //! The way from text to graph, and what its steps share.
 
-use crate::class::{ClassId, Classes, Place};
+use crate::class::{ClassId, Classes, SourceSpan};
 use crate::diagnostics::Diagnostics;
 use crate::source::Source;
 use crate::tree::{Span, Tree};
@@ -101,22 +101,28 @@ impl Compilation<'_> {
     }
 
     /// Says where a place is.
-    pub(crate) fn location(&self, place: Place) -> Location {
+    pub(crate) fn location(&self, place: SourceSpan) -> Location {
         self.sources[place.source as usize].location(place.span)
     }
 
     /// The text of a place.
-    pub(crate) fn slice(&self, place: Place) -> &str {
+    pub(crate) fn slice(&self, place: SourceSpan) -> &str {
         self.sources[place.source as usize].slice(place.span)
     }
 
     /// Reports an error.
-    pub(crate) fn error(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn error(&mut self, place: SourceSpan, message: impl Into<String>) {
         self.diagnostics.error(self.location(place), message);
     }
 
     /// Reports an error that has to do with another place, too.
-    pub(crate) fn error_and(&mut self, place: Place, message: String, other: Place, related: String) {
+    pub(crate) fn error_and(
+        &mut self,
+        place: SourceSpan,
+        message: String,
+        other: SourceSpan,
+        related: String,
+    ) {
         let diagnostic = Diagnostic::error(self.location(place), message);
         self.diagnostics.push(diagnostic.with_related(self.location(other), related));
     }
@@ -124,7 +130,7 @@ impl Compilation<'_> {
     /// Reports an unknown name, with the nearest known one: of `others` or else of the class names.
     pub(crate) fn unknown<'n>(
         &mut self,
-        place: Place,
+        place: SourceSpan,
         message: String,
         name: &str,
         others: impl Iterator<Item = &'n str>,

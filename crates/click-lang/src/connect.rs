@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 /// An element on one side of a connector, with the ports written there.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct ConnectorSide {
     /// Index of the part.
     pub(crate) part: usize,
     /// The input ports written in front of it.
@@ -18,7 +18,7 @@ pub(crate) struct Side {
 
 /// What a connector makes.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct ConnectorLinks {
     /// Part and output port, part and input port.
     pub(crate) links: Vec<((usize, usize), (usize, usize))>,
     /// What is wrong with it.
@@ -26,7 +26,7 @@ pub(crate) struct Made {
 }
 
 /// One side's ports, in order.
-struct Row<'s> {
+struct ConnectorPorts<'s> {
     ports: Vec<(usize, &'s Ports)>,
     /// How many ports are written; an element without any counts as one.
     written: usize,
@@ -34,7 +34,7 @@ struct Row<'s> {
     open: bool,
 }
 
-impl<'s> Row<'s> {
+impl<'s> ConnectorPorts<'s> {
     fn new(ports: Vec<(usize, &'s Ports)>) -> (Self, usize) {
         let written = ports.iter().map(|(_, ports)| ports.numbers.len().max(1)).sum();
         let open = ports.iter().filter(|(_, ports)| ports.open).count();
@@ -74,10 +74,17 @@ impl<'s> Row<'s> {
 }
 
 /// Joins the outputs of `from` to the inputs of `to`, at most `room` of them. `double` says that it is `=>`.
-pub(crate) fn connect(from: &[Side], to: &[Side], double: bool, room: usize) -> Made {
-    let mut made = Made::default();
-    let (mut outputs, open_outputs) = Row::new(from.iter().map(|side| (side.part, &side.outputs)).collect());
-    let (mut inputs, open_inputs) = Row::new(to.iter().map(|side| (side.part, &side.inputs)).collect());
+pub(crate) fn connect(
+    from: &[ConnectorSide],
+    to: &[ConnectorSide],
+    double: bool,
+    room: usize,
+) -> ConnectorLinks {
+    let mut made = ConnectorLinks::default();
+    let (mut outputs, open_outputs) =
+        ConnectorPorts::new(from.iter().map(|side| (side.part, &side.outputs)).collect());
+    let (mut inputs, open_inputs) =
+        ConnectorPorts::new(to.iter().map(|side| (side.part, &side.inputs)).collect());
     if open_outputs + open_inputs > 1 {
         made.errors.push("at most one expandable port allowed per connection".into());
         if inputs.written < outputs.written {
@@ -122,7 +129,7 @@ pub(crate) fn connect(from: &[Side], to: &[Side], double: bool, room: usize) -> 
     made
 }
 
-fn list(row: &Row<'_>, extra: usize, count: usize) -> Vec<(usize, usize)> {
+fn list(row: &ConnectorPorts<'_>, extra: usize, count: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     if count > 0 {
         row.visit(extra, |part, port| {
@@ -133,7 +140,12 @@ fn list(row: &Row<'_>, extra: usize, count: usize) -> Vec<(usize, usize)> {
     found
 }
 
-fn check_counts(outputs: &Row<'_>, inputs: &Row<'_>, double: bool, errors: &mut Vec<String>) {
+fn check_counts(
+    outputs: &ConnectorPorts<'_>,
+    inputs: &ConnectorPorts<'_>,
+    double: bool,
+    errors: &mut Vec<String>,
+) {
     if !double {
         errors.push("syntax error: many-to-many connections require ‘=>’".into());
     }
@@ -153,7 +165,7 @@ mod tests {
     use alloc::string::ToString;
 
     /// `0:1,2 3:` means part 0 with ports 1 and 2, and part 3 without; `+` behind the ports means that more follow.
-    fn side(text: &str) -> Vec<Side> {
+    fn side(text: &str) -> Vec<ConnectorSide> {
         let mut sides = Vec::new();
         for word in text.split(' ') {
             let (part, ports) = word.split_once(':').expect("part:ports");
@@ -161,7 +173,7 @@ mod tests {
             let numbers = ports.trim_end_matches('+').split(',').filter_map(|n| n.parse().ok()).collect();
             let ports = Ports { numbers, open };
             let part = part.parse().expect("part");
-            sides.push(Side { part, inputs: ports.clone(), outputs: ports });
+            sides.push(ConnectorSide { part, inputs: ports.clone(), outputs: ports });
         }
         sides
     }

@@ -1,10 +1,10 @@
 //! Compounds to a flat list of elements: each use of a compound is replaced by its parts.
 
-use crate::class::{Class, ClassId, Compound, Link, PartKind, Place};
+use crate::class::{Class, ClassId, Compound, Link, PartKind, SourceSpan};
 use crate::compile::Compilation;
 use crate::lower::Naming;
 use crate::tree::Span;
-use crate::tunnel::{self, Kind};
+use crate::tunnel::{self, FlatKind};
 use crate::variables::Environment;
 use crate::{Diagnostic, Element, config};
 use alloc::collections::BTreeMap;
@@ -38,10 +38,10 @@ pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
 /// An element of the flat list.
 struct Flat {
     name: Rc<str>,
-    kind: Kind,
+    kind: FlatKind,
     class: ClassId,
     config: Rc<str>,
-    place: Place,
+    place: SourceSpan,
     ports: [usize; 2],
     /// Whether it is the input or output of a compound, or a group in one.
     late: bool,
@@ -95,7 +95,14 @@ impl Expansion<'_, '_> {
         }
     }
 
-    fn add(&mut self, name: Rc<str>, kind: Kind, class: ClassId, config: Rc<str>, place: Place) -> usize {
+    fn add(
+        &mut self,
+        name: Rc<str>,
+        kind: FlatKind,
+        class: ClassId,
+        config: Rc<str>,
+        place: SourceSpan,
+    ) -> usize {
         let index = self.flat.len();
         self.names.insert(name.clone(), index);
         self.flat.push(Flat { name, kind, class, config, place, ports: [0, 0], late: false });
@@ -105,7 +112,7 @@ impl Expansion<'_, '_> {
     /// Replaces an element by the parts of its class when that is a compound.
     fn element(&mut self, index: usize, environment: &Rc<Environment>) {
         let flat = &self.flat[index];
-        if flat.kind != Kind::Element || self.full {
+        if flat.kind != FlatKind::Element || self.full {
             return;
         }
         let Class::Compound(compound) = self.compilation.classes.get(flat.class) else { return };
@@ -113,7 +120,7 @@ impl Expansion<'_, '_> {
         let text = flat.config.clone();
         let arguments: Vec<Rc<str>> = config::arguments(&text).into_iter().map(Rc::from).collect();
         match self.choose(index, compound, arguments) {
-            Choice::None => self.flat[index].kind = Kind::Failed,
+            Choice::None => self.flat[index].kind = FlatKind::Failed,
             Choice::Class(class) => self.flat[index].class = class,
             Choice::Compound(compound, values) => {
                 if self.depth >= self.compilation.options.limits.expansion_depth {
@@ -138,7 +145,7 @@ impl Expansion<'_, '_> {
 
     /// Reports that a limit is reached, once, and takes nothing more in.
     fn stop(&mut self, index: usize, message: &str) {
-        self.flat[index].kind = Kind::Failed;
+        self.flat[index].kind = FlatKind::Failed;
         if !self.full {
             self.full = true;
             let place = self.flat[index].place;
@@ -202,7 +209,7 @@ impl Expansion<'_, '_> {
         // Where each part went; nothing for one whose name is taken.
         let mut map: Vec<Option<usize>> = Vec::with_capacity(compound.parts.len());
         let input = self.flat.len();
-        self.flat[index].kind = Kind::Outer { input, output: input + 1 };
+        self.flat[index].kind = FlatKind::Outer { input, output: input + 1 };
         for part in &compound.parts {
             let mut part_name = String::with_capacity(name.len() + 1 + part.name.len());
             part_name.extend([&*name, "/", &*part.name]);
@@ -225,8 +232,8 @@ impl Expansion<'_, '_> {
                 self.compilation.error(place, format!("‘{part_name}’ is an element class"));
             }
             let kind = match part.kind {
-                PartKind::Pseudo if map.is_empty() => Kind::Input { outer: index },
-                PartKind::Pseudo => Kind::Output { outer: index },
+                PartKind::Pseudo if map.is_empty() => FlatKind::Input { outer: index },
+                PartKind::Pseudo => FlatKind::Output { outer: index },
                 kind => kind_of(kind, self.flat.len()),
             };
             let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
@@ -255,9 +262,10 @@ impl Expansion<'_, '_> {
     fn finish(mut self) {
         if self.compilation.budget.is_empty() && !self.full {
             let message = "configuration text too long after variables are replaced";
-            self.compilation.error(self.flat.first().map_or_else(Place::default, |flat| flat.place), message);
+            self.compilation
+                .error(self.flat.first().map_or_else(SourceSpan::default, |flat| flat.place), message);
         }
-        let kinds: Vec<Kind> = self.flat.iter().map(|flat| flat.kind).collect();
+        let kinds: Vec<FlatKind> = self.flat.iter().map(|flat| flat.kind).collect();
         let mut resolver = tunnel::Resolver::new(&kinds, &self.links, &self.compilation.options.limits);
         let links = resolver.resolve();
         for problem in resolver.into_problems() {
@@ -274,7 +282,7 @@ impl Expansion<'_, '_> {
         let flat = core::mem::take(&mut self.flat);
         for element in flat {
             numbers.push(self.compilation.graph.elements.len());
-            if element.kind == Kind::Element
+            if element.kind == FlatKind::Element
                 && let Class::Primitive(class) = self.compilation.classes.get(element.class)
             {
                 let class = String::from(&**class);
@@ -293,7 +301,7 @@ impl Expansion<'_, '_> {
 }
 
 /// The end of the first text, where Click has come when it replaces compounds by their parts.
-const END: Place = Place { source: 0, span: Span { start: u32::MAX, end: u32::MAX } };
+const END: SourceSpan = SourceSpan { source: 0, span: Span { start: u32::MAX, end: u32::MAX } };
 
 /// What it costs, in bytes, to set a variable when a compound is expanded, whatever its value.
 const VARIABLE_COST: usize = 16;
@@ -311,12 +319,12 @@ enum Choice {
 }
 
 /// What a part becomes that goes to `index` of the flat list; a group's input and output follow it at once.
-fn kind_of(kind: PartKind, index: usize) -> Kind {
+fn kind_of(kind: PartKind, index: usize) -> FlatKind {
     match kind {
-        PartKind::Element(_) => Kind::Element,
-        PartKind::Group => Kind::Outer { input: index + 1, output: index + 2 },
-        PartKind::GroupInput => Kind::Input { outer: index.saturating_sub(1) },
-        PartKind::GroupOutput => Kind::Output { outer: index.saturating_sub(2) },
-        PartKind::Pseudo => Kind::Failed,
+        PartKind::Element(_) => FlatKind::Element,
+        PartKind::Group => FlatKind::Outer { input: index + 1, output: index + 2 },
+        PartKind::GroupInput => FlatKind::Input { outer: index.saturating_sub(1) },
+        PartKind::GroupOutput => FlatKind::Output { outer: index.saturating_sub(2) },
+        PartKind::Pseudo => FlatKind::Failed,
     }
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// What an element of the flat list is to connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FlatKind {
     /// A real one: connections end there.
     Element,
     /// A compound or group: what comes in goes on from its input, what goes out comes from its output.
@@ -35,18 +35,18 @@ pub(crate) enum Kind {
 
 /// Something wrong with a port of a compound or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct PortError {
     /// The compound or group; for a misuse its input or output.
     pub(crate) element: usize,
     /// What is wrong.
-    pub(crate) what: What,
+    pub(crate) what: PortErrorKind,
     /// The port.
     pub(crate) port: usize,
 }
 
 /// What is wrong with a port of a compound or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum PortErrorKind {
     /// Something is connected to an input that it doesn't have.
     NoInput,
     /// Something is connected from an output that it doesn't have.
@@ -63,37 +63,37 @@ pub(crate) enum What {
     TooMany,
 }
 
-impl Problem {
+impl PortError {
     /// The message; `name` is the element's.
     pub(crate) fn message(&self, name: &str) -> String {
         let port = self.port;
         match self.what {
-            What::NoInput => format!("‘{name}’ has no input {port}"),
-            What::NoOutput => format!("‘{name}’ has no output {port}"),
-            What::UnusedInput => format!("‘{name}’ input {port} unused"),
-            What::UnusedOutput => format!("‘{name}’ output {port} unused"),
-            What::UsedAsOutput => format!("‘{name}’ used as output"),
-            What::UsedAsInput => format!("‘{name}’ used as input"),
-            What::TooMany => "too many connections through compound elements".into(),
+            PortErrorKind::NoInput => format!("‘{name}’ has no input {port}"),
+            PortErrorKind::NoOutput => format!("‘{name}’ has no output {port}"),
+            PortErrorKind::UnusedInput => format!("‘{name}’ input {port} unused"),
+            PortErrorKind::UnusedOutput => format!("‘{name}’ output {port} unused"),
+            PortErrorKind::UsedAsOutput => format!("‘{name}’ used as output"),
+            PortErrorKind::UsedAsInput => format!("‘{name}’ used as input"),
+            PortErrorKind::TooMany => "too many connections through compound elements".into(),
         }
     }
 }
 
 /// Follows connections through compounds and groups.
 pub(crate) struct Resolver<'r> {
-    kinds: &'r [Kind],
+    kinds: &'r [FlatKind],
     /// Ordered by source.
     links: Vec<Link>,
     /// Ordered by target.
     arrivals: Vec<Link>,
-    problems: Vec<Problem>,
+    problems: Vec<PortError>,
     steps: usize,
     connections: usize,
 }
 
 impl<'r> Resolver<'r> {
     /// Prepares the links between elements of these kinds, and looks for what is wrong with them.
-    pub(crate) fn new(kinds: &'r [Kind], links: &[Link], limits: &Limits) -> Self {
+    pub(crate) fn new(kinds: &'r [FlatKind], links: &[Link], limits: &Limits) -> Self {
         let mut ordered = links.to_vec();
         ordered.sort_by_key(|link| link.from);
         let mut arrivals = links.to_vec();
@@ -118,7 +118,7 @@ impl<'r> Resolver<'r> {
             let from = self.links[next].from;
             let group = next..next + self.outgoing(from).len();
             next = group.end;
-            if self.kinds[from.0] != Kind::Element {
+            if self.kinds[from.0] != FlatKind::Element {
                 continue;
             }
             for index in group {
@@ -136,8 +136,8 @@ impl<'r> Resolver<'r> {
         found
     }
 
-    /// What was found to be wrong.
-    pub(crate) fn into_problems(self) -> Vec<Problem> {
+    /// PortErrorKind was found to be wrong.
+    pub(crate) fn into_problems(self) -> Vec<PortError> {
         self.problems
     }
 
@@ -159,9 +159,9 @@ impl<'r> Resolver<'r> {
     /// and for an input, which nothing can go into.
     fn passage(&self, to: (usize, usize)) -> Option<(usize, usize)> {
         match self.kinds[to.0] {
-            Kind::Outer { input, .. } => Some((input, to.1)),
-            Kind::Output { outer } => Some((outer, to.1)),
-            Kind::Element | Kind::Input { .. } | Kind::Failed => None,
+            FlatKind::Outer { input, .. } => Some((input, to.1)),
+            FlatKind::Output { outer } => Some((outer, to.1)),
+            FlatKind::Element | FlatKind::Input { .. } | FlatKind::Failed => None,
         }
     }
 
@@ -171,7 +171,7 @@ impl<'r> Resolver<'r> {
         let mut seen = BTreeSet::new();
         let mut open = alloc::vec![to];
         while let Some(to) = open.pop() {
-            if self.kinds[to.0] == Kind::Element {
+            if self.kinds[to.0] == FlatKind::Element {
                 found.push(to);
                 continue;
             }
@@ -192,8 +192,8 @@ impl<'r> Resolver<'r> {
     }
 
     fn too_many(&mut self, element: usize) {
-        if !self.problems.iter().any(|problem| problem.what == What::TooMany) {
-            self.problems.push(Problem { element, port: 0, what: What::TooMany });
+        if !self.problems.iter().any(|problem| problem.what == PortErrorKind::TooMany) {
+            self.problems.push(PortError { element, port: 0, what: PortErrorKind::TooMany });
         }
     }
 
@@ -204,7 +204,7 @@ impl<'r> Resolver<'r> {
         let mut seen = BTreeSet::new();
         let mut open = Vec::new();
         for link in links {
-            if self.kinds[link.from.0] == Kind::Element && self.kinds[link.to.0] == Kind::Element {
+            if self.kinds[link.from.0] == FlatKind::Element && self.kinds[link.to.0] == FlatKind::Element {
                 continue;
             }
             for (end, output) in [(link.from, true), (link.to, false)] {
@@ -226,17 +226,17 @@ impl<'r> Resolver<'r> {
     ) {
         // The other side of the passage, and what is wrong when nothing is connected there.
         let (beyond, owner, unconnected) = match (self.kinds[element], output) {
-            (Kind::Outer { input, .. }, false) => (input, element, What::NoInput),
-            (Kind::Input { outer }, true) => (outer, outer, What::UnusedInput),
-            (Kind::Output { outer }, false) => (outer, outer, What::UnusedOutput),
-            (Kind::Outer { output, .. }, true) => (output, element, What::NoOutput),
-            (Kind::Input { .. }, false) => {
-                return self.problems.push(Problem { element, port, what: What::UsedAsInput });
+            (FlatKind::Outer { input, .. }, false) => (input, element, PortErrorKind::NoInput),
+            (FlatKind::Input { outer }, true) => (outer, outer, PortErrorKind::UnusedInput),
+            (FlatKind::Output { outer }, false) => (outer, outer, PortErrorKind::UnusedOutput),
+            (FlatKind::Outer { output, .. }, true) => (output, element, PortErrorKind::NoOutput),
+            (FlatKind::Input { .. }, false) => {
+                return self.problems.push(PortError { element, port, what: PortErrorKind::UsedAsInput });
             }
-            (Kind::Output { .. }, true) => {
-                return self.problems.push(Problem { element, port, what: What::UsedAsOutput });
+            (FlatKind::Output { .. }, true) => {
+                return self.problems.push(PortError { element, port, what: PortErrorKind::UsedAsOutput });
             }
-            (Kind::Element | Kind::Failed, _) => return,
+            (FlatKind::Element | FlatKind::Failed, _) => return,
         };
         if !seen.insert((element, port, output)) {
             return;
@@ -248,7 +248,7 @@ impl<'r> Resolver<'r> {
             open.extend(self.outgoing((beyond, port)).iter().rev().map(|link| link.to));
         }
         if open.len() == before {
-            self.problems.push(Problem { element: owner, port, what: unconnected });
+            self.problems.push(PortError { element: owner, port, what: unconnected });
         }
     }
 }
@@ -256,20 +256,26 @@ impl<'r> Resolver<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::class::Place;
+    use crate::class::SourceSpan;
 
     /// Element 0 is a compound with input 1 and output 2; from 3 on there are real elements.
-    fn kinds() -> Vec<Kind> {
-        let compound =
-            [Kind::Outer { input: 1, output: 2 }, Kind::Input { outer: 0 }, Kind::Output { outer: 0 }];
-        compound.into_iter().chain([Kind::Element; 4]).collect()
+    fn kinds() -> Vec<FlatKind> {
+        let compound = [
+            FlatKind::Outer { input: 1, output: 2 },
+            FlatKind::Input { outer: 0 },
+            FlatKind::Output { outer: 0 },
+        ];
+        compound.into_iter().chain([FlatKind::Element; 4]).collect()
     }
 
-    type Outcome = (Vec<(usize, usize)>, Vec<(usize, What)>);
+    type Outcome = (Vec<(usize, usize)>, Vec<(usize, PortErrorKind)>);
 
     fn resolve(links: &[(usize, usize)]) -> Outcome {
-        let link =
-            |&(from, to): &(usize, usize)| Link { from: (from, 0), to: (to, 0), place: Place::default() };
+        let link = |&(from, to): &(usize, usize)| Link {
+            from: (from, 0),
+            to: (to, 0),
+            place: SourceSpan::default(),
+        };
         let links: Vec<Link> = links.iter().map(link).collect();
         let kinds = kinds();
         let mut resolver = Resolver::new(&kinds, &links, &Limits::default());
@@ -285,11 +291,11 @@ mod tests {
         check(&[(3, 4)], &[(3, 4)], &[]);
         check(&[(3, 0), (1, 2), (0, 4)], &[(3, 4)], &[]);
         check(&[(3, 0), (5, 0), (1, 4), (1, 6)], &[(3, 4), (5, 4), (3, 6), (5, 6)], &[]);
-        check(&[(3, 0)], &[], &[(0, What::NoInput)]);
-        check(&[(1, 4)], &[], &[(0, What::UnusedInput)]);
-        check(&[(0, 4)], &[], &[(0, What::NoOutput)]);
-        check(&[(4, 2)], &[], &[(0, What::UnusedOutput)]);
-        check(&[(2, 1)], &[], &[(2, What::UsedAsOutput), (1, What::UsedAsInput)]);
+        check(&[(3, 0)], &[], &[(0, PortErrorKind::NoInput)]);
+        check(&[(1, 4)], &[], &[(0, PortErrorKind::UnusedInput)]);
+        check(&[(0, 4)], &[], &[(0, PortErrorKind::NoOutput)]);
+        check(&[(4, 2)], &[], &[(0, PortErrorKind::UnusedOutput)]);
+        check(&[(2, 1)], &[], &[(2, PortErrorKind::UsedAsOutput), (1, PortErrorKind::UsedAsInput)]);
         // Its output goes back to its input: nothing ever comes out, and following it ends.
         check(&[(3, 0), (1, 2), (0, 0)], &[], &[]);
     }

@@ -13,17 +13,17 @@ use element::{Arguments, Environment, HandlerError, Message, Names, Runtime, Set
 use packet::{BATCH, Glimpse, Pool, Timestamp};
 
 use crate::clock::Clock;
-use crate::core::{Core, NOBODY, Remark};
 use crate::hookup::{Hookup, error, hook_up, named};
 use crate::node::{Node, Notifier, Port};
 use crate::order;
 use crate::precedence;
 use crate::registry::Registry;
 use crate::schedule::Schedule;
+use crate::state::{NO_ELEMENT, RouterState, SetupDiagnostic};
 
 /// The most packets in a batch unless said otherwise. Of so many the headers and first bytes, three cache lines each,
 /// fit a first-level cache of 32 KB; those of twice as many fit none, and a wire takes a third more time.
-pub const USUAL_BATCH: usize = 128;
+pub const DEFAULT_BATCH: usize = 128;
 
 /// How a router runs.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            batch: USUAL_BATCH,
+            batch: DEFAULT_BATCH,
             packets: 1 << 18,
             simulated: None,
             seed: None,
@@ -64,7 +64,7 @@ impl Default for Options {
     }
 }
 
-impl Core {
+impl RouterState {
     /// Checks the graph, makes and initialises its elements. Returns the warnings, or what was found with all errors.
     pub(crate) fn build(
         mut graph: Graph,
@@ -72,14 +72,14 @@ impl Core {
         environment: Rc<dyn Environment>,
         options: Options,
         pool: Option<Pool>,
-    ) -> Result<(Box<Core>, Vec<Diagnostic>), Vec<Diagnostic>> {
+    ) -> Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>> {
         let mut problems = Vec::new();
         registry.name_classes(&mut graph);
         let Some(hookup) = hook_up(&graph, &registry, &mut problems) else {
             return Err(problems);
         };
         environment.prepare();
-        let mut core = Core::assemble(graph, registry, environment, options, pool, hookup);
+        let mut core = RouterState::assemble(graph, registry, environment, options, pool, hookup);
         core.configure(&mut problems);
         if !has_errors(&problems) {
             core.initialize(&mut problems);
@@ -94,7 +94,7 @@ impl Core {
         mut options: Options,
         pool: Option<Pool>,
         hookup: Hookup,
-    ) -> Box<Core> {
+    ) -> Box<RouterState> {
         options.batch = options.batch.clamp(1, BATCH);
         let seed = options.seed.unwrap_or_else(|| environment.seed());
         let order = order::analyse(&hookup);
@@ -128,7 +128,7 @@ impl Core {
             nodes.iter().enumerate().map(|(index, node)| (node.name.clone(), index)).collect();
         let clock = Clock::default();
         clock.simulated.set(options.simulated);
-        Box::new(Core {
+        Box::new(RouterState {
             schedule: RefCell::new(Schedule::new(nodes.len())),
             pool: pool.unwrap_or_else(|| Pool::new(options.packets)),
             nodes,
@@ -150,7 +150,7 @@ impl Core {
             driver: Cell::new(None),
             clock,
             shared_random: RefCell::default(),
-            running: Cell::new(NOBODY),
+            running: Cell::new(NO_ELEMENT),
             in_hand: Cell::new(Glimpse::NOTHING),
             outputs: RefCell::default(),
             stacks: RefCell::default(),
@@ -232,7 +232,7 @@ impl Core {
 
     /// Makes problems of what elements have told of.
     fn tell_remarks(&self, what: &str, problems: &mut Vec<Diagnostic>) {
-        for Remark { severity, element, place, text } in self.remarks.take() {
+        for SetupDiagnostic { severity, element, place, text } in self.remarks.take() {
             if let Some(node) = self.nodes.get(element) {
                 let message = self.context(what, element, &text);
                 problems.push(Diagnostic::new(severity, node.location.clone(), message).within(place));

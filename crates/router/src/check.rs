@@ -10,9 +10,9 @@ use click_lang::{Compiled, Diagnostic, Graph, Severity};
 use element::Environment;
 
 use crate::build::Options;
-use crate::core::Core;
 use crate::hookup::{Hookup, hook_up_all, named};
 use crate::registry::Registry;
+use crate::state::RouterState;
 
 /// What was found when the text was compiled, and everything that is wrong or odd about the graph that came of it, even
 /// if something was wrong with the text: classes, ports, push and pull, arguments, elements that no packet can come to.
@@ -40,7 +40,7 @@ fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environ
     registry.name_classes(&mut graph);
     let hookup = hook_up_all(&graph, &registry, &mut problems);
     unreachable(&graph, &hookup, &mut problems);
-    let mut core = Core::assemble(graph, registry, environment, Options::default(), None, hookup);
+    let mut core = RouterState::assemble(graph, registry, environment, Options::default(), None, hookup);
     problems.extend(core.make(true).into_iter().map(|(_, problem)| problem));
     problems
 }

@@ -3,7 +3,7 @@
 use element::{Context, Outputs};
 use packet::Batch;
 
-use crate::core::Core;
+use crate::state::RouterState;
 
 /// A batch on its way to an input.
 pub(crate) struct Delivery {
@@ -15,7 +15,7 @@ pub(crate) struct Delivery {
 /// Deliveries that one turn may cause. A loop of elements that drops nothing would run for ever.
 const MOST_DELIVERIES: usize = 1 << 22;
 
-impl Core {
+impl RouterState {
     /// Delivers what `from` has emitted, and all that follows from it: depth first, with a stack of its own instead of
     /// recursion, so that no configuration is too deep.
     pub(crate) fn deliver(&self, from: usize, outputs: &mut Outputs) {

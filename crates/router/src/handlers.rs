@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 
 use element::{HandlerError, HandlerInfo, HandlerKind, HandlerTarget};
 
-use crate::core::Core;
 use crate::standard::{ELEMENT, ROUTER, TASK};
+use crate::state::RouterState;
 
-impl Core {
+impl RouterState {
     /// Finds the element and the handler that a path names, as seen from `from`.
     pub(crate) fn resolve_path(
         &self,

@@ -8,28 +8,28 @@ use alloc::vec::Vec;
 use click_lang::{Diagnostic, Graph, Location, Severity};
 use element::{Class, UNKNOWN_CLASS};
 
-use crate::ports::{self, Processing};
+use crate::ports::{self, PortMode};
 use crate::processing;
 use crate::registry::Registry;
 
 /// A port of an element.
-pub(crate) type Place = (usize, usize);
+pub(crate) type PortRef = (usize, usize);
 
 /// A checked graph: classes, ports and what each port is connected to.
 pub(crate) struct Hookup {
     pub(crate) classes: Vec<&'static Class>,
     /// For each element its inputs.
-    pub(crate) inputs: Vec<Vec<End>>,
+    pub(crate) inputs: Vec<Vec<PortLinks>>,
     /// For each element its outputs.
-    pub(crate) outputs: Vec<Vec<End>>,
+    pub(crate) outputs: Vec<Vec<PortLinks>>,
 }
 
 /// One port.
 #[derive(Clone, Debug)]
-pub(crate) struct End {
+pub(crate) struct PortLinks {
     pub(crate) push: bool,
     /// The ports at the other end; one, for a push output and for a pull input.
-    pub(crate) peers: Vec<Place>,
+    pub(crate) peers: Vec<PortRef>,
 }
 
 /// Checks the graph step by step and resolves its ports; `None` if there was an error, which spares what comes after
@@ -92,8 +92,8 @@ fn resolve(
     let processing = processing::resolve(graph, &classes, counts, problems);
     let mut hookup = Hookup { classes, inputs: Vec::new(), outputs: Vec::new() };
     for (pair, count) in processing.iter().zip(counts) {
-        let ends = |side: &[Processing], count: usize| {
-            let end = |port| End { push: side.get(port) != Some(&Processing::Pull), peers: Vec::new() };
+        let ends = |side: &[PortMode], count: usize| {
+            let end = |port| PortLinks { push: side.get(port) != Some(&PortMode::Pull), peers: Vec::new() };
             (0..count).map(end).collect::<Vec<_>>()
         };
         hookup.inputs.push(ends(&pair.0, count.0));

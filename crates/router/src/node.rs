@@ -8,7 +8,7 @@ use core::cell::{Cell, RefCell};
 use click_lang::Location;
 use element::{Class, DynElement, SignalCell};
 
-use crate::hookup::{End, Place};
+use crate::hookup::{PortLinks, PortRef};
 
 /// One element and its surroundings.
 pub(crate) struct Node {
@@ -34,9 +34,9 @@ pub(crate) struct Node {
 
 /// A port while the router runs.
 pub(crate) struct Port {
-    pub(crate) end: End,
+    pub(crate) end: PortLinks,
     /// The one port at the other end, of a push output or a pull input.
-    pub(crate) peer: Option<Place>,
+    pub(crate) peer: Option<PortRef>,
     /// The input that pulls at this output go on to, past the element, and whether one does just now.
     pub(crate) relay: Cell<Option<usize>>,
     pub(crate) relaying: Cell<bool>,
@@ -57,7 +57,7 @@ impl Notifier {
 }
 
 impl Port {
-    pub(crate) fn new(end: End) -> Port {
+    pub(crate) fn new(end: PortLinks) -> Port {
         let peer = end.peers.first().copied();
         Port { end, peer, relay: Cell::new(None), relaying: Cell::new(false), count: Cell::new(0) }
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 /// How a port moves packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Processing {
+pub(crate) enum PortMode {
     Push,
     Pull,
     Agnostic,
@@ -35,16 +35,16 @@ fn range(notation: &str, used: usize) -> usize {
 }
 
 /// The processing of each input and output: `a/ah`; the last letter of a side stands for all further ports.
-pub(crate) fn processing(notation: &str, ports: (usize, usize)) -> (Vec<Processing>, Vec<Processing>) {
+pub(crate) fn processing(notation: &str, ports: (usize, usize)) -> (Vec<PortMode>, Vec<PortMode>) {
     let (inputs, outputs) = notation.split_once('/').unwrap_or((notation, notation));
     let side = |letters: &str, count: usize| {
-        let mut last = Processing::Agnostic;
+        let mut last = PortMode::Agnostic;
         let mut letters = letters.bytes();
         let each = |_| {
             last = match letters.next() {
-                Some(b'h') => Processing::Push,
-                Some(b'l') => Processing::Pull,
-                Some(b'a') => Processing::Agnostic,
+                Some(b'h') => PortMode::Push,
+                Some(b'l') => PortMode::Pull,
+                Some(b'a') => PortMode::Agnostic,
                 _ => last,
             };
             last

@@ -9,10 +9,10 @@ use click_lang::{Diagnostic, Graph, Location};
 use element::Class;
 
 use crate::hookup::{error, named};
-use crate::ports::{self, Processing};
+use crate::ports::{self, PortMode};
 
-/// Processing of an element's inputs and outputs.
-type Sides = (Vec<Processing>, Vec<Processing>);
+/// PortMode of an element's inputs and outputs.
+type PortModes = (Vec<PortMode>, Vec<PortMode>);
 
 /// A constraint: an output and an input that must agree, by a connection or inside an agnostic element.
 #[derive(Clone, Copy)]
@@ -30,8 +30,8 @@ pub(crate) fn resolve(
     classes: &[&'static Class],
     counts: &[(usize, usize)],
     problems: &mut Vec<Diagnostic>,
-) -> Vec<Sides> {
-    let sides: Vec<Sides> = classes
+) -> Vec<PortModes> {
+    let sides: Vec<PortModes> = classes
         .iter()
         .zip(counts)
         .map(|(class, count)| ports::processing(class.info.processing, *count))
@@ -68,7 +68,7 @@ const MOST_PAIRS: usize = 1 << 12;
 
 /// Decides all ports, each once, and looks at it once: linear in the links, whatever the graph. Returns the links whose
 /// ends do not agree, and what their output does.
-fn spread(sides: &mut [Sides], links: &[Link], elements: usize) -> Vec<(usize, Processing)> {
+fn spread(sides: &mut [PortModes], links: &[Link], elements: usize) -> Vec<(usize, PortMode)> {
     let by_element = index(links, elements);
     let mut queue: Vec<usize> = (0..links.len()).rev().collect();
     let mut reported = alloc::vec![false; links.len()];
@@ -96,7 +96,7 @@ const MOST_STEPS: usize = 1 << 24;
 
 /// The same by passes over all links until nothing changes. What is in conflict is the same, but which links are found
 /// to be depends on the order: this one is Click's. `None` if it takes too long.
-fn pass(sides: &mut [Sides], links: &[Link]) -> Option<Vec<(usize, Processing)>> {
+fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)>> {
     let mut conflicts = Vec::new();
     let mut reported = alloc::vec![false; links.len()];
     let passes = MOST_STEPS / links.len().max(1);
@@ -129,17 +129,17 @@ enum Agreement {
     /// Nothing is to be done.
     Already,
     /// They do different things; this is what the output does.
-    Never(Processing),
+    Never(PortMode),
 }
 
 /// Lets the agnostic end of a link take after the other.
-fn agree(sides: &mut [Sides], link: Link) -> Agreement {
+fn agree(sides: &mut [PortModes], link: Link) -> Agreement {
     match (get(sides, link.output, true), get(sides, link.input, false)) {
-        (Some(Processing::Agnostic), Some(known)) if known != Processing::Agnostic => {
+        (Some(PortMode::Agnostic), Some(known)) if known != PortMode::Agnostic => {
             set(sides, link.output, true, known);
             Agreement::Now(link.output.0)
         }
-        (Some(known), Some(Processing::Agnostic)) if known != Processing::Agnostic => {
+        (Some(known), Some(PortMode::Agnostic)) if known != PortMode::Agnostic => {
             set(sides, link.input, false, known);
             Agreement::Now(link.input.0)
         }
@@ -149,7 +149,7 @@ fn agree(sides: &mut [Sides], link: Link) -> Agreement {
 }
 
 /// All links; for an element all of whose ports agree those of a star rather than of all pairs, if `star`.
-fn links(graph: &Graph, classes: &[&'static Class], sides: &[Sides], star: bool) -> Vec<Link> {
+fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: bool) -> Vec<Link> {
     let mut links: Vec<Link> = graph
         .connections
         .iter()
@@ -162,8 +162,8 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[Sides], star: bool)
         })
         .collect();
     for (element, (class, (inputs, outputs))) in classes.iter().zip(sides).enumerate() {
-        let agnostic = |side: &[Processing]| {
-            let ports = side.iter().enumerate().filter(|(_, kind)| **kind == Processing::Agnostic);
+        let agnostic = |side: &[PortMode]| {
+            let ports = side.iter().enumerate().filter(|(_, kind)| **kind == PortMode::Agnostic);
             ports.map(|(port, _)| port).collect::<Vec<_>>()
         };
         let (inputs, outputs) = (agnostic(inputs), agnostic(outputs));
@@ -201,12 +201,12 @@ fn index(links: &[Link], elements: usize) -> Vec<Vec<usize>> {
     by_element
 }
 
-fn get(sides: &[Sides], (element, port): (usize, usize), output: bool) -> Option<Processing> {
+fn get(sides: &[PortModes], (element, port): (usize, usize), output: bool) -> Option<PortMode> {
     let (inputs, outputs) = sides.get(element)?;
     (if output { outputs } else { inputs }).get(port).copied()
 }
 
-fn set(sides: &mut [Sides], (element, port): (usize, usize), output: bool, value: Processing) {
+fn set(sides: &mut [PortModes], (element, port): (usize, usize), output: bool, value: PortMode) {
     if let Some((inputs, outputs)) = sides.get_mut(element)
         && let Some(place) = (if output { outputs } else { inputs }).get_mut(port)
     {
@@ -214,7 +214,7 @@ fn set(sides: &mut [Sides], (element, port): (usize, usize), output: bool, value
     }
 }
 
-fn conflict(graph: &Graph, link: Link, from: Processing) -> Diagnostic {
+fn conflict(graph: &Graph, link: Link, from: PortMode) -> Diagnostic {
     let (one, other) = names(from);
     let (output, input) = (link.output, link.input);
     let place = graph.elements.get(output.0).map(|element| element.location.clone());
@@ -233,8 +233,8 @@ fn conflict(graph: &Graph, link: Link, from: Processing) -> Diagnostic {
 }
 
 /// What an output does, and the input that does not agree with it.
-fn names(output: Processing) -> (&'static str, &'static str) {
-    if output == Processing::Push { ("push", "pull") } else { ("pull", "push") }
+fn names(output: PortMode) -> (&'static str, &'static str) {
+    if output == PortMode::Push { ("push", "pull") } else { ("pull", "push") }
 }
 
 /// A port: its place, and whether it is an output.
@@ -245,12 +245,12 @@ struct Paths<'a> {
     graph: &'a Graph,
     links: &'a [Link],
     by_element: &'a [Vec<usize>],
-    sides: &'a [Sides],
+    sides: &'a [PortModes],
 }
 
 impl Paths<'_> {
     /// Adds to a conflict where either side of it comes from.
-    fn explain(&self, diagnostic: &mut Diagnostic, link: Link, from: Processing) {
+    fn explain(&self, diagnostic: &mut Diagnostic, link: Link, from: PortMode) {
         let (one, other) = names(from);
         let mut ends = [((link.output, true), one), ((link.input, false), other)];
         if link.inside {

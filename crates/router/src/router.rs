@@ -10,9 +10,9 @@ use element::{Environment, HandlerError, HandlerInfo, Runtime};
 use packet::{Pool, Timestamp};
 
 use crate::build::Options;
-use crate::core::Core;
 use crate::node::Port;
 use crate::registry::Registry;
+use crate::state::RouterState;
 
 /// The version of Click whose language and handlers are spoken.
 pub const ROUTER_VERSION: &str = "2.1";
@@ -26,7 +26,7 @@ const POLL: Timestamp = Timestamp::from_micros(1);
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RunEnd {
     /// The driver's count was used up: by a source's STOP, a script, the `stop` handler.
     Stopped,
     /// Nothing could happen any more.
@@ -39,7 +39,7 @@ pub enum End {
 
 /// A graph of elements that runs on the caller's thread.
 pub struct Router {
-    pub(crate) core: Box<Core>,
+    pub(crate) core: Box<RouterState>,
     pub(crate) warnings: Vec<Diagnostic>,
     rounds: u32,
     pub(crate) swaps: u64,
@@ -53,7 +53,7 @@ impl Router {
         environment: Rc<dyn Environment>,
         options: Options,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (core, warnings) = Core::build(graph, registry, environment, options, None)?;
+        let (core, warnings) = RouterState::build(graph, registry, environment, options, None)?;
         Ok(Router { core, warnings, rounds: 0, swaps: 0 })
     }
 
@@ -65,7 +65,7 @@ impl Router {
         options: Options,
         pool: Pool,
     ) -> Result<Router, Vec<Diagnostic>> {
-        let (core, warnings) = Core::build(graph, registry, environment, options, Some(pool))?;
+        let (core, warnings) = RouterState::build(graph, registry, environment, options, Some(pool))?;
         Ok(Router { core, warnings, rounds: 0, swaps: 0 })
     }
 
@@ -75,14 +75,14 @@ impl Router {
     }
 
     /// Runs until it is stopped, idle, interrupted, or the steady time is over.
-    pub fn run(&mut self, until: Option<Timestamp>) -> End {
+    pub fn run(&mut self, until: Option<Timestamp>) -> RunEnd {
         loop {
             self.succeed_if_prepared();
             if self.core.run_count.get() <= 0 && !self.continues() {
-                return End::Stopped;
+                return RunEnd::Stopped;
             }
             if self.core.environment.is_interrupted() {
-                return End::Interrupted;
+                return RunEnd::Interrupted;
             }
             let worked = self.run_tasks();
             self.run_timers();
@@ -96,14 +96,14 @@ impl Router {
             {
                 self.core.clock.turn();
                 if self.core.steady() >= until {
-                    return End::Paused;
+                    return RunEnd::Paused;
                 }
             }
         }
     }
 
     /// As `run`, for a span of steady time; `None` is without end.
-    pub fn run_for(&mut self, span: Option<core::time::Duration>) -> End {
+    pub fn run_for(&mut self, span: Option<core::time::Duration>) -> RunEnd {
         self.core.clock.turn();
         let span = span.map(|span| Timestamp::from_nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)));
         self.run(span.map(|span| self.core.steady() + span))
@@ -188,12 +188,12 @@ impl Router {
     }
 
     /// Looks at descriptors, and waits if there is nothing else to do.
-    fn wait(&self, until: Option<Timestamp>) -> Option<End> {
+    fn wait(&self, until: Option<Timestamp>) -> Option<RunEnd> {
         let core = &self.core;
         core.clock.turn();
         let now = core.steady();
         if until.is_some_and(|until| now >= until) {
-            return Some(End::Paused);
+            return Some(RunEnd::Paused);
         }
         if core.run_count.get() <= 0 {
             return None;
@@ -203,7 +203,7 @@ impl Router {
         let mut watched = Vec::new();
         self.watched(|descriptor, read, write| watched.push((descriptor, read, write)));
         if idle && timer.is_none() && watched.is_empty() && core.options.stop_when_idle {
-            return Some(End::Idle);
+            return Some(RunEnd::Idle);
         }
         let deadline = match (timer, until) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -314,7 +314,7 @@ impl Drop for Router {
     }
 }
 
-pub(crate) fn clean_up(core: &Core) {
+pub(crate) fn clean_up(core: &RouterState) {
     // The last that was made is the first that goes.
     for index in core.in_order().into_iter().rev() {
         core.call(index, |object, cx| object.cleanup(cx));

@@ -13,9 +13,9 @@ use element::{
 };
 use packet::{Batch, Pool, Timestamp};
 
-use crate::core::{Core, Remark};
+use crate::state::{RouterState, SetupDiagnostic};
 
-impl Runtime for Core {
+impl Runtime for RouterState {
     fn now(&self) -> Timestamp {
         self.clock.now(self.environment.as_ref())
     }
@@ -101,7 +101,7 @@ impl Runtime for Core {
 
     fn deliver(&self, element: usize, outputs: &mut Outputs) {
         self.write_deferred();
-        Core::deliver(self, element, outputs);
+        RouterState::deliver(self, element, outputs);
         self.running.set(element);
     }
 
@@ -186,7 +186,7 @@ impl Runtime for Core {
     }
 
     fn describe_signal(&self, element: usize, port: usize, direction: Direction) -> String {
-        Core::describe_signal(self, element, port, direction)
+        RouterState::describe_signal(self, element, port, direction)
     }
 
     fn watch(&self, element: usize, descriptor: Descriptor, read: bool, write: bool) {
@@ -326,7 +326,7 @@ impl Runtime for Core {
         let severity = if is_wrong { Severity::Note } else { Severity::Warning };
         let text = place.map_or_else(|| text.to_string(), |place| alloc::format!("{place}: {text}"));
         let place = place.map(ToString::to_string);
-        self.remarks.borrow_mut().push(Remark { severity, element, place, text });
+        self.remarks.borrow_mut().push(SetupDiagnostic { severity, element, place, text });
     }
 
     fn say(&self, text: &str) {

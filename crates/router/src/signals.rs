@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 
 use element::{Direction, Notifies, Signal};
 
-use crate::core::Core;
 use crate::node::Notifier;
 use crate::ports;
+use crate::state::RouterState;
 
-impl Core {
+impl RouterState {
     /// Follows the pull path upstream of an input, or the push path downstream of an output, to the nearest notifiers,
     /// and makes `element` listen to them.
     pub(crate) fn find_signal(&self, element: usize, port: usize, direction: Direction) -> Signal {

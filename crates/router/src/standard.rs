@@ -8,11 +8,11 @@ use core::fmt::Write;
 
 use element::{HandlerError, HandlerInfo, HandlerKind, Runtime};
 
-use crate::core::Core;
 use crate::handlers::is_read;
 use crate::node::Port;
-use crate::ports::{self, Processing};
+use crate::ports::{self, PortMode};
 use crate::router::ROUTER_VERSION;
+use crate::state::RouterState;
 
 const fn read(name: &'static str, summary: &'static str) -> HandlerInfo {
     HandlerInfo { name: Cow::Borrowed(name), kind: HandlerKind::Read, calm: true, hidden: false, summary }
@@ -62,7 +62,7 @@ pub(crate) const ROUTER: &[HandlerInfo] = &[
     write("stop", "Takes the given number, or 1, off the driver's count."),
 ];
 
-impl Core {
+impl RouterState {
     pub(crate) fn read_standard(&self, index: usize, handler: &str) -> Result<String, HandlerError> {
         let unknown = || HandlerError::NoHandler(handler.to_string());
         let node = self.nodes.get(index).ok_or_else(unknown)?;
@@ -209,7 +209,7 @@ impl Core {
                     })
                     .collect();
                 // The middle column is for counts, which Click keeps only when it was built to.
-                let agnostic = if declared == Processing::Agnostic { "~" } else { "" };
+                let agnostic = if declared == PortMode::Agnostic { "~" } else { "" };
                 let _ = writeln!(text, "{push}{agnostic}\t-\t{}", peers.join(", "));
             }
         }

@@ -8,19 +8,19 @@ use click_lang::{Diagnostic, Graph};
 use element::HandlerError;
 
 use crate::build::Options;
-use crate::core::Core;
 use crate::router::{Router, clean_up};
+use crate::state::RouterState;
 
-impl Core {
+impl RouterState {
     /// A router beside this one that is ready to take over: initialised, with the same packets and clock. `source` is its
     /// configuration's text. Its warnings, or all errors.
     fn successor(
         &self,
         graph: Graph,
         source: String,
-    ) -> Result<(Box<Core>, Vec<Diagnostic>), Vec<Diagnostic>> {
+    ) -> Result<(Box<RouterState>, Vec<Diagnostic>), Vec<Diagnostic>> {
         let options = Options { source, simulated: self.clock.simulated.get(), ..self.options.clone() };
-        Core::build(graph, self.registry, self.environment.clone(), options, Some(self.pool.clone()))
+        RouterState::build(graph, self.registry, self.environment.clone(), options, Some(self.pool.clone()))
     }
 
     /// Compiles, builds and initialises a successor, which takes over between two turns.
@@ -45,7 +45,7 @@ impl Core {
     }
 
     /// Takes over what the elements of `old` know.
-    fn inherit(&self, old: &Core) {
+    fn inherit(&self, old: &RouterState) {
         self.run_count.set(old.run_count.get().max(1));
         for index in self.in_order() {
             let Some(node) = self.nodes.get(index) else { continue };
@@ -77,7 +77,7 @@ impl Router {
         }
     }
 
-    fn succeed(&mut self, successor: Box<Core>) {
+    fn succeed(&mut self, successor: Box<RouterState>) {
         successor.clock.follow(&self.core.clock);
         successor.inherit(&self.core);
         let old = core::mem::replace(&mut self.core, successor);

@@ -5,8 +5,8 @@ use core::ops::Bound;
 use element::{Descriptor, Runtime};
 use packet::{Glimpse, Timestamp};
 
-use crate::core::{NOBODY, Watch};
 use crate::router::Router;
+use crate::state::{NO_ELEMENT, Watch};
 
 /// What came of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Router {
     /// memory, and works in the middle of any call.
     pub fn running(&self) -> Option<(&str, Glimpse)> {
         let element = self.core.running.get();
-        let node = self.core.nodes.get(element).filter(|_| element != NOBODY)?;
+        let node = self.core.nodes.get(element).filter(|_| element != NO_ELEMENT)?;
         Some((&node.name, self.core.in_hand.get()))
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use packet::Timestamp;
-use router::{End, Options};
+use router::{Options, RunEnd};
 use serde::Serialize;
 
 use crate::configuration::{self, ConfigurationArguments};
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
     /// Packets in a batch, 1 to 256; results do not depend on it.
-    #[arg(long, default_value_t = router::USUAL_BATCH as u16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, default_value_t = router::DEFAULT_BATCH as u16, value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: u16,
     /// Print the summary as JSON.
     #[arg(long)]
@@ -93,8 +93,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         // In simulated time a pause would come at another point in every run.
         let pause = if arguments.simtime { None } else { Some(wait) };
         match router.run_for(pause) {
-            End::Paused if limit.is_some_and(|limit| started.elapsed() >= limit) => break End::Paused,
-            End::Paused => {
+            RunEnd::Paused if limit.is_some_and(|limit| started.elapsed() >= limit) => break RunEnd::Paused,
+            RunEnd::Paused => {
                 let progress = live::Progress::of_reading(environment.progress(), started);
                 table.refresh(&router, progress.as_ref());
             }
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn summary(
     router: &router::Router,
-    end: End,
+    end: RunEnd,
     elapsed: Duration,
     handlers: std::collections::BTreeMap<String, String>,
 ) -> Summary {
@@ -138,10 +138,10 @@ fn summary(
     let rows = router.elements().zip(router.classes()).zip(router.counts());
     Summary {
         end: match end {
-            End::Stopped => "stopped",
-            End::Idle => "idle",
-            End::Interrupted => "interrupted",
-            End::Paused => "time",
+            RunEnd::Stopped => "stopped",
+            RunEnd::Idle => "idle",
+            RunEnd::Interrupted => "interrupted",
+            RunEnd::Paused => "time",
         },
         seconds: elapsed.as_secs_f64(),
         elements: rows

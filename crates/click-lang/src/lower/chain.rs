@@ -1,8 +1,8 @@
 //! Chains: elements declared, found and connected.
 
 use super::level::Lowering;
-use crate::class::{ClassId, Link, Part, PartKind, Place};
-use crate::connect::{self, Side};
+use crate::class::{ClassId, Link, Part, PartKind, SourceSpan};
+use crate::connect::{self, ConnectorSide};
 use crate::tree::{ClassUse, Connector, Item, Span, Step, Subject};
 use crate::{Diagnostic, Severity, lexer};
 use alloc::format;
@@ -22,14 +22,14 @@ struct Resolved<'t> {
     config: Rc<str>,
     /// A group's part and number of ports.
     group: Option<(usize, [usize; 2])>,
-    place: Place,
+    place: SourceSpan,
 }
 
 impl Lowering<'_, '_> {
     /// Reads a chain, which turned out to be one at `end`, when so many errors had been found; returns whether it ends
     /// at the `output` of what surrounds it.
     pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool, end: Span, errors: usize) -> bool {
-        let mut before: Option<Vec<Side>> = None;
+        let mut before: Option<Vec<ConnectorSide>> = None;
         for (index, step) in steps.iter().enumerate() {
             let next = steps.get(index + 1).and_then(|next| next.connector);
             if let ([Item { subject: Subject::Implicit, span, outputs: None, .. }, ..], Some(connector)) =
@@ -65,7 +65,7 @@ impl Lowering<'_, '_> {
         self.compilation.diagnostics.push(Diagnostic::new(Severity::Warning, location, message));
     }
 
-    fn step(&mut self, step: &Step, first: bool, connected: bool) -> Vec<Side> {
+    fn step(&mut self, step: &Step, first: bool, connected: bool) -> Vec<ConnectorSide> {
         let mut resolved: Vec<Resolved<'_>> = Vec::with_capacity(step.items.len());
         for item in &step.items {
             let item = self.item(item, first);
@@ -126,9 +126,9 @@ impl Lowering<'_, '_> {
     }
 
     /// Finds or makes the element that an item means.
-    fn side(&mut self, resolved: Resolved<'_>) -> Side {
+    fn side(&mut self, resolved: Resolved<'_>) -> ConnectorSide {
         let Resolved { item, name, class, declared, config, group, place } = resolved;
-        let mut side = Side {
+        let mut side = ConnectorSide {
             part: 0,
             inputs: item.inputs.clone().unwrap_or_default(),
             outputs: item.outputs.clone().unwrap_or_default(),
@@ -176,7 +176,7 @@ impl Lowering<'_, '_> {
         side
     }
 
-    fn redeclared(&mut self, place: Place, name: &str, part: usize) {
+    fn redeclared(&mut self, place: SourceSpan, name: &str, part: usize) {
         let message = format!("redeclaration of element ‘{name}’");
         let Part { kind, place: other, .. } = *self.part(part);
         if matches!(kind, PartKind::Element(_)) {
@@ -187,7 +187,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn connect(&mut self, from: &[Side], to: &[Side], connector: Connector) {
+    fn connect(&mut self, from: &[ConnectorSide], to: &[ConnectorSide], connector: Connector) {
         let place = self.place(connector.span);
         let limit = self.compilation.options.limits.connections;
         let room = limit.saturating_sub(self.level().compound.links.len());

@@ -2,7 +2,7 @@
 
 use super::level::{Level, Lowering};
 use super::naming;
-use crate::class::{Class, ClassId, Compound, Parameter, PartKind, Place};
+use crate::class::{Class, ClassId, Compound, Parameter, PartKind, SourceSpan};
 use crate::tree::{self, Body, Formal, Statement};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -91,7 +91,7 @@ impl Lowering<'_, '_> {
         &mut self,
         statements: &[Statement],
         name: String,
-        place: Place,
+        place: SourceSpan,
     ) -> (usize, [usize; 2]) {
         let group = self.add_part(name.clone(), PartKind::Group, Rc::from(""), place);
         let parts = [("input", PartKind::GroupInput), ("output", PartKind::GroupOutput)];
@@ -116,7 +116,7 @@ impl Lowering<'_, '_> {
 
     /// Checks that a compound's or group's `input` and `output` are used without gaps and the right way round, in the
     /// links from `links` on. Returns the numbers of ports.
-    fn check_ports(&mut self, parts: [usize; 2], links: usize, name: &str, place: Place) -> [usize; 2] {
+    fn check_ports(&mut self, parts: [usize; 2], links: usize, name: &str, place: SourceSpan) -> [usize; 2] {
         let name = if name.is_empty() { "<anonymous>" } else { name };
         let compound = &self.level().compound;
         let counts = [compound.parts[parts[0]].ports[1], compound.parts[parts[1]].ports[0]];

@@ -1,6 +1,6 @@
 //! The compounds being read, from the outermost level inwards, and the parts put into them.
 
-use crate::class::{Compound, Part, PartKind, Place};
+use crate::class::{Compound, Part, PartKind, SourceSpan};
 use crate::compile::Compilation;
 use crate::tree::{Span, SyntaxError};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ pub(super) struct Level {
 
 impl Level {
     /// Begins an empty one.
-    pub(super) fn new(name: Rc<str>, place: Place, depth: usize) -> Self {
+    pub(super) fn new(name: Rc<str>, place: SourceSpan, depth: usize) -> Self {
         let compound = Compound {
             name,
             place,
@@ -69,8 +69,8 @@ impl Lowering<'_, '_> {
     }
 
     /// The place of a span of the source being read.
-    pub(super) fn place(&self, span: Span) -> Place {
-        Place { source: self.source, span }
+    pub(super) fn place(&self, span: Span) -> SourceSpan {
+        SourceSpan { source: self.source, span }
     }
 
     /// The text of a span of the source being read.
@@ -97,7 +97,13 @@ impl Lowering<'_, '_> {
     }
 
     /// Adds a part to the innermost compound.
-    pub(super) fn add_part(&mut self, name: String, kind: PartKind, config: Rc<str>, place: Place) -> usize {
+    pub(super) fn add_part(
+        &mut self,
+        name: String,
+        kind: PartKind,
+        config: Rc<str>,
+        place: SourceSpan,
+    ) -> usize {
         let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if name.split('/').any(all_digits) {
             self.compilation.error(place, format!("element name ‘{name}’ has all-digit component"));

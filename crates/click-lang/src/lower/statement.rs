@@ -1,7 +1,7 @@
 //! Statements: classes, variables, requirements.
 
 use super::level::{Level, Lowering};
-use crate::class::{Class, ClassId, Compound, Place};
+use crate::class::{Class, ClassId, Compound, SourceSpan};
 use crate::compile::Compilation;
 use crate::tree::{ClassUse, Span, Statement, StatementKind, Tree};
 use crate::{Requirement, config, lexer};
@@ -21,12 +21,12 @@ pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
         libraries: Vec::new(),
         requiring: 0,
     };
-    lowering.levels.push(Level::new(Rc::from(""), Place::default(), 0));
+    lowering.levels.push(Level::new(Rc::from(""), SourceSpan::default(), 0));
     let name = lowering.compilation.options.file;
     lowering.text(name, text);
     match lowering.levels.pop() {
         Some(level) => level.compound,
-        None => Level::new(Rc::from(""), Place::default(), 0).compound,
+        None => Level::new(Rc::from(""), SourceSpan::default(), 0).compound,
     }
 }
 
@@ -147,7 +147,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn library(&mut self, place: Place, name: &str) {
+    fn library(&mut self, place: SourceSpan, name: &str) {
         let limits = &self.compilation.options.limits;
         if self.levels.len() > 1 {
             self.compilation.error(place, "‘require library’ must be used at file scope");

@@ -203,7 +203,9 @@ impl FromArgument for Field {
         if let Some((length, after)) = after(rest, "/").and_then(|prefix| number(prefix, setup)) {
             match length {
                 0 => {
-                    return Err(ArgumentError::later("field specification does not fit within a single word"));
+                    return Err(ArgumentError::later(
+                        "field specification does not fit within a single word",
+                    ));
                 }
                 _ if length > field.length => return Err(mask()),
                 _ => (field.length, rest) = (length, after),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use router::{End, Options, Router};
+use router::{Options, Router, RunEnd};
 
 use super::choice::CAPTURE;
 use super::summary::{Layout, Row, Summary};
@@ -83,7 +83,7 @@ pub(super) fn run(seconds: f64, json: bool) -> ExitCode {
 
 fn drive(router: &mut Router, started: Instant, time: Duration, is_shown: bool) {
     let mut table = Live::new(is_shown).without(|name, class| name.contains('@') || SORTERS.contains(&class));
-    while router.run_for(Some(live::REFRESH)) == End::Paused {
+    while router.run_for(Some(live::REFRESH)) == RunEnd::Paused {
         let done = started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-3);
         let left = (time.as_secs_f64() - started.elapsed().as_secs_f64()).max(0.0).ceil();
         table.refresh(router, Some(&Progress { done, label: format!("{left:.0} s left; Ctrl-C ends it") }));

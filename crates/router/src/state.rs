@@ -23,7 +23,7 @@ use crate::schedule::Schedule;
 use crate::timers::Timers;
 
 /// The state of a running router.
-pub(crate) struct Core {
+pub(crate) struct RouterState {
     pub(crate) nodes: Vec<Node>,
     pub(crate) graph: Graph,
     pub(crate) registry: Registry,
@@ -41,7 +41,7 @@ pub(crate) struct Core {
     /// Elements that pass the log on.
     pub(crate) taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
     /// What elements have told of while they were set up.
-    pub(crate) remarks: RefCell<Vec<Remark>>,
+    pub(crate) remarks: RefCell<Vec<SetupDiagnostic>>,
     /// Whether somebody looked for what an element exports that could not be made.
     pub(crate) missed: Cell<bool>,
     pub(crate) run_count: Cell<i64>,
@@ -57,15 +57,15 @@ pub(crate) struct Core {
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,
     /// A checked and initialised router that takes over at the next opportunity.
-    pub(crate) successor: RefCell<Option<Box<Core>>>,
+    pub(crate) successor: RefCell<Option<Box<RouterState>>>,
 }
 
 /// No element.
-pub(crate) const NOBODY: usize = usize::MAX;
+pub(crate) const NO_ELEMENT: usize = usize::MAX;
 
 /// What an element has told of while it was set up.
 #[derive(Clone, Debug)]
-pub(crate) struct Remark {
+pub(crate) struct SetupDiagnostic {
     pub(crate) severity: Severity,
     pub(crate) element: usize,
     /// The place in a file of data that the text begins with.
@@ -80,7 +80,7 @@ pub(crate) struct Watch {
     pub(crate) write: Vec<usize>,
 }
 
-impl Core {
+impl RouterState {
     #[inline]
     pub(crate) fn input(&self, element: usize, port: usize) -> Option<&Port> {
         self.nodes.get(element)?.inputs.get(port)
