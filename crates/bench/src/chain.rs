@@ -11,7 +11,7 @@ use boundary::Slots;
 use sandbox::Settings;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use switch::{BoxLink, PIPE_RINGS, PortId, StaticTable, Worker};
+use switch::{BoxLink, PIPE_RINGS, PortId, StaticTable, SwitchRunner};
 
 /// What comes before the first run: packets have reached the end.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -85,7 +85,7 @@ pub fn chain(
         let from_port = usize::from(index > 0);
         let mut table = StaticTable::new();
         table.set_default(Some(PortId(1)));
-        let mut hop = Worker::new(table).map_err(wiring::system)?;
+        let mut hop = SwitchRunner::new(table).map_err(wiring::system)?;
         if joint == Joint::Pipe {
             hop.add_link(Box::new(BoxLink::new(wiring::port(from, from_port)?, wiring::port(to, 0)?)));
         } else {
@@ -105,7 +105,7 @@ pub fn chain(
 }
 
 /// Moves packets for so long, and until one reached the last box; how many did in a second.
-fn carry(hops: &mut [Worker<StaticTable>], joint: Joint, time: Duration) -> Result<f64, Error> {
+fn carry(hops: &mut [SwitchRunner<StaticTable>], joint: Joint, time: Duration) -> Result<f64, Error> {
     let (begin, before) = (Instant::now(), arrived(hops, joint));
     loop {
         for hop in &mut *hops {
@@ -125,7 +125,7 @@ fn carry(hops: &mut [Worker<StaticTable>], joint: Joint, time: Duration) -> Resu
 }
 
 /// Packets that were given to the last box.
-fn arrived(hops: &mut [Worker<StaticTable>], joint: Joint) -> f64 {
+fn arrived(hops: &mut [SwitchRunner<StaticTable>], joint: Joint) -> f64 {
     let Some(last) = hops.last_mut() else { return 0.0 };
     let counters = match joint {
         Joint::Pipe => last.link(0).map(|link| link.counters()[1]),

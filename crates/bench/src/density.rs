@@ -11,7 +11,7 @@ use boundary::Slots;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use switch::driver::Null;
-use switch::{PortId, PortSettings, StaticTable, Worker};
+use switch::{PortId, PortSettings, StaticTable, SwitchRunner};
 
 /// What each box gets of a run, at least: about a hundred turns of the largest ring. With a few, the spread would tell
 /// whose turn it was when the run ended, and not who gets more.
@@ -44,7 +44,7 @@ pub struct Density {
 pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort) -> Result<Density, Error> {
     let mut table = StaticTable::new();
     table.set_default(Some(PortId(0)));
-    let mut switch = Worker::new(table).map_err(wiring::system)?;
+    let mut switch = SwitchRunner::new(table).map_err(wiring::system)?;
     switch.add_port(Box::new(Null), PortSettings::default())?;
     let (mut kept, mut ports) = (Vec::new(), Vec::new());
     for _ in 0..boxes {
@@ -66,7 +66,7 @@ pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort
 }
 
 /// Moves packets for so long, and until one came; how many each port sent in a second.
-fn run(switch: &mut Worker<StaticTable>, ports: &[PortId], time: Duration) -> Result<Vec<f64>, Error> {
+fn run(switch: &mut SwitchRunner<StaticTable>, ports: &[PortId], time: Duration) -> Result<Vec<f64>, Error> {
     let (begin, before) = (Instant::now(), counts(switch, ports));
     loop {
         switch.step();
@@ -87,7 +87,7 @@ fn run(switch: &mut Worker<StaticTable>, ports: &[PortId], time: Duration) -> Re
 }
 
 /// What each port has sent.
-fn counts(switch: &mut Worker<StaticTable>, ports: &[PortId]) -> Vec<f64> {
+fn counts(switch: &mut SwitchRunner<StaticTable>, ports: &[PortId]) -> Vec<f64> {
     let mut count =
         |port: &PortId| switch.switch().counters(*port).map_or(0, |counters| counters.received_frames);
     ports.iter().map(|port| count(port) as f64).collect()

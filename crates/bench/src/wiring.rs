@@ -4,7 +4,7 @@ use crate::error::Error;
 use sandbox::{Area, Sandbox, SystemError};
 use std::sync::Arc;
 use switch::driver::BoxPort;
-use switch::{Forward, PortId, PortSettings, Worker};
+use switch::{Forward, PortId, PortSettings, SwitchRunner};
 
 /// The switch's side of a box's port.
 pub(crate) fn port(sandbox: &mut Sandbox, index: usize) -> Result<BoxPort<Arc<Area>>, Error> {
@@ -15,7 +15,7 @@ pub(crate) fn port(sandbox: &mut Sandbox, index: usize) -> Result<BoxPort<Arc<Ar
 
 /// Puts a port of a box on a switch.
 pub(crate) fn attach<F: Forward>(
-    switch: &mut Worker<F>,
+    switch: &mut SwitchRunner<F>,
     sandbox: &mut Sandbox,
     index: usize,
 ) -> Result<PortId, Error> {

@@ -24,8 +24,8 @@ pub struct Batch {
     /// Where the rests lie.
     source: Option<Origin>,
     /// Slots of the source whose frames went on with their buffers, and what lies there instead.
-    left: Vec<(u32, u16)>,
-    most: usize,
+    replaced: Vec<(u32, u16)>,
+    capacity: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,42 +35,42 @@ struct Entry {
     /// Bytes that are here.
     here: u16,
     /// Bytes that are not.
-    rest: u16,
+    tail: u16,
     /// Where those begin in the source.
-    rest_start: u32,
+    tail_start: u32,
     /// The slot of the source that the frame was in.
     slot: u32,
 }
 
 /// A frame of which maybe only the head has been copied.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct SplitFrame<'a> {
     /// The frame's first bytes: all of them, or at least an Ethernet header.
     pub head: &'a [u8],
     /// Where the others are.
-    pub rest: Option<Remainder<'a>>,
+    pub tail: Option<Remainder<'a>>,
 }
 
-impl Part<'_> {
+impl SplitFrame<'_> {
     /// Bytes of the frame.
     #[inline]
     pub fn length(&self) -> usize {
-        self.head.len() + self.rest.map_or(0, |rest| rest.length())
+        self.head.len() + self.tail.map_or(0, |rest| rest.length())
     }
 }
 
 impl Batch {
     /// A batch for so many frames.
-    pub fn new(most: usize) -> Self {
-        let bytes = vec![0; most * (MAX_FRAME + HEAD)];
-        let (entries, left) = (Vec::with_capacity(most), Vec::new());
-        Self { bytes, filled: 0, entries, source: None, left, most }
+    pub fn new(capacity: usize) -> Self {
+        let bytes = vec![0; capacity * (MAX_FRAME + HEAD)];
+        let (entries, replaced) = (Vec::with_capacity(capacity), Vec::new());
+        Self { bytes, filled: 0, entries, source: None, replaced, capacity }
     }
 
     /// Frames that it still has room for.
     #[inline]
     pub fn room(&self) -> usize {
-        self.most - self.entries.len()
+        self.capacity - self.entries.len()
     }
 
     /// Frames in it.
@@ -86,7 +86,7 @@ impl Batch {
     /// Takes all frames out.
     pub fn clear(&mut self) {
         self.entries.clear();
-        self.left.clear();
+        self.replaced.clear();
         self.filled = 0;
         self.source = None;
     }
@@ -94,7 +94,7 @@ impl Batch {
     /// A frame by its number, if it is whole: those that [`Driver::receive`](crate::Driver::receive) adds are.
     #[inline]
     pub fn frame(&self, number: usize) -> Option<&[u8]> {
-        self.part(number).filter(|part| part.rest.is_none()).map(|part| part.head)
+        self.split_frame(number).filter(|part| part.tail.is_none()).map(|part| part.head)
     }
 
     /// All frames that are whole, in order.
@@ -104,18 +104,18 @@ impl Batch {
 
     /// A frame by its number, as far as it has been copied.
     #[inline]
-    pub fn part(&self, number: usize) -> Option<Part<'_>> {
+    pub fn split_frame(&self, number: usize) -> Option<SplitFrame<'_>> {
         let entry = self.entries.get(number)?;
         let start = entry.start as usize;
         let head = self.bytes.get(start..start + usize::from(entry.here))?;
-        let rest = match &self.source {
-            Some(source) if entry.rest > 0 => {
-                let start = entry.rest_start as usize;
-                Some(source.rest(start..start + usize::from(entry.rest)))
+        let tail = match &self.source {
+            Some(source) if entry.tail > 0 => {
+                let start = entry.tail_start as usize;
+                Some(source.rest(start..start + usize::from(entry.tail)))
             }
             _ => None,
         };
-        Some(Part { head, rest })
+        Some(SplitFrame { head, tail })
     }
 
     /// The beginnings of all frames in order, and the frames' lengths.
@@ -123,7 +123,7 @@ impl Batch {
     pub(crate) fn heads(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.entries.iter().map(|entry| {
             let (start, here) = (entry.start as usize, usize::from(entry.here));
-            (self.bytes.get(start..start + here).unwrap_or_default(), here + usize::from(entry.rest))
+            (self.bytes.get(start..start + here).unwrap_or_default(), here + usize::from(entry.tail))
         })
     }
 
@@ -142,7 +142,7 @@ impl Batch {
         if self.room() > 0 {
             let here = length.min(MAX_FRAME);
             let start = self.filled as u32;
-            self.add(Entry { start, here: here as u16, rest: 0, rest_start: 0, slot: 0 });
+            self.add(Entry { start, here: here as u16, tail: 0, tail_start: 0, slot: 0 });
         }
     }
 
@@ -161,7 +161,7 @@ impl Batch {
     /// Adds a frame that lies in the source, of which the head is copied now. It is at most [`MAX_FRAME`] long and
     /// inside the source.
     #[inline(always)]
-    pub(crate) fn push_part(&mut self, source: &Origin, Taken { range, slot }: Taken) {
+    pub(crate) fn push_split(&mut self, source: &Origin, Taken { range, slot }: Taken) {
         let (start, length) = (self.filled, range.len().min(MAX_FRAME));
         let here = length.min(HEAD);
         let Some(space) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<HEAD>) else {
@@ -173,22 +173,22 @@ impl Batch {
         } else if let Some(space) = space.get_mut(..here) {
             source.read(range.start, space);
         }
-        let (here, rest) = (here as u16, (length - here) as u16);
-        self.add(Entry { start: start as u32, here, rest, rest_start: (range.start + HEAD) as u32, slot });
+        let (here, tail) = (here as u16, (length - here) as u16);
+        self.add(Entry { start: start as u32, here, tail, tail_start: (range.start + HEAD) as u32, slot });
     }
 
     /// Says that a frame, named by number, went on with its buffer, and that this one takes its place.
     #[inline]
-    pub(crate) fn leave(&mut self, number: usize, spare: u16) {
-        self.left.extend(self.entries.get(number).map(|entry| (entry.slot, spare)));
+    pub(crate) fn replace_buffer(&mut self, number: usize, spare: u16) {
+        self.replaced.extend(self.entries.get(number).map(|entry| (entry.slot, spare)));
     }
 
     /// The slots of the source whose frames went on with their buffers, and what is to lie there instead.
-    pub(crate) fn left(&self) -> &[(u32, u16)] {
-        &self.left
+    pub(crate) fn replaced_buffers(&self) -> &[(u32, u16)] {
+        &self.replaced
     }
 
-    /// Says where the frames of [`push_part`](Self::push_part) lie: once, as all frames of a batch come from
+    /// Says where the frames of [`push_split`](Self::push_split) lie: once, as all frames of a batch come from
     /// one port.
     pub(crate) fn set_source(&mut self, source: &Origin) {
         self.source = Some(source.clone());
@@ -203,16 +203,16 @@ impl Batch {
     pub(crate) fn complete(&mut self, frames: &[u32]) {
         let Some(source) = &self.source else { return };
         for number in frames {
-            let Some(entry) = self.entries.get_mut(*number as usize).filter(|entry| entry.rest > 0) else {
+            let Some(entry) = self.entries.get_mut(*number as usize).filter(|entry| entry.tail > 0) else {
                 continue;
             };
             let (from, here) = (entry.start as usize, usize::from(entry.here));
-            let length = here + usize::from(entry.rest);
+            let length = here + usize::from(entry.tail);
             self.bytes.copy_within(from..from + here, self.filled);
             if let Some(space) = self.bytes.get_mut(self.filled + here..self.filled + length) {
-                source.read(entry.rest_start as usize, space);
+                source.read(entry.tail_start as usize, space);
             }
-            *entry = Entry { start: self.filled as u32, here: length as u16, rest: 0, ..*entry };
+            *entry = Entry { start: self.filled as u32, here: length as u16, tail: 0, ..*entry };
             self.filled = (self.filled + length).next_multiple_of(ALIGN);
         }
     }
@@ -264,9 +264,9 @@ mod tests {
         for round in 0..2 {
             batch.set_source(&source);
             for range in &ranges {
-                batch.push_part(&source, Taken { range: range.clone(), slot: 0 });
+                batch.push_split(&source, Taken { range: range.clone(), slot: 0 });
             }
-            let parts: Vec<_> = (0..batch.len()).filter_map(|number| batch.part(number)).collect();
+            let parts: Vec<_> = (0..batch.len()).filter_map(|number| batch.split_frame(number)).collect();
             let lengths: Vec<usize> = parts.iter().map(|part| part.length()).collect();
             assert_eq!(lengths, ranges.clone().map(|range| range.len()));
             for (part, range) in parts.iter().zip(&ranges) {

@@ -1,7 +1,7 @@
 //! The user-space switch: what joins boxes, devices, files and each other.
 //!
 //! Three layers, each tested without the next: a [`Forward`] decides where a frame goes; a [`Switch`]
-//! applies it to batches, counts, and keeps to caps; a [`Worker`] moves batches between the switch and
+//! applies it to batches, counts, and keeps to caps; a [`SwitchRunner`] moves batches between the switch and
 //! its ports' [`Driver`]s, and sleeps when there is nothing to move.
 //!
 //! Invariants:
@@ -14,22 +14,22 @@
 //! Absent on purpose: virtual LANs, spanning tree, steering by flow.
 
 mod batch;
-mod cap;
 mod counters;
 pub mod device;
 pub mod driver;
 mod forward;
 mod link;
 mod port;
+mod rate_limiter;
+mod runner;
 mod switch;
-mod worker;
 
-pub use batch::{Batch, MAX_FRAME, Part};
-pub use cap::{Cap, CapSettings};
+pub use batch::{Batch, MAX_FRAME, SplitFrame};
 pub use counters::{Counters, Reason};
 pub use driver::{Driver, DriverError};
 pub use forward::{Decision, Forward, LearningBridge, LearningSettings, StaticTable, TableError};
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use port::{PortId, PortSettings};
-pub use switch::{MAX_PORTS, Plan, Switch, SwitchError};
-pub use worker::{Cost, Worker, rest};
+pub use rate_limiter::{RateLimit, RateLimiter};
+pub use runner::{PortCost, SwitchRunner, wait};
+pub use switch::{ForwardingPlan, MAX_PORTS, Switch, SwitchError};

@@ -1,6 +1,6 @@
 //! A port of a switch.
 
-use crate::cap::CapSettings;
+use crate::rate_limiter::RateLimit;
 use packet::MacAddr;
 
 /// The number of a port in its switch.
@@ -13,7 +13,7 @@ pub struct PortSettings {
     /// Its share of the switch beside ports with other weights: frames a visit, in quanta.
     pub weight: u32,
     /// What it may send.
-    pub cap: CapSettings,
+    pub rate_limit: RateLimit,
     /// The only source address that it may send from; none: any.
     pub source: Option<MacAddr>,
 }
@@ -21,6 +21,6 @@ pub struct PortSettings {
 impl Default for PortSettings {
     /// Weight 1, no cap, any source.
     fn default() -> Self {
-        Self { weight: 1, cap: CapSettings::default(), source: None }
+        Self { weight: 1, rate_limit: RateLimit::default(), source: None }
     }
 }

@@ -1,10 +1,10 @@
 //! The core: what a batch of frames from one port becomes.
 
 use crate::batch::Batch;
-use crate::cap::Cap;
 use crate::counters::{Counters, Reason};
 use crate::forward::{Decision, Forward};
 use crate::port::{PortId, PortSettings};
+use crate::rate_limiter::RateLimiter;
 use packet::MacAddr;
 use std::fmt;
 
@@ -34,13 +34,13 @@ impl std::error::Error for SwitchError {}
 #[derive(Debug)]
 struct Port {
     settings: PortSettings,
-    cap: Cap,
+    limiter: RateLimiter,
     counters: Counters,
 }
 
 /// Which frames of a batch go to which port.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct ForwardingPlan {
     /// Frame numbers by port.
     frames: Vec<Vec<u32>>,
     /// Ports that have any.
@@ -49,7 +49,7 @@ pub struct Plan {
     floods: bool,
 }
 
-impl Plan {
+impl ForwardingPlan {
     /// Ports that frames go to, in the order of their first frame.
     pub fn ports(&self) -> &[PortId] {
         &self.ports
@@ -117,8 +117,8 @@ impl<F: Forward> Switch<F> {
         if free == self.ports.len() {
             self.ports.push(None);
         }
-        let cap = Cap::new(settings.cap, now);
-        self.ports[free] = Some(Port { settings, cap, counters: Counters::default() });
+        let limiter = RateLimiter::new(settings.rate_limit, now);
+        self.ports[free] = Some(Port { settings, limiter, counters: Counters::default() });
         Ok(PortId(free as u16))
     }
 
@@ -132,7 +132,7 @@ impl<F: Forward> Switch<F> {
     /// Changes a port's settings; false: there is no such port. Its cap starts full.
     pub fn set_port(&mut self, port: PortId, settings: PortSettings, now: u64) -> bool {
         let Some(port) = self.port_mut(port) else { return false };
-        port.cap = Cap::new(settings.cap, now);
+        port.limiter = RateLimiter::new(settings.rate_limit, now);
         port.settings = settings;
         true
     }
@@ -160,7 +160,7 @@ impl<F: Forward> Switch<F> {
 
     /// Decides where a batch goes that came in at `from`, and counts. `now` is in nanoseconds of a clock
     /// that doesn't go back.
-    pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut Plan) {
+    pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut ForwardingPlan) {
         plan.clear();
         let Self { forward, ports } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
@@ -238,7 +238,7 @@ impl Port {
         if self.settings.source.is_some_and(|only| only != addresses.pair()[1]) {
             return Err(Reason::Spoofed);
         }
-        match self.cap.allows(length, now) {
+        match self.limiter.allows(length, now) {
             true => Ok(addresses),
             false => Err(Reason::Capped),
         }
@@ -267,8 +267,8 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cap::CapSettings;
     use crate::forward::{LearningBridge, LearningSettings, StaticTable};
+    use crate::rate_limiter::RateLimit;
 
     fn frame(destination: u8, source: u8, length: usize) -> Vec<u8> {
         let mut frame = vec![0; length.max(12)];
@@ -288,7 +288,7 @@ mod tests {
 
     /// Every port's plan, and all counters that are not zero.
     fn check<F: Forward>(switch: &mut Switch<F>, from: u16, frames: &[Vec<u8>], expected: &[(u16, &[u32])]) {
-        let mut plan = Plan::default();
+        let mut plan = ForwardingPlan::default();
         switch.switch(&batch(frames), PortId(from), 0, &mut plan);
         let mut ports = plan.ports().to_vec();
         ports.sort_unstable();
@@ -364,12 +364,12 @@ mod tests {
         let mut switch = Switch::new(table);
         let only = Some(MacAddr([2, 0, 0, 0, 0, 1]));
         let bits = 8 * 65_536;
-        let cap = CapSettings { frames: 0, bits, burst_ns: 0 };
-        switch.add_port(PortSettings { source: only, cap, ..PortSettings::default() }, 0).unwrap();
+        let rate_limit = RateLimit { frames: 0, bits, burst_ns: 0 };
+        switch.add_port(PortSettings { source: only, rate_limit, ..PortSettings::default() }, 0).unwrap();
         switch.add_port(PortSettings::default(), 0).unwrap();
         let frames: Vec<_> =
             (0..100).map(|number| frame(9, if number % 4 == 0 { 2 } else { 1 }, 1024)).collect();
-        let mut plan = Plan::default();
+        let mut plan = ForwardingPlan::default();
         switch.switch(&batch(&frames), PortId(0), 0, &mut plan);
         // The bucket holds 64 KB.
         assert_eq!(plan.frames(PortId(1)).len(), 64);

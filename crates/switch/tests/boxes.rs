@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, Pipe};
 use switch::{
-    Batch, BoxLink, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, Worker,
+    Batch, BoxLink, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, SwitchRunner,
 };
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-type Bridge = Worker<LearningBridge>;
+type Bridge = SwitchRunner<LearningBridge>;
 
 /// Runs `check` with a bridge and a maker of boxes on it, for each kind of sandbox.
 fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
@@ -23,7 +23,7 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
         eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
     for place in machines.into_iter().chain([Place::Process]) {
-        let mut bridge = Worker::new(LearningBridge::new(LearningSettings::default())).unwrap();
+        let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
         let bell = Arc::new(Bell::from(bridge.bell().unwrap()));
         check(&mut bridge, &|command| {
             let port = sandbox::PortSettings { slots: Slots::new(128).unwrap(), mac: [0; 6], mtu: 1500 };
@@ -31,7 +31,7 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
             let mut sandbox = host.create(place, &settings).unwrap();
             sandbox.start().unwrap();
             match command {
-                "mirror" | "loop" | "drop" | "send 60" => sandbox.install("", command, PATIENCE).unwrap(),
+                "mirror" | "loop" | "drop" | "send 60" => sandbox.install("", command, TIMEOUT).unwrap(),
                 // The others may not live to answer.
                 _ => drop(sandbox.install("", command, Duration::from_millis(300))),
             }
@@ -70,9 +70,9 @@ fn a_mirroring_box_answers_through_the_bridge() {
             let numbers: Vec<u32> = (0..100).collect();
             assert_eq!(outside.send(&batch, &numbers).unwrap().frames, 100);
             while back.len() < usize::from(round + 1) * 100 {
-                assert!(start.elapsed() < PATIENCE, "{} came back", back.len());
+                assert!(start.elapsed() < TIMEOUT, "{} came back", back.len());
                 if bridge.step() == 0 {
-                    bridge.rest(Duration::from_millis(200));
+                    bridge.wait(Duration::from_millis(200));
                 }
                 let mut came = Batch::new(256);
                 outside.receive(&mut came).unwrap();
@@ -102,25 +102,25 @@ fn linked_boxes_pass_frames_on() {
         let link = bridge.add_link(Box::new(BoxLink::new(port(&mut sender), port(&mut sink))));
         let start = Instant::now();
         while bridge.link(link).unwrap().counters()[1].sent_frames < 50_000 {
-            assert!(start.elapsed() < PATIENCE, "{:?}", bridge.link(link).unwrap().counters());
+            assert!(start.elapsed() < TIMEOUT, "{:?}", bridge.link(link).unwrap().counters());
             if bridge.step() == 0 {
-                bridge.rest(Duration::from_millis(500));
+                bridge.wait(Duration::from_millis(500));
             }
         }
-        sender.install("", "drop", PATIENCE).unwrap();
+        sender.install("", "drop", TIMEOUT).unwrap();
         let stats = |sandbox: &mut Sandbox| {
-            let reply = sandbox.call(&boundary::Request::Stats, PATIENCE).unwrap();
+            let reply = sandbox.call(&boundary::Request::Stats, TIMEOUT).unwrap();
             boundary::Stats::decode(&reply).unwrap().ports[0]
         };
         let (sent, mut taken) = (stats(&mut sender).sent_packets, 0);
         while bridge.link(link).unwrap().counters()[0].received_frames < sent {
-            assert!(start.elapsed() < PATIENCE, "{:?}", bridge.link(link).unwrap().counters());
+            assert!(start.elapsed() < TIMEOUT, "{:?}", bridge.link(link).unwrap().counters());
             bridge.step();
         }
         let [left, right] = bridge.link(link).unwrap().counters();
         assert_eq!((left.received_frames, right.sent_frames), (sent, sent));
         while taken < sent {
-            assert!(start.elapsed() < PATIENCE, "{taken} of {sent}");
+            assert!(start.elapsed() < TIMEOUT, "{taken} of {sent}");
             taken = stats(&mut sink).received_packets;
         }
         assert_eq!(taken, sent);
@@ -142,7 +142,7 @@ fn bad_boxes_lose_their_own_frames_only() {
         let mut batch = Batch::new(64);
         let mut sent = 0u16;
         while back < 2_000 {
-            assert!(start.elapsed() < PATIENCE, "{back} came back");
+            assert!(start.elapsed() < TIMEOUT, "{back} came back");
             batch.clear();
             // Every frame is flooded: the destination is a group.
             while sent < 2_000 && batch.push(&frame(MacAddr::BROADCAST, OURS, sent)) {
@@ -152,7 +152,7 @@ fn bad_boxes_lose_their_own_frames_only() {
             outside.send(&batch, &numbers).unwrap();
             let target = usize::from(sent);
             while back < target {
-                assert!(start.elapsed() < PATIENCE, "{back} came back of {target}");
+                assert!(start.elapsed() < TIMEOUT, "{back} came back of {target}");
                 bridge.step();
                 let mut came = Batch::new(256);
                 outside.receive(&mut came).unwrap();

@@ -6,9 +6,9 @@ use sandbox::{Area, Host, HostPort, PacketPool, Place, PortSettings, Sandbox, Se
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::BoxPort;
-use switch::{BoxLink, Link, PortId, StaticTable, Worker};
+use switch::{BoxLink, Link, PortId, StaticTable, SwitchRunner};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Port = BoxPort<Arc<Area>>;
 
@@ -30,7 +30,7 @@ impl Maker<'_> {
         let told = sandbox.install(
             "",
             command,
-            if command == "forward" { PATIENCE } else { Duration::from_millis(200) },
+            if command == "forward" { TIMEOUT } else { Duration::from_millis(200) },
         );
         assert!(command != "forward" || told.is_ok(), "{told:?}");
         sandbox
@@ -102,7 +102,7 @@ fn carry(from: &mut End, link: &mut BoxLink<Arc<Area>, Arc<Area>>, to: &mut End,
 fn carry_by(from: &mut End, mut step: impl FnMut() -> usize, to: &mut End, count: usize) {
     let (start, mut sent, mut got) = (Instant::now(), 0, 0);
     while got < count {
-        assert!(start.elapsed() < PATIENCE, "{got} of {count}");
+        assert!(start.elapsed() < TIMEOUT, "{got} of {count}");
         if sent < count.min(got + UNDER_WAY) && from.send(&frame(sent)) {
             sent += 1;
         }
@@ -144,12 +144,12 @@ fn a_pipe_is_whole_again_when_an_end_is_back() {
             // What survived comes first; then all is as before.
             let start = Instant::now();
             while !(first.send(b"the end of what was before")) {
-                assert!(start.elapsed() < PATIENCE);
+                assert!(start.elapsed() < TIMEOUT);
                 link.step();
                 last.receive();
             }
             while last.receive().as_deref() != Some(b"the end of what was before") {
-                assert!(start.elapsed() < PATIENCE, "{round}: {link:?}");
+                assert!(start.elapsed() < TIMEOUT, "{round}: {link:?}");
                 link.step();
             }
             carry(&mut first, &mut link, &mut last, 1_000);
@@ -186,10 +186,10 @@ fn a_box_that_scribbles_over_the_pool_is_replaced() {
         let start = Instant::now();
         // What is left of before.
         while link.step() > 0 || last.receive().is_some() || !first.send(b"from here on") {
-            assert!(start.elapsed() < PATIENCE);
+            assert!(start.elapsed() < TIMEOUT);
         }
         while last.receive().as_deref() != Some(b"from here on") {
-            assert!(start.elapsed() < PATIENCE, "{link:?}");
+            assert!(start.elapsed() < TIMEOUT, "{link:?}");
             link.step();
         }
         carry(&mut first, &mut link, &mut last, 500);
@@ -204,7 +204,7 @@ fn a_switch_serves_boxes_of_one_pool() {
         let mut boxes = [maker.make("forward"), maker.make("forward"), maker.make("forward")];
         let mut table = StaticTable::new();
         table.set_default(Some(PortId(1)));
-        let mut switch = Worker::new(table).unwrap();
+        let mut switch = SwitchRunner::new(table).unwrap();
         for (index, sandbox) in boxes.iter_mut().enumerate() {
             let port = plug(sandbox, usize::from(index == 0));
             switch.add_port(Box::new(port), switch::PortSettings::default()).unwrap();
@@ -220,7 +220,7 @@ fn a_switch_serves_boxes_of_one_pool() {
             for end in [&mut second, &mut third] {
                 let mut got = None;
                 while got.is_none() {
-                    assert!(start.elapsed() < PATIENCE);
+                    assert!(start.elapsed() < TIMEOUT);
                     switch.step();
                     got = end.receive();
                 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{Batch, Packet, PacketType, Pool, Timestamp};
-use switch::device::{Interface, InterfaceSettings, RawSocket, Tunnel, TunnelSettings};
+use switch::device::{PacketSocket, PacketSocketSettings, RawSocket, Tunnel, TunnelSettings};
 
 use super::descriptors::Descriptors;
 use super::files::problem;
@@ -27,15 +27,15 @@ const BURST: usize = 64;
 pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result<Box<dyn Device>, IoError> {
     match request {
         DeviceRequest::Interface { name, promiscuous, outbound, snap, receive, exclusive } => {
-            let settings = InterfaceSettings {
+            let settings = PacketSocketSettings {
                 promiscuous: *promiscuous,
                 outbound: *outbound,
                 snap: *snap,
                 receive: if *receive { RECEIVE } else { 0 },
-                joined: false,
+                gso: false,
             };
             let interface =
-                Interface::open(name, settings).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
+                PacketSocket::open(name, settings).map_err(|error| refusal(&error, "CAP_NET_RAW"))?;
             let filter = exclusive.then(|| KernelFilter::install(name)).transpose()?;
             let socket = Rc::new(interface.socket());
             let descriptor = descriptors.register(&socket);
@@ -55,7 +55,7 @@ pub(super) fn open(request: &DeviceRequest, descriptors: &Descriptors) -> Result
                 ethernet: *ethernet,
                 name: name.clone(),
                 address: *address,
-                link: *link,
+                mac: *link,
                 gateway: *gateway,
                 mtu: *mtu,
             };
@@ -89,7 +89,7 @@ fn refusal(error: &io::Error, capability: &str) -> IoError {
 
 /// A network interface as elements have it.
 struct Connected {
-    interface: Interface,
+    interface: PacketSocket,
     /// Keeps from the kernel what is received.
     _filter: Option<KernelFilter>,
     /// Keeps the descriptor known.
@@ -103,15 +103,15 @@ struct Connected {
 
 impl Device for Connected {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
-        let taken = self.interface.receive(most, |arrival| {
-            let Some(mut packet) = pool.allocate_with(HEADROOM, arrival.length()) else {
+        let taken = self.interface.receive(most, |frame| {
+            let Some(mut packet) = pool.allocate_with(HEADROOM, frame.length()) else {
                 return self.homeless.set(self.homeless.get() + 1);
             };
-            arrival.copy_to(packet.data_mut());
-            packet.set_packet_type(PacketType::from_number(arrival.kind));
-            let (seconds, nanos) = arrival.time;
+            frame.copy_to(packet.data_mut());
+            packet.set_packet_type(PacketType::from_number(frame.packet_type));
+            let (seconds, nanos) = frame.time;
             packet.set_timestamp(Timestamp::from_parts(seconds, nanos));
-            packet.set_extra_length(u32::try_from(arrival.cut).unwrap_or(u32::MAX));
+            packet.set_extra_length(u32::try_from(frame.cut).unwrap_or(u32::MAX));
             packet.set_mac(0);
             into.push(packet);
         });
@@ -120,9 +120,9 @@ impl Device for Connected {
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
-        let sending = self.interface.send(batch.iter().map(Packet::data));
-        drop(batch.drain_front(sending.frames));
-        sending.error.map_or(Ok(()), |error| Err(problem(&error)))
+        let outcome = self.interface.send(batch.iter().map(Packet::data));
+        drop(batch.drain_front(outcome.frames));
+        outcome.error.map_or(Ok(()), |error| Err(problem(&error)))
     }
 
     fn gathers(&self) -> bool {
@@ -142,12 +142,12 @@ impl Device for Connected {
     }
 
     fn lost(&self) -> u64 {
-        self.lost.set(self.lost.get() + self.interface.take_lost());
+        self.lost.set(self.lost.get() + self.interface.take_dropped());
         self.lost.get() + self.homeless.get()
     }
 
     fn link(&self) -> Option<[u8; 6]> {
-        Some(self.interface.link())
+        Some(self.interface.mac())
     }
 }
 
@@ -225,7 +225,7 @@ impl<K: Kind> Device for Opened<K> {
     }
 }
 
-/// A packet to receive into; without one the arrival is taken in and lost, so that the device does not stand still.
+/// A packet to receive into; without one the frame is taken in and lost, so that the device does not stand still.
 fn room(pool: &Pool, length: usize) -> io::Result<Packet> {
     pool.allocate_with(HEADROOM, length).ok_or_else(|| io::Error::other("no free packet"))
 }

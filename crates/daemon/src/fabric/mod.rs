@@ -3,21 +3,21 @@
 //! One thread, since a box has one bell for all of its ports, whichever switches they are at. What is asked of the
 //! thread is an order, which it carries out between two rounds; nothing in an order waits.
 
-mod device;
-mod joint;
+mod box_pipe;
+mod capture;
+mod forwarding_mode;
 mod network;
-mod plug;
-mod replay;
-mod survey;
+mod open_port;
+mod pcap_port;
+mod port_slot;
 mod switches;
-mod tap;
 mod thread;
-mod way;
+mod traffic;
 
-pub(crate) use device::{missing, open};
-pub(crate) use network::Attach;
-pub(crate) use plug::Port;
-pub(crate) use survey::{Passed, Survey};
-pub(crate) use switches::Socket;
-pub(crate) use tap::{Tap, header as capture_header};
+pub(crate) use capture::{Capture, header as capture_header};
+pub(crate) use network::AttachRequest;
+pub(crate) use open_port::{missing, open};
+pub(crate) use port_slot::Port;
+pub(crate) use switches::PortLocation;
 pub(crate) use thread::Fabric;
+pub(crate) use traffic::{PortStats, TrafficSnapshot};

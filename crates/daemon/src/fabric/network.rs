@@ -1,62 +1,62 @@
 //! Where the ports of boxes are: at switches, at pipes, at nothing.
 
-use super::joint::Joint;
-use super::plug::{Plug, Port};
-use super::switches::{Bridge, Socket};
-use super::tap::{Tap, Taps};
-use super::way::Way;
+use super::box_pipe::BoxPipe;
+use super::capture::{Capture, Captures};
+use super::forwarding_mode::ForwardingMode;
+use super::port_slot::{Port, PortSlot};
+use super::switches::{PortLocation, SwitchRecord};
 use crate::error::Failure;
 use api::{Attachment, BoxName, CapturePoint, Limits, Mac, Owner, PipeName, PortName, SwitchName};
 use std::collections::BTreeMap;
 use std::io;
-use switch::{StaticTable, Worker};
+use switch::{StaticTable, SwitchRunner};
 
-/// The number of the worker that has pipes only.
-const JOINTS: usize = 0;
+/// The number of the runner that has pipes only.
+const PIPE_RUNNER: usize = 0;
 
 /// All switches, pipes and ports. It is used by the fabric's thread alone.
 #[derive(Debug)]
 pub(crate) struct Network {
-    /// The workers: one for pipes, then one for each switch, in the order of `bridges`.
-    pub(super) workers: Vec<Worker<Way>>,
-    /// What is known of each switch, but the first worker's.
-    pub(super) bridges: Vec<Bridge>,
+    /// The runners: one for pipes, then one for each switch, in the order of `switches`.
+    pub(super) runners: Vec<SwitchRunner<ForwardingMode>>,
+    /// What is known of each switch, but the first runner's.
+    pub(super) switches: Vec<SwitchRecord>,
     /// Where the ports of boxes are.
-    pub(super) sockets: BTreeMap<(BoxName, u8), BoxSocket>,
-    pipes: BTreeMap<(Owner, PipeName), Pipe>,
+    pub(super) box_ports: BTreeMap<(BoxName, u8), BoxPortRecord>,
+    pipes: BTreeMap<(Owner, PipeName), PipeRecord>,
 }
 
 /// A pipe, and who is at its ends.
 #[derive(Debug)]
-struct Pipe {
-    joint: Joint,
+struct PipeRecord {
+    pipe: BoxPipe,
     link: usize,
     ends: [Option<(BoxName, u8)>; 2],
 }
 
 /// What is known of a box's port.
 #[derive(Debug)]
-pub(super) struct BoxSocket {
+pub(super) struct BoxPortRecord {
     pub(super) owner: Owner,
     pub(super) mac: Mac,
     pub(super) limits: Limits,
-    pub(super) end: End,
+    pub(super) endpoint: Endpoint,
     /// Packets that were in the box's rings when it ended.
     pub(super) lost: u64,
 }
 
 /// Where a box's port is.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum Endpoint {
     /// At a switch.
-    Switch { switch: SwitchName, port: PortName, plug: Plug },
-    /// At a pipe, or at nothing: a joint whose other side nobody takes.
-    Joint { joint: Joint, side: usize, link: usize, pipe: Option<PipeName> },
+    Switch { switch: SwitchName, port: PortName, slot: PortSlot },
+    /// At a pipe, or at nothing: a pipe whose other side nobody takes.
+    Pipe { pipe: BoxPipe, side: usize, link: usize, name: Option<PipeName> },
 }
 
 /// A port of a box to be attached.
 #[derive(Clone, Debug)]
-pub(crate) struct Attach {
+pub(crate) struct AttachRequest {
     /// To what.
     pub(crate) to: Attachment,
     /// Its Ethernet address.
@@ -69,21 +69,26 @@ impl Network {
     /// A network without switches.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
-            workers: vec![Worker::new(Way::Static(StaticTable::new()))?],
-            bridges: Vec::new(),
-            sockets: BTreeMap::new(),
+            runners: vec![SwitchRunner::new(ForwardingMode::Static(StaticTable::new()))?],
+            switches: Vec::new(),
+            box_ports: BTreeMap::new(),
             pipes: BTreeMap::new(),
         })
     }
 
-    fn add_joint(&mut self) -> (Joint, usize) {
-        let joint = Joint::new();
-        let link = self.workers[JOINTS].add_link(Box::new(joint.clone()));
-        (joint, link)
+    fn add_box_pipe(&mut self) -> (BoxPipe, usize) {
+        let pipe = BoxPipe::new();
+        let link = self.runners[PIPE_RUNNER].add_link(Box::new(pipe.clone()));
+        (pipe, link)
     }
 
     /// Attaches the ports of a new box: all of them, or none.
-    pub(crate) fn attach(&mut self, name: &BoxName, owner: &Owner, ports: &[Attach]) -> Result<(), Failure> {
+    pub(crate) fn attach(
+        &mut self,
+        name: &BoxName,
+        owner: &Owner,
+        ports: &[AttachRequest],
+    ) -> Result<(), Failure> {
         for (number, port) in (0u8..).zip(ports) {
             let attached = self.attach_one(name, number, owner, port);
             if let Err(failure) = attached {
@@ -99,21 +104,22 @@ impl Network {
         name: &BoxName,
         number: u8,
         owner: &Owner,
-        port: &Attach,
+        port: &AttachRequest,
     ) -> Result<(), Failure> {
-        let end = match &port.to {
+        let endpoint = match &port.to {
             Attachment::Nothing => {
-                let (joint, link) = self.add_joint();
-                End::Joint { joint, side: 0, link, pipe: None }
+                let (pipe, link) = self.add_box_pipe();
+                Endpoint::Pipe { pipe, side: 0, link, name: None }
             }
             Attachment::Pipe(pipe) => self.enter_pipe(name, number, owner, pipe)?,
             Attachment::Switch(switch) => {
-                let (port, plug) = self.add_box_port(switch, name, number, port)?;
-                End::Switch { switch: switch.clone(), port, plug }
+                let (port, slot) = self.add_box_port(switch, name, number, port)?;
+                Endpoint::Switch { switch: switch.clone(), port, slot }
             }
         };
-        let socket = BoxSocket { owner: owner.clone(), mac: port.mac, limits: port.limits, end, lost: 0 };
-        self.sockets.insert((name.clone(), number), socket);
+        let record =
+            BoxPortRecord { owner: owner.clone(), mac: port.mac, limits: port.limits, endpoint, lost: 0 };
+        self.box_ports.insert((name.clone(), number), record);
         Ok(())
     }
 
@@ -122,102 +128,101 @@ impl Network {
         name: &BoxName,
         number: u8,
         owner: &Owner,
-        pipe: &PipeName,
-    ) -> Result<End, Failure> {
-        let key = (owner.clone(), pipe.clone());
+        pipe_name: &PipeName,
+    ) -> Result<Endpoint, Failure> {
+        let key = (owner.clone(), pipe_name.clone());
         if !self.pipes.contains_key(&key) {
-            let (joint, link) = self.add_joint();
-            self.pipes.insert(key.clone(), Pipe { joint, link, ends: [None, None] });
+            let (pipe, link) = self.add_box_pipe();
+            self.pipes.insert(key.clone(), PipeRecord { pipe, link, ends: [None, None] });
         }
         let found = self.pipes.get_mut(&key);
         let free = found.and_then(|pipe| {
             let side = pipe.ends.iter().position(Option::is_none)?;
             pipe.ends[side] = Some((name.clone(), number));
-            Some((pipe.joint.clone(), side, pipe.link))
+            Some((pipe.pipe.clone(), side, pipe.link))
         });
         match free {
-            Some((joint, side, link)) => Ok(End::Joint { joint, side, link, pipe: Some(pipe.clone()) }),
+            Some((pipe, side, link)) => {
+                Ok(Endpoint::Pipe { pipe, side, link, name: Some(pipe_name.clone()) })
+            }
             None => Err(Failure::Denied(format!(
-                "pipe {pipe} has two ends already: give the pipe between other boxes another name"
+                "pipe {pipe_name} has two ends already: give the pipe between other boxes another name"
             ))),
         }
     }
 
     /// What the ports of a box are known by.
-    fn places(&self, name: &BoxName) -> Vec<(BoxName, u8)> {
-        let own = self.sockets.range((name.clone(), 0)..=(name.clone(), u8::MAX));
-        own.map(|(place, _)| place.clone()).collect()
+    fn port_keys(&self, name: &BoxName) -> Vec<(BoxName, u8)> {
+        let own = self.box_ports.range((name.clone(), 0)..=(name.clone(), u8::MAX));
+        own.map(|(key, _)| key.clone()).collect()
     }
 
     /// Takes the ports of a box away from everything.
     pub(crate) fn detach(&mut self, name: &BoxName) {
-        for place in self.places(name) {
-            if let Some(socket) = self.sockets.remove(&place) {
-                self.leave(&place, socket);
+        for key in self.port_keys(name) {
+            if let Some(record) = self.box_ports.remove(&key) {
+                self.detach_port(&key, record);
             }
         }
     }
 
     /// Ends where a box's port is; what was plugged in there.
-    fn leave(&mut self, place: &(BoxName, u8), socket: BoxSocket) -> Option<Port> {
-        match socket.end {
-            End::Switch { switch, port, plug } => {
-                let live = plug.set(None);
+    fn detach_port(&mut self, key: &(BoxName, u8), record: BoxPortRecord) -> Option<Port> {
+        match record.endpoint {
+            Endpoint::Switch { switch, port, slot } => {
+                let connected = slot.set(None);
                 self.drop_port(&switch, &port);
-                live
+                connected
             }
-            End::Joint { joint, side, link, pipe } => {
-                let live = joint.set(side, None);
-                joint.taps(side).end();
-                let Some(pipe) = pipe else {
-                    self.workers[JOINTS].remove_link(link);
-                    return live;
+            Endpoint::Pipe { pipe, side, link, name } => {
+                let connected = pipe.set(side, None);
+                pipe.captures(side).end();
+                let Some(name) = name else {
+                    self.runners[PIPE_RUNNER].remove_link(link);
+                    return connected;
                 };
-                let key = (socket.owner, pipe);
-                if let Some(pipe) = self.pipes.get_mut(&key) {
-                    pipe.ends
-                        .iter_mut()
-                        .filter(|end| end.as_ref() == Some(place))
-                        .for_each(|end| *end = None);
+                let pipe_key = (record.owner, name);
+                if let Some(pipe) = self.pipes.get_mut(&pipe_key) {
+                    pipe.ends.iter_mut().filter(|end| end.as_ref() == Some(key)).for_each(|end| *end = None);
                     if pipe.ends.iter().all(Option::is_none) {
-                        self.workers[JOINTS].remove_link(pipe.link);
-                        self.pipes.remove(&key);
+                        self.runners[PIPE_RUNNER].remove_link(pipe.link);
+                        self.pipes.remove(&pipe_key);
                     }
                 }
-                live
+                connected
             }
         }
     }
 
     /// Puts a running box's ports where they are to be, in order.
-    pub(crate) fn plug(&mut self, name: &BoxName, ports: Vec<Port>) {
+    pub(crate) fn connect(&mut self, name: &BoxName, ports: Vec<Port>) {
         for (number, port) in (0u8..).zip(ports) {
-            self.set_live(&(name.clone(), number), Some(port));
+            self.set_port(&(name.clone(), number), Some(port));
         }
     }
 
     /// Takes the ports of a box that runs no more away, and counts what was in its rings; how many packets that was.
-    pub(crate) fn unplug(&mut self, name: &BoxName) -> u64 {
+    pub(crate) fn disconnect(&mut self, name: &BoxName) -> u64 {
         let mut all = 0;
-        for place in self.places(name) {
-            let lost = self.set_live(&place, None).map_or(0, |mut port| port.waiting());
-            if let Some(socket) = self.sockets.get_mut(&place) {
-                socket.lost += lost;
+        for key in self.port_keys(name) {
+            let lost = self.set_port(&key, None).map_or(0, |mut port| port.waiting());
+            if let Some(record) = self.box_ports.get_mut(&key) {
+                record.lost += lost;
             }
             all += lost;
         }
         all
     }
 
-    fn set_live(&mut self, place: &(BoxName, u8), port: Option<Port>) -> Option<Port> {
+    fn set_port(&mut self, key: &(BoxName, u8), port: Option<Port>) -> Option<Port> {
         let plugged = port.is_some();
-        match &self.sockets.get(place)?.end {
-            End::Joint { joint, side, .. } => joint.set(*side, port),
-            End::Switch { switch, port: name, plug } => {
-                let before = plug.set(port);
+        match &self.box_ports.get(key)?.endpoint {
+            Endpoint::Pipe { pipe, side, .. } => pipe.set(*side, port),
+            Endpoint::Switch { switch, port: name, slot } => {
+                let before = slot.set(port);
                 if plugged {
-                    let (switch, name, plug) = (switch.clone(), name.clone(), plug.clone());
-                    self.revive(&switch, &name, plug);
+                    let (switch, name, slot) = (switch.clone(), name.clone(), slot.clone());
+                    self.resume_port(&switch, &name, slot);
                 }
                 before
             }
@@ -227,50 +232,50 @@ impl Network {
     /// Moves a box's port to a port of a switch, or away from it to nothing, while the box goes on.
     pub(super) fn move_port(
         &mut self,
-        place: &(BoxName, u8),
-        to: Option<(SwitchName, PortName, Plug)>,
+        key: &(BoxName, u8),
+        to: Option<(SwitchName, PortName, PortSlot)>,
     ) -> bool {
-        let Some(socket) = self.sockets.remove(place) else { return false };
-        let (owner, mac, limits) = (socket.owner.clone(), socket.mac, socket.limits);
-        let live = self.leave(place, socket);
-        let end = match to {
-            Some((switch, port, plug)) => End::Switch { switch, port, plug },
+        let Some(record) = self.box_ports.remove(key) else { return false };
+        let (owner, mac, limits) = (record.owner.clone(), record.mac, record.limits);
+        let port = self.detach_port(key, record);
+        let endpoint = match to {
+            Some((switch, port, slot)) => Endpoint::Switch { switch, port, slot },
             None => {
-                let (joint, link) = self.add_joint();
-                End::Joint { joint, side: 0, link, pipe: None }
+                let (pipe, link) = self.add_box_pipe();
+                Endpoint::Pipe { pipe, side: 0, link, name: None }
             }
         };
-        self.sockets.insert(place.clone(), BoxSocket { owner, mac, limits, end, lost: 0 });
-        if live.is_some() {
-            self.set_live(place, live);
+        self.box_ports.insert(key.clone(), BoxPortRecord { owner, mac, limits, endpoint, lost: 0 });
+        if port.is_some() {
+            self.set_port(key, port);
         }
         true
     }
 
     /// Where a box's port is.
-    pub(crate) fn attachment(&self, name: &BoxName, number: u8) -> Option<Socket> {
-        let socket = self.sockets.get(&(name.clone(), number))?;
-        Some(match &socket.end {
-            End::Switch { switch, port, .. } => Socket::Switch(switch.clone(), port.clone()),
-            End::Joint { pipe: Some(pipe), .. } => Socket::Pipe(pipe.clone()),
-            End::Joint { pipe: None, .. } => Socket::Nothing,
+    pub(crate) fn attachment(&self, name: &BoxName, number: u8) -> Option<PortLocation> {
+        let record = self.box_ports.get(&(name.clone(), number))?;
+        Some(match &record.endpoint {
+            Endpoint::Switch { switch, port, .. } => PortLocation::Switch(switch.clone(), port.clone()),
+            Endpoint::Pipe { name: Some(name), .. } => PortLocation::Pipe(name.clone()),
+            Endpoint::Pipe { name: None, .. } => PortLocation::Nothing,
         })
     }
 
     /// Captures at a port.
-    pub(crate) fn capture(&mut self, point: &CapturePoint, tap: Tap) -> Result<(), Failure> {
-        self.taps(point)?.add(tap);
+    pub(crate) fn capture(&mut self, point: &CapturePoint, capture: Capture) -> Result<(), Failure> {
+        self.captures(point)?.add(capture);
         Ok(())
     }
 
-    fn taps(&self, point: &CapturePoint) -> Result<Taps, Failure> {
+    fn captures(&self, point: &CapturePoint) -> Result<Captures, Failure> {
         match point {
-            CapturePoint::Switch(switch, port) => self.switch_taps(switch, port),
+            CapturePoint::Switch(switch, port) => self.switch_captures(switch, port),
             CapturePoint::Box(name, number) => {
                 let missing = || Failure::NoBoxPort(name.clone(), *number);
-                match &self.sockets.get(&(name.clone(), *number)).ok_or_else(missing)?.end {
-                    End::Joint { joint, side, .. } => Ok(joint.taps(*side)),
-                    End::Switch { switch, port, .. } => self.switch_taps(switch, port),
+                match &self.box_ports.get(&(name.clone(), *number)).ok_or_else(missing)?.endpoint {
+                    Endpoint::Pipe { pipe, side, .. } => Ok(pipe.captures(*side)),
+                    Endpoint::Switch { switch, port, .. } => self.switch_captures(switch, port),
                 }
             }
         }
@@ -278,6 +283,6 @@ impl Network {
 
     /// Whether packets become due somewhere by themselves.
     pub(super) fn is_paced(&self) -> bool {
-        self.bridges.iter().any(Bridge::is_paced)
+        self.switches.iter().any(SwitchRecord::is_paced)
     }
 }

@@ -1,11 +1,11 @@
 //! Switches and their ports.
 
-use super::device::Opened;
-use super::network::{Attach, Network};
-use super::plug::{Plug, Tapped};
-use super::survey::Passed;
-use super::tap::Taps;
-use super::way::Way;
+use super::capture::Captures;
+use super::forwarding_mode::ForwardingMode;
+use super::network::{AttachRequest, Network};
+use super::open_port::OpenedPort;
+use super::port_slot::{CapturedDriver, PortSlot};
+use super::traffic::PortStats;
 use crate::error::Failure;
 use crate::limits::{MOST_SWITCH_PORTS, MOST_SWITCHES};
 use api::{
@@ -16,11 +16,11 @@ use packet::MacAddr;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use switch::driver::Pipe;
-use switch::{CapSettings, Driver, PortId, PortSettings, SwitchError, Worker};
+use switch::{Driver, PortId, PortSettings, RateLimit, SwitchError, SwitchRunner};
 
 /// Where a box's port is, for whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Socket {
+pub(crate) enum PortLocation {
     /// At nothing.
     Nothing,
     /// At a pipe.
@@ -29,21 +29,21 @@ pub(crate) enum Socket {
     Switch(SwitchName, PortName),
 }
 
-/// What is known of a switch beside its worker.
+/// What is known of a switch beside its runner.
 #[derive(Debug)]
-pub(super) struct Bridge {
+pub(super) struct SwitchRecord {
     name: SwitchName,
-    ports: BTreeMap<PortName, Place>,
+    ports: BTreeMap<PortName, PortRecord>,
     /// Where frames to unknown addresses go, in a static switch.
     default: Option<PortName>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct PortRecord {
     id: PortId,
-    taps: Taps,
+    captures: Captures,
     is_paced: bool,
-    /// What is behind it, as whoever asks is told.
+    /// What is behind it, as whoever asks is description.
     driver: PortDriver,
     limits: Limits,
 }
@@ -52,43 +52,47 @@ struct Place {
 struct NewPort<'a> {
     name: &'a PortName,
     limits: &'a Limits,
-    /// What is behind it, as whoever asks is told.
-    told: PortDriver,
+    /// What is behind it, as whoever asks is description.
+    description: PortDriver,
     driver: Box<dyn Driver>,
     is_paced: bool,
 }
 
-impl Bridge {
+impl SwitchRecord {
     pub(super) fn is_paced(&self) -> bool {
-        self.ports.values().any(|place| place.is_paced)
+        self.ports.values().any(|entry| entry.is_paced)
     }
 }
 
 fn settings(limits: &Limits) -> PortSettings {
-    let cap = CapSettings { frames: limits.frames.unwrap_or(0), bits: limits.bits.unwrap_or(0), burst_ns: 0 };
+    let rate_limit =
+        RateLimit { frames: limits.frames.unwrap_or(0), bits: limits.bits.unwrap_or(0), burst_ns: 0 };
     PortSettings {
         // 100 is what a port has of which nothing is said: one quantum a visit.
         weight: (u32::from(limits.weight) / 100).max(1),
-        cap,
+        rate_limit,
         source: limits.source.map(|mac| MacAddr(mac.0)),
     }
 }
 
 impl Network {
     pub(super) fn switch_names(&self) -> impl Iterator<Item = &SwitchName> {
-        self.bridges.iter().map(|bridge| &bridge.name)
+        self.switches.iter().map(|record| &record.name)
     }
 
-    /// A switch's number among the bridges; its worker has the next one.
+    /// A switch's number among the switches; its runner has the next one.
     fn number(&self, name: &SwitchName) -> Result<usize, Failure> {
-        let found = self.bridges.iter().position(|bridge| bridge.name == *name);
+        let found = self.switches.iter().position(|record| record.name == *name);
         found.ok_or_else(|| Failure::NoSwitch(name.clone()))
     }
 
-    fn both(&mut self, name: &SwitchName) -> Result<(&mut Bridge, &mut Worker<Way>), Failure> {
+    fn record_and_runner(
+        &mut self,
+        name: &SwitchName,
+    ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), Failure> {
         let number = self.number(name)?;
-        match (self.bridges.get_mut(number), self.workers.get_mut(number + 1)) {
-            (Some(bridge), Some(worker)) => Ok((bridge, worker)),
+        match (self.switches.get_mut(number), self.runners.get_mut(number + 1)) {
+            (Some(record), Some(runner)) => Ok((record, runner)),
             _ => Err(Failure::NoSwitch(name.clone())),
         }
     }
@@ -98,26 +102,30 @@ impl Network {
         if self.number(&definition.name).is_ok() {
             return Err(Failure::Exists("switch", definition.name.to_string()));
         }
-        if self.bridges.len() >= MOST_SWITCHES {
+        if self.switches.len() >= MOST_SWITCHES {
             return Err(Failure::Limit("switches", MOST_SWITCHES));
         }
-        let worker =
-            Worker::new(Way::new(definition)).map_err(|error| Failure::System("make a switch", error))?;
-        self.workers.push(worker);
-        self.bridges.push(Bridge { name: definition.name.clone(), ports: BTreeMap::new(), default: None });
+        let runner = SwitchRunner::new(ForwardingMode::new(definition))
+            .map_err(|error| Failure::System("make a switch", error))?;
+        self.runners.push(runner);
+        self.switches.push(SwitchRecord {
+            name: definition.name.clone(),
+            ports: BTreeMap::new(),
+            default: None,
+        });
         Ok(())
     }
 
     /// Removes a switch. Boxes at it are at nothing then, and pipes to it go.
     pub(crate) fn remove_switch(&mut self, name: &SwitchName) -> Result<(), Failure> {
         let number = self.number(name)?;
-        let ports: Vec<PortName> = self.bridges[number].ports.keys().cloned().collect();
+        let ports: Vec<PortName> = self.switches[number].ports.keys().cloned().collect();
         for port in ports {
             // The other end of a pipe may have been one of them, and is gone already.
             let _ = self.remove_port(name, &port);
         }
-        self.bridges.remove(number);
-        self.workers.remove(number + 1);
+        self.switches.remove(number);
+        self.runners.remove(number + 1);
         Ok(())
     }
 
@@ -127,9 +135,9 @@ impl Network {
     /// # Errors
     ///
     /// There is no such switch, it has a port of this name, or it is full.
-    pub(crate) fn is_vacant(&self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
-        let bridge = self.number(switch)?;
-        let ports = self.bridges.get(bridge).map(|bridge| &bridge.ports);
+    pub(crate) fn check_vacant(&self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
+        let record = self.number(switch)?;
+        let ports = self.switches.get(record).map(|record| &record.ports);
         if ports.is_some_and(|ports| ports.contains_key(port)) {
             return Err(Failure::Exists("port", format!("{switch}/{port}")));
         }
@@ -144,40 +152,45 @@ impl Network {
         &mut self,
         switch: &SwitchName,
         port: &AddPort,
-        opened: Option<Opened>,
+        opened: Option<OpenedPort>,
     ) -> Result<(), Failure> {
-        let new =
-            |name, told, driver, is_paced| NewPort { name, limits: &port.limits, told, driver, is_paced };
+        let new = |name, description, driver, is_paced| NewPort {
+            name,
+            limits: &port.limits,
+            description,
+            driver,
+            is_paced,
+        };
         match (&port.driver, opened) {
-            (told, Some(Opened { driver, is_paced })) => {
-                self.insert(switch, new(&port.name, told.clone(), driver, is_paced))?;
+            (description, Some(OpenedPort { driver, is_paced })) => {
+                self.insert(switch, new(&port.name, description.clone(), driver, is_paced))?;
             }
-            (told @ PortDriver::Pipe { switch: other, port: far }, None) => {
+            (description @ PortDriver::Pipe { switch: other, port: far }, None) => {
                 self.number(other)?;
                 let (near_end, far_end) =
                     Pipe::pair().map_err(|error| Failure::System("make a pipe", error))?;
                 let back = PortDriver::Pipe { switch: switch.clone(), port: port.name.clone() };
-                self.insert(switch, new(&port.name, told.clone(), Box::new(near_end), false))?;
+                self.insert(switch, new(&port.name, description.clone(), Box::new(near_end), false))?;
                 let added = self.insert(other, new(far, back, Box::new(far_end), false));
                 if let Err(failure) = added {
                     self.drop_port(switch, &port.name);
                     return Err(failure);
                 }
             }
-            (told @ PortDriver::Box { name, port: number }, None) => {
-                let place = (name.clone(), *number);
+            (description @ PortDriver::Box { name, port: number }, None) => {
+                let key = (name.clone(), *number);
                 match self.attachment(name, *number) {
                     None => return Err(Failure::NoBoxPort(name.clone(), *number)),
-                    Some(Socket::Nothing) => {}
+                    Some(PortLocation::Nothing) => {}
                     Some(_) => {
                         return Err(Failure::Denied(format!(
                             "port {number} of box {name} is attached already: remove it there first"
                         )));
                     }
                 }
-                let plug = Plug::default();
-                self.insert(switch, new(&port.name, told.clone(), Box::new(plug.clone()), false))?;
-                self.move_port(&place, Some((switch.clone(), port.name.clone(), plug)));
+                let slot = PortSlot::default();
+                self.insert(switch, new(&port.name, description.clone(), Box::new(slot.clone()), false))?;
+                self.move_port(&key, Some((switch.clone(), port.name.clone(), slot)));
             }
             (_, None) => return Err(Failure::Invalid("the port has no device".into())),
         }
@@ -194,15 +207,16 @@ impl Network {
     }
 
     fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), Failure> {
-        self.is_vacant(switch, new.name)?;
-        let (bridge, worker) = self.both(switch)?;
-        let taps = Taps::default();
-        let driver = Box::new(Tapped { driver: new.driver, taps: taps.clone() });
-        let id = worker
+        self.check_vacant(switch, new.name)?;
+        let (record, runner) = self.record_and_runner(switch)?;
+        let captures = Captures::default();
+        let driver = Box::new(CapturedDriver { driver: new.driver, captures: captures.clone() });
+        let id = runner
             .add_port(driver, settings(new.limits))
             .map_err(|SwitchError::Full| Failure::Limit("ports at the switch", switch::MAX_PORTS))?;
-        let place = Place { id, taps, is_paced: new.is_paced, driver: new.told, limits: *new.limits };
-        bridge.ports.insert(new.name.clone(), place);
+        let entry =
+            PortRecord { id, captures, is_paced: new.is_paced, driver: new.description, limits: *new.limits };
+        record.ports.insert(new.name.clone(), entry);
         Ok(())
     }
 
@@ -212,64 +226,72 @@ impl Network {
         switch: &SwitchName,
         name: &BoxName,
         number: u8,
-        attach: &Attach,
-    ) -> Result<(PortName, Plug), Failure> {
+        attach: &AttachRequest,
+    ) -> Result<(PortName, PortSlot), Failure> {
         let port: PortName = format!("{name}.{number}").parse().map_err(|_| {
             Failure::Invalid(format!(
                 "the name {name} is too long for a box at a switch: take one shorter by 3"
             ))
         })?;
-        let plug = Plug::default();
-        let told = PortDriver::Box { name: name.clone(), port: number };
-        let driver = Box::new(plug.clone());
-        self.insert(switch, NewPort { name: &port, limits: &attach.limits, told, driver, is_paced: false })?;
-        let (bridge, worker) = self.both(switch)?;
+        let slot = PortSlot::default();
+        let description = PortDriver::Box { name: name.clone(), port: number };
+        let driver = Box::new(slot.clone());
+        self.insert(
+            switch,
+            NewPort { name: &port, limits: &attach.limits, description, driver, is_paced: false },
+        )?;
+        let (record, runner) = self.record_and_runner(switch)?;
         // A static switch knows where the box is; a learning one will hear of it.
-        if let (Way::Static(table), Some(place)) = (worker.switch().forward_mut(), bridge.ports.get(&port)) {
-            let inserted = table.insert(MacAddr(attach.mac.0), place.id);
+        if let (ForwardingMode::Static(table), Some(entry)) =
+            (runner.switch().forward_mut(), record.ports.get(&port))
+        {
+            let inserted = table.insert(MacAddr(attach.mac.0), entry.id);
             if let Err(error) = inserted {
                 self.drop_port(switch, &port);
                 return Err(Failure::Denied(error.to_string()));
             }
         }
-        Ok((port, plug))
+        Ok((port, slot))
     }
 
     /// Lets a port go on whose box is back.
-    pub(super) fn revive(&mut self, switch: &SwitchName, port: &PortName, plug: Plug) {
-        if let Ok((bridge, worker)) = self.both(switch)
-            && let Some(place) = bridge.ports.get(port)
+    pub(super) fn resume_port(&mut self, switch: &SwitchName, port: &PortName, slot: PortSlot) {
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.get(port)
         {
-            worker.set_driver(place.id, Box::new(Tapped { driver: plug, taps: place.taps.clone() }));
+            runner.set_driver(
+                entry.id,
+                Box::new(CapturedDriver { driver: slot, captures: entry.captures.clone() }),
+            );
         }
     }
 
     /// Gives a port whose device failed a new one.
-    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, opened: Opened) {
-        if let Ok((bridge, worker)) = self.both(switch)
-            && let Some(place) = bridge.ports.get(port)
+    pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, opened: OpenedPort) {
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.get(port)
         {
-            let driver = Tapped { driver: opened.driver, taps: place.taps.clone() };
-            worker.set_driver(place.id, Box::new(driver));
+            let driver = CapturedDriver { driver: opened.driver, captures: entry.captures.clone() };
+            runner.set_driver(entry.id, Box::new(driver));
         }
     }
 
     /// Takes a port out of its switch, and nothing else.
     pub(super) fn drop_port(&mut self, switch: &SwitchName, port: &PortName) {
-        if let Ok((bridge, worker)) = self.both(switch)
-            && let Some(place) = bridge.ports.remove(port)
+        if let Ok((record, runner)) = self.record_and_runner(switch)
+            && let Some(entry) = record.ports.remove(port)
         {
-            place.taps.end();
-            worker.remove_port(place.id);
-            bridge.default.take_if(|default| default == port);
+            entry.captures.end();
+            runner.remove_port(entry.id);
+            record.default.take_if(|default| default == port);
         }
     }
 
     /// Removes a port; the other end of a pipe goes with it, a box's port is at nothing then.
     pub(crate) fn remove_port(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
-        let (bridge, _) = self.both(switch)?;
+        let (record, _) = self.record_and_runner(switch)?;
         let missing = || Failure::NoPort(switch.clone(), port.clone());
-        match bridge.ports.get(port).ok_or_else(missing)?.driver.clone() {
+        match record.ports.get(port).ok_or_else(missing)?.driver.clone() {
             PortDriver::Pipe { switch: other, port: far } => {
                 self.drop_port(switch, port);
                 self.drop_port(&other, &far);
@@ -289,54 +311,54 @@ impl Network {
         mac: Mac,
         port: &PortName,
     ) -> Result<(), Failure> {
-        let (bridge, worker) = self.both(switch)?;
+        let (record, runner) = self.record_and_runner(switch)?;
         let missing = || Failure::NoPort(switch.clone(), port.clone());
-        let id = bridge.ports.get(port).ok_or_else(missing)?.id;
-        match worker.switch().forward_mut() {
-            Way::Static(table) => {
+        let id = record.ports.get(port).ok_or_else(missing)?.id;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => {
                 let inserted = table.insert(MacAddr(mac.0), id);
                 inserted.map(drop).map_err(|error| Failure::Denied(error.to_string()))
             }
-            Way::Learning(_) => Err(learning(switch)),
+            ForwardingMode::Learning(_) => Err(learning(switch)),
         }
     }
 
     /// Forgets where an address is.
     pub(crate) fn remove_address(&mut self, switch: &SwitchName, mac: Mac) -> Result<(), Failure> {
-        let (_, worker) = self.both(switch)?;
-        match worker.switch().forward_mut() {
-            Way::Static(table) => {
+        let (_, runner) = self.record_and_runner(switch)?;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => {
                 let missing = || Failure::NoAddress(switch.clone(), mac);
                 table.remove(MacAddr(mac.0)).map(drop).ok_or_else(missing)
             }
-            Way::Learning(_) => Err(learning(switch)),
+            ForwardingMode::Learning(_) => Err(learning(switch)),
         }
     }
 
     fn set_default(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
-        let (bridge, worker) = self.both(switch)?;
-        match worker.switch().forward_mut() {
-            Way::Static(table) => {
-                table.set_default(bridge.ports.get(port).map(|place| place.id));
-                bridge.default = Some(port.clone());
+        let (record, runner) = self.record_and_runner(switch)?;
+        match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => {
+                table.set_default(record.ports.get(port).map(|entry| entry.id));
+                record.default = Some(port.clone());
                 Ok(())
             }
-            Way::Learning(_) => Err(learning(switch)),
+            ForwardingMode::Learning(_) => Err(learning(switch)),
         }
     }
 
     /// All addresses that a switch knows, by address.
     pub(crate) fn addresses(&mut self, switch: &SwitchName) -> Result<Vec<AddressEntry>, Failure> {
-        let (bridge, worker) = self.both(switch)?;
-        let now = worker.now();
-        let found: Vec<(MacAddr, PortId, Option<u64>)> = match worker.switch().forward_mut() {
-            Way::Static(table) => table.entries().map(|(mac, port)| (mac, port, None)).collect(),
-            Way::Learning(bridge) => {
-                bridge.entries(now).map(|(mac, port, age)| (mac, port, Some(age))).collect()
+        let (record, runner) = self.record_and_runner(switch)?;
+        let now = runner.now();
+        let found: Vec<(MacAddr, PortId, Option<u64>)> = match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => table.entries().map(|(mac, port)| (mac, port, None)).collect(),
+            ForwardingMode::Learning(table) => {
+                table.entries(now).map(|(mac, port, age)| (mac, port, Some(age))).collect()
             }
         };
         let names: BTreeMap<PortId, &PortName> =
-            bridge.ports.iter().map(|(name, place)| (place.id, name)).collect();
+            record.ports.iter().map(|(name, entry)| (entry.id, name)).collect();
         let entry = |(mac, port, age): (MacAddr, PortId, Option<u64>)| {
             let age_seconds =
                 age.map(|age| u32::try_from(Duration::from_nanos(age).as_secs()).unwrap_or(u32::MAX));
@@ -354,11 +376,11 @@ impl Network {
     }
 
     pub(super) fn address_count(&mut self, switch: &SwitchName) -> u32 {
-        let Ok((_, worker)) = self.both(switch) else { return 0 };
-        let now = worker.now();
-        let count = match worker.switch().forward_mut() {
-            Way::Static(table) => table.entries().count(),
-            Way::Learning(bridge) => bridge.entries(now).count(),
+        let Ok((_, runner)) = self.record_and_runner(switch) else { return 0 };
+        let now = runner.now();
+        let count = match runner.switch().forward_mut() {
+            ForwardingMode::Static(table) => table.entries().count(),
+            ForwardingMode::Learning(table) => table.entries(now).count(),
         };
         u32::try_from(count).unwrap_or(u32::MAX)
     }
@@ -368,34 +390,34 @@ impl Network {
         &mut self,
         switch: &SwitchName,
     ) -> Result<Vec<(PortName, PortDriver, Limits, bool)>, Failure> {
-        let (bridge, _) = self.both(switch)?;
-        let described = |(name, place): (&PortName, &Place)| {
-            (name.clone(), place.driver.clone(), place.limits, bridge.default.as_ref() == Some(name))
+        let (record, _) = self.record_and_runner(switch)?;
+        let described = |(name, entry): (&PortName, &PortRecord)| {
+            (name.clone(), entry.driver.clone(), entry.limits, record.default.as_ref() == Some(name))
         };
-        Ok(bridge.ports.iter().map(described).collect())
+        Ok(record.ports.iter().map(described).collect())
     }
 
-    /// What passed the ports of a switch.
-    pub(super) fn switch_ports(&mut self, switch: &SwitchName) -> BTreeMap<PortName, Passed> {
-        let Ok((bridge, worker)) = self.both(switch) else { return BTreeMap::new() };
-        let look = |(name, place): (&PortName, &Place)| {
-            let counters = worker.counters(place.id).unwrap_or_default();
-            let cost = worker.cost(place.id).unwrap_or_default().time;
-            let fault = worker.down(place.id).map(ToString::to_string);
-            (name.clone(), Passed { counters, cost, fault })
+    /// What stats the ports of a switch.
+    pub(super) fn switch_ports(&mut self, switch: &SwitchName) -> BTreeMap<PortName, PortStats> {
+        let Ok((record, runner)) = self.record_and_runner(switch) else { return BTreeMap::new() };
+        let look = |(name, entry): (&PortName, &PortRecord)| {
+            let counters = runner.counters(entry.id).unwrap_or_default();
+            let cost = runner.cost(entry.id).unwrap_or_default().time;
+            let fault = runner.down(entry.id).map(ToString::to_string);
+            (name.clone(), PortStats { counters, cost, fault })
         };
-        bridge.ports.iter().map(look).collect()
+        record.ports.iter().map(look).collect()
     }
 
-    pub(super) fn switch_taps(&self, switch: &SwitchName, port: &PortName) -> Result<Taps, Failure> {
+    pub(super) fn switch_captures(&self, switch: &SwitchName, port: &PortName) -> Result<Captures, Failure> {
         let missing = || Failure::NoPort(switch.clone(), port.clone());
-        let bridge = self.bridges.get(self.number(switch)?).ok_or_else(missing)?;
-        Ok(bridge.ports.get(port).ok_or_else(missing)?.taps.clone())
+        let record = self.switches.get(self.number(switch)?).ok_or_else(missing)?;
+        Ok(record.ports.get(port).ok_or_else(missing)?.captures.clone())
     }
 }
 
 fn learning(switch: &SwitchName) -> Failure {
     Failure::Denied(format!(
-        "switch {switch} learns its addresses: only a switch of mode static can be told them"
+        "switch {switch} learns its addresses: only a switch of mode static can be description them"
     ))
 }

@@ -11,22 +11,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the thread looks for packets before it sleeps.
-const PATIENCE: Duration = Duration::from_micros(50);
+const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// How long it sleeps at most: for ever, but for a bell that a process outside lost.
-const MOST_REST: Duration = Duration::from_secs(60);
+const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// How long it sleeps while packets become due by themselves.
-const PACED_REST: Duration = Duration::from_millis(1);
+const PACED_WAIT: Duration = Duration::from_millis(1);
 
 /// What the thread is asked to do between two rounds.
-type Order = Box<dyn FnOnce(&mut Network) + Send>;
+type Command = Box<dyn FnOnce(&mut Network) + Send>;
 
 /// The thread. Dropped, it ends.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     bell: Arc<Bell>,
-    orders: Option<Sender<Order>>,
+    orders: Option<Sender<Command>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -57,14 +57,14 @@ impl Fabric {
         &self,
         order: impl FnOnce(&mut Network) -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let (tell, told) = mpsc::channel();
-        let order: Order = Box::new(move |network| {
+        let (tell, description) = mpsc::channel();
+        let order: Command = Box::new(move |network| {
             // Nobody listening means that nobody wants to know.
             let _ = tell.send(order(network));
         });
         self.orders.as_ref().ok_or(Failure::Ending)?.send(order).map_err(|_| Failure::Ending)?;
         self.bell.ring();
-        told.recv().map_err(|_| Failure::Ending)
+        description.recv().map_err(|_| Failure::Ending)
     }
 }
 
@@ -79,7 +79,7 @@ impl Drop for Fabric {
     }
 }
 
-fn run(network: &mut Network, bell: &Bell, orders: &Receiver<Order>) {
+fn run(network: &mut Network, bell: &Bell, orders: &Receiver<Command>) {
     let mut idle = Instant::now();
     loop {
         loop {
@@ -89,11 +89,11 @@ fn run(network: &mut Network, bell: &Bell, orders: &Receiver<Order>) {
                 Err(TryRecvError::Disconnected) => return,
             }
         }
-        if network.workers.iter_mut().map(switch::Worker::step).sum::<usize>() > 0 {
+        if network.runners.iter_mut().map(switch::SwitchRunner::step).sum::<usize>() > 0 {
             idle = Instant::now();
-        } else if idle.elapsed() >= PATIENCE {
-            let most = if network.is_paced() { PACED_REST } else { MOST_REST };
-            switch::rest(&mut network.workers, Some(bell.as_fd()), most);
+        } else if idle.elapsed() >= SPIN_TIME {
+            let most = if network.is_paced() { PACED_WAIT } else { MAX_WAIT };
+            switch::wait(&mut network.runners, Some(bell.as_fd()), most);
             idle = Instant::now();
         } else {
             std::hint::spin_loop();

@@ -119,7 +119,7 @@ impl Supervisor {
             instance.end_for_good();
         }
         let name = member.name.clone();
-        self.0.fabric.ask(move |network| network.plug(&name, made.ports))?;
+        self.0.fabric.ask(move |network| network.connect(&name, made.ports))?;
         instance.start()?;
         instance.set_share(Share::of(definition));
         self.0.watch.add(member, &instance).map_err(|error| Failure::System("watch a box", error))?;

@@ -3,7 +3,7 @@
 use super::core::Supervisor;
 use crate::boxes::Member;
 use crate::error::Failure;
-use crate::fabric::Attach;
+use crate::fabric::AttachRequest;
 use crate::limits::{MOST_BOXES, MOST_CONFIGURATION, MOST_FILES, MOST_LABEL, MOST_LABELS};
 use crate::store::{StoredBox, StoredConfiguration};
 use api::{
@@ -35,8 +35,8 @@ fn new_mac() -> Mac {
 }
 
 /// A port of a box as it is to be attached.
-pub(super) fn attach(port: &PortRequest) -> Attach {
-    Attach { to: port.attach.clone(), mac: port.mac.unwrap_or(Mac([0; 6])), limits: port.limits }
+pub(super) fn attach(port: &PortRequest) -> AttachRequest {
+    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or(Mac([0; 6])), limits: port.limits }
 }
 
 impl Supervisor {
@@ -115,7 +115,7 @@ impl Supervisor {
     pub(super) fn attach_box(&self, definition: &CreateBox) -> Result<(), Failure> {
         let _change = self.0.change();
         let (name, owner) = (definition.name.clone(), definition.owner.clone());
-        let ports: Vec<Attach> = definition.ports.iter().map(attach).collect();
+        let ports: Vec<AttachRequest> = definition.ports.iter().map(attach).collect();
         self.0.fabric.ask(move |network| network.attach(&name, &owner, &ports))?
     }
 

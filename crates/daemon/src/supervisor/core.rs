@@ -2,7 +2,7 @@
 
 use super::check::Gate;
 use super::confirm::Pending;
-use super::meter::Meter;
+use super::rate_meter::RateMeter;
 use super::watch::Watch;
 use crate::boxes::{Forge, Member, Shelf, Templates, output_folder};
 use crate::cores::Cores;
@@ -90,7 +90,7 @@ pub(super) struct Core {
     pub(super) templates: Templates,
     pub(super) journal: Journal,
     pub(super) watch: Watch,
-    pub(super) meter: Mutex<Meter>,
+    pub(super) meter: Mutex<RateMeter>,
     /// Held by whoever changes what is attached to what.
     change: Mutex<()>,
     pub(super) checks: Gate,
@@ -130,7 +130,7 @@ impl Core {
         lock(&self.change)
     }
 
-    pub(super) fn meter(&self) -> MutexGuard<'_, Meter> {
+    pub(super) fn meter(&self) -> MutexGuard<'_, RateMeter> {
         lock(&self.meter)
     }
 

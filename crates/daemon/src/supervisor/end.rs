@@ -51,7 +51,7 @@ impl Supervisor {
         let Settled { end, crashed, held } = instance.settle()?;
         let name = member.name.clone();
         // With the fabric gone there is nothing to be taken away from.
-        let waiting = self.0.fabric.ask(move |network| network.unplug(&name)).unwrap_or(0);
+        let waiting = self.0.fabric.ask(move |network| network.disconnect(&name)).unwrap_or(0);
         let mut inner = member.inner();
         inner.lose(held);
         inner.close();

@@ -10,7 +10,7 @@ mod difference;
 mod end;
 mod handlers;
 mod life;
-mod meter;
+mod rate_meter;
 mod restore;
 mod stacks;
 mod status;

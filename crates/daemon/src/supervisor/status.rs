@@ -4,7 +4,7 @@ use super::core::Supervisor;
 use super::switches::drops;
 use crate::boxes::{Installed, Member, Phase, shares_packets};
 use crate::error::Failure;
-use crate::fabric::{Socket, Survey};
+use crate::fabric::{PortLocation, TrafficSnapshot};
 use api::{
     Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, Mac, PortStatus,
     Size, Time, Usage,
@@ -43,8 +43,8 @@ fn resident(process: i32) -> Option<u64> {
 impl Supervisor {
     /// Lists the boxes, by name.
     pub fn boxes(&self) -> Result<Vec<BoxStatus>, Failure> {
-        let survey = self.0.fabric.ask(|network| network.survey())?;
-        Ok(self.0.all().iter().map(|member| self.status_of(member, &survey)).collect())
+        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
+        Ok(self.0.all().iter().map(|member| self.status_of(member, &snapshot)).collect())
     }
 
     /// Tells all about a box.
@@ -59,18 +59,18 @@ impl Supervisor {
     }
 
     pub(super) fn status(&self, member: &Member) -> BoxStatus {
-        let survey = self.0.fabric.ask(|network| network.survey()).unwrap_or_default();
-        self.status_of(member, &survey)
+        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot()).unwrap_or_default();
+        self.status_of(member, &snapshot)
     }
 
-    fn status_of(&self, member: &Member, survey: &Survey) -> BoxStatus {
+    fn status_of(&self, member: &Member, snapshot: &TrafficSnapshot) -> BoxStatus {
         let instance = member.instance();
         let running = member.inner().phase == Phase::Running;
         let stats = instance.as_ref().filter(|_| running).and_then(|instance| instance.stats());
         let process = instance.as_ref().and_then(|instance| instance.process_id());
         let used = instance.as_ref().and_then(|instance| instance.usage());
-        let passed = survey.whole_box(&member.name);
-        let mut drops = drops(&passed);
+        let traffic = snapshot.whole_box(&member.name);
+        let mut drops = drops(&traffic);
         let rates = self.0.meter().boxes.get(&member.name).copied().unwrap_or_default();
         let mut inner = member.inner();
         if let Some(used) = used {
@@ -92,7 +92,7 @@ impl Supervisor {
         let stats = stats.unwrap_or_default();
         let usage = Usage {
             own_ns: nanoseconds(total.time),
-            switch_ns: nanoseconds(passed.cost),
+            switch_ns: nanoseconds(traffic.cost),
             turns: total.turns,
             overstays: total.overstays,
             memory: Size(process.and_then(resident).unwrap_or(stats.heap_used)),
@@ -132,7 +132,7 @@ impl Supervisor {
                 .and_then(|number| u32::try_from(number).ok()),
             restart: definition.restart,
             usage,
-            traffic: passed.box_traffic(),
+            traffic: traffic.box_traffic(),
             rates,
             drops,
         }
@@ -142,29 +142,29 @@ impl Supervisor {
         let name = member.name.clone();
         let count = member.inner().definition.ports.len();
         let asked = self.0.fabric.ask(move |network| {
-            let sockets: Vec<Option<Socket>> =
+            let locations: Vec<Option<PortLocation>> =
                 (0..count).map(|number| network.attachment(&name, number as u8)).collect();
-            (network.survey(), sockets)
+            (network.traffic_snapshot(), locations)
         });
-        let (survey, sockets) = asked.unwrap_or_default();
-        let status = self.status_of(member, &survey);
-        let passed: BTreeMap<u8, _> = survey.ports(&member.name).collect();
+        let (snapshot, locations) = asked.unwrap_or_default();
+        let status = self.status_of(member, &snapshot);
+        let stats: BTreeMap<u8, _> = snapshot.ports(&member.name).collect();
         let inner = member.inner();
-        let port = |(number, (port, socket)): (u8, (&api::PortRequest, Option<Socket>))| {
-            let passed = passed.get(&number).copied().cloned().unwrap_or_default();
+        let port = |(number, (port, location)): (u8, (&api::PortRequest, Option<PortLocation>))| {
+            let stats = stats.get(&number).copied().cloned().unwrap_or_default();
             PortStatus {
                 number,
-                attach: match socket {
-                    Some(Socket::Switch(switch, _)) => Attachment::Switch(switch),
-                    Some(Socket::Pipe(pipe)) => Attachment::Pipe(pipe),
-                    Some(Socket::Nothing) | None => port.attach.clone(),
+                attach: match location {
+                    Some(PortLocation::Switch(switch, _)) => Attachment::Switch(switch),
+                    Some(PortLocation::Pipe(pipe)) => Attachment::Pipe(pipe),
+                    Some(PortLocation::Nothing) | None => port.attach.clone(),
                 },
                 mac: port.mac.unwrap_or(Mac([0; 6])),
-                traffic: passed.box_traffic(),
-                drops: drops(&passed),
+                traffic: stats.box_traffic(),
+                drops: drops(&stats),
             }
         };
-        let sockets = sockets.into_iter().chain(std::iter::repeat(None));
+        let locations = locations.into_iter().chain(std::iter::repeat(None));
         let installed = |installed: &Installed| ConfigurationStatus {
             name: installed.name.clone(),
             installed: installed.installed,
@@ -173,7 +173,7 @@ impl Supervisor {
         };
         BoxDetail {
             status,
-            ports: (0u8..).zip(inner.definition.ports.iter().zip(sockets)).map(port).collect(),
+            ports: (0u8..).zip(inner.definition.ports.iter().zip(locations)).map(port).collect(),
             installed: inner.installed.iter().map(installed).collect(),
             crash: inner.crash.clone(),
         }
@@ -182,11 +182,11 @@ impl Supervisor {
     /// What is known of the daemon itself.
     pub(crate) fn facts(&self) -> Result<Facts, Failure> {
         let states: Vec<_> = self.0.all().iter().map(|member| member.inner().phase.state()).collect();
-        let survey = self.0.fabric.ask(|network| network.survey())?;
+        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let counts = Counts {
-            switches: number(survey.switches.len()),
-            ports: number(survey.switches.values().map(BTreeMap::len).sum()),
+            switches: number(snapshot.switches.len()),
+            ports: number(snapshot.switches.values().map(BTreeMap::len).sum()),
             stacks: number(self.0.store().stacks()?.len()),
             ..Self::count(&states)
         };

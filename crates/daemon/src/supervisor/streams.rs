@@ -3,7 +3,7 @@
 use super::core::Supervisor;
 use crate::boxes::{Contents, Written};
 use crate::error::Failure;
-use crate::fabric::{Tap, capture_header};
+use crate::fabric::{Capture as PortCapture, capture_header};
 use crate::limits::{CAPTURE_QUEUE, MOST_CAPTURES};
 use crate::ring::Page;
 use api::{
@@ -194,10 +194,14 @@ impl Supervisor {
         // The queue is new, so that there is room for the header.
         let _ = sender.try_send(capture_header(query.snap));
         let snap = query.snap.map_or(usize::MAX, |snap| usize::try_from(snap).unwrap_or(usize::MAX));
-        let tap =
-            Tap { sender, snap, left: query.count.unwrap_or(u64::MAX), lost: self.0.capture_lost.clone() };
+        let port_capture = PortCapture {
+            sender,
+            snap,
+            left: query.count.unwrap_or(u64::MAX),
+            lost: self.0.capture_lost.clone(),
+        };
         let point = query.port.clone();
-        self.0.fabric.ask(move |network| network.capture(&point, tap))??;
+        self.0.fabric.ask(move |network| network.capture(&point, port_capture))??;
         Ok(Capture { bytes, _place: place })
     }
 }

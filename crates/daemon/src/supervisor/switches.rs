@@ -2,7 +2,7 @@
 
 use super::core::Supervisor;
 use crate::error::Failure;
-use crate::fabric::{Passed, Survey, missing, open};
+use crate::fabric::{PortStats, TrafficSnapshot, missing, open};
 use crate::store::StoredSwitch;
 use api::{
     AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, Mac, PortDriver, PortName,
@@ -59,7 +59,7 @@ impl Supervisor {
     /// Opens a port and adds it to its switch.
     pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), Failure> {
         let (asked, name) = (switch.clone(), port.name.clone());
-        self.0.fabric.ask(move |network| network.is_vacant(&asked, &name))??;
+        self.0.fabric.ask(move |network| network.check_vacant(&asked, &name))??;
         let opened = open(port)?;
         let (switch, port) = (switch.clone(), port.clone());
         self.0.fabric.ask(move |network| network.add_port(&switch, &port, opened))?
@@ -86,9 +86,9 @@ impl Supervisor {
     }
 
     /// Notes ports that fail, and opens again what is there again.
-    pub(super) fn look_after_ports(&self, survey: &Survey) {
-        let ports = survey.switches.iter().flat_map(|(switch, ports)| {
-            ports.iter().filter_map(move |(port, passed)| Some((switch, port, passed.fault.clone()?)))
+    pub(super) fn look_after_ports(&self, snapshot: &TrafficSnapshot) {
+        let ports = snapshot.switches.iter().flat_map(|(switch, ports)| {
+            ports.iter().filter_map(move |(port, stats)| Some((switch, port, stats.fault.clone()?)))
         });
         let definitions: Vec<(SwitchName, AddPort)> = {
             let switches = self.0.switches();
@@ -310,15 +310,15 @@ impl Supervisor {
 
     /// Lists the switches, by name.
     pub fn switches(&self) -> Result<Vec<SwitchStatus>, Failure> {
-        let survey = self.0.fabric.ask(|network| network.survey())?;
+        let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
         let stored: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
-        Ok(stored.iter().map(|stored| self.switch_status(stored, &survey)).collect())
+        Ok(stored.iter().map(|stored| self.switch_status(stored, &snapshot)).collect())
     }
 
-    fn switch_status(&self, stored: &StoredSwitch, survey: &Survey) -> SwitchStatus {
+    fn switch_status(&self, stored: &StoredSwitch, snapshot: &TrafficSnapshot) -> SwitchStatus {
         let name = &stored.definition.name;
-        let passed = survey.switch(name);
-        let ports = survey.switches.get(name).map_or(0, BTreeMap::len);
+        let stats = snapshot.switch(name);
+        let ports = snapshot.switches.get(name).map_or(0, BTreeMap::len);
         SwitchStatus {
             name: name.clone(),
             mode: stored.definition.mode,
@@ -327,10 +327,10 @@ impl Supervisor {
             stack: stored.stack.clone(),
             created: stored.created,
             ports: u32::try_from(ports).unwrap_or(u32::MAX),
-            addresses: survey.addresses.get(name).copied().unwrap_or(0),
-            traffic: passed.traffic(),
+            addresses: snapshot.addresses.get(name).copied().unwrap_or(0),
+            traffic: stats.traffic(),
             rates: self.0.meter().switches.get(name).copied().unwrap_or_default(),
-            drops: drops(&passed),
+            drops: drops(&stats),
         }
     }
 
@@ -338,18 +338,18 @@ impl Supervisor {
     pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, Failure> {
         let stored = self.stored_switch(name)?;
         let asked = name.clone();
-        let (survey, described) =
-            self.0.fabric.ask(move |network| (network.survey(), network.described(&asked)))?;
-        let none = Passed::default();
-        let ports = survey.switches.get(name);
+        let (snapshot, described) =
+            self.0.fabric.ask(move |network| (network.traffic_snapshot(), network.described(&asked)))?;
+        let none = PortStats::default();
+        let ports = snapshot.switches.get(name);
         let port = |(port, driver, limits, default): (PortName, PortDriver, _, bool)| {
-            let passed = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
+            let stats = ports.and_then(|ports| ports.get(&port)).unwrap_or(&none);
             let place = (name.clone(), port.clone());
             SwitchPort {
-                fault: self.0.faults().get(&place).cloned().or_else(|| passed.fault.clone()),
-                traffic: passed.traffic(),
+                fault: self.0.faults().get(&place).cloned().or_else(|| stats.fault.clone()),
+                traffic: stats.traffic(),
                 rates: self.0.meter().ports.get(&place).copied().unwrap_or_default(),
-                drops: drops(passed),
+                drops: drops(stats),
                 name: port,
                 driver,
                 limits,
@@ -357,11 +357,11 @@ impl Supervisor {
             }
         };
         let port_list = described?.into_iter().map(port).collect();
-        Ok(SwitchDetail { status: self.switch_status(&stored, &survey), port_list })
+        Ok(SwitchDetail { status: self.switch_status(&stored, &snapshot), port_list })
     }
 }
 
 /// Lost packets by reason, as the API has them.
-pub(super) fn drops(passed: &Passed) -> BTreeMap<String, u64> {
-    passed.drops().map(|(reason, count)| (reason.to_string(), count)).collect()
+pub(super) fn drops(stats: &PortStats) -> BTreeMap<String, u64> {
+    stats.drops().map(|(reason, count)| (reason.to_string(), count)).collect()
 }

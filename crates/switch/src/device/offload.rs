@@ -12,8 +12,8 @@ const CONGESTION: u8 = 0x80;
 
 /// Of which kind the packets are that a frame was joined of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joined {
-    /// TCP segments.
+pub(super) enum SegmentKind {
+    /// TCP segmenter.
     Tcp,
     /// UDP datagrams of one sender to one receiver.
     Udp,
@@ -26,7 +26,7 @@ pub(super) struct Offload {
     /// its place is the sum of what else it covers.
     pub(super) checksum: Option<(usize, usize)>,
     /// The frame is to be taken apart: the kind of its packets, and bytes of data for each.
-    pub(super) joined: Option<(Joined, usize)>,
+    pub(super) segmentation: Option<(SegmentKind, usize)>,
 }
 
 impl Offload {
@@ -35,19 +35,19 @@ impl Offload {
         let [flags, kind, _, _, size0, size1, start0, start1, place0, place1] = header;
         let number = |first, second| usize::from(u16::from_ne_bytes([first, second]));
         let kind = match kind & !CONGESTION {
-            1 | 4 => Some(Joined::Tcp),
-            5 => Some(Joined::Udp),
+            1 | 4 => Some(SegmentKind::Tcp),
+            5 => Some(SegmentKind::Udp),
             _ => None,
         };
         let size = number(size0, size1);
         Offload {
             checksum: (flags & NEEDS_CHECKSUM != 0).then(|| (number(start0, start1), number(place0, place1))),
-            joined: kind.filter(|_| size > 0).map(|kind| (kind, size)),
+            segmentation: kind.filter(|_| size > 0).map(|kind| (kind, size)),
         }
     }
 
     /// The same for a frame into which so many bytes were put in front of what it is about.
-    pub(super) fn moved(self, by: usize) -> Offload {
+    pub(super) fn shifted(self, by: usize) -> Offload {
         Offload { checksum: self.checksum.map(|(start, place)| (start + by, place)), ..self }
     }
 
@@ -77,13 +77,15 @@ mod tests {
         };
         assert_eq!(header(0, 0, [0, 34, 16]), Offload::default());
         assert_eq!(header(2, 0, [0, 0, 0]), Offload::default());
-        assert_eq!(header(1, 0, [0, 34, 6]), Offload { checksum: Some((34, 6)), joined: None });
-        for (kind, joined) in [(1, Joined::Tcp), (0x81, Joined::Tcp), (4, Joined::Tcp), (5, Joined::Udp)] {
-            let expected = Offload { checksum: Some((34, 16)), joined: Some((joined, 1448)) };
+        assert_eq!(header(1, 0, [0, 34, 6]), Offload { checksum: Some((34, 6)), segmentation: None });
+        for (kind, joined) in
+            [(1, SegmentKind::Tcp), (0x81, SegmentKind::Tcp), (4, SegmentKind::Tcp), (5, SegmentKind::Udp)]
+        {
+            let expected = Offload { checksum: Some((34, 16)), segmentation: Some((joined, 1448)) };
             assert_eq!(header(1, kind, [1448, 34, 16]), expected);
-            assert_eq!(header(1, kind, [0, 34, 16]).joined, None);
+            assert_eq!(header(1, kind, [0, 34, 16]).segmentation, None);
         }
-        assert_eq!(header(1, 0, [0, 34, 6]).moved(4).checksum, Some((38, 6)));
+        assert_eq!(header(1, 0, [0, 34, 6]).shifted(4).checksum, Some((38, 6)));
     }
 
     #[test]
@@ -93,17 +95,17 @@ mod tests {
             let mut frame = vec![7u8; 34 + usize::from(length)];
             let pseudo = checksum::Sum::ZERO.pseudo4(source, destination, 17, length);
             frame[34 + 6..34 + 8].copy_from_slice(&pseudo.fold().to_be_bytes());
-            Offload { checksum: Some((34, 6)), joined: None }.fill_in(&mut frame);
+            Offload { checksum: Some((34, 6)), segmentation: None }.fill_in(&mut frame);
             assert_eq!(pseudo.bytes(&frame[34..]).finish(), 0, "{length}");
             // Places outside of the frame are nobody's.
             for checksum in [(34, 6 + frame.len()), (frame.len() + 1, 0), (frame.len(), 0)] {
                 let before = frame.clone();
-                Offload { checksum: Some(checksum), joined: None }.fill_in(&mut frame);
+                Offload { checksum: Some(checksum), segmentation: None }.fill_in(&mut frame);
                 assert_eq!(frame, before);
             }
         }
         let mut zero = [0xff, 0xff, 0, 0];
-        Offload { checksum: Some((0, 2)), joined: None }.fill_in(&mut zero);
+        Offload { checksum: Some((0, 2)), segmentation: None }.fill_in(&mut zero);
         assert_eq!(zero, [0xff, 0xff, 0xff, 0xff]);
     }
 }

@@ -5,7 +5,7 @@ use std::mem::{size_of_val, zeroed};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use crate::driver::device::{check, not_now};
+use crate::driver::kernel::{check, not_now};
 
 /// A raw socket. Packets begin with their IP header.
 #[derive(Debug)]

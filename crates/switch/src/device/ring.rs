@@ -20,23 +20,23 @@ const BLOCK: usize = 1 << 16;
 
 /// How a ring lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct RingLayout {
     slot: usize,
     block: usize,
     blocks: usize,
 }
 
-impl Layout {
+impl RingLayout {
     /// Slots for frames of up to `longest` bytes, as many as go into `memory`, and one block of them at least.
-    pub(super) fn new(longest: usize, memory: usize) -> Layout {
+    pub(super) fn new(longest: usize, memory: usize) -> RingLayout {
         let slot = (FRONT + longest).next_multiple_of(ALIGNMENT);
         let block = slot.next_multiple_of(BLOCK);
-        Layout { slot, block, blocks: (memory / block).max(1) }
+        RingLayout { slot, block, blocks: (memory / block).max(1) }
     }
 
     /// A ring of half the size, if there is one.
-    pub(super) fn half(self) -> Option<Layout> {
-        (self.blocks > 1).then_some(Layout { blocks: self.blocks / 2, ..self })
+    pub(super) fn halved(self) -> Option<RingLayout> {
+        (self.blocks > 1).then_some(RingLayout { blocks: self.blocks / 2, ..self })
     }
 
     /// Bytes that it takes.
@@ -98,7 +98,7 @@ pub(super) struct Ring {
 
 impl Ring {
     /// The ring of a layout, at the start of the mapping.
-    pub(super) fn new(layout: Layout) -> Ring {
+    pub(super) fn new(layout: RingLayout) -> Ring {
         let in_block = layout.block / layout.slot;
         let slots = (0..layout.blocks)
             .flat_map(|block| (0..in_block).map(move |slot| block * layout.block + slot * layout.slot));
@@ -163,7 +163,7 @@ mod tests {
     fn slots_fill_blocks_that_the_kernel_takes() {
         for (longest, memory) in [(14, 0), (2046, 1 << 22), (2048, 1), (65_535, 1 << 23), (200_000, 1 << 20)]
         {
-            let layout = Layout::new(longest, memory);
+            let layout = RingLayout::new(longest, memory);
             let request = layout.request();
             assert_eq!(request.tp_block_size % 65_536, 0);
             assert_eq!(request.tp_frame_size % 16, 0);
@@ -177,7 +177,7 @@ mod tests {
             let end = ring.slots.last().map(|last| last + ring.size());
             assert!(end.is_some_and(|end| end <= layout.bytes()), "{layout:?}");
         }
-        assert_eq!(Layout::new(2046, 1 << 18).half(), Some(Layout::new(2046, 1 << 17)));
-        assert_eq!(Layout::new(2046, 1 << 16).half(), None);
+        assert_eq!(RingLayout::new(2046, 1 << 18).halved(), Some(RingLayout::new(2046, 1 << 17)));
+        assert_eq!(RingLayout::new(2046, 1 << 16).halved(), None);
     }
 }

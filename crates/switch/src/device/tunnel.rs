@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use crate::driver::device::{check, name, not_now};
+use crate::driver::kernel::{check, name, not_now};
 
 /// `TUNSETIFF`
 const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
@@ -23,7 +23,7 @@ pub struct TunnelSettings {
     /// Its address and prefix length; without them it is not brought up.
     pub address: Option<(Ipv4Addr, u8)>,
     /// The Ethernet address.
-    pub link: Option<[u8; 6]>,
+    pub mac: Option<[u8; 6]>,
     /// The gateway that the host's default route is to lead to.
     pub gateway: Option<Ipv4Addr>,
     /// The largest packet in bytes; 0 for the system's choice.
@@ -70,8 +70,8 @@ impl Tunnel {
             check(unsafe { libc::ioctl(control.as_raw_fd(), number as _, request) } as isize).map(drop)
         };
         let mut request = request(&self.name)?;
-        if let (Some(link), true) = (settings.link, settings.ethernet) {
-            request.ifr_ifru.ifru_hwaddr = hardware(link);
+        if let (Some(mac), true) = (settings.mac, settings.ethernet) {
+            request.ifr_ifru.ifru_hwaddr = hardware(mac);
             call(libc::SIOCSIFHWADDR as _, &mut request)?;
         }
         if let Some((address, length)) = settings.address {
@@ -157,9 +157,9 @@ fn internet(address: Ipv4Addr) -> libc::sockaddr {
     result
 }
 
-fn hardware(link: [u8; 6]) -> libc::sockaddr {
+fn hardware(mac: [u8; 6]) -> libc::sockaddr {
     let mut result = libc::sockaddr { sa_family: libc::ARPHRD_ETHER, sa_data: [0; 14] };
-    for (to, from) in result.sa_data.iter_mut().zip(link) {
+    for (to, from) in result.sa_data.iter_mut().zip(mac) {
         *to = from as libc::c_char;
     }
     result

@@ -5,7 +5,7 @@
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
-use crate::device::{Interface, InterfaceSettings, Segments};
+use crate::device::{PacketSocket, PacketSocketSettings, Segmenter};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -15,9 +15,9 @@ const RECEIVE: usize = 1 << 22;
 /// A packet socket bound to a device.
 #[derive(Debug)]
 pub struct AfPacket {
-    interface: Interface,
+    interface: PacketSocket,
     /// The joined frame that is being taken apart.
-    segments: Segments,
+    segmenter: Segmenter,
     /// The device was found to be gone.
     is_gone: bool,
 }
@@ -25,17 +25,17 @@ pub struct AfPacket {
 impl AfPacket {
     /// Binds to a device, and has it take all frames, whoever they are for.
     pub fn open(device: &str) -> io::Result<Self> {
-        Interface::open(
+        PacketSocket::open(
             device,
-            InterfaceSettings {
+            PacketSocketSettings {
                 promiscuous: true,
                 outbound: false,
                 snap: MAX_FRAME,
                 receive: RECEIVE,
-                joined: true,
+                gso: true,
             },
         )
-        .map(|interface| Self { interface, segments: Segments::default(), is_gone: false })
+        .map(|interface| Self { interface, segmenter: Segmenter::default(), is_gone: false })
     }
 
     /// An error if the device is gone: then this socket is of no more use, while a device that is down may come up again.
@@ -54,24 +54,23 @@ impl Driver for AfPacket {
             self.check()?;
         }
         let mut received = Received::default();
-        let Self { interface, segments, .. } = self;
+        let Self { interface, segmenter, .. } = self;
         // Also frames that are no use count, so that a flood of them is no endless visit.
         let mut most = batch.room();
         loop {
-            while !segments.is_empty() {
-                let Some(length) = batch.space().and_then(|space| segments.take(space)) else {
+            while !segmenter.is_empty() {
+                let Some(length) = batch.space().and_then(|space| segmenter.take(space)) else {
                     return Ok(received);
                 };
                 batch.commit(length);
             }
-            let taken = interface.receive(most.min(batch.room()), |arrival| {
-                let is_taken = match arrival.is_joined() {
-                    true => segments.load(&arrival, MAX_FRAME),
+            let taken = interface.receive(most.min(batch.room()), |frame| {
+                let is_taken = match frame.is_gso() {
+                    true => segmenter.load(&frame, MAX_FRAME),
                     false => {
-                        let fits =
-                            arrival.cut == 0 && batch.space().is_some_and(|space| arrival.copy_to(space));
+                        let fits = frame.cut == 0 && batch.space().is_some_and(|space| frame.copy_to(space));
                         if fits {
-                            batch.commit(arrival.length());
+                            batch.commit(frame.length());
                         }
                         fits
                     }
@@ -89,10 +88,10 @@ impl Driver for AfPacket {
         let mut sent = Sent::default();
         let mut left = frames;
         loop {
-            let sending = self.interface.send(left.iter().filter_map(|number| batch.frame(*number as usize)));
-            let (gone, rest) = left.split_at(sending.frames.min(left.len()));
+            let outcome = self.interface.send(left.iter().filter_map(|number| batch.frame(*number as usize)));
+            let (gone, rest) = left.split_at(outcome.frames.min(left.len()));
             count(&mut sent, batch, gone);
-            let error = match sending.error {
+            let error = match outcome.error {
                 Some(error) => error,
                 None if gone.is_empty() || rest.is_empty() => return Ok(sent),
                 None => {
@@ -124,7 +123,7 @@ impl Driver for AfPacket {
         if self.interface.take_error().is_some() {
             self.check()?;
         }
-        Ok(self.segments.is_empty() && !self.interface.has_arrived())
+        Ok(self.segmenter.is_empty() && !self.interface.has_frame())
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -134,7 +133,7 @@ impl Driver for AfPacket {
     fn take_missed(&mut self) -> u64 {
         // Asked for now and then: so it is also noticed by who never sleeps.
         self.is_gone |= self.interface.is_gone();
-        self.interface.take_lost()
+        self.interface.take_dropped()
     }
 }
 

@@ -55,7 +55,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
                 Err(fault) => return Err(fault.into()),
             }
         }
-        self.received(batch);
+        self.release(batch);
         Ok(received)
     }
 
@@ -63,14 +63,14 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
         for (at, number) in frames.iter().enumerate() {
-            let Some(frame) = batch.part(*number as usize) else { continue };
-            if frame.rest.is_some()
+            let Some(frame) = batch.split_frame(*number as usize) else { continue };
+            if frame.tail.is_some()
                 && let Some(coming) = frames.get(at + NEAR as usize)
-                && let Some(rest) = batch.part(*coming as usize).and_then(|coming| coming.rest)
+                && let Some(rest) = batch.split_frame(*coming as usize).and_then(|coming| coming.tail)
             {
                 rest.expect();
             }
-            if !self.port.send_parts(frame.head, frame.rest)? {
+            if !self.port.send_parts(frame.head, frame.tail)? {
                 break;
             }
             sent.frames += 1;
@@ -80,18 +80,18 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         Ok(sent)
     }
 
-    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+    fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let Some(mate) = batch.source().and_then(|source| self.port.mate(source)) else {
             return self.send(batch, frames);
         };
         let mut sent = Sent::default();
         self.port.room(frames.len() as u32)?;
         for number in frames.iter().map(|number| *number as usize) {
-            let Some(frame) = batch.part(number) else { continue };
+            let Some(frame) = batch.split_frame(number) else { continue };
             let length = frame.length() as u64;
-            match frame.rest.and_then(|rest| self.port.adopt(mate, frame.head.len(), rest)) {
-                Some(spare) => batch.leave(number, spare),
-                None if self.port.send_parts(frame.head, frame.rest)? => {}
+            match frame.tail.and_then(|rest| self.port.adopt(mate, frame.head.len(), rest)) {
+                Some(spare) => batch.replace_buffer(number, spare),
+                None if self.port.send_parts(frame.head, frame.tail)? => {}
                 None => break,
             }
             sent.frames += 1;
@@ -101,13 +101,13 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         Ok(sent)
     }
 
-    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+    fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
         batch.set_source(&self.origin);
         let count = self.port.available(batch.room() as u32)?.min(batch.room() as u32);
         for _ in 0..count {
             match self.port.take() {
-                Ok(Some(taken)) => batch.push_part(&self.origin, taken),
+                Ok(Some(taken)) => batch.push_split(&self.origin, taken),
                 Ok(None) => break,
                 Err(PortFault::Descriptor(_)) => received.faulty += 1,
                 Err(fault) => return Err(fault.into()),
@@ -116,8 +116,8 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         Ok(received)
     }
 
-    fn received(&mut self, batch: &Batch) {
-        for (slot, spare) in batch.left() {
+    fn release(&mut self, batch: &Batch) {
+        for (slot, spare) in batch.replaced_buffers() {
             self.port.leave(*slot, *spare);
         }
         if self.port.release() {
@@ -125,7 +125,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         }
     }
 
-    fn takes_parts(&self) -> bool {
+    fn accepts_split(&self) -> bool {
         true
     }
 

@@ -60,21 +60,21 @@ pub trait Driver: Send {
 
     /// As [`send`](Self::send), for frames that nobody else gets: they may go on with the memory in which they lie, which
     /// the batch then says to the driver that they came from.
-    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+    fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         self.send(batch, frames)
     }
 
     /// As [`receive`](Self::receive), where frames may be added of which only the head is copied. What was
-    /// not copied stays as it is until [`received`](Self::received).
-    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+    /// not copied stays as it is until [`release`](Self::release).
+    fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         self.receive(batch)
     }
 
-    /// Frames of the last [`receive_parts`](Self::receive_parts) are of no more use to the switch.
-    fn received(&mut self, _: &Batch) {}
+    /// Frames of the last [`receive_split`](Self::receive_split) are of no more use to the switch.
+    fn release(&mut self, _: &Batch) {}
 
     /// Whether frames are taken of which only the head is in the batch.
-    fn takes_parts(&self) -> bool {
+    fn accepts_split(&self) -> bool {
         false
     }
 
@@ -107,20 +107,20 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).send(batch, frames)
     }
 
-    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        (**self).send_parts(batch, frames)
+    fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        (**self).send_split(batch, frames)
     }
 
-    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
-        (**self).receive_parts(batch)
+    fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        (**self).receive_split(batch)
     }
 
-    fn received(&mut self, batch: &Batch) {
-        (**self).received(batch);
+    fn release(&mut self, batch: &Batch) {
+        (**self).release(batch);
     }
 
-    fn takes_parts(&self) -> bool {
-        (**self).takes_parts()
+    fn accepts_split(&self) -> bool {
+        (**self).accepts_split()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

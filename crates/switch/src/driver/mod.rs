@@ -3,7 +3,7 @@
 mod af_packet;
 mod boxed;
 mod contract;
-pub(crate) mod device;
+pub(crate) mod kernel;
 mod null;
 mod pcap;
 mod pipe;

@@ -1,7 +1,7 @@
 //! `tap`: a network device of the kernel whose other side is the switch.
 
 use super::contract::{Driver, DriverError, Received, Sent};
-use super::device::{check, name, not_now, readable};
+use super::kernel::{check, name, not_now, readable};
 use crate::batch::{Batch, MAX_FRAME};
 use std::fs::OpenOptions;
 use std::io;

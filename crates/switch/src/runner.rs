@@ -6,7 +6,7 @@ use crate::driver::{Driver, DriverError, Received};
 use crate::forward::Forward;
 use crate::link::Link;
 use crate::port::{PortId, PortSettings};
-use crate::switch::{Plan, Switch, SwitchError};
+use crate::switch::{ForwardingPlan, Switch, SwitchError};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -18,42 +18,42 @@ const QUANTUM: usize = 256;
 const MAX_WEIGHT: u32 = 64;
 
 /// How long a worker without work looks for some before it sleeps.
-const PATIENCE: Duration = Duration::from_micros(50);
+const SPIN_TIME: Duration = Duration::from_micros(50);
 
 /// What a port has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct PortCost {
     /// Time spent on its frames: taking them, deciding, copying them to where they go.
     pub time: Duration,
     /// Visits that found frames.
     pub visits: u64,
 }
 
-struct Place {
+struct DriverSlot {
     driver: Box<dyn Driver>,
-    cost: Cost,
+    cost: PortCost,
     /// Why the driver can't go on.
     down: Option<DriverError>,
 }
 
 /// A switch, its drivers, and the buffers between them.
-pub struct Worker<F> {
+pub struct SwitchRunner<F> {
     switch: Switch<F>,
-    places: Vec<Option<Place>>,
+    slots: Vec<Option<DriverSlot>>,
     links: Vec<Option<Box<dyn Link>>>,
     batch: Batch,
-    plan: Plan,
+    plan: ForwardingPlan,
     bell: OwnedFd,
     start: Instant,
 }
 
-impl<F> std::fmt::Debug for Worker<F> {
+impl<F> std::fmt::Debug for SwitchRunner<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker").field("places", &self.places.len()).finish_non_exhaustive()
+        f.debug_struct("SwitchRunner").field("slots", &self.slots.len()).finish_non_exhaustive()
     }
 }
 
-impl<F: Forward> Worker<F> {
+impl<F: Forward> SwitchRunner<F> {
     /// A worker for a switch that has no ports yet.
     pub fn new(forward: F) -> io::Result<Self> {
         // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
@@ -65,10 +65,10 @@ impl<F: Forward> Worker<F> {
         };
         Ok(Self {
             switch: Switch::new(forward),
-            places: Vec::new(),
+            slots: Vec::new(),
             links: Vec::new(),
             batch: Batch::new(QUANTUM),
-            plan: Plan::default(),
+            plan: ForwardingPlan::default(),
             bell,
             start: Instant::now(),
         })
@@ -88,27 +88,27 @@ impl<F: Forward> Worker<F> {
     ) -> Result<PortId, SwitchError> {
         let port = self.switch.add_port(settings, self.now())?;
         let index = usize::from(port.0);
-        if self.places.len() <= index {
-            self.places.resize_with(index + 1, || None);
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
         }
-        if let Some(place) = self.places.get_mut(index) {
-            *place = Some(Place { driver, cost: Cost::default(), down: None });
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = Some(DriverSlot { driver, cost: PortCost::default(), down: None });
         }
         Ok(port)
     }
 
     /// Takes a port and its driver away; its last counters.
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
-        self.places.get_mut(usize::from(port.0))?.take()?;
+        self.slots.get_mut(usize::from(port.0))?.take()?;
         self.switch.remove_port(port)
     }
 
     /// Gives a port another driver, which may go on where the old one was down; the old one. Settings,
     /// counters and addresses stay.
     pub fn set_driver(&mut self, port: PortId, driver: Box<dyn Driver>) -> Option<Box<dyn Driver>> {
-        let place = self.places.get_mut(usize::from(port.0))?.as_mut()?;
-        place.down = None;
-        Some(std::mem::replace(&mut place.driver, driver))
+        let slot = self.slots.get_mut(usize::from(port.0))?.as_mut()?;
+        slot.down = None;
+        Some(std::mem::replace(&mut slot.driver, driver))
     }
 
     /// Adds a link, which joins two ports without the switch; its number, for
@@ -139,19 +139,19 @@ impl<F: Forward> Worker<F> {
 
     /// A port's counters, with what its driver has missed until now.
     pub fn counters(&mut self, port: PortId) -> Option<Counters> {
-        let missed = place(&mut self.places, port).map_or(0, |place| place.driver.take_missed());
+        let missed = running_slot(&mut self.slots, port).map_or(0, |slot| slot.driver.take_missed());
         self.switch.lost(port, Reason::Missed, missed);
         self.switch.counters(port).copied()
     }
 
     /// What a port has cost.
-    pub fn cost(&self, port: PortId) -> Option<Cost> {
-        self.places.get(usize::from(port.0))?.as_ref().map(|place| place.cost)
+    pub fn cost(&self, port: PortId) -> Option<PortCost> {
+        self.slots.get(usize::from(port.0))?.as_ref().map(|slot| slot.cost)
     }
 
     /// Why a port is down, if it is.
     pub fn down(&self, port: PortId) -> Option<&DriverError> {
-        self.places.get(usize::from(port.0))?.as_ref()?.down.as_ref()
+        self.slots.get(usize::from(port.0))?.as_ref()?.down.as_ref()
     }
 
     /// Nanoseconds since the worker was made.
@@ -164,7 +164,7 @@ impl<F: Forward> Worker<F> {
         let mut moved = 0;
         // One look at the clock for each visit that found frames: its end is the next one's beginning.
         let mut clock = Instant::now();
-        for index in 0..self.places.len() {
+        for index in 0..self.slots.len() {
             let port = PortId(index as u16);
             let weight =
                 self.switch.settings(port).map_or(0, |settings| settings.weight.clamp(1, MAX_WEIGHT));
@@ -184,8 +184,8 @@ impl<F: Forward> Worker<F> {
 
     /// Takes one batch from a port to where it goes; frames taken.
     fn visit(&mut self, port: PortId, clock: &mut Instant) -> usize {
-        let Some(source) = place(&mut self.places, port) else { return 0 };
-        match source.driver.receive_parts(&mut self.batch) {
+        let Some(source) = running_slot(&mut self.slots, port) else { return 0 };
+        match source.driver.receive_split(&mut self.batch) {
             Ok(Received { long, faulty }) => {
                 self.switch.lost(port, Reason::Long, long);
                 self.switch.lost(port, Reason::Faulty, faulty);
@@ -197,7 +197,7 @@ impl<F: Forward> Worker<F> {
         }
         let taken = self.batch.len();
         if taken == 0 {
-            source.driver.received(&self.batch);
+            source.driver.release(&self.batch);
             self.batch.clear();
             return 0;
         }
@@ -206,17 +206,17 @@ impl<F: Forward> Worker<F> {
         self.switch.switch(&self.batch, port, now, &mut self.plan);
         for to in self.plan.ports() {
             let frames = self.plan.frames(*to);
-            let Some(target) = place(&mut self.places, *to) else {
+            let Some(target) = running_slot(&mut self.slots, *to) else {
                 self.switch.lost(*to, Reason::Down, frames.len() as u64);
                 continue;
             };
-            let sent = if !target.driver.takes_parts() {
+            let sent = if !target.driver.accepts_split() {
                 self.batch.complete(frames);
                 target.driver.send(&self.batch, frames)
             } else if self.plan.floods() {
                 target.driver.send(&self.batch, frames)
             } else {
-                target.driver.send_parts(&mut self.batch, frames)
+                target.driver.send_split(&mut self.batch, frames)
             };
             match sent {
                 Ok(sent) => {
@@ -230,8 +230,8 @@ impl<F: Forward> Worker<F> {
                 }
             }
         }
-        if let Some(source) = place(&mut self.places, port) {
-            source.driver.received(&self.batch);
+        if let Some(source) = running_slot(&mut self.slots, port) {
+            source.driver.release(&self.batch);
             *clock = Instant::now();
             source.cost.time += clock.duration_since(begin);
             source.cost.visits += 1;
@@ -242,8 +242,8 @@ impl<F: Forward> Worker<F> {
 
     /// Sleeps until a port has frames, the bell rings, or so much time has passed. With frames there it
     /// doesn't.
-    pub fn rest(&mut self, most: Duration) {
-        rest(std::slice::from_mut(self), None, most);
+    pub fn wait(&mut self, most: Duration) {
+        wait(std::slice::from_mut(self), None, most);
     }
 
     /// Announces at every port and link that nobody looks there, and adds what is to be slept on. False:
@@ -251,12 +251,12 @@ impl<F: Forward> Worker<F> {
     fn prepare_sleep(&mut self, polls: &mut Vec<libc::pollfd>) -> bool {
         polls.push(readable(&self.bell));
         let mut sleeps = true;
-        for place in self.places.iter_mut().flatten().filter(|place| place.down.is_none()) {
-            match place.driver.prepare_sleep() {
+        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.down.is_none()) {
+            match slot.driver.prepare_sleep() {
                 Ok(sleepy) => sleeps &= sleepy,
-                Err(error) => place.down = Some(error),
+                Err(error) => slot.down = Some(error),
             }
-            polls.extend(place.driver.descriptor().map(|descriptor| readable(&descriptor)));
+            polls.extend(slot.driver.descriptor().map(|descriptor| readable(&descriptor)));
         }
         for link in self.links.iter_mut().flatten() {
             sleeps &= link.prepare_sleep();
@@ -266,8 +266,8 @@ impl<F: Forward> Worker<F> {
 
     /// Takes the announcements back.
     fn end_sleep(&mut self) {
-        for place in self.places.iter_mut().flatten() {
-            place.driver.end_sleep();
+        for slot in self.slots.iter_mut().flatten() {
+            slot.driver.end_sleep();
         }
         for link in self.links.iter_mut().flatten() {
             link.end_sleep();
@@ -281,8 +281,8 @@ impl<F: Forward> Worker<F> {
         while !done(self) {
             if self.step() > 0 {
                 idle = Instant::now();
-            } else if idle.elapsed() >= PATIENCE {
-                self.rest(most);
+            } else if idle.elapsed() >= SPIN_TIME {
+                self.wait(most);
                 idle = Instant::now();
             } else {
                 std::hint::spin_loop();
@@ -294,7 +294,7 @@ impl<F: Forward> Worker<F> {
 /// Sleeps until a port of any of these workers has frames, one of their bells or the further one rings, or
 /// so much time has passed: for a thread that has several switches. With frames there it doesn't. The
 /// further bell is a descriptor that doesn't block; what is in it is read.
-pub fn rest<F: Forward>(workers: &mut [Worker<F>], bell: Option<BorrowedFd>, most: Duration) {
+pub fn wait<F: Forward>(workers: &mut [SwitchRunner<F>], bell: Option<BorrowedFd>, most: Duration) {
     let mut polls: Vec<_> = bell.iter().map(readable).collect();
     let mut sleeps = true;
     for worker in &mut *workers {
@@ -307,17 +307,17 @@ pub fn rest<F: Forward>(workers: &mut [Worker<F>], bell: Option<BorrowedFd>, mos
     }
     for worker in &mut *workers {
         if sleeps {
-            quiet(&worker.bell);
+            clear_bell(&worker.bell);
         }
         worker.end_sleep();
     }
     if let (true, Some(bell)) = (sleeps, bell) {
-        quiet(&bell);
+        clear_bell(&bell);
     }
 }
 
 /// Sets a counter back to zero.
-fn quiet(bell: &impl AsRawFd) {
+fn clear_bell(bell: &impl AsRawFd) {
     let mut count = 0u64;
     // SAFETY: eight bytes go to a live variable.
     unsafe { libc::read(bell.as_raw_fd(), (&raw mut count).cast(), 8) };
@@ -328,7 +328,7 @@ fn readable(descriptor: &impl AsRawFd) -> libc::pollfd {
     libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
-/// A port's place, if its driver can go on.
-fn place(places: &mut [Option<Place>], port: PortId) -> Option<&mut Place> {
-    places.get_mut(usize::from(port.0))?.as_mut().filter(|place| place.down.is_none())
+/// A port's slot, if its driver can go on.
+fn running_slot(slots: &mut [Option<DriverSlot>], port: PortId) -> Option<&mut DriverSlot> {
+    slots.get_mut(usize::from(port.0))?.as_mut().filter(|slot| slot.down.is_none())
 }

@@ -13,27 +13,27 @@ const TAG_TYPE: u16 = 0x8100;
 /// A frame that has arrived.
 ///
 /// The kernel takes its VLAN tag out and tells it beside the frame, and may leave a checksum for the network card to fill
-/// in: [`copy_to`](Arrival::copy_to) puts the one back and fills the other in.
+/// in: [`copy_to`](RxFrame::copy_to) puts the one back and fills the other in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival<'a> {
+pub struct RxFrame<'a> {
     frame: &'a [u8],
     tag: Option<[u8; TAG]>,
     offload: Offload,
     /// Bytes that were cut off its end.
     pub cut: usize,
     /// Who it is for: 0 this host, 1 all, 2 a group, 3 another host, 4 sent by this host.
-    pub kind: u8,
+    pub packet_type: u8,
     /// When it came, by the wall clock: seconds and nanoseconds.
     pub time: (i64, u32),
 }
 
-impl<'a> Arrival<'a> {
+impl<'a> RxFrame<'a> {
     /// The frame in a slot of `size` bytes, at most `snap` bytes of it.
     ///
     /// # Safety
     /// The slot is the process's, filled by the kernel, so large, and is not given back while the result is used.
     #[inline]
-    pub(super) unsafe fn in_slot(slot: &Slot<'a>, size: usize, snap: usize) -> Arrival<'a> {
+    pub(super) unsafe fn from_slot(slot: &Slot<'a>, size: usize, snap: usize) -> RxFrame<'a> {
         let start = slot.start();
         // SAFETY: the caller's promise; every slot has room for header and address, and the frame is kept inside.
         let (header, address, offload, frame) = unsafe {
@@ -51,30 +51,30 @@ impl<'a> Arrival<'a> {
                 let [c0, c1] = header.tp_vlan_tci.to_be_bytes();
                 [t0, t1, c0, c1]
             });
-        Arrival {
+        RxFrame {
             frame,
             tag,
             offload,
             cut: (header.tp_len as usize).saturating_sub(frame.len()),
-            kind: address.sll_pkttype,
+            packet_type: address.sll_pkttype,
             time: (header.tp_sec.into(), header.tp_nsec),
         }
     }
 
-    /// The same arrival with all bytes of its frame, of which the slot had room for some only.
-    pub(super) fn whole(self, frame: &'a [u8]) -> Arrival<'a> {
-        Arrival { frame, cut: 0, ..self }
+    /// The same frame with all bytes of its frame, of which the slot had room for some only.
+    pub(super) fn whole(self, frame: &'a [u8]) -> RxFrame<'a> {
+        RxFrame { frame, cut: 0, ..self }
     }
 
     /// Whether the kernel has joined it out of several packets, which are to be taken apart again.
     #[inline]
-    pub fn is_joined(&self) -> bool {
-        self.offload.joined.is_some()
+    pub fn is_gso(&self) -> bool {
+        self.offload.segmentation.is_some()
     }
 
-    /// What is left to do on it as [`copy_undone_to`](Self::copy_undone_to) copies it.
+    /// What is left to do on it as [`copy_raw_to`](Self::copy_raw_to) copies it.
     pub(super) fn offload(&self) -> Offload {
-        self.offload.moved(self.tag.map_or(0, |_| TAG))
+        self.offload.shifted(self.tag.map_or(0, |_| TAG))
     }
 
     /// Bytes of it, its tag included, without what was cut.
@@ -87,7 +87,7 @@ impl<'a> Arrival<'a> {
     /// doesn't fit.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> bool {
-        let fits = self.copy_undone_to(to);
+        let fits = self.copy_raw_to(to);
         if fits && self.cut == 0 && self.offload.checksum.is_some() {
             self.offload().fill_in(to.get_mut(..self.length()).unwrap_or_default());
         }
@@ -96,7 +96,7 @@ impl<'a> Arrival<'a> {
 
     /// Copies it to the start of `to`, its tag in its place, its checksum as it came; false: it doesn't fit.
     #[inline]
-    pub(super) fn copy_undone_to(&self, to: &mut [u8]) -> bool {
+    pub(super) fn copy_raw_to(&self, to: &mut [u8]) -> bool {
         let Some(to) = to.get_mut(..self.length()) else { return false };
         match (self.tag, self.frame.split_at_checked(ADDRESSES)) {
             (Some(tag), Some((addresses, rest))) => {
@@ -111,10 +111,10 @@ impl<'a> Arrival<'a> {
 }
 
 #[cfg(test)]
-impl<'a> Arrival<'a> {
+impl<'a> RxFrame<'a> {
     /// A frame on which something is left to do.
-    pub(super) fn of(frame: &'a [u8], offload: Offload) -> Arrival<'a> {
-        Arrival { frame, offload, ..Arrival::default() }
+    pub(super) fn of(frame: &'a [u8], offload: Offload) -> RxFrame<'a> {
+        RxFrame { frame, offload, ..RxFrame::default() }
     }
 }
 
@@ -125,20 +125,20 @@ mod tests {
     #[test]
     fn a_checksum_is_filled_in_behind_a_tag() {
         let bytes = [1; 20];
-        let offload = Offload { checksum: Some((14, 2)), joined: None };
-        let arrival = Arrival { tag: Some([0x81, 0, 0, 7]), ..Arrival::of(&bytes, offload) };
+        let offload = Offload { checksum: Some((14, 2)), segmentation: None };
+        let frame = RxFrame { tag: Some([0x81, 0, 0, 7]), ..RxFrame::of(&bytes, offload) };
         let mut place = [0; 24];
-        assert!(arrival.copy_to(&mut place));
+        assert!(frame.copy_to(&mut place));
         assert_eq!(packet::checksum::internet(&[&[1, 1][..], &place[18..]].concat()), 0);
-        let cut = Arrival { cut: 1, ..arrival };
+        let cut = RxFrame { cut: 1, ..frame };
         assert!(cut.copy_to(&mut place) && place[16..] == [1; 8]);
     }
 
     #[test]
     fn a_tag_goes_behind_the_addresses() {
         let bytes: [u8; 20] = std::array::from_fn(|byte| byte as u8);
-        let plain = Arrival { frame: &bytes, ..Arrival::default() };
-        let tagged = Arrival { tag: Some([0x81, 0, 0, 7]), ..plain };
+        let plain = RxFrame { frame: &bytes, ..RxFrame::default() };
+        let tagged = RxFrame { tag: Some([0x81, 0, 0, 7]), ..plain };
         let mut place = [0; 24];
         assert!(plain.copy_to(&mut place) && place[..20] == bytes);
         assert!(tagged.copy_to(&mut place));

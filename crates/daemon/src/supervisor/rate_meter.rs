@@ -1,7 +1,7 @@
 //! How much passes at present.
 
 use super::core::Supervisor;
-use crate::fabric::{Passed, Survey};
+use crate::fabric::{PortStats, TrafficSnapshot};
 use crate::limits::GATHER_TIME;
 use api::{BoxName, PortName, Rates, SwitchName};
 use std::collections::BTreeMap;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 /// What was measured in the last interval.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
-    /// When everything was last looked at, and what had passed then.
-    last: Option<(Instant, Survey)>,
+pub(super) struct RateMeter {
+    /// When everything was last looked at, and what had stats then.
+    last: Option<(Instant, TrafficSnapshot)>,
     /// What each box had used by then.
     used: BTreeMap<BoxName, Duration>,
     /// Rates of boxes, as they have them.
@@ -22,11 +22,11 @@ pub(super) struct Meter {
     pub(super) ports: BTreeMap<(SwitchName, PortName), Rates>,
 }
 
-/// What passed and was used between two looks, a second.
-pub(crate) fn rates(before: &Passed, after: &Passed, used: Duration, seconds: f64) -> Rates {
+/// What stats and was used between two looks, a second.
+pub(crate) fn rates(before: &PortStats, after: &PortStats, used: Duration, seconds: f64) -> Rates {
     let rate = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
     let (old, new) = (&before.counters, &after.counters);
-    let drops = |passed: &Passed| passed.counters.drops.iter().sum();
+    let drops = |stats: &PortStats| stats.counters.drops.iter().sum();
     Rates {
         received_packets: rate(old.received_frames, new.received_frames),
         received_bits: 8.0 * rate(old.received_bytes, new.received_bytes),
@@ -48,12 +48,12 @@ fn turned(rates: Rates) -> Rates {
     }
 }
 
-impl Meter {
+impl RateMeter {
     /// Takes a new look into account.
-    fn advance(&mut self, now: Instant, survey: Survey, used: BTreeMap<BoxName, Duration>) {
+    fn advance(&mut self, now: Instant, snapshot: TrafficSnapshot, used: BTreeMap<BoxName, Duration>) {
         if let Some((then, old)) = &self.last {
             let seconds = now.duration_since(*then).as_secs_f64().max(1e-3);
-            let none = Passed::default();
+            let none = PortStats::default();
             let grown = |name: &BoxName| {
                 let now = used.get(name).copied().unwrap_or_default();
                 now.saturating_sub(self.used.get(name).copied().unwrap_or(now))
@@ -61,22 +61,22 @@ impl Meter {
             self.boxes = used
                 .keys()
                 .map(|name| {
-                    let (before, after) = (old.whole_box(name), survey.whole_box(name));
+                    let (before, after) = (old.whole_box(name), snapshot.whole_box(name));
                     (name.clone(), turned(rates(&before, &after, grown(name), seconds)))
                 })
                 .collect();
-            self.switches = survey
+            self.switches = snapshot
                 .switches
                 .keys()
                 .map(|name| {
-                    let (before, after) = (old.switch(name), survey.switch(name));
+                    let (before, after) = (old.switch(name), snapshot.switch(name));
                     (name.clone(), rates(&before, &after, Duration::ZERO, seconds))
                 })
                 .collect();
-            self.ports = survey
+            self.ports = snapshot
                 .switches
                 .iter()
-                .flat_map(|(switch, ports)| ports.iter().map(move |(port, passed)| (switch, port, passed)))
+                .flat_map(|(switch, ports)| ports.iter().map(move |(port, stats)| (switch, port, stats)))
                 .map(|(switch, port, after)| {
                     let before = old.switches.get(switch).and_then(|ports| ports.get(port)).unwrap_or(&none);
                     let rates = rates(before, after, Duration::ZERO, seconds);
@@ -84,15 +84,15 @@ impl Meter {
                 })
                 .collect();
         }
-        self.last = Some((now, survey));
+        self.last = Some((now, snapshot));
         self.used = used;
     }
 }
 
 impl Supervisor {
-    /// Looks at what passed and was used everywhere.
+    /// Looks at what stats and was used everywhere.
     pub(super) fn measure(&self) {
-        let Ok(survey) = self.0.fabric.ask(|network| network.survey()) else { return };
+        let Ok(snapshot) = self.0.fabric.ask(|network| network.traffic_snapshot()) else { return };
         let mut used = BTreeMap::new();
         let mut gathering = Duration::ZERO;
         for member in self.0.all() {
@@ -111,8 +111,8 @@ impl Supervisor {
             }
             used.insert(member.name.clone(), inner.usage().time);
         }
-        self.look_after_ports(&survey);
-        self.0.meter().advance(Instant::now(), survey, used);
+        self.look_after_ports(&snapshot);
+        self.0.meter().advance(Instant::now(), snapshot, used);
     }
 }
 
@@ -122,26 +122,26 @@ mod tests {
 
     #[test]
     fn rates_are_of_the_last_interval() {
-        let mut meter = Meter::default();
+        let mut meter = RateMeter::default();
         let name: BoxName = "fw".parse().unwrap();
-        let mut survey = Survey::default();
-        let passed = survey.boxes.entry((name.clone(), 0)).or_default();
-        passed.counters.received_frames = 100;
-        passed.cost = Duration::from_millis(10);
+        let mut snapshot = TrafficSnapshot::default();
+        let stats = snapshot.boxes.entry((name.clone(), 0)).or_default();
+        stats.counters.received_frames = 100;
+        stats.cost = Duration::from_millis(10);
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let used = |time| BTreeMap::from([(name.clone(), time)]);
-        meter.advance(start, survey.clone(), used(second));
+        meter.advance(start, snapshot.clone(), used(second));
         assert!(meter.boxes.is_empty());
-        let passed = survey.boxes.entry((name.clone(), 0)).or_default();
-        passed.counters.received_frames = 300;
-        passed.counters.received_bytes = 12_000;
-        passed.cost = Duration::from_millis(210);
-        meter.advance(start + 2 * second, survey.clone(), used(second + second / 2));
+        let stats = snapshot.boxes.entry((name.clone(), 0)).or_default();
+        stats.counters.received_frames = 300;
+        stats.counters.received_bytes = 12_000;
+        stats.cost = Duration::from_millis(210);
+        meter.advance(start + 2 * second, snapshot.clone(), used(second + second / 2));
         let rates = meter.boxes[&name];
         assert_eq!((rates.sent_packets, rates.sent_bits, rates.received_packets), (100.0, 48_000.0, 0.0));
         assert!((rates.cores - 0.35).abs() < 1e-9, "{rates:?}");
         // A box that was made anew begins where it was.
-        meter.advance(start + 3 * second, survey, used(Duration::ZERO));
+        meter.advance(start + 3 * second, snapshot, used(Duration::ZERO));
         assert_eq!(meter.boxes[&name].cores, 0.0);
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn header(snap: Option<u32>) -> Vec<u8> {
 
 /// One capture: records of a batch are one message.
 #[derive(Debug)]
-pub(crate) struct Tap {
+pub(crate) struct Capture {
     /// Where they go. What finds no room is left out.
     pub(crate) sender: Sender<Vec<u8>>,
     /// Bytes of each frame that are kept.
@@ -32,7 +32,7 @@ pub(crate) struct Tap {
     pub(crate) lost: Arc<AtomicU64>,
 }
 
-impl Tap {
+impl Capture {
     /// Passes frames on. False: no more are wanted.
     fn see<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -61,19 +61,19 @@ impl Tap {
 
 /// The captures of a port. All clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Taps(Arc<Shared>);
+pub(crate) struct Captures(Arc<CaptureList>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct CaptureList {
     /// Whether there are any: all that a port without captures looks at.
     active: AtomicBool,
-    taps: Mutex<Vec<Tap>>,
+    captures: Mutex<Vec<Capture>>,
 }
 
-impl Taps {
+impl Captures {
     /// Adds a capture.
-    pub(crate) fn add(&self, tap: Tap) {
-        self.0.taps.lock().unwrap_or_else(PoisonError::into_inner).push(tap);
+    pub(crate) fn add(&self, capture: Capture) {
+        self.0.captures.lock().unwrap_or_else(PoisonError::into_inner).push(capture);
         self.0.active.store(true, Ordering::Release);
     }
 
@@ -85,15 +85,15 @@ impl Taps {
 
     /// Ends all captures, as when the port goes.
     pub(crate) fn end(&self) {
-        self.0.taps.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.captures.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.active.store(false, Ordering::Release);
     }
 
     /// Shows frames of a batch, by number, to all captures.
     pub(crate) fn see(&self, batch: &Batch, frames: impl Iterator<Item = usize> + Clone) {
-        let mut taps = self.0.taps.lock().unwrap_or_else(PoisonError::into_inner);
-        taps.retain_mut(|tap| tap.see(frames.clone().filter_map(|number| batch.frame(number))));
-        if taps.is_empty() {
+        let mut captures = self.0.captures.lock().unwrap_or_else(PoisonError::into_inner);
+        captures.retain_mut(|capture| capture.see(frames.clone().filter_map(|number| batch.frame(number))));
+        if captures.is_empty() {
             self.0.active.store(false, Ordering::Release);
         }
     }
@@ -106,37 +106,37 @@ mod tests {
 
     #[test]
     fn frames_are_copied_until_enough_and_never_wait() {
-        let taps = Taps::default();
+        let captures = Captures::default();
         let (sender, mut receiver) = channel(2);
         let lost = Arc::new(AtomicU64::new(0));
-        taps.add(Tap { sender, snap: 4, left: 6, lost: lost.clone() });
+        captures.add(Capture { sender, snap: 4, left: 6, lost: lost.clone() });
         let mut batch = Batch::new(8);
         for length in [60, 3] {
             batch.push(&vec![length; length.into()]);
         }
         // Two messages fit; the third is left out.
         for _ in 0..3 {
-            assert!(taps.is_active());
-            taps.see(&batch, 0..2);
+            assert!(captures.is_active());
+            captures.see(&batch, 0..2);
         }
         assert_eq!(lost.load(Ordering::Relaxed), 2);
         let message = receiver.blocking_recv().unwrap();
         assert_eq!(message.len(), 16 + 4 + 16 + 3);
         assert_eq!(message[8..16], [4, 0, 0, 0, 60, 0, 0, 0]);
         // Two more frames were wanted.
-        taps.see(&batch, 0..2);
-        assert!(!taps.is_active());
+        captures.see(&batch, 0..2);
+        assert!(!captures.is_active());
         receiver.blocking_recv().unwrap();
         assert_eq!(receiver.blocking_recv().unwrap().len(), 16 + 4 + 16 + 3);
     }
 
     #[test]
     fn a_reader_who_hung_up_is_forgotten() {
-        let taps = Taps::default();
+        let captures = Captures::default();
         let (sender, receiver) = channel(2);
-        taps.add(Tap { sender, snap: 4, left: 5, lost: Arc::default() });
+        captures.add(Capture { sender, snap: 4, left: 5, lost: Arc::default() });
         drop(receiver);
-        taps.see(&Batch::new(1), 0..0);
-        assert!(!taps.is_active());
+        captures.see(&Batch::new(1), 0..0);
+        assert!(!captures.is_active());
     }
 }

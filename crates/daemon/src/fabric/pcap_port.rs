@@ -12,13 +12,13 @@ const BURST: usize = 64;
 
 /// A port of capture files: one is played, one is written.
 #[derive(Debug)]
-pub(crate) struct Replay {
-    reader: Option<Player>,
+pub(crate) struct PcapPort {
+    reader: Option<CapturePlayer>,
     writer: Option<PcapWriter<BufWriter<File>>>,
 }
 
 #[derive(Debug)]
-struct Player {
+struct CapturePlayer {
     path: PathBuf,
     file: PcapReader<BufReader<File>>,
     /// No packet has come of the file since it was opened.
@@ -44,7 +44,7 @@ fn open(path: &Path) -> Result<PcapReader<BufReader<File>>, PcapError> {
     PcapReader::new(BufReader::with_capacity(1 << 18, File::open(path)?))
 }
 
-impl Replay {
+impl PcapPort {
     /// A port that plays `read`, `repeat` times (0: for ever) at a rate, and writes `write`, which must not exist.
     pub(crate) fn open(
         read: Option<&Path>,
@@ -52,8 +52,8 @@ impl Replay {
         repeat: u32,
         rate: Option<u64>,
     ) -> Result<Self, PcapError> {
-        let player = |path: &Path| -> Result<Player, PcapError> {
-            Ok(Player {
+        let player = |path: &Path| -> Result<CapturePlayer, PcapError> {
+            Ok(CapturePlayer {
                 file: open(path)?,
                 is_fruitless: true,
                 path: path.to_path_buf(),
@@ -79,7 +79,7 @@ impl Replay {
     }
 }
 
-impl Player {
+impl CapturePlayer {
     /// How many packets are due.
     fn due(&self) -> usize {
         match self.rate {
@@ -135,7 +135,7 @@ impl Player {
     }
 }
 
-impl Driver for Replay {
+impl Driver for PcapPort {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         self.reader.as_mut().map_or(Ok(Received::default()), |reader| reader.receive(batch))
     }
@@ -171,12 +171,12 @@ mod tests {
         while batch.push(&[batch.len() as u8; 60]) {}
         let numbers: Vec<u32> = (0..100).collect();
         {
-            let mut writer = Replay::open(None, Some(&first), 1, None).unwrap();
+            let mut writer = PcapPort::open(None, Some(&first), 1, None).unwrap();
             assert_eq!(writer.send(&batch, &numbers).unwrap().frames, 100);
             assert!(writer.prepare_sleep().unwrap());
         }
-        assert!(Replay::open(None, Some(&first), 1, None).is_err());
-        let mut player = Replay::open(Some(&first), Some(&second), 3, None).unwrap();
+        assert!(PcapPort::open(None, Some(&first), 1, None).is_err());
+        let mut player = PcapPort::open(Some(&first), Some(&second), 3, None).unwrap();
         let mut count = 0;
         while !player.prepare_sleep().unwrap() {
             let mut came = Batch::new(70);
@@ -188,7 +188,7 @@ mod tests {
         }
         assert_eq!(count, 300);
         let (start, mut count) = (Instant::now(), 0);
-        let mut paced = Replay::open(Some(&first), None, 0, Some(1000)).unwrap();
+        let mut paced = PcapPort::open(Some(&first), None, 0, Some(1000)).unwrap();
         assert!(paced.is_paced() && !player.is_paced());
         while count < 150 {
             let mut came = Batch::new(70);
@@ -205,21 +205,21 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("clickbox-fruitless-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (long, fifo) = (folder.join("long.pcap"), folder.join("fifo"));
-        drop(Replay::open(None, Some(&long), 1, None).unwrap());
+        drop(PcapPort::open(None, Some(&long), 1, None).unwrap());
         let mut bytes = std::fs::read(&long).unwrap();
         for _ in 0..3 * BURST {
             bytes.extend([0u32, 0, 5000, 5000].iter().flat_map(|word| word.to_le_bytes()));
             bytes.extend([9; 5000]);
         }
         std::fs::write(&long, bytes).unwrap();
-        let mut player = Replay::open(Some(&long), None, 0, None).unwrap();
-        let visit = |player: &mut Replay| player.receive(&mut Batch::new(70)).unwrap().long;
+        let mut player = PcapPort::open(Some(&long), None, 0, None).unwrap();
+        let visit = |player: &mut PcapPort| player.receive(&mut Batch::new(70)).unwrap().long;
         assert_eq!([(); 3].map(|()| visit(&mut player)), [BURST as u64; 3]);
         while !player.prepare_sleep().unwrap() {
             assert_eq!(visit(&mut player), 0);
         }
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        let error = Replay::open(Some(&fifo), None, 1, None).unwrap_err().to_string();
+        let error = PcapPort::open(Some(&fifo), None, 1, None).unwrap_err().to_string();
         assert!(error.contains("ordinary file"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,6 +1,6 @@
 //! Opens what is behind a port, before the fabric's thread gets it: opening may wait.
 
-use super::replay::Replay;
+use super::pcap_port::PcapPort;
 use crate::error::Failure;
 use api::{AddPort, Device, PortDriver};
 use std::path::Path;
@@ -8,28 +8,28 @@ use switch::Driver;
 use switch::driver::{AfPacket, Null, Tap};
 
 /// An opened port.
-pub(crate) struct Opened {
+pub(crate) struct OpenedPort {
     /// What is behind it.
     pub(crate) driver: Box<dyn Driver>,
     /// Whether packets become due by themselves.
     pub(crate) is_paced: bool,
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for OpenedPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened").field("is_paced", &self.is_paced).finish_non_exhaustive()
+        f.debug_struct("OpenedPort").field("is_paced", &self.is_paced).finish_non_exhaustive()
     }
 }
 
 /// Opens what is behind a port. Nothing: it is a pipe or a box, which the network itself joins.
-pub(crate) fn open(port: &AddPort) -> Result<Option<Opened>, Failure> {
+pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, Failure> {
     let device = |device: &Option<Device>| match device {
         Some(device) => device.as_str().to_string(),
         None => port.name.to_string(),
     };
     let refused =
         |what: String, error: &dyn std::fmt::Display| Failure::Denied(format!("can't open {what}: {error}"));
-    let opened = |driver: Box<dyn Driver>| Ok(Some(Opened { driver, is_paced: false }));
+    let opened = |driver: Box<dyn Driver>| Ok(Some(OpenedPort { driver, is_paced: false }));
     match &port.driver {
         PortDriver::Tap { device: name } => {
             let name = device(name);
@@ -64,18 +64,18 @@ pub(crate) fn open(port: &AddPort) -> Result<Option<Opened>, Failure> {
                     "a pcap port needs a capture to read, to write, or both".into(),
                 ));
             };
-            let replay = Replay::open(read.as_deref(), write.as_deref(), *repeat, *rate)
+            let replay = PcapPort::open(read.as_deref(), write.as_deref(), *repeat, *rate)
                 .map_err(|error| refused(shown, &error))?;
             let is_paced = replay.is_paced();
-            Ok(Some(Opened { driver: Box::new(replay), is_paced }))
+            Ok(Some(OpenedPort { driver: Box::new(replay), is_paced }))
         }
         PortDriver::Pipe { .. } | PortDriver::Box { .. } => Ok(None),
     }
 }
 
 /// What stands for a device that can't be opened now: nothing comes, and what goes out is lost.
-pub(crate) fn missing() -> Opened {
-    Opened { driver: Box::new(super::plug::Plug::default()), is_paced: false }
+pub(crate) fn missing() -> OpenedPort {
+    OpenedPort { driver: Box::new(super::port_slot::PortSlot::default()), is_paced: false }
 }
 
 /// What to do when a privilege is missing.

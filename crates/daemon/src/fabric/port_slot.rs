@@ -1,6 +1,6 @@
 //! The port of a switch that a box is at: the box may come and go.
 
-use super::tap::Taps;
+use super::capture::Captures;
 use sandbox::Area;
 use std::io::{Error, ErrorKind};
 use std::os::fd::BorrowedFd;
@@ -13,9 +13,9 @@ pub(crate) type Port = BoxPort<Arc<Area>>;
 
 /// A place for a box's port. All clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plug(Arc<Mutex<Option<Port>>>);
+pub(crate) struct PortSlot(Arc<Mutex<Option<Port>>>);
 
-impl Plug {
+impl PortSlot {
     fn lock(&self) -> MutexGuard<'_, Option<Port>> {
         // Only the fabric's thread comes here: the lock is never waited for.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -27,7 +27,7 @@ impl Plug {
     }
 }
 
-impl Driver for Plug {
+impl Driver for PortSlot {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         self.lock().as_mut().map_or(Ok(Received::default()), |port| port.receive(batch))
     }
@@ -36,22 +36,22 @@ impl Driver for Plug {
         self.lock().as_mut().ok_or_else(gone)?.send(batch, frames)
     }
 
-    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        self.lock().as_mut().ok_or_else(gone)?.send_parts(batch, frames)
+    fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.lock().as_mut().ok_or_else(gone)?.send_split(batch, frames)
     }
 
-    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
-        self.lock().as_mut().map_or(Ok(Received::default()), |port| port.receive_parts(batch))
+    fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        self.lock().as_mut().map_or(Ok(Received::default()), |port| port.receive_split(batch))
     }
 
-    fn received(&mut self, batch: &Batch) {
+    fn release(&mut self, batch: &Batch) {
         if let Some(port) = self.lock().as_mut() {
-            port.received(batch);
+            port.release(batch);
         }
     }
 
-    fn takes_parts(&self) -> bool {
-        self.lock().as_ref().is_none_or(Driver::takes_parts)
+    fn accepts_split(&self) -> bool {
+        self.lock().as_ref().is_none_or(Driver::accepts_split)
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
@@ -71,47 +71,47 @@ fn gone() -> Error {
 
 /// A driver that is captured from.
 #[derive(Debug)]
-pub(crate) struct Tapped<D> {
+pub(crate) struct CapturedDriver<D> {
     /// The driver.
     pub(crate) driver: D,
     /// The captures.
-    pub(crate) taps: Taps,
+    pub(crate) captures: Captures,
 }
 
-impl<D: Driver> Driver for Tapped<D> {
+impl<D: Driver> Driver for CapturedDriver<D> {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let before = batch.len();
         let received = self.driver.receive(batch)?;
-        if self.taps.is_active() {
-            self.taps.see(batch, before..batch.len());
+        if self.captures.is_active() {
+            self.captures.see(batch, before..batch.len());
         }
         Ok(received)
     }
 
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         let sent = self.driver.send(batch, frames)?;
-        if self.taps.is_active() {
+        if self.captures.is_active() {
             let there = usize::try_from(sent.frames).unwrap_or(usize::MAX);
-            self.taps.see(batch, frames.iter().take(there).map(|number| *number as usize));
+            self.captures.see(batch, frames.iter().take(there).map(|number| *number as usize));
         }
         Ok(sent)
     }
 
-    fn send_parts(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        self.driver.send_parts(batch, frames)
+    fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.driver.send_split(batch, frames)
     }
 
     /// While somebody captures, frames are taken and given whole.
-    fn receive_parts(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
-        if self.taps.is_active() { self.receive(batch) } else { self.driver.receive_parts(batch) }
+    fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        if self.captures.is_active() { self.receive(batch) } else { self.driver.receive_split(batch) }
     }
 
-    fn received(&mut self, batch: &Batch) {
-        self.driver.received(batch);
+    fn release(&mut self, batch: &Batch) {
+        self.driver.release(batch);
     }
 
-    fn takes_parts(&self) -> bool {
-        !self.taps.is_active() && self.driver.takes_parts()
+    fn accepts_split(&self) -> bool {
+        !self.captures.is_active() && self.driver.accepts_split()
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {

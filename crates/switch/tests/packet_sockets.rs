@@ -5,12 +5,12 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use switch::device::{Interface, InterfaceSettings, Sending};
+use switch::device::{PacketSocket, PacketSocketSettings, SendOutcome};
 use switch::driver::AfPacket;
 use switch::{Batch, Driver, DriverError};
 
 /// How long a test waits for frames that must come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Moves this thread into a new network with the interfaces `left` and `right`, joined; false where that isn't allowed.
 fn joined_interfaces() -> bool {
@@ -33,14 +33,14 @@ fn ip(words: &str) -> bool {
     Command::new("ip").args(words.split(' ')).output().is_ok_and(|output| output.status.success())
 }
 
-fn reader(snap: usize, memory: usize) -> Interface {
+fn reader(snap: usize, memory: usize) -> PacketSocket {
     let settings =
-        InterfaceSettings { promiscuous: true, snap, receive: memory, ..InterfaceSettings::default() };
-    Interface::open("right", settings).unwrap()
+        PacketSocketSettings { promiscuous: true, snap, receive: memory, ..PacketSocketSettings::default() };
+    PacketSocket::open("right", settings).unwrap()
 }
 
-fn writer() -> Interface {
-    Interface::open("left", InterfaceSettings::default()).unwrap()
+fn writer() -> PacketSocket {
+    PacketSocket::open("left", PacketSocketSettings::default()).unwrap()
 }
 
 fn frame(number: u32, length: usize) -> Vec<u8> {
@@ -52,16 +52,16 @@ fn frame(number: u32, length: usize) -> Vec<u8> {
 }
 
 /// The frames of this test that come until there are so many, each with what was cut from it.
-fn receive(reader: &mut Interface, count: usize) -> Vec<(Vec<u8>, usize)> {
+fn receive(reader: &mut PacketSocket, count: usize) -> Vec<(Vec<u8>, usize)> {
     let (start, mut came) = (Instant::now(), Vec::new());
-    while came.len() < count && start.elapsed() < PATIENCE {
-        reader.receive(usize::MAX, |arrival| {
-            let mut frame = vec![0; arrival.length()];
-            assert!(arrival.copy_to(&mut frame));
+    while came.len() < count && start.elapsed() < TIMEOUT {
+        reader.receive(usize::MAX, |received| {
+            let mut frame = vec![0; received.length()];
+            assert!(received.copy_to(&mut frame));
             if frame[12..14] == [0x88, 0xb5] || frame[12..14] == [0x81, 0] {
                 // What the kernel sends of its own accord has another kind.
-                assert!(arrival.time.0 > 1_000_000_000 && arrival.kind == 3, "{arrival:?}");
-                came.push((frame, arrival.cut));
+                assert!(received.time.0 > 1_000_000_000 && received.packet_type == 3, "{received:?}");
+                came.push((frame, received.cut));
             }
         });
     }
@@ -69,12 +69,12 @@ fn receive(reader: &mut Interface, count: usize) -> Vec<(Vec<u8>, usize)> {
 }
 
 /// Sends all frames, waiting for room; the numbers of those that were refused.
-fn send(writer: &Interface, frames: &[Vec<u8>]) -> Vec<usize> {
+fn send(writer: &PacketSocket, frames: &[Vec<u8>]) -> Vec<usize> {
     let (mut at, mut refused) = (0, Vec::new());
     let start = Instant::now();
     while at < frames.len() {
-        assert!(start.elapsed() < PATIENCE, "no room");
-        let Sending { frames: sent, error } = writer.send(frames[at..].iter().map(Vec::as_slice));
+        assert!(start.elapsed() < TIMEOUT, "no room");
+        let SendOutcome { frames: sent, error } = writer.send(frames[at..].iter().map(Vec::as_slice));
         at += sent;
         if let Some(error) = error {
             assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE), "{error}");
@@ -98,14 +98,14 @@ fn frames_of_all_lengths_cross_many_times_over() {
         let expected: Vec<_> = frames.into_iter().map(|frame| (frame, 0)).collect();
         assert_eq!(receive(&mut reader, 20), expected, "round {round}");
     }
-    assert_eq!(reader.take_lost(), 0);
+    assert_eq!(reader.take_dropped(), 0);
     // Nothing is left, but what the kernel sends of its own accord at any moment.
     let start = Instant::now();
-    while reader.has_arrived() {
-        assert!(start.elapsed() < PATIENCE, "the ring is never empty");
-        reader.receive(usize::MAX, |arrival| {
-            let mut frame = vec![0; arrival.length()];
-            arrival.copy_to(&mut frame);
+    while reader.has_frame() {
+        assert!(start.elapsed() < TIMEOUT, "the ring is never empty");
+        reader.receive(usize::MAX, |received| {
+            let mut frame = vec![0; received.length()];
+            received.copy_to(&mut frame);
             assert_ne!(frame[12..14], [0x88, 0xb5]);
         });
     }
@@ -152,11 +152,11 @@ fn what_finds_no_room_is_lost_and_counted() {
     let mut lost = 0;
     let mut came = Vec::new();
     // The kernel's own frames may be among those lost.
-    while came.len() + lost < 500 && start.elapsed() < PATIENCE {
-        lost += reader.take_lost() as usize;
-        reader.receive(usize::MAX, |arrival| {
-            let mut frame = vec![0; arrival.length()];
-            arrival.copy_to(&mut frame);
+    while came.len() + lost < 500 && start.elapsed() < TIMEOUT {
+        lost += reader.take_dropped() as usize;
+        reader.receive(usize::MAX, |received| {
+            let mut frame = vec![0; received.length()];
+            received.copy_to(&mut frame);
             came.push(frame);
         });
     }
@@ -177,7 +177,7 @@ fn an_interface_that_was_down_goes_on() {
     assert!(send(&writer, &[frame(0, 60)]).is_empty());
     assert_eq!(receive(&mut reader, 1).len(), 1);
     assert!(ip("link set left down"));
-    let Sending { frames, error } = writer.send([&frame(1, 60)[..]]);
+    let SendOutcome { frames, error } = writer.send([&frame(1, 60)[..]]);
     assert_eq!((frames, error.and_then(|error| error.raw_os_error())), (0, Some(libc::ENETDOWN)));
     assert!(ip("link set right down"));
     let error = reader.take_error().and_then(|error| error.raw_os_error());
@@ -187,7 +187,7 @@ fn an_interface_that_was_down_goes_on() {
     let start = Instant::now();
     let mut came = 0;
     while came == 0 {
-        assert!(start.elapsed() < PATIENCE, "the interface does not go on");
+        assert!(start.elapsed() < TIMEOUT, "the interface does not go on");
         writer.send([&frame(2, 60)[..]]);
         reader.receive(usize::MAX, |_| came += 1);
     }
@@ -219,14 +219,14 @@ fn a_port_whose_interface_is_gone_is_down() {
 #[test]
 fn an_interface_that_is_not_there_is_refused() {
     for device in ["none-such", "a/b", ""] {
-        assert!(Interface::open(device, InterfaceSettings::default()).is_err(), "{device}");
+        assert!(PacketSocket::open(device, PacketSocketSettings::default()).is_err(), "{device}");
     }
 }
 
 /// Data of the UDP datagrams that come, their checksums looked at, until there are so many bytes.
 fn receive_datagrams(port: &mut AfPacket, batch: &mut Batch, bytes: usize) -> Vec<Vec<u8>> {
     let (start, mut came, mut left) = (Instant::now(), Vec::new(), bytes);
-    while left > 0 && start.elapsed() < PATIENCE {
+    while left > 0 && start.elapsed() < TIMEOUT {
         batch.clear();
         assert_eq!(port.receive(batch).unwrap(), switch::driver::Received::default());
         for frame in batch.frames().filter(|frame| frame[12..14] == [8, 0] && frame[23] == 17) {

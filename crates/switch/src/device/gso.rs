@@ -1,7 +1,7 @@
 //! Frames that the kernel has joined out of several packets of one connection, taken apart again as a network card would.
 
-use super::arrival::Arrival;
-use super::offload::Joined;
+use super::offload::SegmentKind;
+use super::rx_frame::RxFrame;
 use packet::checksum::Sum;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -26,9 +26,9 @@ const FIRST_ONLY: u8 = 0x80;
 
 /// A joined frame, of which some packets may have been taken already.
 #[derive(Debug, Default)]
-pub struct Segments {
+pub struct Segmenter {
     bytes: Vec<u8>,
-    kind: Option<Joined>,
+    kind: Option<SegmentKind>,
     is_ip6: bool,
     /// Where its headers begin.
     network: usize,
@@ -43,27 +43,28 @@ pub struct Segments {
     taken: u16,
 }
 
-impl Segments {
+impl Segmenter {
     /// Takes a frame in place of the one before. False: it is none whose packets have at most `most` bytes, or is not
     /// whole.
-    pub fn load(&mut self, arrival: &Arrival<'_>, most: usize) -> bool {
+    pub fn load(&mut self, frame: &RxFrame<'_>, most: usize) -> bool {
         self.next = self.bytes.len();
-        let offload = arrival.offload();
-        let (Some((kind, size)), Some((transport, _)), 0) = (offload.joined, offload.checksum, arrival.cut)
+        let offload = frame.offload();
+        let (Some((kind, size)), Some((transport, _)), 0) =
+            (offload.segmentation, offload.checksum, frame.cut)
         else {
             return false;
         };
-        self.bytes.resize(arrival.length(), 0);
+        self.bytes.resize(frame.length(), 0);
         self.next = self.bytes.len();
-        if !arrival.copy_undone_to(&mut self.bytes) {
+        if !frame.copy_raw_to(&mut self.bytes) {
             return false;
         }
         let Some((network, is_ip6)) = network(&self.bytes, transport) else { return false };
         let header = match kind {
-            Joined::Tcp => self.bytes.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
-            Joined::Udp => UDP,
+            SegmentKind::Tcp => self.bytes.get(transport + 12).map_or(0, |byte| usize::from(byte >> 4) * 4),
+            SegmentKind::Udp => UDP,
         };
-        let least = if kind == Joined::Tcp { TCP } else { UDP };
+        let least = if kind == SegmentKind::Tcp { TCP } else { UDP };
         let data = transport + header;
         if header < least || data >= self.bytes.len() || data + size > most {
             return false;
@@ -117,7 +118,7 @@ impl Segments {
         let (headers, segment) = frame.split_at_mut(self.transport);
         let length = segment.len() as u16;
         let place = match self.kind {
-            Some(Joined::Tcp) => {
+            Some(SegmentKind::Tcp) => {
                 let number = [segment[4], segment[5], segment[6], segment[7]];
                 let number = u32::from_be_bytes(number).wrapping_add(done);
                 segment[4..8].copy_from_slice(&number.to_be_bytes());
@@ -132,7 +133,7 @@ impl Segments {
             }
         };
         put(segment, place, 0);
-        let number = if self.kind == Some(Joined::Tcp) { TCP_NUMBER } else { UDP_NUMBER };
+        let number = if self.kind == Some(SegmentKind::Tcp) { TCP_NUMBER } else { UDP_NUMBER };
         let pseudo = pseudo(&headers[self.network..], self.is_ip6, number, length);
         let sum = pseudo.bytes(segment).finish();
         put(segment, place, if sum == 0 { 0xffff } else { sum });
@@ -185,12 +186,12 @@ mod tests {
     use super::*;
 
     /// Ethernet, perhaps a tag, IP, a transport header and numbered bytes of data.
-    fn joined(is_ip6: bool, kind: Joined, tagged: bool, data: usize) -> (Vec<u8>, usize) {
+    fn joined(is_ip6: bool, kind: SegmentKind, tagged: bool, data: usize) -> (Vec<u8>, usize) {
         let mut frame = vec![2; 12];
         if tagged {
             frame.extend([0x81, 0, 0, 7]);
         }
-        let number = if kind == Joined::Tcp { TCP_NUMBER } else { UDP_NUMBER };
+        let number = if kind == SegmentKind::Tcp { TCP_NUMBER } else { UDP_NUMBER };
         if is_ip6 {
             frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0xff, 0xff, number, 64]);
             frame.extend([1; 32]);
@@ -200,27 +201,27 @@ mod tests {
         }
         let transport = frame.len();
         match kind {
-            Joined::Tcp => {
+            SegmentKind::Tcp => {
                 // Ports, numbers, a header of 24 bytes; FIN, PSH, ACK, CWR.
                 frame.extend([0, 1, 0, 2, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 1, 0x60, 0x99, 1, 1, 8, 8, 0, 0]);
                 frame.extend([1, 1, 1, 1]);
             }
-            Joined::Udp => frame.extend([0, 1, 0, 2, 0xff, 0xff, 8, 8]),
+            SegmentKind::Udp => frame.extend([0, 1, 0, 2, 0xff, 0xff, 8, 8]),
         }
         frame.extend((0..data).map(|byte| byte as u8));
         (frame, transport)
     }
 
-    fn check(is_ip6: bool, kind: Joined, tagged: bool, data: usize, size: usize) {
+    fn check(is_ip6: bool, kind: SegmentKind, tagged: bool, data: usize, size: usize) {
         let (whole, transport) = joined(is_ip6, kind, tagged, data);
-        let offload = Offload { checksum: Some((transport, 6)), joined: Some((kind, size)) };
-        let mut segments = Segments::default();
-        assert!(segments.load(&Arrival::of(&whole, offload), 2048));
-        let header = transport + if kind == Joined::Tcp { 24 } else { 8 };
+        let offload = Offload { checksum: Some((transport, 6)), segmentation: Some((kind, size)) };
+        let mut segmenter = Segmenter::default();
+        assert!(segmenter.load(&RxFrame::of(&whole, offload), 2048));
+        let header = transport + if kind == SegmentKind::Tcp { 24 } else { 8 };
         let network = transport - if is_ip6 { IP6 } else { IP4 };
         let mut place = [0; 2048];
         let (mut came, mut count) = (Vec::new(), 0u16);
-        while let Some(length) = segments.take(&mut place) {
+        while let Some(length) = segmenter.take(&mut place) {
             let frame = &place[..length];
             assert_eq!(frame[..network], whole[..network]);
             let ip = &frame[network..transport];
@@ -231,10 +232,10 @@ mod tests {
                 assert_eq!(u16::from_be_bytes([ip[4], ip[5]]), 0xfffeu16.wrapping_add(count));
             }
             let segment = &frame[transport..];
-            let number = if kind == Joined::Tcp { TCP_NUMBER } else { UDP_NUMBER };
+            let number = if kind == SegmentKind::Tcp { TCP_NUMBER } else { UDP_NUMBER };
             assert_eq!(pseudo(ip, is_ip6, number, segment.len() as u16).bytes(segment).finish(), 0);
             let is_last = came.len() + size >= data;
-            if kind == Joined::Tcp {
+            if kind == SegmentKind::Tcp {
                 let sequence = u32::from_be_bytes([segment[4], segment[5], segment[6], segment[7]]);
                 assert_eq!(sequence, 0xffff_fff0u32.wrapping_add(came.len() as u32));
                 let flags = 0x10 | if count == 0 { 0x80 } else { 0 } | if is_last { 9 } else { 0 };
@@ -246,7 +247,7 @@ mod tests {
             came.extend_from_slice(&frame[header..]);
             count += 1;
         }
-        assert!(segments.is_empty());
+        assert!(segmenter.is_empty());
         assert_eq!(came, whole[header..]);
         assert_eq!(usize::from(count), data.div_ceil(size));
     }
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn frames_are_taken_apart() {
         for is_ip6 in [false, true] {
-            for kind in [Joined::Tcp, Joined::Udp] {
+            for kind in [SegmentKind::Tcp, SegmentKind::Udp] {
                 for tagged in [false, true] {
                     for (data, size) in [(1, 1), (100, 100), (101, 100), (65_000, 1448), (2896, 1448)] {
                         check(is_ip6, kind, tagged, data, size);
@@ -266,27 +267,28 @@ mod tests {
 
     #[test]
     fn what_can_t_be_taken_apart_is_refused() {
-        let (whole, transport) = joined(false, Joined::Tcp, false, 3000);
-        let offload = Offload { checksum: Some((transport, 16)), joined: Some((Joined::Tcp, 1448)) };
-        let mut segments = Segments::default();
-        let refused = |bytes: &[u8], offload: Offload, segments: &mut Segments| {
-            assert!(!segments.load(&Arrival::of(bytes, offload), 2048));
-            assert!(segments.is_empty() && segments.take(&mut [0; 2048]).is_none());
+        let (whole, transport) = joined(false, SegmentKind::Tcp, false, 3000);
+        let offload =
+            Offload { checksum: Some((transport, 16)), segmentation: Some((SegmentKind::Tcp, 1448)) };
+        let mut segmenter = Segmenter::default();
+        let refused = |bytes: &[u8], offload: Offload, segmenter: &mut Segmenter| {
+            assert!(!segmenter.load(&RxFrame::of(bytes, offload), 2048));
+            assert!(segmenter.is_empty() && segmenter.take(&mut [0; 2048]).is_none());
         };
-        refused(&whole, Offload::default(), &mut segments);
-        refused(&whole, Offload { joined: Some((Joined::Tcp, 2000)), ..offload }, &mut segments);
+        refused(&whole, Offload::default(), &mut segmenter);
+        refused(&whole, Offload { segmentation: Some((SegmentKind::Tcp, 2000)), ..offload }, &mut segmenter);
         // A tunnel's inner header is not the one behind the IP header.
-        refused(&whole, offload.moved(8), &mut segments);
+        refused(&whole, offload.shifted(8), &mut segmenter);
         for length in 0..transport + 24 {
-            refused(&whole[..length], offload, &mut segments);
+            refused(&whole[..length], offload, &mut segmenter);
         }
         let mut short = whole.clone();
         short[transport + 12] = 0x40;
-        refused(&short, offload, &mut segments);
-        let mut cut = Arrival::of(&whole, offload);
+        refused(&short, offload, &mut segmenter);
+        let mut cut = RxFrame::of(&whole, offload);
         cut.cut = 1;
-        assert!(!segments.load(&cut, 2048));
-        assert!(segments.load(&Arrival::of(&whole, offload), 2048));
-        assert_eq!(segments.take(&mut [0; 100]), None);
+        assert!(!segmenter.load(&cut, 2048));
+        assert!(segmenter.load(&RxFrame::of(&whole, offload), 2048));
+        assert_eq!(segmenter.take(&mut [0; 100]), None);
     }
 }

@@ -10,14 +10,14 @@ const CAPACITY: usize = 16_384;
 
 /// A way of forwarding.
 #[derive(Debug)]
-pub(crate) enum Way {
+pub(crate) enum ForwardingMode {
     /// By a table that is set.
     Static(StaticTable),
     /// By what was learned.
     Learning(LearningBridge),
 }
 
-impl Way {
+impl ForwardingMode {
     /// The way of a new switch.
     pub(crate) fn new(definition: &CreateSwitch) -> Self {
         match definition.mode {
@@ -33,7 +33,7 @@ impl Way {
     }
 }
 
-impl Forward for Way {
+impl Forward for ForwardingMode {
     #[inline]
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
         match self {

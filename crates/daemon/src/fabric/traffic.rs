@@ -1,14 +1,14 @@
-//! What passed everywhere, looked at in one go.
+//! What stats everywhere, looked at in one go.
 
-use super::network::{End, Network};
+use super::network::{Endpoint, Network};
 use api::{BoxName, PortName, SwitchName, Traffic};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use switch::{Counters, Reason};
 
-/// What passed one port, as the switch sees it: received is what came in from the port.
+/// What stats one port, as the switch sees it: received is what came in from the port.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Passed {
+pub(crate) struct PortStats {
     /// Packets, bytes, drops.
     pub(crate) counters: Counters,
     /// Time that was spent on its packets.
@@ -17,7 +17,7 @@ pub(crate) struct Passed {
     pub(crate) fault: Option<String>,
 }
 
-impl Passed {
+impl PortStats {
     /// The traffic of a port of a switch.
     pub(crate) fn traffic(&self) -> Traffic {
         let Counters { received_frames, received_bytes, sent_frames, sent_bytes, .. } = self.counters;
@@ -41,7 +41,7 @@ impl Passed {
         reasons.filter(|(_, count)| *count > 0)
     }
 
-    /// Adds what passed another port.
+    /// Adds what stats another port.
     pub(crate) fn add(&mut self, other: &Self) {
         add(&mut self.counters, &other.counters);
         self.cost += other.cost;
@@ -59,34 +59,34 @@ pub(crate) fn add(sum: &mut Counters, more: &Counters) {
     }
 }
 
-/// What passed everywhere.
+/// What stats everywhere.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct TrafficSnapshot {
     /// By switch and port.
-    pub(crate) switches: BTreeMap<SwitchName, BTreeMap<PortName, Passed>>,
+    pub(crate) switches: BTreeMap<SwitchName, BTreeMap<PortName, PortStats>>,
     /// Addresses that each switch knows.
     pub(crate) addresses: BTreeMap<SwitchName, u32>,
     /// By box and number of its port.
-    pub(crate) boxes: BTreeMap<(BoxName, u8), Passed>,
+    pub(crate) boxes: BTreeMap<(BoxName, u8), PortStats>,
 }
 
-impl Survey {
-    /// What passed all ports of a switch.
-    pub(crate) fn switch(&self, name: &SwitchName) -> Passed {
-        let mut sum = Passed::default();
+impl TrafficSnapshot {
+    /// What stats all ports of a switch.
+    pub(crate) fn switch(&self, name: &SwitchName) -> PortStats {
+        let mut sum = PortStats::default();
         self.switches.get(name).into_iter().flat_map(BTreeMap::values).for_each(|port| sum.add(port));
         sum
     }
 
-    /// What passed all ports of a box, by number.
-    pub(crate) fn ports(&self, name: &BoxName) -> impl Iterator<Item = (u8, &Passed)> {
+    /// What stats all ports of a box, by number.
+    pub(crate) fn ports(&self, name: &BoxName) -> impl Iterator<Item = (u8, &PortStats)> {
         let ports = self.boxes.range((name.clone(), 0)..=(name.clone(), u8::MAX));
-        ports.map(|((_, number), passed)| (*number, passed))
+        ports.map(|((_, number), stats)| (*number, stats))
     }
 
-    /// What passed all ports of a box.
-    pub(crate) fn whole_box(&self, name: &BoxName) -> Passed {
-        let mut sum = Passed::default();
+    /// What stats all ports of a box.
+    pub(crate) fn whole_box(&self, name: &BoxName) -> PortStats {
+        let mut sum = PortStats::default();
         self.ports(name).for_each(|(_, port)| sum.add(port));
         sum
     }
@@ -94,29 +94,29 @@ impl Survey {
 
 impl Network {
     /// Looks at everything.
-    pub(crate) fn survey(&mut self) -> Survey {
-        let mut survey = Survey::default();
+    pub(crate) fn traffic_snapshot(&mut self) -> TrafficSnapshot {
+        let mut snapshot = TrafficSnapshot::default();
         let names: Vec<SwitchName> = self.switch_names().cloned().collect();
         for name in names {
-            survey.addresses.insert(name.clone(), self.address_count(&name));
+            snapshot.addresses.insert(name.clone(), self.address_count(&name));
             let ports = self.switch_ports(&name);
-            survey.switches.insert(name, ports);
+            snapshot.switches.insert(name, ports);
         }
-        for (place, socket) in &self.sockets {
+        for (key, record) in &self.box_ports {
             let mut joined;
-            let passed = match &socket.end {
-                End::Switch { switch, port, .. } => {
-                    survey.switches.get_mut(switch).and_then(|ports| ports.get_mut(port))
+            let stats = match &record.endpoint {
+                Endpoint::Switch { switch, port, .. } => {
+                    snapshot.switches.get_mut(switch).and_then(|ports| ports.get_mut(port))
                 }
-                End::Joint { joint, side, .. } => {
-                    joined = joint.passed(*side);
+                Endpoint::Pipe { pipe, side, .. } => {
+                    joined = pipe.stats(*side);
                     Some(&mut joined)
                 }
             };
-            let Some(passed) = passed else { continue };
-            passed.counters.drop(Reason::BoxEnded, socket.lost);
-            survey.boxes.insert(place.clone(), passed.clone());
+            let Some(stats) = stats else { continue };
+            stats.counters.drop(Reason::BoxEnded, record.lost);
+            snapshot.boxes.insert(key.clone(), stats.clone());
         }
-        survey
+        snapshot
     }
 }

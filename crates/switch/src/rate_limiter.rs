@@ -8,7 +8,7 @@ const LONGEST: u64 = 8 * 65_536;
 
 /// What a port may send; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CapSettings {
+pub struct RateLimit {
     /// Frames a second.
     pub frames: u64,
     /// Bits a second, counted from the Ethernet header on.
@@ -19,14 +19,14 @@ pub struct CapSettings {
 
 /// Two token buckets, of frames and of bits. Both must have enough.
 #[derive(Clone, Copy, Debug)]
-pub struct Cap {
+pub struct RateLimiter {
     frames: Bucket,
     bits: Bucket,
 }
 
-impl Cap {
+impl RateLimiter {
     /// Full buckets.
-    pub fn new(settings: CapSettings, now: u64) -> Self {
+    pub fn new(settings: RateLimit, now: u64) -> Self {
         let burst = settings.burst_ns.max(SECOND / 1000);
         Self {
             frames: Bucket::new(settings.frames, burst, 1, now),
@@ -92,10 +92,10 @@ mod tests {
     use super::*;
 
     /// Frames of `bytes` that pass in a second after the burst is used up, offered every microsecond.
-    fn passed(settings: CapSettings, bytes: usize) -> u64 {
-        let mut cap = Cap::new(settings, 0);
-        while cap.allows(bytes, 0) {}
-        (0..1_000_000u64).map(|at| u64::from(cap.allows(bytes, at * 1000))).sum()
+    fn passed(settings: RateLimit, bytes: usize) -> u64 {
+        let mut limiter = RateLimiter::new(settings, 0);
+        while limiter.allows(bytes, 0) {}
+        (0..1_000_000u64).map(|at| u64::from(limiter.allows(bytes, at * 1000))).sum()
     }
 
     #[test]
@@ -103,17 +103,17 @@ mod tests {
         for (frames, bits, bytes, expected) in
             [(1000, 0, 64, 1000), (0, 8_000_000, 1000, 1000), (500, 8_000_000, 1000, 500), (7, 0, 64, 7)]
         {
-            let count = passed(CapSettings { frames, bits, burst_ns: 0 }, bytes);
+            let count = passed(RateLimit { frames, bits, burst_ns: 0 }, bytes);
             assert!(count.abs_diff(expected) <= 1, "{frames} {bits}: {count}");
         }
     }
 
     #[test]
     fn no_cap_and_a_clock_that_goes_back_are_fine() {
-        let mut free = Cap::new(CapSettings::default(), 5);
+        let mut free = RateLimiter::new(RateLimit::default(), 5);
         assert!((0..10_000).all(|_| free.allows(1500, 5)));
-        let mut cap =
-            Cap::new(CapSettings { frames: u64::MAX, bits: u64::MAX, burst_ns: u64::MAX }, u64::MAX);
-        assert!(cap.allows(usize::MAX >> 3, 0));
+        let mut limiter =
+            RateLimiter::new(RateLimit { frames: u64::MAX, bits: u64::MAX, burst_ns: u64::MAX }, u64::MAX);
+        assert!(limiter.allows(usize::MAX >> 3, 0));
     }
 }

@@ -4,29 +4,29 @@
 //! ring. While somebody captures they are copied twice, and none is lost for it. With one box there what it sends is
 //! dropped and counted.
 
-use super::plug::Port;
-use super::survey::{Passed, add};
-use super::tap::Taps;
+use super::capture::Captures;
+use super::port_slot::Port;
+use super::traffic::{PortStats, add};
 use boundary::PortFault;
 use sandbox::Area;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use switch::{Batch, BoxLink, Counters, Driver, DriverError, Link, Reason};
 
-/// Frames that are looked at in one go: where they are counted or captured, not where they are passed on.
+/// Frames that are looked at in one go: where they are counted or captured, not where they are stats on.
 const QUANTUM: usize = 64;
 
 /// Steps of which one is measured.
 const SAMPLE: u32 = 16;
 
-/// A joint. All clones are the same.
+/// A pipe. All clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Joint(Arc<Mutex<Inner>>);
+pub(crate) struct BoxPipe(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    wire: Wire,
-    taps: [Taps; 2],
+    wire: PipeState,
+    captures: [Captures; 2],
     /// What was carried by wires that are no more, and by those that count nothing themselves.
     counters: [Counters; 2],
     down: Option<PortFault>,
@@ -36,7 +36,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-enum Wire {
+enum PipeState {
     /// No box is there.
     Open,
     /// One box is there; what it sends goes nowhere.
@@ -44,23 +44,23 @@ enum Wire {
     /// Both are there.
     Direct(BoxLink<Arc<Area>, Arc<Area>>),
     /// Both are there, and somebody looks.
-    Watched { ports: [Port; 2], lanes: [Lane; 2] },
+    Watched { ports: [Port; 2], directions: [Direction; 2] },
 }
 
 /// One way of a wire that is looked at: frames that wait for room.
 #[derive(Debug)]
-struct Lane {
+struct Direction {
     batch: Batch,
     /// Numbers of the frames that are still to go.
     left: Vec<u32>,
 }
 
-impl Joint {
-    /// A joint without boxes.
+impl BoxPipe {
+    /// A pipe without boxes.
     pub(crate) fn new() -> Self {
         let inner = Inner {
-            wire: Wire::Open,
-            taps: Default::default(),
+            wire: PipeState::Open,
+            captures: Default::default(),
             counters: Default::default(),
             down: None,
             cost: Default::default(),
@@ -86,18 +86,18 @@ impl Joint {
     }
 
     /// Captures at a side.
-    pub(crate) fn taps(&self, side: usize) -> Taps {
-        self.lock().taps.get(side).cloned().unwrap_or_default()
+    pub(crate) fn captures(&self, side: usize) -> Captures {
+        self.lock().captures.get(side).cloned().unwrap_or_default()
     }
 
     /// What a side has carried, what that has cost, and why it can't go on.
-    pub(crate) fn passed(&self, side: usize) -> Passed {
+    pub(crate) fn stats(&self, side: usize) -> PortStats {
         let inner = self.lock();
         let mut down = inner.down;
-        if let Wire::Direct(link) = &inner.wire {
+        if let PipeState::Direct(link) = &inner.wire {
             down = down.or(link.down());
         }
-        Passed {
+        PortStats {
             counters: inner.counted(side),
             cost: inner.cost.get(side).copied().unwrap_or_default(),
             fault: down.map(|fault| fault.to_string()),
@@ -107,20 +107,20 @@ impl Joint {
 
 impl Inner {
     fn take_apart(&mut self) -> [Option<Port>; 2] {
-        match std::mem::replace(&mut self.wire, Wire::Open) {
-            Wire::Open => [None, None],
-            Wire::Half { port, side: 0, .. } => [Some(port), None],
-            Wire::Half { port, .. } => [None, Some(port)],
-            Wire::Direct(link) => {
+        match std::mem::replace(&mut self.wire, PipeState::Open) {
+            PipeState::Open => [None, None],
+            PipeState::Half { port, side: 0, .. } => [Some(port), None],
+            PipeState::Half { port, .. } => [None, Some(port)],
+            PipeState::Direct(link) => {
                 for (sum, counters) in self.counters.iter_mut().zip(link.counters()) {
                     add(sum, &counters);
                 }
                 let (left, right) = link.into_ports();
                 [Some(left), Some(right)]
             }
-            Wire::Watched { ports, mut lanes } => {
+            PipeState::Watched { ports, mut directions } => {
                 // Frames that found no room, when the wire changes: they are lost as in a switch, and counted so.
-                for (lane, side) in lanes.iter_mut().zip([1, 0]) {
+                for (lane, side) in directions.iter_mut().zip([1, 0]) {
                     self.counters[side].drop(Reason::Full, lane.left.len() as u64);
                     lane.left.clear();
                 }
@@ -131,32 +131,34 @@ impl Inner {
 
     fn put_together(&mut self, ports: [Option<Port>; 2]) {
         self.wire = match ports {
-            [None, None] => Wire::Open,
-            [Some(port), None] => Wire::Half { port, side: 0, batch: Batch::new(QUANTUM) },
-            [None, Some(port)] => Wire::Half { port, side: 1, batch: Batch::new(QUANTUM) },
-            [Some(left), Some(right)] if self.taps.iter().any(Taps::is_active) => {
-                let lane = || Lane { batch: Batch::new(QUANTUM), left: Vec::new() };
-                Wire::Watched { ports: [left, right], lanes: [lane(), lane()] }
+            [None, None] => PipeState::Open,
+            [Some(port), None] => PipeState::Half { port, side: 0, batch: Batch::new(QUANTUM) },
+            [None, Some(port)] => PipeState::Half { port, side: 1, batch: Batch::new(QUANTUM) },
+            [Some(left), Some(right)] if self.captures.iter().any(Captures::is_active) => {
+                let lane = || Direction { batch: Batch::new(QUANTUM), left: Vec::new() };
+                PipeState::Watched { ports: [left, right], directions: [lane(), lane()] }
             }
-            [Some(left), Some(right)] => Wire::Direct(BoxLink::new(left, right)),
+            [Some(left), Some(right)] => PipeState::Direct(BoxLink::new(left, right)),
         };
     }
 
     /// Whether the wire is of the kind that is wanted now: watched if somebody captures.
     fn is_as_wanted(&self) -> bool {
-        let wanted = self.taps.iter().any(Taps::is_active);
+        let wanted = self.captures.iter().any(Captures::is_active);
         match &self.wire {
-            Wire::Direct(_) => !wanted,
+            PipeState::Direct(_) => !wanted,
             // A wire goes back to passing on unseen when nothing waits in it.
-            Wire::Watched { lanes, .. } => wanted || lanes.iter().any(|lane| !lane.left.is_empty()),
-            Wire::Open | Wire::Half { .. } => true,
+            PipeState::Watched { directions, .. } => {
+                wanted || directions.iter().any(|lane| !lane.left.is_empty())
+            }
+            PipeState::Open | PipeState::Half { .. } => true,
         }
     }
 
     /// What a side has carried.
     fn counted(&self, side: usize) -> Counters {
         let mut counters = self.counters.get(side).copied().unwrap_or_default();
-        if let Wire::Direct(link) = &self.wire {
+        if let PipeState::Direct(link) = &self.wire {
             add(&mut counters, link.counters().get(side).unwrap_or(&Counters::default()));
         }
         counters
@@ -189,18 +191,18 @@ impl Inner {
             let ports = self.take_apart();
             self.put_together(ports);
         }
-        let Self { wire, taps, counters, .. } = self;
+        let Self { wire, captures, counters, .. } = self;
         match wire {
-            Wire::Open => Ok(0),
-            Wire::Direct(link) => Ok(link.step()),
-            Wire::Half { port, side, batch } => {
+            PipeState::Open => Ok(0),
+            PipeState::Direct(link) => Ok(link.step()),
+            PipeState::Half { port, side, batch } => {
                 batch.clear();
                 let received = port.receive(batch)?;
-                let (Some(taps), Some(counters)) = (taps.get(*side), counters.get_mut(*side)) else {
+                let (Some(captures), Some(counters)) = (captures.get(*side), counters.get_mut(*side)) else {
                     return Ok(0);
                 };
-                if taps.is_active() {
-                    taps.see(batch, 0..batch.len());
+                if captures.is_active() {
+                    captures.see(batch, 0..batch.len());
                 }
                 counters.drop(Reason::Faulty, received.faulty);
                 counters.received_frames += batch.len() as u64 + received.faulty;
@@ -208,13 +210,16 @@ impl Inner {
                 counters.drop(Reason::NoRoute, batch.len() as u64);
                 Ok(batch.len())
             }
-            Wire::Watched { ports: [left, right], lanes: [there, back] } => {
-                let [left_taps, right_taps] = taps;
+            PipeState::Watched { ports: [left, right], directions: [there, back] } => {
+                let [left_captures, right_captures] = captures;
                 let [left_counters, right_counters] = counters;
-                let moved =
-                    there.pass((left, left_taps, left_counters), (right, right_taps, right_counters))?;
+                let moved = there
+                    .pass((left, left_captures, left_counters), (right, right_captures, right_counters))?;
                 Ok(moved
-                    + back.pass((right, right_taps, right_counters), (left, left_taps, left_counters))?)
+                    + back.pass(
+                        (right, right_captures, right_counters),
+                        (left, left_captures, left_counters),
+                    )?)
             }
         }
     }
@@ -224,11 +229,11 @@ fn bytes(batch: &Batch) -> u64 {
     batch.frames().map(|frame| frame.len() as u64).sum()
 }
 
-impl Lane {
+impl Direction {
     fn pass(
         &mut self,
-        (from, from_taps, source): (&mut Port, &Taps, &mut Counters),
-        (to, to_taps, target): (&mut Port, &Taps, &mut Counters),
+        (from, from_captures, source): (&mut Port, &Captures, &mut Counters),
+        (to, to_captures, target): (&mut Port, &Captures, &mut Counters),
     ) -> Result<usize, DriverError> {
         if self.left.is_empty() {
             self.batch.clear();
@@ -236,8 +241,8 @@ impl Lane {
             source.drop(Reason::Faulty, received.faulty);
             source.received_frames += self.batch.len() as u64 + received.faulty;
             source.received_bytes += bytes(&self.batch);
-            if from_taps.is_active() {
-                from_taps.see(&self.batch, 0..self.batch.len());
+            if from_captures.is_active() {
+                from_captures.see(&self.batch, 0..self.batch.len());
             }
             self.left.extend(0..self.batch.len() as u32);
         }
@@ -249,14 +254,14 @@ impl Lane {
         target.sent_frames += sent.frames;
         target.sent_bytes += sent.bytes;
         let gone = self.left.drain(..count).map(|number| number as usize).collect::<Vec<_>>();
-        if to_taps.is_active() {
-            to_taps.see(&self.batch, gone.into_iter());
+        if to_captures.is_active() {
+            to_captures.see(&self.batch, gone.into_iter());
         }
         Ok(count)
     }
 }
 
-impl Link for Joint {
+impl Link for BoxPipe {
     fn step(&mut self) -> usize {
         let mut inner = self.lock();
         if inner.down.is_some() {
@@ -279,11 +284,13 @@ impl Link for Joint {
             return false;
         }
         let sleeps = match &mut inner.wire {
-            Wire::Open => return true,
-            Wire::Direct(link) => return link.prepare_sleep(),
-            Wire::Half { port, .. } => port.prepare_sleep(),
-            Wire::Watched { lanes, .. } if lanes.iter().any(|lane| !lane.left.is_empty()) => return false,
-            Wire::Watched { ports: [left, right], .. } => {
+            PipeState::Open => return true,
+            PipeState::Direct(link) => return link.prepare_sleep(),
+            PipeState::Half { port, .. } => port.prepare_sleep(),
+            PipeState::Watched { directions, .. } if directions.iter().any(|lane| !lane.left.is_empty()) => {
+                return false;
+            }
+            PipeState::Watched { ports: [left, right], .. } => {
                 left.prepare_sleep().and_then(|sleeps| right.prepare_sleep().map(|also| sleeps && also))
             }
         };
@@ -297,15 +304,15 @@ impl Link for Joint {
 
     fn end_sleep(&mut self) {
         match &mut self.lock().wire {
-            Wire::Open => {}
-            Wire::Direct(link) => link.end_sleep(),
-            Wire::Half { port, .. } => port.end_sleep(),
-            Wire::Watched { ports, .. } => ports.iter_mut().for_each(Driver::end_sleep),
+            PipeState::Open => {}
+            PipeState::Direct(link) => link.end_sleep(),
+            PipeState::Half { port, .. } => port.end_sleep(),
+            PipeState::Watched { ports, .. } => ports.iter_mut().for_each(Driver::end_sleep),
         }
     }
 
     fn counters(&self) -> [Counters; 2] {
-        [self.passed(0).counters, self.passed(1).counters]
+        [self.stats(0).counters, self.stats(1).counters]
     }
 
     fn down(&self) -> Option<PortFault> {

@@ -7,23 +7,23 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::arrival::Arrival;
 use super::offload::HEADER;
-use super::ring::{Layout, Mapping, Ring};
-use crate::driver::device::{check, name, not_now};
+use super::ring::{Mapping, Ring, RingLayout};
+use super::rx_frame::RxFrame;
+use crate::driver::kernel::{check, name, not_now};
 
 /// Frames that are sent by one system call at most.
-const AT_ONCE: usize = 64;
+const SEND_BATCH: usize = 64;
 /// Bytes of frames that wait to be sent, with what the kernel has around them.
 const SEND_MEMORY: i32 = 1 << 21;
 /// Bytes of the longest frame that the kernel joins out of others.
-const JOINED: usize = 14 + (1 << 16);
-/// Bytes of joined frames that may wait beside the ring.
-const JOINED_MEMORY: i32 = 1 << 22;
+const MAX_GSO_FRAME: usize = 14 + (1 << 16);
+/// Bytes of gso frames that may wait beside the ring.
+const GSO_MEMORY: i32 = 1 << 22;
 
 /// How an interface is used.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct InterfaceSettings {
+pub struct PacketSocketSettings {
     /// Whether frames for others are wanted too.
     pub promiscuous: bool,
     /// Whether frames that this host sends are wanted too.
@@ -32,42 +32,42 @@ pub struct InterfaceSettings {
     pub snap: usize,
     /// Bytes of memory in which frames wait to be received; 0: it is not read.
     pub receive: usize,
-    /// Whether frames that the kernel has joined out of several are wanted whole, although a slot has no room for them.
-    pub joined: bool,
+    /// Whether frames that the kernel has gso out of several are wanted whole, although a slot has no room for them.
+    pub gso: bool,
 }
 
 /// A packet socket bound to an interface.
 #[derive(Debug)]
-pub struct Interface {
+pub struct PacketSocket {
     socket: Arc<OwnedFd>,
     mapping: Option<Mapping>,
     receive: Option<Ring>,
     outbound: bool,
     snap: usize,
-    /// Where a joined frame is read; empty: they are cut.
-    joined: Vec<u8>,
-    link: [u8; 6],
+    /// Where a gso frame is read; empty: they are cut.
+    gso: Vec<u8>,
+    mac: [u8; 6],
 }
 
 /// What became of frames to send.
 #[derive(Debug, Default)]
-pub struct Sending {
+pub struct SendOutcome {
     /// How many went: the first of those that were given.
     pub frames: usize,
     /// Why the one after them can't be sent; none: there is no room now.
     pub error: Option<io::Error>,
 }
 
-impl Interface {
+impl PacketSocket {
     /// Binds to the interface called `device`.
-    pub fn open(device: &str, settings: InterfaceSettings) -> io::Result<Interface> {
+    pub fn open(device: &str, settings: PacketSocketSettings) -> io::Result<PacketSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: a new descriptor becomes this value's own.
         let socket = unsafe {
             // With protocol 0 nothing is received before the socket is bound.
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0) as isize)? as i32)
         };
-        let (index, link) = facts(&socket, device)?;
+        let (index, mac) = index_and_mac(&socket, device)?;
         set(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as i32))?;
         if !settings.outbound {
             set(&socket, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
@@ -80,14 +80,14 @@ impl Interface {
             set(&socket, libc::PACKET_ADD_MEMBERSHIP, &everything)?;
         }
         set(&socket, libc::PACKET_VNET_HDR, &1i32)?;
-        if settings.joined {
+        if settings.gso {
             set(&socket, libc::PACKET_COPY_THRESH, &1i32)?;
-            more_memory(&socket, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], JOINED_MEMORY);
+            raise_buffer_size(&socket, [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF], GSO_MEMORY);
         }
-        more_memory(&socket, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_MEMORY);
+        raise_buffer_size(&socket, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_MEMORY);
         let receive = match settings.receive {
             0 => None,
-            memory => Some(reserve(&socket, Layout::new(settings.snap, memory))?),
+            memory => Some(create_ring(&socket, RingLayout::new(settings.snap, memory))?),
         };
         let mapping = receive.map(|layout| Mapping::new(socket.as_fd(), layout.bytes())).transpose()?;
         // SAFETY: an all-zero address is valid; the kernel reads it.
@@ -99,22 +99,22 @@ impl Interface {
             let size = size_of_val(&address) as libc::socklen_t;
             check(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) as isize)?;
         }
-        Ok(Interface {
+        Ok(PacketSocket {
             socket: Arc::new(socket),
             mapping,
             receive: receive.map(Ring::new),
             outbound: settings.outbound,
             snap: settings.snap,
-            joined: if settings.joined { vec![0; HEADER + JOINED] } else { Vec::new() },
-            link,
+            gso: if settings.gso { vec![0; HEADER + MAX_GSO_FRAME] } else { Vec::new() },
+            mac,
         })
     }
 
-    /// Hands at most `most` frames that have arrived to `take`; how many. A joined one that is wanted whole is the last
+    /// Hands at most `most` frames that have arrived to `take`; how many. A gso one that is wanted whole is the last
     /// of them, so that its packets keep their place among the others; only for those is there a system call.
-    pub fn receive(&mut self, most: usize, mut take: impl FnMut(Arrival<'_>)) -> usize {
-        let Self { mapping: Some(mapping), receive: Some(ring), joined, socket, .. } = self else { return 0 };
-        let (mut taken, mut most, wants_joined) = (0, most, !joined.is_empty());
+    pub fn receive(&mut self, most: usize, mut take: impl FnMut(RxFrame<'_>)) -> usize {
+        let Self { mapping: Some(mapping), receive: Some(ring), gso, socket, .. } = self else { return 0 };
+        let (mut taken, mut most, wants_gso) = (0, most, !gso.is_empty());
         while taken < most {
             let slot = ring.slot(mapping);
             let status = slot.status().load(Ordering::Acquire);
@@ -123,16 +123,16 @@ impl Interface {
             }
             // SAFETY: the status says that the kernel has filled the slot and leaves it alone until it is given back,
             // which happens after the last use; a slot is as large as the ring says.
-            let mut arrival = unsafe { Arrival::in_slot(&slot, ring.size(), self.snap) };
+            let mut frame = unsafe { RxFrame::from_slot(&slot, ring.size(), self.snap) };
             if status & libc::TP_STATUS_COPY != 0 {
                 // The kernel has put the whole frame beside the ring, in the same order.
-                arrival = read_whole(socket, joined).map_or(arrival, |frame| arrival.whole(frame));
+                frame = read_large_frame(socket, gso).map_or(frame, |bytes| frame.whole(bytes));
             }
-            if wants_joined && arrival.is_joined() {
+            if wants_gso && frame.is_gso() {
                 most = 0;
             }
-            if arrival.kind != libc::PACKET_OUTGOING || self.outbound {
-                take(arrival);
+            if frame.packet_type != libc::PACKET_OUTGOING || self.outbound {
+                take(frame);
                 taken += 1;
             }
             slot.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -142,41 +142,41 @@ impl Interface {
     }
 
     /// Whether a frame has arrived.
-    pub fn has_arrived(&self) -> bool {
+    pub fn has_frame(&self) -> bool {
         let (Some(mapping), Some(ring)) = (&self.mapping, &self.receive) else { return false };
         ring.slot(mapping).status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
     /// Sends frames in order, as far as there is room.
-    pub fn send<'f>(&self, frames: impl IntoIterator<Item = &'f [u8]>) -> Sending {
-        let (mut frames, mut sending) = (frames.into_iter(), Sending::default());
+    pub fn send<'f>(&self, frames: impl IntoIterator<Item = &'f [u8]>) -> SendOutcome {
+        let (mut frames, mut outcome) = (frames.into_iter(), SendOutcome::default());
         loop {
-            let mut parts = [const { MaybeUninit::uninit() }; AT_ONCE];
-            let mut messages = [const { MaybeUninit::uninit() }; AT_ONCE];
+            let mut parts = [const { MaybeUninit::uninit() }; SEND_BATCH];
+            let mut messages = [const { MaybeUninit::uninit() }; SEND_BATCH];
             let mut given = 0;
             for ((parts, message), frame) in parts.iter_mut().zip(&mut messages).zip(frames.by_ref()) {
                 message.write(message_of(parts.write([&[0; HEADER][..], frame].map(part_of))));
                 given += 1;
             }
             if given == 0 {
-                return sending;
+                return outcome;
             }
             let (descriptor, messages) = (self.socket.as_raw_fd(), messages.as_mut_ptr().cast());
             // SAFETY: so many messages were written, and each names its parts, which live until the call has returned, and
             // which the kernel only reads.
             let sent = unsafe { libc::sendmmsg(descriptor, messages, given, libc::MSG_DONTWAIT) };
             match check(sent as isize) {
-                Ok(sent) => sending.frames += sent,
-                Err(error) => sending.error = Some(error).filter(|error| !not_now(error)),
+                Ok(sent) => outcome.frames += sent,
+                Err(error) => outcome.error = Some(error).filter(|error| !not_now(error)),
             }
             if sent < given as i32 {
-                return sending;
+                return outcome;
             }
         }
     }
 
     /// Frames lost since the last call, because nobody took them in time.
-    pub fn take_lost(&self) -> u64 {
+    pub fn take_dropped(&self) -> u64 {
         // SAFETY: an all-zero structure is valid; the kernel writes at most its size. Reading sets the counts to zero.
         unsafe {
             let mut told: libc::tpacket_stats = zeroed();
@@ -213,8 +213,8 @@ impl Interface {
     }
 
     /// Its Ethernet address.
-    pub fn link(&self) -> [u8; 6] {
-        self.link
+    pub fn mac(&self) -> [u8; 6] {
+        self.mac
     }
 
     /// The socket, to be watched: it can be read when a frame has arrived, and written when there is room for one.
@@ -223,7 +223,7 @@ impl Interface {
     }
 }
 
-impl AsFd for Interface {
+impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -243,7 +243,7 @@ fn message_of(parts: &mut [libc::iovec]) -> libc::mmsghdr {
 }
 
 /// The number of an interface and its Ethernet address.
-fn facts(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6])> {
+fn index_and_mac(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6])> {
     let descriptor = socket.as_raw_fd();
     // SAFETY: an all-zero request is valid, its name is terminated; each call reads the name and fills in the field that
     // is looked at after it.
@@ -253,11 +253,11 @@ fn facts(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6])> {
         check(libc::ioctl(descriptor, libc::SIOCGIFINDEX, &mut request) as isize)?;
         let index = request.ifr_ifru.ifru_ifindex;
         check(libc::ioctl(descriptor, libc::SIOCGIFHWADDR, &mut request) as isize)?;
-        let mut link = [0; 6];
-        for (to, from) in link.iter_mut().zip(request.ifr_ifru.ifru_hwaddr.sa_data) {
+        let mut mac = [0; 6];
+        for (to, from) in mac.iter_mut().zip(request.ifr_ifru.ifru_hwaddr.sa_data) {
             *to = from as u8;
         }
-        Ok((index, link))
+        Ok((index, mac))
     }
 }
 
@@ -272,7 +272,7 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
 
 /// Asks for memory for frames that wait, by the first of the options that is allowed; without the privilege it is what
 /// the system's limit says.
-fn more_memory(socket: &OwnedFd, options: [i32; 2], memory: i32) {
+fn raise_buffer_size(socket: &OwnedFd, options: [i32; 2], memory: i32) {
     for option in options {
         let (place, size) = ((&raw const memory).cast(), size_of_val(&memory) as libc::socklen_t);
         // SAFETY: the kernel reads one integer.
@@ -283,7 +283,7 @@ fn more_memory(socket: &OwnedFd, options: [i32; 2], memory: i32) {
 }
 
 /// Reads a frame that the kernel has put beside the ring.
-fn read_whole<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+fn read_large_frame<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let place = buffer.as_mut_ptr().cast();
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the kernel writes at most the buffer's length.
@@ -293,9 +293,9 @@ fn read_whole<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
 }
 
 /// Has the kernel make a ring; where memory is short, a smaller one.
-fn reserve(socket: &OwnedFd, mut layout: Layout) -> io::Result<Layout> {
+fn create_ring(socket: &OwnedFd, mut layout: RingLayout) -> io::Result<RingLayout> {
     loop {
-        match (set(socket, libc::PACKET_RX_RING, &layout.request()), layout.half()) {
+        match (set(socket, libc::PACKET_RX_RING, &layout.request()), layout.halved()) {
             (Err(error), Some(half)) if error.raw_os_error() == Some(libc::ENOMEM) => layout = half,
             (result, _) => return result.map(|()| layout),
         }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use switch::driver::BoxPort;
-use switch::{LearningBridge, LearningSettings, PortSettings, Worker};
+use switch::{LearningBridge, LearningSettings, PortSettings, SwitchRunner};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Boxes; each of half of them is a process where there are machines, all where there are none.
 const BOXES: usize = 500;
@@ -36,7 +36,7 @@ fn idle_boxes_cost_next_to_nothing() {
     if !host.has_machines() {
         eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
-    let mut bridge = Worker::new(LearningBridge::new(LearningSettings::default())).unwrap();
+    let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
     let bell = Arc::new(Bell::from(bridge.bell().unwrap()));
     let port = sandbox::PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
     let settings = Settings { ports: vec![port], bell: Some(bell.clone()), ..Settings::new(1 << 20) };
@@ -49,7 +49,7 @@ fn idle_boxes_cost_next_to_nothing() {
         };
         let mut sandbox = host.create(place, &settings).unwrap();
         sandbox.start().unwrap();
-        sandbox.install("", "mirror", PATIENCE).unwrap();
+        sandbox.install("", "mirror", TIMEOUT).unwrap();
         let (port, doorbell) = (sandbox.take_port(0).unwrap(), sandbox.doorbell());
         let driver = BoxPort::new(port, move || doorbell.ring());
         bridge.add_port(Box::new(driver), PortSettings::default()).unwrap();
@@ -61,7 +61,7 @@ fn idle_boxes_cost_next_to_nothing() {
     let done = Arc::new(AtomicBool::new(false));
     let ends = done.clone();
     let switch = std::thread::spawn(move || {
-        bridge.run(PATIENCE, |_| ends.load(Ordering::SeqCst));
+        bridge.run(TIMEOUT, |_| ends.load(Ordering::SeqCst));
         bridge
     });
     let used = |boxes: &[Sandbox]| {
@@ -70,7 +70,7 @@ fn idle_boxes_cost_next_to_nothing() {
     };
     // The boxes' last steps before they rest are over when a tenth of the time costs nothing.
     let (begin, mut share) = (Instant::now(), f64::INFINITY);
-    while share > 0.02 && begin.elapsed() < PATIENCE {
+    while share > 0.02 && begin.elapsed() < TIMEOUT {
         let (from, before) = (Instant::now(), used(&boxes));
         std::thread::sleep(QUIET);
         let reading = Instant::now();

@@ -1,4 +1,4 @@
-//! A worker with real drivers: pipes, files, and devices of the kernel where there are any.
+//! A runner with real drivers: pipes, files, and devices of the kernel where there are any.
 
 use packet::MacAddr;
 use std::io::{Cursor, Write};
@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use switch::driver::{AfPacket, Null, PcapReader, PcapWriter, Pipe, Tap};
 use switch::driver::{Received, Sent};
 use switch::{
-    Batch, Driver, DriverError, LearningBridge, LearningSettings, PortSettings, Reason, StaticTable, Worker,
+    Batch, Driver, DriverError, LearningBridge, LearningSettings, PortSettings, Reason, StaticTable,
+    SwitchRunner,
 };
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn frame(destination: u8, source: u8, number: u16) -> Vec<u8> {
     let mut frame = vec![0; 60];
@@ -23,8 +24,9 @@ fn frame(destination: u8, source: u8, number: u16) -> Vec<u8> {
     frame
 }
 
-fn learning() -> Worker<LearningBridge> {
-    Worker::new(LearningBridge::new(LearningSettings { seed: 7, ..LearningSettings::default() })).unwrap()
+fn learning() -> SwitchRunner<LearningBridge> {
+    SwitchRunner::new(LearningBridge::new(LearningSettings { seed: 7, ..LearningSettings::default() }))
+        .unwrap()
 }
 
 /// Sends all frames through a driver's other side.
@@ -45,29 +47,29 @@ fn receive_all(driver: &mut dyn Driver) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_bridge_of_pipes_learns_and_counts() {
-    let mut worker = learning();
+    let mut runner = learning();
     let mut ends: Vec<Pipe> = (0..3)
         .map(|_| {
             let (inside, outside) = Pipe::pair().unwrap();
-            worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
+            runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
             outside
         })
         .collect();
-    let ports: Vec<_> = worker.switch().ports().collect();
+    let ports: Vec<_> = runner.switch().ports().collect();
     send_all(&mut ends[0], &[frame(2, 1, 0)]);
-    assert_eq!(worker.step(), 1);
+    assert_eq!(runner.step(), 1);
     assert_eq!(receive_all(&mut ends[1]), receive_all(&mut ends[2]));
     send_all(&mut ends[1], &[frame(1, 2, 1)]);
-    worker.step();
+    runner.step();
     let there: Vec<Vec<u8>> = (0..500).map(|number| frame(2, 1, number)).collect();
     send_all(&mut ends[0], &there);
-    while worker.step() > 0 {}
+    while runner.step() > 0 {}
     assert_eq!(receive_all(&mut ends[1]), there);
     assert_eq!(receive_all(&mut ends[0]), [frame(1, 2, 1)]);
     assert!(receive_all(&mut ends[2]).is_empty());
-    let counters = *worker.switch().counters(ports[1]).unwrap();
+    let counters = *runner.switch().counters(ports[1]).unwrap();
     assert_eq!((counters.received_frames, counters.sent_frames, counters.sent_bytes), (1, 501, 501 * 60));
-    assert!(worker.cost(ports[0]).unwrap().visits >= 3);
+    assert!(runner.cost(ports[0]).unwrap().visits >= 3);
 }
 
 #[test]
@@ -75,24 +77,24 @@ fn a_full_port_loses_its_own_frames_only() {
     let mut table = StaticTable::new();
     table.insert(MacAddr([2, 0, 0, 0, 0, 1]), switch::PortId(1)).unwrap();
     table.insert(MacAddr([2, 0, 0, 0, 0, 2]), switch::PortId(2)).unwrap();
-    let mut worker = Worker::new(table).unwrap();
+    let mut runner = SwitchRunner::new(table).unwrap();
     let (source, mut outside) = Pipe::pair().unwrap();
     let (full, _kept) = Pipe::pair().unwrap();
     let ports = [
-        worker.add_port(Box::new(source), PortSettings::default()).unwrap(),
-        worker.add_port(Box::new(full), PortSettings::default()).unwrap(),
-        worker.add_port(Box::new(Null), PortSettings::default()).unwrap(),
+        runner.add_port(Box::new(source), PortSettings::default()).unwrap(),
+        runner.add_port(Box::new(full), PortSettings::default()).unwrap(),
+        runner.add_port(Box::new(Null), PortSettings::default()).unwrap(),
     ];
     for _ in 0..20 {
         send_all(
             &mut outside,
             &(0..400).map(|number| frame(1 + (number % 2) as u8, 9, number)).collect::<Vec<_>>(),
         );
-        while worker.step() > 0 {}
+        while runner.step() > 0 {}
     }
-    let full = *worker.switch().counters(ports[1]).unwrap();
+    let full = *runner.switch().counters(ports[1]).unwrap();
     assert_eq!((full.sent_frames, full.dropped(Reason::Full)), (2048, 4000 - 2048));
-    assert_eq!(worker.switch().counters(ports[2]).unwrap().sent_frames, 4000);
+    assert_eq!(runner.switch().counters(ports[2]).unwrap().sent_frames, 4000);
 }
 
 /// A file that a test keeps a hand on.
@@ -116,33 +118,33 @@ fn a_capture_goes_through_into_another() {
     let first = Shared::default();
     send_all(&mut PcapWriter::new(first.clone()).unwrap(), &frames);
     let input = first.0.lock().unwrap().clone();
-    let mut worker = learning();
+    let mut runner = learning();
     let out = Shared::default();
-    worker.add_port(Box::new(PcapReader::new(Cursor::new(input)).unwrap()), PortSettings::default()).unwrap();
-    worker.add_port(Box::new(PcapWriter::new(out.clone()).unwrap()), PortSettings::default()).unwrap();
-    while worker.step() > 0 {}
+    runner.add_port(Box::new(PcapReader::new(Cursor::new(input)).unwrap()), PortSettings::default()).unwrap();
+    runner.add_port(Box::new(PcapWriter::new(out.clone()).unwrap()), PortSettings::default()).unwrap();
+    while runner.step() > 0 {}
     let written = out.0.lock().unwrap().clone();
     assert_eq!(receive_all(&mut PcapReader::new(Cursor::new(written)).unwrap()), frames);
 }
 
-/// A worker that sleeps is woken by a pipe and by its bell.
+/// A runner that sleeps is woken by a pipe and by its bell.
 #[test]
 fn a_sleeping_worker_is_woken() {
-    let mut worker = learning();
+    let mut runner = learning();
     let (inside, mut outside) = Pipe::pair().unwrap();
-    let port = worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
-    worker.add_port(Box::new(Null), PortSettings::default()).unwrap();
-    let bell = worker.bell().unwrap();
+    let port = runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
+    runner.add_port(Box::new(Null), PortSettings::default()).unwrap();
+    let bell = runner.bell().unwrap();
     let thread = std::thread::spawn(move || {
         let start = Instant::now();
-        let got = |worker: &mut Worker<LearningBridge>| {
-            worker.switch().counters(port).unwrap().received_frames == 50
+        let got = |runner: &mut SwitchRunner<LearningBridge>| {
+            runner.switch().counters(port).unwrap().received_frames == 50
         };
-        worker.run(PATIENCE, |worker| got(worker) || start.elapsed() > PATIENCE);
-        assert!(got(&mut worker));
+        runner.run(TIMEOUT, |runner| got(runner) || start.elapsed() > TIMEOUT);
+        assert!(got(&mut runner));
         let start = Instant::now();
-        worker.rest(PATIENCE);
-        assert!(start.elapsed() < PATIENCE, "the bell was not heard");
+        runner.wait(TIMEOUT);
+        assert!(start.elapsed() < TIMEOUT, "the bell was not heard");
     });
     for number in 0..50 {
         send_all(&mut outside, &[frame(2, 1, number)]);
@@ -166,43 +168,43 @@ fn own_network() -> bool {
     unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
 }
 
-/// Sends frames on one side of a worker, and takes what comes on the other, until as many have come or
+/// Sends frames on one side of a runner, and takes what comes on the other, until as many have come or
 /// time is up. Frames of the kernel's own are left out.
 /// Two switches of one thread sleep together, and wake for a frame at either and for the further bell.
 #[test]
 fn switches_of_one_thread_rest_together() {
-    let mut workers = [learning(), learning()];
+    let mut runners = [learning(), learning()];
     let mut ends: Vec<Pipe> = Vec::new();
-    for worker in &mut workers {
+    for runner in &mut runners {
         for _ in 0..2 {
             let (inside, outside) = Pipe::pair().unwrap();
-            worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
+            runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
             ends.push(outside);
         }
     }
     let (ring, bell) = std::os::unix::net::UnixStream::pair().unwrap();
     bell.set_nonblocking(true).unwrap();
     for (sender, receiver) in [(0, 1), (2, 3)] {
-        assert_eq!(workers.iter_mut().map(Worker::step).sum::<usize>(), 0);
+        assert_eq!(runners.iter_mut().map(SwitchRunner::step).sum::<usize>(), 0);
         std::thread::scope(|scope| {
             let resting = scope.spawn(|| {
                 let start = Instant::now();
-                while workers.iter_mut().map(Worker::step).sum::<usize>() == 0 {
-                    switch::rest(&mut workers, Some(bell.as_fd()), PATIENCE);
+                while runners.iter_mut().map(SwitchRunner::step).sum::<usize>() == 0 {
+                    switch::wait(&mut runners, Some(bell.as_fd()), TIMEOUT);
                 }
                 start.elapsed()
             });
             send_all(&mut ends[sender], &[frame(2, 1, 5)]);
-            assert!(resting.join().unwrap() < PATIENCE);
+            assert!(resting.join().unwrap() < TIMEOUT);
         });
         assert_eq!(receive_all(&mut ends[receiver]), [frame(2, 1, 5)]);
     }
     let start = Instant::now();
     (&ring).write_all(&[1; 8]).unwrap();
-    switch::rest(&mut workers, Some(bell.as_fd()), PATIENCE);
-    assert!(start.elapsed() < PATIENCE);
+    switch::wait(&mut runners, Some(bell.as_fd()), TIMEOUT);
+    assert!(start.elapsed() < TIMEOUT);
     // The bell is quiet again: nothing is left to be read.
-    switch::rest(&mut workers, Some(bell.as_fd()), Duration::from_millis(1));
+    switch::wait(&mut runners, Some(bell.as_fd()), Duration::from_millis(1));
 }
 
 /// A driver that is gone.
@@ -221,26 +223,26 @@ impl Driver for Gone {
 /// A port whose other side comes back keeps its number, its counters and its addresses.
 #[test]
 fn a_port_goes_on_with_another_driver() {
-    let mut worker = learning();
+    let mut runner = learning();
     let (inside, mut sender) = Pipe::pair().unwrap();
-    worker.add_port(Box::new(inside), PortSettings::default()).unwrap();
-    let port = worker.add_port(Box::new(Gone), PortSettings::default()).unwrap();
+    runner.add_port(Box::new(inside), PortSettings::default()).unwrap();
+    let port = runner.add_port(Box::new(Gone), PortSettings::default()).unwrap();
     send_all(&mut sender, &[frame(2, 1, 0), frame(2, 1, 1)]);
-    worker.step();
-    assert!(worker.down(port).is_some());
-    assert_eq!(worker.switch().counters(port).unwrap().dropped(Reason::Down), 2);
+    runner.step();
+    assert!(runner.down(port).is_some());
+    assert_eq!(runner.switch().counters(port).unwrap().dropped(Reason::Down), 2);
     let (inside, mut receiver) = Pipe::pair().unwrap();
-    assert!(worker.set_driver(port, Box::new(inside)).is_some() && worker.down(port).is_none());
+    assert!(runner.set_driver(port, Box::new(inside)).is_some() && runner.down(port).is_none());
     send_all(&mut sender, &[frame(2, 1, 2)]);
-    worker.step();
+    runner.step();
     assert_eq!(receive_all(&mut receiver), [frame(2, 1, 2)]);
-    let counters = worker.switch().counters(port).unwrap();
+    let counters = runner.switch().counters(port).unwrap();
     assert_eq!((counters.sent_frames, counters.dropped(Reason::Down)), (1, 2));
-    assert!(worker.set_driver(switch::PortId(9), Box::new(Gone)).is_none());
+    assert!(runner.set_driver(switch::PortId(9), Box::new(Gone)).is_none());
 }
 
 fn cross(
-    worker: &mut Worker<LearningBridge>,
+    runner: &mut SwitchRunner<LearningBridge>,
     (from, to): (&mut AfPacket, &mut AfPacket),
     frames: &[Vec<u8>],
     time: Duration,
@@ -248,7 +250,7 @@ fn cross(
     send_all(from, frames);
     let (start, mut came) = (Instant::now(), Vec::new());
     while came.len() < frames.len() && start.elapsed() < time {
-        worker.step();
+        runner.step();
         let ours = |frame: &Vec<u8>| frame[12..14] == [0x88, 0xb5] || frame[12..14] == [0x81, 0];
         came.extend(receive_all(to).into_iter().filter(ours));
     }
@@ -272,40 +274,40 @@ fn frames_cross_devices_of_the_kernel() {
     assert!(veth && ip("link set tap0 up") && ip("link set left up") && ip("link set right up"));
     let mut kernel_side = AfPacket::open("tap0").unwrap();
     let mut far = AfPacket::open("right").unwrap();
-    let mut worker = learning();
-    let tap = worker.add_port(Box::new(tap), PortSettings::default()).unwrap();
-    worker.add_port(Box::new(AfPacket::open("left").unwrap()), PortSettings::default()).unwrap();
+    let mut runner = learning();
+    let tap = runner.add_port(Box::new(tap), PortSettings::default()).unwrap();
+    runner.add_port(Box::new(AfPacket::open("left").unwrap()), PortSettings::default()).unwrap();
 
     // The kernel takes a moment to pass frames after a device is set up; what comes before is lost.
     let start = Instant::now();
     let soon = Duration::from_millis(50);
-    while cross(&mut worker, (&mut kernel_side, &mut far), &[frame(2, 1, 999)], soon).is_empty() {
-        assert!(start.elapsed() < PATIENCE, "the devices don't come up");
+    while cross(&mut runner, (&mut kernel_side, &mut far), &[frame(2, 1, 999)], soon).is_empty() {
+        assert!(start.elapsed() < TIMEOUT, "the devices don't come up");
     }
-    while !receive_all(&mut far).is_empty() || worker.step() > 0 {}
+    while !receive_all(&mut far).is_empty() || runner.step() > 0 {}
 
     let mut frames: Vec<Vec<u8>> = (0..40).map(|number| frame(2, 1, number)).collect();
     // The last has a VLAN tag, which the kernel takes out on the way and the driver puts back.
     let mut tagged = frame(2, 1, 40);
     tagged.splice(12..12, [0x81, 0, 0x20, 7]);
     frames.push(tagged);
-    assert_eq!(cross(&mut worker, (&mut kernel_side, &mut far), &frames, PATIENCE), frames);
+    assert_eq!(cross(&mut runner, (&mut kernel_side, &mut far), &frames, TIMEOUT), frames);
     let back: Vec<Vec<u8>> = (0..40).map(|number| frame(1, 2, number)).collect();
-    assert_eq!(cross(&mut worker, (&mut far, &mut kernel_side), &back, PATIENCE), back);
+    assert_eq!(cross(&mut runner, (&mut far, &mut kernel_side), &back, TIMEOUT), back);
 
     // What is for a device that is down is not said to have found no room.
     assert!(ip("link set tap0 down"));
-    let (start, before) = (Instant::now(), *worker.switch().counters(tap).unwrap());
+    let (start, before) = (Instant::now(), *runner.switch().counters(tap).unwrap());
     send_all(&mut far, &back);
-    while worker.switch().counters(tap).unwrap().dropped(Reason::Down) < 40 && start.elapsed() < PATIENCE {
-        worker.step();
+    while runner.switch().counters(tap).unwrap().dropped(Reason::Down) < 40 && start.elapsed() < TIMEOUT {
+        runner.step();
     }
-    let after = worker.switch().counters(tap).unwrap();
+    let after = runner.switch().counters(tap).unwrap();
     assert_eq!(
         (after.dropped(Reason::Down), after.dropped(Reason::Full)),
         (40, before.dropped(Reason::Full))
     );
-    assert!(worker.down(tap).is_none(), "the port waits for its device");
+    assert!(runner.down(tap).is_none(), "the port waits for its device");
 }
 
 #[test]
