@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Why an operation failed. What was before is as it was.
 #[derive(Debug)]
-pub enum Failure {
+pub enum OperationError {
     /// There is no such box.
     NoBox(BoxName),
     /// There is no such switch.
@@ -81,7 +81,7 @@ pub enum Failure {
     System(&'static str, std::io::Error),
 }
 
-impl Failure {
+impl OperationError {
     /// The failure of a call of a box.
     pub(crate) fn call(name: &BoxName, error: ControlError, time: Duration) -> Self {
         match error {
@@ -132,7 +132,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoBox(name) => {
@@ -209,25 +209,25 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for OperationError {}
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for OperationError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<CreateError> for Failure {
+impl From<CreateError> for OperationError {
     fn from(error: CreateError) -> Self {
         Self::Create(error)
     }
 }
 
-impl From<Failure> for ApiError {
-    fn from(failure: Failure) -> Self {
+impl From<OperationError> for ApiError {
+    fn from(failure: OperationError) -> Self {
         let (code, message) = (failure.code(), failure.to_string());
         let details = match failure {
-            Failure::Refused(details) => details,
+            OperationError::Refused(details) => details,
             _ => Vec::new(),
         };
         Self { code, message, details }

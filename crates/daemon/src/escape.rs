@@ -1,15 +1,15 @@
 //! Texts of boxes, made fit to be shown.
 
 /// Characters of a text of a box that are kept; the rest is cut. A box must not fill the daemon's memory with one line.
-const MOST: usize = 16 << 10;
+const MAX_CHARACTERS: usize = 16 << 10;
 
 /// Makes a text of a box safe to print: control characters, escape sequences and bytes that are no text are written
 /// out. Line ends stay where `lines` says so.
 fn escape(bytes: &[u8], lines: bool) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let mut escaped = String::with_capacity(text.len().min(MOST));
+    let mut escaped = String::with_capacity(text.len().min(MAX_CHARACTERS));
     for (count, letter) in text.chars().enumerate() {
-        if count == MOST {
+        if count == MAX_CHARACTERS {
             escaped.push('…');
             break;
         }
@@ -54,6 +54,6 @@ mod tests {
             assert_eq!(line(bytes), expected);
         }
         assert_eq!(text(b"two\nlines\n"), "two\nlines");
-        assert_eq!(line(&vec![b'x'; 1 << 20]).chars().count(), MOST + 1);
+        assert_eq!(line(&vec![b'x'; 1 << 20]).chars().count(), MAX_CHARACTERS + 1);
     }
 }

@@ -35,7 +35,7 @@ fn memory(text: &str, name: &str) -> Size {
 
 impl Supervisor {
     /// Tells what the daemon is, and what its host offers.
-    pub fn host(&self) -> Result<HostStatus, crate::Failure> {
+    pub fn host(&self) -> Result<HostStatus, crate::OperationError> {
         let facts = self.facts()?;
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let has_machines = facts.kinds.contains(&Sandbox::Vm);

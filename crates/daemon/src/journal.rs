@@ -1,18 +1,21 @@
 //! What happened: events with numbers that go on over restarts of the daemon.
 
-use crate::limits::{JOURNAL_BYTES, JOURNAL_EVENTS};
-use crate::ring::{Bounds, Ring};
+use crate::history::{History, HistoryLimits};
+use crate::limits::{MAX_JOURNAL_BYTES, MAX_JOURNAL_EVENTS};
 use api::{Event, EventKind, Time};
 
 /// The events.
 #[derive(Debug)]
-pub(crate) struct Journal(pub(crate) Ring<Event>);
+pub(crate) struct Journal(pub(crate) History<Event>);
 
 impl Journal {
     /// A journal whose first event has the number after `last`.
     pub(crate) fn new(last: u64) -> Self {
         let weigh = |event: &Event| event.subject.len() + event.message.len();
-        Self(Ring::new(Bounds { entries: JOURNAL_EVENTS, bytes: JOURNAL_BYTES, weigh }, last))
+        Self(History::new(
+            HistoryLimits { entries: MAX_JOURNAL_EVENTS, bytes: MAX_JOURNAL_BYTES, weigh },
+            last,
+        ))
     }
 
     /// Notes that something happened. What of the message comes from a box is escaped already.

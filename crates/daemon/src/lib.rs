@@ -17,20 +17,20 @@
 #![forbid(unsafe_code)]
 
 mod boxes;
-mod cores;
 mod error;
 mod escape;
 mod fabric;
+mod history;
 mod host;
 mod journal;
 mod limits;
-mod ring;
+mod processors;
 mod server;
 mod settings;
 mod store;
 mod supervisor;
 
-pub use error::Failure;
+pub use error::OperationError;
 pub use server::{Address, ListenError, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;

@@ -3,12 +3,12 @@
 mod support;
 
 use api::{BoxState, ConfigurationName, CreateBox, ErrorCode, Install, Restart, Sandbox};
-use daemon::{Failure, Settings, Supervisor};
+use daemon::{OperationError, Settings, Supervisor};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::time::{Duration, Instant};
 use support::{Folder, PATIENCE, handler, in_each, name, process, settings, state, supervisor, until};
 
-fn code<T: std::fmt::Debug>(result: Result<T, Failure>) -> ErrorCode {
+fn code<T: std::fmt::Debug>(result: Result<T, OperationError>) -> ErrorCode {
     result.unwrap_err().code()
 }
 
@@ -57,7 +57,7 @@ fn a_box_lives() {
 fn what_is_refused_leaves_no_trace() {
     let supervisor = supervisor();
     let refused = supervisor.create_box(process("fw", "dance\x1b[2J", &[])).unwrap_err();
-    let Failure::Refused(details) = &refused else { panic!("{refused:?}") };
+    let OperationError::Refused(details) = &refused else { panic!("{refused:?}") };
     assert!(details[0].message.contains("dance") && !details[0].message.contains('\x1b'), "{details:?}");
     assert_eq!(code(supervisor.create_box(process("fw", "drop", &["lan"]))), ErrorCode::NotFound);
     assert_eq!(code(supervisor.create_box(process("fw", "drop", &["-"; 17]))), ErrorCode::Invalid);

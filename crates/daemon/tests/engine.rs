@@ -6,7 +6,7 @@ use api::{
     Check, ConfigurationName, CreateBox, CreateSwitch, ErrorCode, File, Install, LogQuery, Restart, Sandbox,
     Severity,
 };
-use daemon::{Failure, Settings, Supervisor};
+use daemon::{OperationError, Settings, Supervisor};
 use engine::Engine;
 use sandbox::thread::Start;
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ fn a_chain_of_boxes_is_steered_under_traffic() {
         // What is refused is told with its place, and changes nothing.
         let refused =
             supervisor.install(&name("fw"), &main, &install("FromDevice(0) -> Cuonter -> Discard;"));
-        let Err(Failure::Refused(details)) = refused else { panic!("{refused:?}") };
+        let Err(OperationError::Refused(details)) = refused else { panic!("{refused:?}") };
         let error = details.iter().find(|one| one.message.contains("Cuonter")).unwrap();
         assert_eq!((error.file.as_deref(), error.line), (Some("new.click"), Some(1)));
         assert!(count("fw/c.count") > closed_at);

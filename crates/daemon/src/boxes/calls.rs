@@ -2,7 +2,7 @@
 
 use super::instance::Instance;
 use crate::escape;
-use crate::limits::{MOST_DIAGNOSTIC_BYTES, STATS_TIME};
+use crate::limits::{MOST_DIAGNOSTIC_BYTES, STATS_TIMEOUT};
 use api::{ConfigurationName, Diagnostic, Severity};
 use boundary::{Request, Stats};
 
@@ -56,7 +56,7 @@ pub(crate) fn refusal(reason: &str, source: Option<&str>) -> Diagnostic {
 impl Instance {
     /// The box's own counters, if it tells them soon.
     pub(crate) fn stats(&self) -> Option<Stats> {
-        let reply = self.call(&Request::Stats, STATS_TIME).ok()?;
+        let reply = self.call(&Request::Stats, STATS_TIMEOUT).ok()?;
         Stats::decode(&reply).ok()
     }
 }

@@ -2,9 +2,9 @@
 
 use super::instance::Instance;
 use super::pools::{Pools, is_piped};
-use crate::cores::{Cores, Sharer};
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::fabric::Port;
+use crate::processors::{AffinityGuard, Processors};
 use api::{CreateBox, Mac, Sandbox as Kind};
 use boundary::Slots;
 use sandbox::thread::Entry;
@@ -43,9 +43,9 @@ pub(crate) struct Forge {
     host: Host,
     workers: Vec<Arc<Shared>>,
     /// Processors, and who has one for itself.
-    cores: Arc<Cores>,
+    cores: Arc<Processors>,
     /// The workers, as those who leave such processors.
-    _sharers: Vec<Sharer>,
+    _sharers: Vec<AffinityGuard>,
     /// Packet pools that boxes share.
     pools: Pools,
     /// What the ends of machines ring.
@@ -61,7 +61,7 @@ pub(super) enum Keeps {
     Nothing,
     Seat { _seat: Seat },
     Worker { _worker: Worker },
-    Share(Sharer),
+    Share(AffinityGuard),
 }
 
 /// A box that was made and not started, with its ports.
@@ -75,7 +75,7 @@ impl Forge {
     /// Checks the image and starts so many workers.
     pub(crate) fn new(
         settings: &crate::settings::Settings,
-        cores: Arc<Cores>,
+        cores: Arc<Processors>,
         end_bell: Arc<Bell>,
     ) -> Result<Self, sandbox::HostError> {
         let host = Host::new(settings.image)?;
@@ -88,11 +88,11 @@ impl Forge {
         let workers: Vec<_> = (0..wanted).map(start).collect::<Result<_, sandbox::SystemError>>()?;
         let share = |shared: &Arc<Shared>| {
             let shared = shared.clone();
-            cores.share(move |processors| shared.worker.keep(processors))
+            cores.subscribe(move |processors| shared.worker.keep(processors))
         };
-        let sharers = workers.iter().map(share).collect();
+        let affinity = workers.iter().map(share).collect();
         let (pools, thread) = (Pools::default(), settings.thread);
-        Ok(Self { host, workers, cores, _sharers: sharers, pools, end_bell, thread })
+        Ok(Self { host, workers, cores, _sharers: affinity, pools, end_bell, thread })
     }
 
     /// Whether virtual machines can be had.
@@ -118,14 +118,14 @@ impl Forge {
     }
 
     /// What a box is to run in, when it may be anything.
-    pub(crate) fn resolve(&self, wanted: Kind) -> Result<Kind, Failure> {
+    pub(crate) fn resolve(&self, wanted: Kind) -> Result<Kind, OperationError> {
         match wanted {
             Kind::Auto if self.has_machines() => Ok(Kind::Vm),
             Kind::Auto | Kind::Process => Ok(Kind::Process),
             Kind::Vm if self.has_machines() => Ok(Kind::Vm),
-            Kind::Vm => Err(Failure::Create(CreateError::NoKvm)),
+            Kind::Vm => Err(OperationError::Create(CreateError::NoKvm)),
             Kind::None if self.thread.is_some() => Ok(Kind::None),
-            Kind::None => Err(Failure::Denied(
+            Kind::None => Err(OperationError::Denied(
                 "this daemon runs no box in a thread of its own: take sandbox vm or process".into(),
             )),
         }
@@ -137,7 +137,7 @@ impl Forge {
         definition: &CreateBox,
         bell: Arc<Bell>,
         snapshot: Option<&Snapshot>,
-    ) -> Result<Made, Failure> {
+    ) -> Result<Made, OperationError> {
         let slots = u32::from(definition.ring);
         let ring = Slots::new(slots).map_err(CreateError::Ring)?;
         let port = |port: &api::PortRequest| PortSettings {
@@ -158,15 +158,15 @@ impl Forge {
         let core = match (definition.dedicated, kind) {
             (false, _) => None,
             (true, Kind::None) => {
-                return Err(Failure::Denied(
+                return Err(OperationError::Denied(
                     "a box in a thread can't have a processor of its own: take sandbox vm or process".into(),
                 ));
             }
-            (true, _) => Some(self.cores.take()?),
+            (true, _) => Some(self.cores.reserve()?),
         };
         let (mut sandbox, keeps) = match (kind, &core) {
             (Kind::Vm, Some(core)) => {
-                let worker = Worker::alone().map_err(|error| Failure::Create(error.into()))?;
+                let worker = Worker::alone().map_err(|error| OperationError::Create(error.into()))?;
                 worker.keep(&[core.number()]);
                 let sandbox = self.begin(Place::Machine(&worker), settings, snapshot)?;
                 (sandbox, Keeps::Worker { _worker: worker })
@@ -189,8 +189,8 @@ impl Forge {
             (Kind::Process | Kind::Auto, None) => {
                 let sandbox = self.begin(Place::Process, settings, snapshot)?;
                 let remote = sandbox.remote();
-                let sharer = self.cores.share(move |processors| remote.keep(processors));
-                (sandbox, Keeps::Share(sharer))
+                let affinity = self.cores.subscribe(move |processors| remote.keep(processors));
+                (sandbox, Keeps::Share(affinity))
             }
         };
         let ports = take_ports(&mut sandbox, definition.ports.len());
@@ -214,7 +214,7 @@ impl Forge {
     }
 
     /// Makes and starts a box that is used to check a configuration, and thrown away.
-    pub(crate) fn make_checker(&self, ports: usize, memory: usize) -> Result<Sandbox, Failure> {
+    pub(crate) fn make_checker(&self, ports: usize, memory: usize) -> Result<Sandbox, OperationError> {
         let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(CreateError::Ring)?;
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
         let settings = Settings { ports: vec![port; ports], ..Settings::new(memory) };

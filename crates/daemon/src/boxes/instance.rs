@@ -1,8 +1,8 @@
 //! A box that runs: its sandbox, for several threads.
 
 use super::forge::{Keeps, Share};
-use crate::cores::Core;
-use crate::limits::{BUSY_AFTER, MOST_HELD};
+use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
+use crate::processors::ReservedProcessor;
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
 use sandbox::{ControlError, CreateError, End, Remote, Sandbox, Snapshot, SnapshotError, State, Usage};
@@ -50,13 +50,13 @@ pub(crate) struct Instance {
     /// Whether it stands still because it used up its time.
     held: AtomicBool,
     /// The processor that it has for itself, until it has ended.
-    core: Mutex<Option<Core>>,
+    core: Mutex<Option<ReservedProcessor>>,
     /// After the sandbox, which must be gone before its worker.
     keeps: Keeps,
 }
 
 impl Instance {
-    pub(super) fn new(sandbox: Sandbox, keeps: Keeps, core: Option<Core>) -> Self {
+    pub(super) fn new(sandbox: Sandbox, keeps: Keeps, core: Option<ReservedProcessor>) -> Self {
         let remote = sandbox.remote();
         Self {
             sandbox: Mutex::new(sandbox),
@@ -70,7 +70,7 @@ impl Instance {
         }
     }
 
-    fn core(&self) -> MutexGuard<'_, Option<Core>> {
+    fn core(&self) -> MutexGuard<'_, Option<ReservedProcessor>> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,8 +106,8 @@ impl Instance {
             // It is the worker that is kept to a machine's.
             Some(number) => self.remote.keep(&[number]),
             None => {
-                if let Keeps::Share(sharer) = &self.keeps {
-                    sharer.begin();
+                if let Keeps::Share(affinity) = &self.keeps {
+                    affinity.apply();
                 }
             }
         }
@@ -264,7 +264,7 @@ impl Instance {
                 (false, End::Killed)
             }
         };
-        let settled = Settled { end, crashed, held: sandbox.held().min(MOST_HELD) };
+        let settled = Settled { end, crashed, held: sandbox.held().min(MAX_HELD_PACKETS) };
         // Whoever still looks at it doesn't keep its processor from the next one.
         *self.core() = None;
         (!self.settled.swap(true, Ordering::SeqCst)).then_some(settled)
@@ -288,14 +288,14 @@ impl Instance {
 
     /// Gathers its rings into large pages, once, when it has shown by what it used that it has much to do.
     pub(crate) fn gather_pages(&self, used: Duration) {
-        if used >= BUSY_AFTER && !self.gathered.swap(true, Ordering::Relaxed) {
+        if used >= HUGE_PAGE_CPU_THRESHOLD && !self.gathered.swap(true, Ordering::Relaxed) {
             self.remote.gather_pages();
         }
     }
 
     /// The number of the processor that it has for itself.
     pub(crate) fn processor(&self) -> Option<usize> {
-        self.core().as_ref().map(Core::number)
+        self.core().as_ref().map(ReservedProcessor::number)
     }
 
     /// The number of its process.

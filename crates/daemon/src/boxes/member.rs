@@ -3,9 +3,9 @@
 use super::instance::Instance;
 use super::outputs::Outputs;
 use crate::escape;
-use crate::limits::{LOG_BYTES, LOG_LINES};
-use crate::ring::{Bounds, Ring};
-use crate::supervisor::Budget;
+use crate::history::{History, HistoryLimits};
+use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
+use crate::supervisor::CpuBudget;
 use api::{
     BoxName, BoxState, ConfigurationName, CrashReport, CreateBox, Diagnostic, LogLine, StackName, Time,
 };
@@ -83,7 +83,7 @@ pub(crate) struct Member {
     /// Its name.
     pub(crate) name: BoxName,
     /// What it wrote.
-    pub(crate) log: Ring<LogLine>,
+    pub(crate) log: History<LogLine>,
     /// The files that it writes.
     pub(crate) outputs: Outputs,
     /// Held by whoever starts, stops or changes it: one at a time.
@@ -129,7 +129,7 @@ pub(crate) struct Inner {
     /// What elements of the present one had dropped when it was last asked.
     present_drops: BTreeMap<String, u64>,
     /// What the present one may still use, if its processor time is limited.
-    pub(crate) budget: Option<Budget>,
+    pub(crate) budget: Option<CpuBudget>,
 }
 
 impl Member {
@@ -137,7 +137,7 @@ impl Member {
     pub(crate) fn new(definition: CreateBox, stack: Option<StackName>, created: Time) -> Self {
         Self {
             name: definition.name.clone(),
-            log: Ring::new(Bounds { entries: LOG_LINES, bytes: LOG_BYTES, weigh }, 0),
+            log: History::new(HistoryLimits { entries: MAX_LOG_LINES, bytes: MAX_LOG_BYTES, weigh }, 0),
             outputs: Outputs::default(),
             busy: Mutex::default(),
             inner: Mutex::new(Inner {

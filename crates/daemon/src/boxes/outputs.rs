@@ -4,7 +4,7 @@
 //! nothing that a box says becomes a path, and everything is gone with the box. What one box may write is bounded, and
 //! what all may; what is beyond is left out and counted.
 
-use crate::limits::{MOST_OUTPUT, MOST_OUTPUT_FILES, MOST_OUTPUTS};
+use crate::limits::{MAX_OUTPUT_BYTES, MAX_OUTPUT_FILES, MAX_TOTAL_OUTPUT_BYTES};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -41,7 +41,7 @@ impl Shelf {
 
     /// Takes room for so many bytes, if there is some.
     fn take(&self, bytes: u64) -> bool {
-        let room = |taken: u64| taken.checked_add(bytes).filter(|sum| *sum <= MOST_OUTPUTS);
+        let room = |taken: u64| taken.checked_add(bytes).filter(|sum| *sum <= MAX_TOTAL_OUTPUT_BYTES);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
     }
 
@@ -106,9 +106,14 @@ pub(crate) enum Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Files => write!(f, "a box has at most {MOST_OUTPUT_FILES} files"),
+            Self::Files => write!(f, "a box has at most {MAX_OUTPUT_FILES} files"),
             Self::Bytes => {
-                write!(f, "a box may write {} MB, all together {} MB", MOST_OUTPUT >> 20, MOST_OUTPUTS >> 20)
+                write!(
+                    f,
+                    "a box may write {} MB, all together {} MB",
+                    MAX_OUTPUT_BYTES >> 20,
+                    MAX_TOTAL_OUTPUT_BYTES >> 20
+                )
             }
             Self::System(error) => error.fmt(f),
         }
@@ -131,7 +136,7 @@ impl Outputs {
         let sum: u64 = files.outputs.values().map(|output| output.bytes).sum();
         let (count, length) = (files.outputs.len(), bytes.len() as u64);
         let is_new = !files.outputs.contains_key(name);
-        if is_new && count >= MOST_OUTPUT_FILES {
+        if is_new && count >= MAX_OUTPUT_FILES {
             return if position == 0 { Kept::No(Refusal::Files) } else { Kept::Yes };
         }
         let mut failure = None;
@@ -143,7 +148,7 @@ impl Outputs {
         output.lost = output.lost.saturating_add(position.saturating_sub(output.next));
         output.next = position.saturating_add(length);
         if failure.is_none() && output.file.is_some() {
-            let room = sum + length <= MOST_OUTPUT && shelf.take(length);
+            let room = sum + length <= MAX_OUTPUT_BYTES && shelf.take(length);
             match output.file.as_ref().filter(|_| room).map(|file| file.write_all_at(bytes, output.bytes)) {
                 Some(Ok(())) => {
                     output.bytes += length;
@@ -255,7 +260,7 @@ mod tests {
         assert_eq!(contents(&outputs, "../a\\u{1b}"), b"new");
         assert_eq!(shelf.taken.load(Ordering::Relaxed), 3);
         assert!(outputs.open("b").is_none());
-        for number in 1..MOST_OUTPUT_FILES {
+        for number in 1..MAX_OUTPUT_FILES {
             assert!(matches!(outputs.keep(&shelf, &number.to_string(), 0, b""), Kept::First));
         }
         assert!(matches!(outputs.keep(&shelf, "more", 0, b"x"), Kept::No(Refusal::Files)));
@@ -275,14 +280,14 @@ mod tests {
         let outputs = Outputs::default();
         let piece = vec![7; 1 << 20];
         let mut refused = 0;
-        for number in 0..(MOST_OUTPUT >> 20) + 3 {
+        for number in 0..(MAX_OUTPUT_BYTES >> 20) + 3 {
             refused += usize::from(matches!(
                 outputs.keep(&shelf, "a", number << 20, &piece),
                 Kept::No(Refusal::Bytes)
             ));
         }
         assert_eq!(refused, 1);
-        assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: MOST_OUTPUT, lost: 3 << 20 }]);
+        assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: MAX_OUTPUT_BYTES, lost: 3 << 20 }]);
         // A box may say of a piece that it belongs anywhere.
         for position in [u64::MAX, 1, u64::MAX - 1, 1, u64::MAX] {
             outputs.keep(&shelf, "a", position, b"x");

@@ -1,6 +1,6 @@
 //! Packet pools: one for the boxes of an owner that share their packets, of each kind of sandbox.
 
-use crate::error::Failure;
+use crate::error::OperationError;
 use api::{Attachment, CreateBox, Owner, Sandbox as Kind};
 use sandbox::PacketPool;
 use std::collections::BTreeMap;
@@ -12,7 +12,11 @@ pub(super) struct Pools(Mutex<BTreeMap<(Owner, bool), Weak<PacketPool>>>);
 
 impl Pools {
     /// The pool that a box is to share: its owner's, if it was told to, or one of its ports is at a pipe.
-    pub(super) fn of(&self, definition: &CreateBox, kind: Kind) -> Result<Option<Arc<PacketPool>>, Failure> {
+    pub(super) fn of(
+        &self,
+        definition: &CreateBox,
+        kind: Kind,
+    ) -> Result<Option<Arc<PacketPool>>, OperationError> {
         if !shares_packets(definition) {
             return Ok(None);
         }
@@ -24,7 +28,7 @@ impl Pools {
             return Ok(Some(pool));
         }
         let pool = match machines {
-            true => PacketPool::for_machines().map_err(|error| Failure::Create(error.into()))?,
+            true => PacketPool::for_machines().map_err(|error| OperationError::Create(error.into()))?,
             false => PacketPool::for_processes()?,
         };
         *place = Arc::downgrade(&pool);

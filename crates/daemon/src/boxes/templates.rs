@@ -4,7 +4,7 @@
 //! which has no traffic; its snapshot is the template from which the next ones start, without being installed again.
 
 use super::pools::shares_packets;
-use crate::limits::{LONGEST_RECIPE, MOST_TEMPLATES};
+use crate::limits::{MAX_TEMPLATE_KEY_BYTES, MAX_TEMPLATES};
 use crate::store::StoredConfiguration;
 use api::{ConfigurationName, CreateBox, File, Sandbox as Kind};
 use sandbox::Snapshot;
@@ -35,7 +35,7 @@ impl Recipe {
         // A box in a thread can't be copied, nor one whose packets lie in a pool.
         if kind == Kind::None
             || shares_packets(definition)
-            || configurations.iter().map(size).sum::<usize>() > LONGEST_RECIPE
+            || configurations.iter().map(size).sum::<usize>() > MAX_TEMPLATE_KEY_BYTES
         {
             return None;
         }
@@ -94,7 +94,7 @@ impl Templates {
     pub(crate) fn begin(&self, recipe: Recipe) -> Beginning {
         let mut recipes = self.lock();
         let Some(place) = recipes.iter().position(|(known, _)| **known == recipe) else {
-            if recipes.len() >= MOST_TEMPLATES {
+            if recipes.len() >= MAX_TEMPLATES {
                 recipes.remove(0);
             }
             recipes.push((Arc::new(recipe), State::Known));
@@ -169,12 +169,12 @@ mod tests {
     fn few_recipes_are_kept_and_none_that_is_long() {
         let templates = Templates::default();
         templates.begin(recipe("Idle;", 1));
-        for number in 0..MOST_TEMPLATES {
+        for number in 0..MAX_TEMPLATES {
             templates.begin(recipe(&number.to_string(), 1));
         }
-        assert_eq!(templates.lock().len(), MOST_TEMPLATES);
+        assert_eq!(templates.lock().len(), MAX_TEMPLATES);
         assert!(matches!(templates.begin(recipe("Idle;", 1)), Beginning::Anew(None)), "it was forgotten");
-        let long = stored(&" ".repeat(LONGEST_RECIPE + 1));
+        let long = stored(&" ".repeat(MAX_TEMPLATE_KEY_BYTES + 1));
         let definition = CreateBox::new("fw".parse().unwrap(), "");
         assert_eq!(Recipe::new(Kind::Process, &definition, &[long]), None);
         assert_eq!(Recipe::new(Kind::None, &definition, &[]), None, "threads can't be copied");

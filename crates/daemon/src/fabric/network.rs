@@ -5,7 +5,7 @@ use super::capture::{Capture, Captures};
 use super::forwarding_mode::ForwardingMode;
 use super::port_slot::{Port, PortSlot};
 use super::switches::{PortLocation, SwitchRecord};
-use crate::error::Failure;
+use crate::error::OperationError;
 use api::{Attachment, BoxName, CapturePoint, Limits, Mac, Owner, PipeName, PortName, SwitchName};
 use std::collections::BTreeMap;
 use std::io;
@@ -88,7 +88,7 @@ impl Network {
         name: &BoxName,
         owner: &Owner,
         ports: &[AttachRequest],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OperationError> {
         for (number, port) in (0u8..).zip(ports) {
             let attached = self.attach_one(name, number, owner, port);
             if let Err(failure) = attached {
@@ -105,7 +105,7 @@ impl Network {
         number: u8,
         owner: &Owner,
         port: &AttachRequest,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OperationError> {
         let endpoint = match &port.to {
             Attachment::Nothing => {
                 let (pipe, link) = self.add_box_pipe();
@@ -129,7 +129,7 @@ impl Network {
         number: u8,
         owner: &Owner,
         pipe_name: &PipeName,
-    ) -> Result<Endpoint, Failure> {
+    ) -> Result<Endpoint, OperationError> {
         let key = (owner.clone(), pipe_name.clone());
         if !self.pipes.contains_key(&key) {
             let (pipe, link) = self.add_box_pipe();
@@ -145,7 +145,7 @@ impl Network {
             Some((pipe, side, link)) => {
                 Ok(Endpoint::Pipe { pipe, side, link, name: Some(pipe_name.clone()) })
             }
-            None => Err(Failure::Denied(format!(
+            None => Err(OperationError::Denied(format!(
                 "pipe {pipe_name} has two ends already: give the pipe between other boxes another name"
             ))),
         }
@@ -263,16 +263,16 @@ impl Network {
     }
 
     /// Captures at a port.
-    pub(crate) fn capture(&mut self, point: &CapturePoint, capture: Capture) -> Result<(), Failure> {
+    pub(crate) fn capture(&mut self, point: &CapturePoint, capture: Capture) -> Result<(), OperationError> {
         self.captures(point)?.add(capture);
         Ok(())
     }
 
-    fn captures(&self, point: &CapturePoint) -> Result<Captures, Failure> {
+    fn captures(&self, point: &CapturePoint) -> Result<Captures, OperationError> {
         match point {
             CapturePoint::Switch(switch, port) => self.switch_captures(switch, port),
             CapturePoint::Box(name, number) => {
-                let missing = || Failure::NoBoxPort(name.clone(), *number);
+                let missing = || OperationError::NoBoxPort(name.clone(), *number);
                 match &self.box_ports.get(&(name.clone(), *number)).ok_or_else(missing)?.endpoint {
                     Endpoint::Pipe { pipe, side, .. } => Ok(pipe.captures(*side)),
                     Endpoint::Switch { switch, port, .. } => self.switch_captures(switch, port),

@@ -1,7 +1,7 @@
 //! Opens what is behind a port, before the fabric's thread gets it: opening may wait.
 
 use super::pcap_port::PcapPort;
-use crate::error::Failure;
+use crate::error::OperationError;
 use api::{AddPort, Device, PortDriver};
 use std::path::Path;
 use switch::Driver;
@@ -22,13 +22,14 @@ impl std::fmt::Debug for OpenedPort {
 }
 
 /// Opens what is behind a port. Nothing: it is a pipe or a box, which the network itself joins.
-pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, Failure> {
+pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError> {
     let device = |device: &Option<Device>| match device {
         Some(device) => device.as_str().to_string(),
         None => port.name.to_string(),
     };
-    let refused =
-        |what: String, error: &dyn std::fmt::Display| Failure::Denied(format!("can't open {what}: {error}"));
+    let refused = |what: String, error: &dyn std::fmt::Display| {
+        OperationError::Denied(format!("can't open {what}: {error}"))
+    };
     let opened = |driver: Box<dyn Driver>| Ok(Some(OpenedPort { driver, is_paced: false }));
     match &port.driver {
         PortDriver::Tap { device: name } => {
@@ -49,18 +50,18 @@ pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, Failure> {
         }
         PortDriver::Null {} => opened(Box::new(Null)),
         PortDriver::Pcap { read, write, repeat, rate } => {
-            let path = |path: &Option<String>| -> Result<Option<std::path::PathBuf>, Failure> {
+            let path = |path: &Option<String>| -> Result<Option<std::path::PathBuf>, OperationError> {
                 let Some(text) = path else { return Ok(None) };
                 match Path::new(text) {
                     path if path.is_absolute() => Ok(Some(path.to_path_buf())),
-                    _ => Err(Failure::Invalid(format!(
+                    _ => Err(OperationError::Invalid(format!(
                         "{text:?} is no absolute path: the daemon has a folder of its own"
                     ))),
                 }
             };
             let (read, write) = (path(read)?, path(write)?);
             let Some(shown) = read.as_ref().or(write.as_ref()).map(|path| path.display().to_string()) else {
-                return Err(Failure::Invalid(
+                return Err(OperationError::Invalid(
                     "a pcap port needs a capture to read, to write, or both".into(),
                 ));
             };

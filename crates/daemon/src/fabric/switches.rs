@@ -6,8 +6,8 @@ use super::network::{AttachRequest, Network};
 use super::open_port::OpenedPort;
 use super::port_slot::{CapturedDriver, PortSlot};
 use super::traffic::PortStats;
-use crate::error::Failure;
-use crate::limits::{MOST_SWITCH_PORTS, MOST_SWITCHES};
+use crate::error::OperationError;
+use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use api::{
     AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, Mac, PipeName, PortDriver, PortName,
     SwitchName,
@@ -81,32 +81,32 @@ impl Network {
     }
 
     /// A switch's number among the switches; its runner has the next one.
-    fn number(&self, name: &SwitchName) -> Result<usize, Failure> {
+    fn number(&self, name: &SwitchName) -> Result<usize, OperationError> {
         let found = self.switches.iter().position(|record| record.name == *name);
-        found.ok_or_else(|| Failure::NoSwitch(name.clone()))
+        found.ok_or_else(|| OperationError::NoSwitch(name.clone()))
     }
 
     fn record_and_runner(
         &mut self,
         name: &SwitchName,
-    ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), Failure> {
+    ) -> Result<(&mut SwitchRecord, &mut SwitchRunner<ForwardingMode>), OperationError> {
         let number = self.number(name)?;
         match (self.switches.get_mut(number), self.runners.get_mut(number + 1)) {
             (Some(record), Some(runner)) => Ok((record, runner)),
-            _ => Err(Failure::NoSwitch(name.clone())),
+            _ => Err(OperationError::NoSwitch(name.clone())),
         }
     }
 
     /// Adds a switch without ports.
-    pub(crate) fn add_switch(&mut self, definition: &CreateSwitch) -> Result<(), Failure> {
+    pub(crate) fn add_switch(&mut self, definition: &CreateSwitch) -> Result<(), OperationError> {
         if self.number(&definition.name).is_ok() {
-            return Err(Failure::Exists("switch", definition.name.to_string()));
+            return Err(OperationError::Exists("switch", definition.name.to_string()));
         }
-        if self.switches.len() >= MOST_SWITCHES {
-            return Err(Failure::Limit("switches", MOST_SWITCHES));
+        if self.switches.len() >= MAX_SWITCHES {
+            return Err(OperationError::Limit("switches", MAX_SWITCHES));
         }
         let runner = SwitchRunner::new(ForwardingMode::new(definition))
-            .map_err(|error| Failure::System("make a switch", error))?;
+            .map_err(|error| OperationError::System("make a switch", error))?;
         self.runners.push(runner);
         self.switches.push(SwitchRecord {
             name: definition.name.clone(),
@@ -117,7 +117,7 @@ impl Network {
     }
 
     /// Removes a switch. Boxes at it are at nothing then, and pipes to it go.
-    pub(crate) fn remove_switch(&mut self, name: &SwitchName) -> Result<(), Failure> {
+    pub(crate) fn remove_switch(&mut self, name: &SwitchName) -> Result<(), OperationError> {
         let number = self.number(name)?;
         let ports: Vec<PortName> = self.switches[number].ports.keys().cloned().collect();
         for port in ports {
@@ -135,14 +135,14 @@ impl Network {
     /// # Errors
     ///
     /// There is no such switch, it has a port of this name, or it is full.
-    pub(crate) fn check_vacant(&self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
+    pub(crate) fn check_vacant(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         let record = self.number(switch)?;
         let ports = self.switches.get(record).map(|record| &record.ports);
         if ports.is_some_and(|ports| ports.contains_key(port)) {
-            return Err(Failure::Exists("port", format!("{switch}/{port}")));
+            return Err(OperationError::Exists("port", format!("{switch}/{port}")));
         }
-        if ports.is_some_and(|ports| ports.len() >= MOST_SWITCH_PORTS) {
-            return Err(Failure::Limit("ports at the switch", MOST_SWITCH_PORTS));
+        if ports.is_some_and(|ports| ports.len() >= MAX_SWITCH_PORTS) {
+            return Err(OperationError::Limit("ports at the switch", MAX_SWITCH_PORTS));
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Network {
         switch: &SwitchName,
         port: &AddPort,
         opened: Option<OpenedPort>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OperationError> {
         let new = |name, description, driver, is_paced| NewPort {
             name,
             limits: &port.limits,
@@ -168,7 +168,7 @@ impl Network {
             (description @ PortDriver::Pipe { switch: other, port: far }, None) => {
                 self.number(other)?;
                 let (near_end, far_end) =
-                    Pipe::pair().map_err(|error| Failure::System("make a pipe", error))?;
+                    Pipe::pair().map_err(|error| OperationError::System("make a pipe", error))?;
                 let back = PortDriver::Pipe { switch: switch.clone(), port: port.name.clone() };
                 self.insert(switch, new(&port.name, description.clone(), Box::new(near_end), false))?;
                 let added = self.insert(other, new(far, back, Box::new(far_end), false));
@@ -180,10 +180,10 @@ impl Network {
             (description @ PortDriver::Box { name, port: number }, None) => {
                 let key = (name.clone(), *number);
                 match self.attachment(name, *number) {
-                    None => return Err(Failure::NoBoxPort(name.clone(), *number)),
+                    None => return Err(OperationError::NoBoxPort(name.clone(), *number)),
                     Some(PortLocation::Nothing) => {}
                     Some(_) => {
-                        return Err(Failure::Denied(format!(
+                        return Err(OperationError::Denied(format!(
                             "port {number} of box {name} is attached already: remove it there first"
                         )));
                     }
@@ -192,7 +192,7 @@ impl Network {
                 self.insert(switch, new(&port.name, description.clone(), Box::new(slot.clone()), false))?;
                 self.move_port(&key, Some((switch.clone(), port.name.clone(), slot)));
             }
-            (_, None) => return Err(Failure::Invalid("the port has no device".into())),
+            (_, None) => return Err(OperationError::Invalid("the port has no device".into())),
         }
         for mac in &port.addresses {
             if let Err(failure) = self.set_address(switch, *mac, &port.name) {
@@ -206,14 +206,14 @@ impl Network {
         Ok(())
     }
 
-    fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), Failure> {
+    fn insert(&mut self, switch: &SwitchName, new: NewPort) -> Result<(), OperationError> {
         self.check_vacant(switch, new.name)?;
         let (record, runner) = self.record_and_runner(switch)?;
         let captures = Captures::default();
         let driver = Box::new(CapturedDriver { driver: new.driver, captures: captures.clone() });
         let id = runner
             .add_port(driver, settings(new.limits))
-            .map_err(|SwitchError::Full| Failure::Limit("ports at the switch", switch::MAX_PORTS))?;
+            .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
         let entry =
             PortRecord { id, captures, is_paced: new.is_paced, driver: new.description, limits: *new.limits };
         record.ports.insert(new.name.clone(), entry);
@@ -227,9 +227,9 @@ impl Network {
         name: &BoxName,
         number: u8,
         attach: &AttachRequest,
-    ) -> Result<(PortName, PortSlot), Failure> {
+    ) -> Result<(PortName, PortSlot), OperationError> {
         let port: PortName = format!("{name}.{number}").parse().map_err(|_| {
-            Failure::Invalid(format!(
+            OperationError::Invalid(format!(
                 "the name {name} is too long for a box at a switch: take one shorter by 3"
             ))
         })?;
@@ -248,7 +248,7 @@ impl Network {
             let inserted = table.insert(MacAddr(attach.mac.0), entry.id);
             if let Err(error) = inserted {
                 self.drop_port(switch, &port);
-                return Err(Failure::Denied(error.to_string()));
+                return Err(OperationError::Denied(error.to_string()));
             }
         }
         Ok((port, slot))
@@ -288,9 +288,9 @@ impl Network {
     }
 
     /// Removes a port; the other end of a pipe goes with it, a box's port is at nothing then.
-    pub(crate) fn remove_port(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
+    pub(crate) fn remove_port(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         let (record, _) = self.record_and_runner(switch)?;
-        let missing = || Failure::NoPort(switch.clone(), port.clone());
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
         match record.ports.get(port).ok_or_else(missing)?.driver.clone() {
             PortDriver::Pipe { switch: other, port: far } => {
                 self.drop_port(switch, port);
@@ -310,32 +310,32 @@ impl Network {
         switch: &SwitchName,
         mac: Mac,
         port: &PortName,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
-        let missing = || Failure::NoPort(switch.clone(), port.clone());
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
         let id = record.ports.get(port).ok_or_else(missing)?.id;
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
                 let inserted = table.insert(MacAddr(mac.0), id);
-                inserted.map(drop).map_err(|error| Failure::Denied(error.to_string()))
+                inserted.map(drop).map_err(|error| OperationError::Denied(error.to_string()))
             }
             ForwardingMode::Learning(_) => Err(learning(switch)),
         }
     }
 
     /// Forgets where an address is.
-    pub(crate) fn remove_address(&mut self, switch: &SwitchName, mac: Mac) -> Result<(), Failure> {
+    pub(crate) fn remove_address(&mut self, switch: &SwitchName, mac: Mac) -> Result<(), OperationError> {
         let (_, runner) = self.record_and_runner(switch)?;
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
-                let missing = || Failure::NoAddress(switch.clone(), mac);
+                let missing = || OperationError::NoAddress(switch.clone(), mac);
                 table.remove(MacAddr(mac.0)).map(drop).ok_or_else(missing)
             }
             ForwardingMode::Learning(_) => Err(learning(switch)),
         }
     }
 
-    fn set_default(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
+    fn set_default(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
@@ -348,7 +348,7 @@ impl Network {
     }
 
     /// All addresses that a switch knows, by address.
-    pub(crate) fn addresses(&mut self, switch: &SwitchName) -> Result<Vec<AddressEntry>, Failure> {
+    pub(crate) fn addresses(&mut self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
         let found: Vec<(MacAddr, PortId, Option<u64>)> = match runner.switch().forward_mut() {
@@ -389,7 +389,7 @@ impl Network {
     pub(crate) fn described(
         &mut self,
         switch: &SwitchName,
-    ) -> Result<Vec<(PortName, PortDriver, Limits, bool)>, Failure> {
+    ) -> Result<Vec<(PortName, PortDriver, Limits, bool)>, OperationError> {
         let (record, _) = self.record_and_runner(switch)?;
         let described = |(name, entry): (&PortName, &PortRecord)| {
             (name.clone(), entry.driver.clone(), entry.limits, record.default.as_ref() == Some(name))
@@ -409,15 +409,19 @@ impl Network {
         record.ports.iter().map(look).collect()
     }
 
-    pub(super) fn switch_captures(&self, switch: &SwitchName, port: &PortName) -> Result<Captures, Failure> {
-        let missing = || Failure::NoPort(switch.clone(), port.clone());
+    pub(super) fn switch_captures(
+        &self,
+        switch: &SwitchName,
+        port: &PortName,
+    ) -> Result<Captures, OperationError> {
+        let missing = || OperationError::NoPort(switch.clone(), port.clone());
         let record = self.switches.get(self.number(switch)?).ok_or_else(missing)?;
         Ok(record.ports.get(port).ok_or_else(missing)?.captures.clone())
     }
 }
 
-fn learning(switch: &SwitchName) -> Failure {
-    Failure::Denied(format!(
+fn learning(switch: &SwitchName) -> OperationError {
+    OperationError::Denied(format!(
         "switch {switch} learns its addresses: only a switch of mode static can be description them"
     ))
 }

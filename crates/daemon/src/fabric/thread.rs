@@ -1,8 +1,8 @@
 //! The thread that moves packets, and how it is asked for something.
 
 use super::network::Network;
-use crate::cores::Cores;
-use crate::error::Failure;
+use crate::error::OperationError;
+use crate::processors::Processors;
 use sandbox::Bell;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -32,15 +32,15 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     /// Starts the thread, which shares processors.
-    pub(crate) fn start(cores: Arc<Cores>) -> Result<Self, Failure> {
-        let system = |error| Failure::System("start the switch's thread", error);
+    pub(crate) fn start(cores: Arc<Processors>) -> Result<Self, OperationError> {
+        let system = |error| OperationError::System("start the switch's thread", error);
         let bell = Bell::new().map_err(|error| system(error.cause))?;
         let bell = Arc::new(bell);
         let (orders, received) = mpsc::channel();
         let mut network = Network::new().map_err(system)?;
         let own = bell.clone();
         let run = move || {
-            let _sharer = cores.share_thread();
+            let _sharer = cores.confine_current_thread();
             run(&mut network, &own, &received);
         };
         let thread = std::thread::Builder::new().name("switch".into()).spawn(run).map_err(system)?;
@@ -56,15 +56,19 @@ impl Fabric {
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         order: impl FnOnce(&mut Network) -> T + Send + 'static,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, OperationError> {
         let (tell, description) = mpsc::channel();
         let order: Command = Box::new(move |network| {
             // Nobody listening means that nobody wants to know.
             let _ = tell.send(order(network));
         });
-        self.orders.as_ref().ok_or(Failure::Ending)?.send(order).map_err(|_| Failure::Ending)?;
+        self.orders
+            .as_ref()
+            .ok_or(OperationError::Ending)?
+            .send(order)
+            .map_err(|_| OperationError::Ending)?;
         self.bell.ring();
-        description.recv().map_err(|_| Failure::Ending)
+        description.recv().map_err(|_| OperationError::Ending)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Connections: so many at once, each within limits of time.
 
-use super::stream::{Ending, ended};
+use super::stream::{ShutdownSignal, wait_for_shutdown};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,24 +15,24 @@ use tokio::task::JoinSet;
 
 /// Connections that are served at once of each kind; further ones wait to be accepted. Who may not even log in over TCP
 /// must not keep the user of the Unix socket out.
-const MOST: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 
 /// How long a caller may take to say what it wants.
-const HEADER_TIME: Duration = Duration::from_secs(20);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long connections may take to end when the server does.
-const GRACE: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Pause after a connection could not be accepted, as when descriptors have run out: they may come back.
-pub(super) const BREATH: Duration = Duration::from_millis(50);
+pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// The places for one kind of connections.
 #[derive(Debug)]
-pub(super) struct Places(Arc<Semaphore>);
+pub(super) struct ConnectionSlots(Arc<Semaphore>);
 
-impl Places {
+impl ConnectionSlots {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(MOST)))
+        Self(Arc::new(Semaphore::new(MAX_CONNECTIONS)))
     }
 
     /// Waits until one more may be served, and then for it.
@@ -49,11 +49,11 @@ impl Places {
 #[derive(Debug)]
 pub(super) struct Connections {
     running: JoinSet<()>,
-    ending: Ending,
+    ending: ShutdownSignal,
 }
 
 impl Connections {
-    pub(super) fn new(ending: Ending) -> Self {
+    pub(super) fn new(ending: ShutdownSignal) -> Self {
         Self { running: JoinSet::new(), ending }
     }
 
@@ -67,15 +67,15 @@ impl Connections {
         let mut ending = self.ending.clone();
         self.running.spawn(async move {
             let _place = place;
-            let Ok(Some(stream)) = tokio::time::timeout(HEADER_TIME, open).await else { return };
+            let Ok(Some(stream)) = tokio::time::timeout(HEADER_TIMEOUT, open).await else { return };
             let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
+            builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
             let service = TowerToHyperService::new(router);
             let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
             tokio::select! {
                 // A caller that breaks off has what it wants.
                 _ = connection.as_mut() => {}
-                () = ended(&mut ending) => {
+                () = wait_for_shutdown(&mut ending) => {
                     connection.as_mut().graceful_shutdown();
                     let _ = connection.await;
                 }
@@ -87,6 +87,6 @@ impl Connections {
     pub(super) async fn finish(mut self) {
         let all = async { while self.running.join_next().await.is_some() {} };
         // The others are broken off.
-        let _ = tokio::time::timeout(GRACE, all).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Counters for Prometheus.
 
-use super::respond::Refusal;
+use super::respond::ErrorResponse;
 use api::{BoxStatus, ErrorCode, HostStatus, SwitchStatus};
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
@@ -20,7 +20,7 @@ type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 
 /// What is counted.
 #[derive(Debug)]
-pub(super) struct Figures {
+pub(super) struct MetricsInput {
     pub(super) host: HostStatus,
     pub(super) boxes: Vec<BoxStatus>,
     pub(super) switches: Vec<SwitchStatus>,
@@ -29,8 +29,8 @@ pub(super) struct Figures {
 }
 
 /// Makes the text of all counters.
-fn text(figures: &Figures) -> Result<String, std::fmt::Error> {
-    let Figures { host, boxes, switches, capture_lost } = figures;
+fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
+    let MetricsInput { host, boxes, switches, capture_lost } = figures;
     let mut registry = Registry::with_prefix("clickbox");
     let mut counter = |name: &str, help: &str| {
         let family = Family::<Labels, Counter>::default();
@@ -150,9 +150,9 @@ fn plain(text: &str) -> String {
 }
 
 /// Answers with all counters: as OpenMetrics to those who take that, else in the older text format.
-pub(super) fn respond(headers: &HeaderMap, figures: &Figures) -> Result<Response, Refusal> {
-    let text =
-        text(figures).map_err(|_| Refusal::new(ErrorCode::Internal, "the counters can't be written"))?;
+pub(super) fn respond(headers: &HeaderMap, figures: &MetricsInput) -> Result<Response, ErrorResponse> {
+    let text = text(figures)
+        .map_err(|_| ErrorResponse::new(ErrorCode::Internal, "the counters can't be written"))?;
     let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
     let (media, text) = match accepted.contains("application/openmetrics-text") {
         true => ("application/openmetrics-text; version=1.0.0; charset=utf-8", text),

@@ -1,6 +1,6 @@
 //! What is read of a request: names in its path, its query, its body, each within limits.
 
-use super::respond::Refusal;
+use super::respond::ErrorResponse;
 use api::ErrorCode;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Bytes of a body: a configuration and files for it, written as JSON. More would fill the daemon's memory.
-const MOST_BODY: usize = 160 << 20;
+const MAX_BODY: usize = 160 << 20;
 
 /// Bytes of a body of which many may be read at once.
 const SMALL_BODY: usize = 1 << 20;
@@ -20,71 +20,71 @@ const SMALL_BODY: usize = 1 << 20;
 static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
 
 /// How long a body may take to come: a caller who sends nothing must not keep a connection.
-const BODY_TIME: Duration = Duration::from_secs(60);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Names in the path.
-pub(super) struct Names<T>(pub(super) T);
+/// PathNames in the path.
+pub(super) struct PathNames<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathNames<T> {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(names)) => Ok(Self(names)),
-            Err(rejection) => Err(Refusal::new(ErrorCode::Invalid, rejection.body_text())),
+            Err(rejection) => Err(ErrorResponse::new(ErrorCode::Invalid, rejection.body_text())),
         }
     }
 }
 
 /// The query.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct QueryParameters<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameters<T> {
+    type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(query)) => Ok(Self(query)),
-            Err(rejection) => Err(Refusal::new(ErrorCode::Invalid, rejection.body_text())),
+            Err(rejection) => Err(ErrorResponse::new(ErrorCode::Invalid, rejection.body_text())),
         }
     }
 }
 
 /// The body.
-pub(super) struct Sent<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Sent<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ErrorResponse> {
         let told = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         let most = match told {
-            Some(length) if length > MOST_BODY => return Err(too_large(length)),
+            Some(length) if length > MAX_BODY => return Err(too_large(length)),
             Some(length) if length <= SMALL_BODY => SMALL_BODY,
-            _ => MOST_BODY,
+            _ => MAX_BODY,
         };
         // Nobody closes it.
         let _place = if most > SMALL_BODY { LARGE_BODIES.acquire().await.ok() } else { None };
-        let read = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(request.into_body(), most));
+        let read = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(request.into_body(), most));
         let bytes: Bytes = match read.await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(_)) => return Err(too_large(most + 1)),
-            Err(_) => return Err(Refusal::new(ErrorCode::Timeout, "the request did not come in time")),
+            Err(_) => return Err(ErrorResponse::new(ErrorCode::Timeout, "the request did not come in time")),
         };
         // A body without anything is an object in which nothing is said.
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         match serde_json::from_slice(text) {
             Ok(body) => Ok(Self(body)),
             Err(error) => {
-                Err(Refusal::new(ErrorCode::Invalid, format!("the request can't be read: {error}")))
+                Err(ErrorResponse::new(ErrorCode::Invalid, format!("the request can't be read: {error}")))
             }
         }
     }
 }
 
-fn too_large(bytes: usize) -> Refusal {
-    Refusal::new(
+fn too_large(bytes: usize) -> ErrorResponse {
+    ErrorResponse::new(
         ErrorCode::TooLarge,
-        format!("the request has {bytes} bytes or more; at most {MOST_BODY} are taken"),
+        format!("the request has {bytes} bytes or more; at most {MAX_BODY} are taken"),
     )
 }

@@ -1,6 +1,6 @@
 //! What requests are answered with.
 
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::supervisor::Supervisor;
 use api::{ApiError, ErrorCode, ErrorReply};
 use axum::Json;
@@ -9,24 +9,24 @@ use axum::response::{IntoResponse, Response};
 
 /// An operation that failed, as an answer.
 #[derive(Debug)]
-pub(super) struct Refusal(pub(super) ApiError);
+pub(super) struct ErrorResponse(pub(super) ApiError);
 
 /// The answer of an operation.
-pub(super) type Answer<T> = Result<Json<T>, Refusal>;
+pub(super) type JsonResult<T> = Result<Json<T>, ErrorResponse>;
 
-impl Refusal {
+impl ErrorResponse {
     pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(ApiError::new(code, message))
     }
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
+impl From<OperationError> for ErrorResponse {
+    fn from(failure: OperationError) -> Self {
         Self(failure.into())
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, Json(ErrorReply { error: self.0 })).into_response()
@@ -36,28 +36,29 @@ impl IntoResponse for Refusal {
 /// Does something of the supervisor's on a thread where it may wait.
 pub(super) async fn wait<T: Send + 'static>(
     supervisor: Supervisor,
-    operation: impl FnOnce(&Supervisor) -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Refusal> {
+    operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
+) -> Result<T, ErrorResponse> {
     match tokio::task::spawn_blocking(move || operation(&supervisor)).await {
         Ok(result) => Ok(result?),
-        Err(_) => {
-            Err(Refusal::new(ErrorCode::Internal, "the operation broke off: this is an error of the daemon"))
-        }
+        Err(_) => Err(ErrorResponse::new(
+            ErrorCode::Internal,
+            "the operation broke off: this is an error of the daemon",
+        )),
     }
 }
 
 /// As [`wait`], answered with JSON.
 pub(super) async fn answer<T: Send + 'static>(
     supervisor: Supervisor,
-    operation: impl FnOnce(&Supervisor) -> Result<T, Failure> + Send + 'static,
-) -> Answer<T> {
+    operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
+) -> JsonResult<T> {
     wait(supervisor, operation).await.map(Json)
 }
 
 /// As [`wait`], answered with nothing.
 pub(super) async fn done(
     supervisor: Supervisor,
-    operation: impl FnOnce(&Supervisor) -> Result<(), Failure> + Send + 'static,
-) -> Result<StatusCode, Refusal> {
+    operation: impl FnOnce(&Supervisor) -> Result<(), OperationError> + Send + 'static,
+) -> Result<StatusCode, ErrorResponse> {
     wait(supervisor, operation).await.map(|()| StatusCode::NO_CONTENT)
 }

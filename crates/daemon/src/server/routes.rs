@@ -1,9 +1,9 @@
 //! Which operation is which method of the supervisor.
 
-use super::metrics::{self, Figures};
-use super::request::{Asked, Names, Sent};
-use super::respond::{Answer, Refusal, answer, done, wait};
-use super::stream::{self, Ending};
+use super::metrics::{self, MetricsInput};
+use super::request::{JsonBody, PathNames, QueryParameters};
+use super::respond::{ErrorResponse, JsonResult, answer, done, wait};
+use super::stream::{self, ShutdownSignal};
 use crate::supervisor::Supervisor;
 use api::operation;
 use api::{
@@ -22,28 +22,28 @@ use std::time::Duration;
 
 /// What every request has at hand.
 #[derive(Clone, Debug)]
-pub(super) struct Shared {
+pub(super) struct ServerState {
     pub(super) supervisor: Supervisor,
-    pub(super) ending: Ending,
+    pub(super) ending: ShutdownSignal,
 }
 
-impl FromRef<Shared> for Supervisor {
-    fn from_ref(shared: &Shared) -> Self {
+impl FromRef<ServerState> for Supervisor {
+    fn from_ref(shared: &ServerState) -> Self {
         shared.supervisor.clone()
     }
 }
 
-impl FromRef<Shared> for Ending {
-    fn from_ref(shared: &Shared) -> Self {
+impl FromRef<ServerState> for ShutdownSignal {
+    fn from_ref(shared: &ServerState) -> Self {
         shared.ending.clone()
     }
 }
 
-type Own = State<Supervisor>;
-type Done = Result<StatusCode, Refusal>;
+type SupervisorArg = State<Supervisor>;
+type EmptyResult = Result<StatusCode, ErrorResponse>;
 
 /// The route of an operation of the table, by its name.
-fn route(name: &str) -> Option<MethodRouter<Shared>> {
+fn route(name: &str) -> Option<MethodRouter<ServerState>> {
     Some(match name {
         "host" => get(host),
         "openapi" => get(openapi),
@@ -92,7 +92,7 @@ fn route(name: &str) -> Option<MethodRouter<Shared>> {
 }
 
 /// All routes.
-pub(super) fn routes(shared: Shared) -> Router {
+pub(super) fn routes(shared: ServerState) -> Router {
     let mut router = Router::new();
     for entry in operation::TABLE {
         if let Some(route) = route(entry.name()) {
@@ -102,12 +102,12 @@ pub(super) fn routes(shared: Shared) -> Router {
     router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(shared)
 }
 
-async fn unknown(method: axum::http::Method, uri: axum::http::Uri) -> Refusal {
+async fn unknown(method: axum::http::Method, uri: axum::http::Uri) -> ErrorResponse {
     let message = format!("there is no operation {method} {}; GET /v1/openapi.json lists them", uri.path());
-    Refusal::new(ErrorCode::NotFound, message)
+    ErrorResponse::new(ErrorCode::NotFound, message)
 }
 
-async fn host(State(supervisor): Own) -> Answer<HostStatus> {
+async fn host(State(supervisor): SupervisorArg) -> JsonResult<HostStatus> {
     answer(supervisor, Supervisor::host).await
 }
 
@@ -115,229 +115,301 @@ async fn openapi() -> Json<serde_json::Value> {
     Json(api::openapi::document())
 }
 
-async fn list_boxes(State(supervisor): Own) -> Answer<Vec<BoxStatus>> {
+async fn list_boxes(State(supervisor): SupervisorArg) -> JsonResult<Vec<BoxStatus>> {
     answer(supervisor, Supervisor::boxes).await
 }
 
-async fn create_box(State(supervisor): Own, Sent(request): Sent<CreateBox>) -> Answer<BoxDetail> {
+async fn create_box(
+    State(supervisor): SupervisorArg,
+    JsonBody(request): JsonBody<CreateBox>,
+) -> JsonResult<BoxDetail> {
     answer(supervisor, |supervisor| supervisor.create_box(request)).await
 }
 
-async fn show_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<BoxDetail> {
+async fn show_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<BoxDetail> {
     answer(supervisor, move |supervisor| supervisor.show_box(&name)).await
 }
 
-async fn remove_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Done {
+async fn remove_box(State(supervisor): SupervisorArg, PathNames(name): PathNames<BoxName>) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_box(&name)).await
 }
 
-async fn start_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<BoxStatus> {
+async fn start_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.start_box(&name)).await
 }
 
-async fn stop_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<BoxStatus> {
+async fn stop_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.stop_box(&name)).await
 }
 
-async fn suspend_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<BoxStatus> {
+async fn suspend_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.suspend_box(&name)).await
 }
 
-async fn resume_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<BoxStatus> {
+async fn resume_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.resume_box(&name)).await
 }
 
-async fn kill_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<BoxStatus> {
+async fn kill_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.kill_box(&name)).await
 }
 
-async fn restart_box(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<BoxStatus> {
+async fn restart_box(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<BoxStatus> {
     answer(supervisor, move |supervisor| supervisor.restart_box(&name)).await
 }
 
 async fn logs(
-    State(supervisor): Own,
-    State(ending): State<Ending>,
-    Names(name): Names<BoxName>,
-    Asked(query): Asked<LogQuery>,
-) -> Result<Response, Refusal> {
+    State(supervisor): SupervisorArg,
+    State(ending): State<ShutdownSignal>,
+    PathNames(name): PathNames<BoxName>,
+    QueryParameters(query): QueryParameters<LogQuery>,
+) -> Result<Response, ErrorResponse> {
     let follow = wait(supervisor, move |supervisor| supervisor.log(&name, &query)).await?;
     Ok(stream::lines(follow, ending))
 }
 
-async fn crash(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<CrashReport> {
+async fn crash(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<CrashReport> {
     answer(supervisor, move |supervisor| supervisor.crash(&name)).await
 }
 
-async fn files(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<Vec<WrittenFile>> {
+async fn files(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<Vec<WrittenFile>> {
     answer(supervisor, move |supervisor| supervisor.files(&name)).await
 }
 
 async fn file(
-    State(supervisor): Own,
-    State(ending): State<Ending>,
-    Names((name, file)): Names<(BoxName, String)>,
-) -> Result<Response, Refusal> {
+    State(supervisor): SupervisorArg,
+    State(ending): State<ShutdownSignal>,
+    PathNames((name, file)): PathNames<(BoxName, String)>,
+) -> Result<Response, ErrorResponse> {
     let contents = wait(supervisor, move |supervisor| supervisor.file(&name, &file)).await?;
     Ok(stream::contents(contents, ending))
 }
 
-type InBox = (BoxName, ConfigurationName);
+type ConfigurationNames = (BoxName, ConfigurationName);
 
 async fn show_configuration(
-    State(supervisor): Own,
-    Names((name, configuration)): Names<InBox>,
-) -> Answer<ConfigurationText> {
+    State(supervisor): SupervisorArg,
+    PathNames((name, configuration)): PathNames<ConfigurationNames>,
+) -> JsonResult<ConfigurationText> {
     answer(supervisor, move |supervisor| supervisor.show_configuration(&name, &configuration)).await
 }
 
 async fn install(
-    State(supervisor): Own,
-    Names((name, configuration)): Names<InBox>,
-    Sent(request): Sent<Install>,
-) -> Answer<ConfigurationStatus> {
+    State(supervisor): SupervisorArg,
+    PathNames((name, configuration)): PathNames<ConfigurationNames>,
+    JsonBody(request): JsonBody<Install>,
+) -> JsonResult<ConfigurationStatus> {
     answer(supervisor, move |supervisor| supervisor.install(&name, &configuration, &request)).await
 }
 
-async fn remove_configuration(State(supervisor): Own, Names((name, configuration)): Names<InBox>) -> Done {
+async fn remove_configuration(
+    State(supervisor): SupervisorArg,
+    PathNames((name, configuration)): PathNames<ConfigurationNames>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_configuration(&name, &configuration)).await
 }
 
-async fn check(State(supervisor): Own, Sent(request): Sent<Check>) -> Answer<CheckReply> {
+async fn check(
+    State(supervisor): SupervisorArg,
+    JsonBody(request): JsonBody<Check>,
+) -> JsonResult<CheckReply> {
     answer(supervisor, move |supervisor| supervisor.check(&request)).await
 }
 
-async fn list_handlers(State(supervisor): Own, Names(name): Names<BoxName>) -> Answer<Vec<HandlerInfo>> {
+async fn list_handlers(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<BoxName>,
+) -> JsonResult<Vec<HandlerInfo>> {
     answer(supervisor, move |supervisor| supervisor.handlers(&name)).await
 }
 
-type OfHandler = (BoxName, String);
+type HandlerNames = (BoxName, String);
 
-fn handler((name, handler): OfHandler) -> Result<HandlerPath, Refusal> {
-    HandlerPath::of(name, &handler).map_err(|error| Refusal::new(ErrorCode::Invalid, error.to_string()))
+fn handler((name, handler): HandlerNames) -> Result<HandlerPath, ErrorResponse> {
+    HandlerPath::of(name, &handler).map_err(|error| ErrorResponse::new(ErrorCode::Invalid, error.to_string()))
 }
 
-async fn read_handler(State(supervisor): Own, Names(names): Names<OfHandler>) -> Answer<HandlerValue> {
+async fn read_handler(
+    State(supervisor): SupervisorArg,
+    PathNames(names): PathNames<HandlerNames>,
+) -> JsonResult<HandlerValue> {
     let path = handler(names)?;
     answer(supervisor, move |supervisor| supervisor.read(&path, b"")).await
 }
 
 async fn ask_handler(
-    State(supervisor): Own,
-    Names(names): Names<OfHandler>,
-    Sent(request): Sent<HandlerArgument>,
-) -> Answer<HandlerValue> {
+    State(supervisor): SupervisorArg,
+    PathNames(names): PathNames<HandlerNames>,
+    JsonBody(request): JsonBody<HandlerArgument>,
+) -> JsonResult<HandlerValue> {
     let path = handler(names)?;
     answer(supervisor, move |supervisor| supervisor.read(&path, &request.argument.0)).await
 }
 
 async fn write_handler(
-    State(supervisor): Own,
-    Names(names): Names<OfHandler>,
-    Sent(request): Sent<HandlerWrite>,
-) -> Done {
+    State(supervisor): SupervisorArg,
+    PathNames(names): PathNames<HandlerNames>,
+    JsonBody(request): JsonBody<HandlerWrite>,
+) -> EmptyResult {
     let path = handler(names)?;
     done(supervisor, move |supervisor| supervisor.write(&path, &request.value.0)).await
 }
 
-async fn list_switches(State(supervisor): Own) -> Answer<Vec<SwitchStatus>> {
+async fn list_switches(State(supervisor): SupervisorArg) -> JsonResult<Vec<SwitchStatus>> {
     answer(supervisor, Supervisor::switches).await
 }
 
-async fn create_switch(State(supervisor): Own, Sent(request): Sent<CreateSwitch>) -> Answer<SwitchDetail> {
+async fn create_switch(
+    State(supervisor): SupervisorArg,
+    JsonBody(request): JsonBody<CreateSwitch>,
+) -> JsonResult<SwitchDetail> {
     answer(supervisor, |supervisor| supervisor.create_switch(request)).await
 }
 
-async fn show_switch(State(supervisor): Own, Names(name): Names<SwitchName>) -> Answer<SwitchDetail> {
+async fn show_switch(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<SwitchName>,
+) -> JsonResult<SwitchDetail> {
     answer(supervisor, move |supervisor| supervisor.show_switch(&name)).await
 }
 
-async fn remove_switch(State(supervisor): Own, Names(name): Names<SwitchName>) -> Done {
+async fn remove_switch(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<SwitchName>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_switch(&name)).await
 }
 
 async fn add_port(
-    State(supervisor): Own,
-    Names(name): Names<SwitchName>,
-    Sent(request): Sent<AddPort>,
-) -> Answer<SwitchPort> {
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<SwitchName>,
+    JsonBody(request): JsonBody<AddPort>,
+) -> JsonResult<SwitchPort> {
     answer(supervisor, move |supervisor| supervisor.add_port(&name, &request)).await
 }
 
-async fn remove_port(State(supervisor): Own, Names((name, port)): Names<(SwitchName, PortName)>) -> Done {
+async fn remove_port(
+    State(supervisor): SupervisorArg,
+    PathNames((name, port)): PathNames<(SwitchName, PortName)>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_port(&name, &port)).await
 }
 
-async fn list_addresses(State(supervisor): Own, Names(name): Names<SwitchName>) -> Answer<Vec<AddressEntry>> {
+async fn list_addresses(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<SwitchName>,
+) -> JsonResult<Vec<AddressEntry>> {
     answer(supervisor, move |supervisor| supervisor.addresses(&name)).await
 }
 
 async fn set_address(
-    State(supervisor): Own,
-    Names((name, mac)): Names<(SwitchName, Mac)>,
-    Sent(request): Sent<SetAddress>,
-) -> Done {
+    State(supervisor): SupervisorArg,
+    PathNames((name, mac)): PathNames<(SwitchName, Mac)>,
+    JsonBody(request): JsonBody<SetAddress>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.set_address(&name, mac, &request.port)).await
 }
 
-async fn remove_address(State(supervisor): Own, Names((name, mac)): Names<(SwitchName, Mac)>) -> Done {
+async fn remove_address(
+    State(supervisor): SupervisorArg,
+    PathNames((name, mac)): PathNames<(SwitchName, Mac)>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_address(&name, mac)).await
 }
 
 async fn capture(
-    State(supervisor): Own,
-    State(ending): State<Ending>,
-    Asked(query): Asked<CaptureQuery>,
-) -> Result<Response, Refusal> {
+    State(supervisor): SupervisorArg,
+    State(ending): State<ShutdownSignal>,
+    QueryParameters(query): QueryParameters<CaptureQuery>,
+) -> Result<Response, ErrorResponse> {
     let capture = wait(supervisor, move |supervisor| supervisor.capture(&query)).await?;
     Ok(stream::capture(capture, ending))
 }
 
 async fn events(
-    State(supervisor): Own,
-    State(ending): State<Ending>,
-    Asked(query): Asked<EventQuery>,
+    State(supervisor): SupervisorArg,
+    State(ending): State<ShutdownSignal>,
+    QueryParameters(query): QueryParameters<EventQuery>,
 ) -> Response {
     stream::lines(supervisor.events(&query), ending)
 }
 
-async fn list_stacks(State(supervisor): Own) -> Answer<Vec<StackStatus>> {
+async fn list_stacks(State(supervisor): SupervisorArg) -> JsonResult<Vec<StackStatus>> {
     answer(supervisor, Supervisor::stacks).await
 }
 
 async fn diff_stack(
-    State(supervisor): Own,
-    Names(name): Names<StackName>,
-    Sent(request): Sent<Stack>,
-) -> Answer<Changes> {
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<StackName>,
+    JsonBody(request): JsonBody<Stack>,
+) -> JsonResult<Changes> {
     answer(supervisor, move |supervisor| supervisor.diff_stack(&name, &request)).await
 }
 
 async fn apply_stack(
-    State(supervisor): Own,
-    Names(name): Names<StackName>,
-    Asked(query): Asked<ApplyQuery>,
-    Sent(request): Sent<Stack>,
-) -> Answer<Changes> {
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<StackName>,
+    QueryParameters(query): QueryParameters<ApplyQuery>,
+    JsonBody(request): JsonBody<Stack>,
+) -> JsonResult<Changes> {
     let time = query.confirm_within.map(|seconds| Duration::from_secs(seconds.into()));
     answer(supervisor, move |supervisor| supervisor.apply_stack_within(&name, request, time)).await
 }
 
-async fn confirm_stack(State(supervisor): Own, Names(name): Names<StackName>) -> Done {
+async fn confirm_stack(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<StackName>,
+) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.confirm_stack(&name)).await
 }
 
-async fn roll_back_stack(State(supervisor): Own, Names(name): Names<StackName>) -> Answer<Changes> {
+async fn roll_back_stack(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<StackName>,
+) -> JsonResult<Changes> {
     answer(supervisor, move |supervisor| supervisor.roll_back_stack(&name)).await
 }
 
-async fn remove_stack(State(supervisor): Own, Names(name): Names<StackName>) -> Answer<Changes> {
+async fn remove_stack(
+    State(supervisor): SupervisorArg,
+    PathNames(name): PathNames<StackName>,
+) -> JsonResult<Changes> {
     answer(supervisor, move |supervisor| supervisor.remove_stack(&name)).await
 }
 
-async fn metrics_text(State(supervisor): Own, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn metrics_text(
+    State(supervisor): SupervisorArg,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
     let figures = wait(supervisor, |supervisor| {
-        Ok(Figures {
+        Ok(MetricsInput {
             host: supervisor.host()?,
             boxes: supervisor.boxes()?,
             switches: supervisor.switches()?,

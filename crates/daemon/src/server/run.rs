@@ -1,8 +1,8 @@
 //! The daemon as a whole, from its start to its end.
 
-use super::connection::{BREATH, Connections, Places};
+use super::connection::{ACCEPT_RETRY_DELAY, ConnectionSlots, Connections};
 use super::listen::{ListenError, Socket};
-use super::routes::{Shared, routes};
+use super::routes::{ServerState, routes};
 use super::tls::{Tcp, TlsError, Token, acceptor, with_token};
 use crate::settings::Settings;
 use crate::supervisor::{StartError, Supervisor};
@@ -124,14 +124,14 @@ async fn serve(
     let started = tokio::task::spawn_blocking(move || Supervisor::start(&own)).await;
     let supervisor = started.map_err(io::Error::other)?.map_err(RunError::Start)?;
     let (tell_end, ending) = watch::channel(false);
-    let open = routes(Shared { supervisor: supervisor.clone(), ending: ending.clone() });
+    let open = routes(ServerState { supervisor: supervisor.clone(), ending: ending.clone() });
     let guarded = tls.as_ref().map(|(.., token)| {
         open.clone().layer(axum::middleware::from_fn_with_state(token.clone(), with_token))
     });
     let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
     ready(&Address { socket: socket.into(), tcp: address });
     let mut connections = Connections::new(ending);
-    let (near, far) = (Places::new(), Places::new());
+    let (near, far) = (ConnectionSlots::new(), ConnectionSlots::new());
     let mut end = std::pin::pin!(end);
     loop {
         let over_tcp = async {
@@ -144,14 +144,14 @@ async fn serve(
             () = &mut end => break,
             accepted = near.accept(unix.accept()) => match accepted {
                 Ok((place, (stream, _))) => connections.serve(place, async { Some(stream) }, open.clone()),
-                Err(_) => tokio::time::sleep(BREATH).await,
+                Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             },
             (accepted, acceptor) = over_tcp => match (accepted, &guarded) {
                 (Ok((place, (stream, _))), Some(guarded)) => {
                     let open = async move { acceptor.accept(stream).await.ok() };
                     connections.serve(place, open, guarded.clone());
                 }
-                _ => tokio::time::sleep(BREATH).await,
+                _ => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
             },
         }
     }

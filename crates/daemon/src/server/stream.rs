@@ -1,7 +1,7 @@
 //! Answers that go on for as long as the caller listens.
 
 use crate::boxes::Contents;
-use crate::supervisor::{Capture, Follow};
+use crate::supervisor::{Capture, HistoryReader};
 use api::operation::{Body as _, Bytes as BytesBody, Capture as CaptureBody, Lines};
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -12,20 +12,23 @@ use std::convert::Infallible;
 use tokio::sync::watch;
 
 /// Tells streams that the server ends.
-pub(super) type Ending = watch::Receiver<bool>;
+pub(super) type ShutdownSignal = watch::Receiver<bool>;
 
 /// Waits until the server ends.
-pub(super) async fn ended(ending: &mut Ending) {
+pub(super) async fn wait_for_shutdown(ending: &mut ShutdownSignal) {
     // With whoever would tell gone it has ended, too.
     let _ = ending.wait_for(|ended| *ended).await;
 }
 
 /// Entries as lines of JSON.
-pub(super) fn lines<T: Serialize + Send + 'static>(follow: Follow<T>, ending: Ending) -> Response {
+pub(super) fn lines<T: Serialize + Send + 'static>(
+    follow: HistoryReader<T>,
+    ending: ShutdownSignal,
+) -> Response {
     let stream = unfold((follow, ending), |(mut follow, mut ending)| async move {
         let entries = tokio::select! {
             entries = follow.next() => entries?,
-            () = ended(&mut ending) => return None,
+            () = wait_for_shutdown(&mut ending) => return None,
         };
         let mut text = Vec::new();
         for entry in entries {
@@ -41,11 +44,11 @@ pub(super) fn lines<T: Serialize + Send + 'static>(follow: Follow<T>, ending: En
 }
 
 /// A capture.
-pub(super) fn capture(capture: Capture, ending: Ending) -> Response {
+pub(super) fn capture(capture: Capture, ending: ShutdownSignal) -> Response {
     let stream = unfold((capture, ending), |(mut capture, mut ending)| async move {
         let records = tokio::select! {
             records = capture.bytes.recv() => records?,
-            () = ended(&mut ending) => return None,
+            () = wait_for_shutdown(&mut ending) => return None,
         };
         Some((Ok::<_, Infallible>(Bytes::from(records)), (capture, ending)))
     });
@@ -54,12 +57,12 @@ pub(super) fn capture(capture: Capture, ending: Ending) -> Response {
 }
 
 /// The contents of a file.
-pub(super) fn contents(contents: Contents, ending: Ending) -> Response {
+pub(super) fn contents(contents: Contents, ending: ShutdownSignal) -> Response {
     let stream = unfold((contents, ending), |(mut contents, mut ending)| async move {
         let read = tokio::task::spawn_blocking(move || contents.next().map(|bytes| (bytes, contents)));
         let (bytes, contents) = tokio::select! {
             read = read => read.ok()??,
-            () = ended(&mut ending) => return None,
+            () = wait_for_shutdown(&mut ending) => return None,
         };
         Some((Ok::<_, Infallible>(Bytes::from(bytes)), (contents, ending)))
     });

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
 /// Bytes of a token: fewer can be guessed.
-const SHORTEST_TOKEN: usize = 16;
+const MIN_TOKEN_LENGTH: usize = 16;
 
 /// How TCP is served.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl fmt::Display for TlsError {
             }
             Self::Token(path) => write!(
                 f,
-                "the token in {} is too short: it must have at least {SHORTEST_TOKEN} bytes",
+                "the token in {} is too short: it must have at least {MIN_TOKEN_LENGTH} bytes",
                 path.display()
             ),
             Self::Tls(error) => write!(f, "certificate and key can't be used: {error}"),
@@ -78,7 +78,7 @@ impl Token {
     pub(super) fn read(path: &Path) -> Result<Self, TlsError> {
         let bytes = std::fs::read(path).map_err(|error| TlsError::File(path.into(), error))?;
         let token = bytes.trim_ascii();
-        match token.len() >= SHORTEST_TOKEN {
+        match token.len() >= MIN_TOKEN_LENGTH {
             true => Ok(Self(token.into())),
             false => Err(TlsError::Token(path.into())),
         }
@@ -113,7 +113,7 @@ pub(super) async fn with_token(State(token): State<Token>, request: Request, nex
     let told = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
     match told.and_then(|told| told.strip_prefix(b"Bearer ")) {
         Some(told) if token.is(told) => next.run(request).await,
-        _ => super::respond::Refusal::new(
+        _ => super::respond::ErrorResponse::new(
             api::ErrorCode::Forbidden,
             "this needs the daemon's token, as in `Authorization: Bearer TOKEN`",
         )

@@ -7,11 +7,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables below.
-const VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 2;
 
 /// Pages of 4 KB of the file's log at which it is worked off. That needs as much room again, which a full disk has not:
 /// so they are few.
-const LOG_PAGES: i64 = 128;
+const CHECKPOINT_PAGES: i64 = 128;
 
 /// Definitions are JSON of the API's types; texts of configurations and files lie apart, since they are large and
 /// rarely looked at. A configuration has a row for each version while it is swapped: `active` says which one counts.
@@ -69,7 +69,7 @@ impl Store {
              PRAGMA foreign_keys = ON;
              PRAGMA journal_size_limit = 16777216;",
         )?;
-        opened.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+        opened.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         if let Some(pages) = most_pages {
             opened.pragma_update(None, "max_page_count", pages)?;
         }
@@ -101,14 +101,14 @@ impl Store {
             0 => {
                 transaction.execute_batch(TABLES)?;
                 transaction.execute_batch(UNCONFIRMED)?;
-                transaction.pragma_update(None, "user_version", VERSION)?;
+                transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             1 => {
                 transaction.execute_batch(UNCONFIRMED)?;
-                transaction.pragma_update(None, "user_version", VERSION)?;
+                transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
-            VERSION => {}
-            found => return Err(StoreError::Newer { found, known: VERSION }),
+            SCHEMA_VERSION => {}
+            found => return Err(StoreError::Newer { found, known: SCHEMA_VERSION }),
         }
         // What a swap left behind that did not come to its end.
         transaction.execute("DELETE FROM configurations WHERE active = 0", [])?;

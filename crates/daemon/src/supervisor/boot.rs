@@ -1,11 +1,11 @@
 //! How a box is made, started, and given its configurations.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{
     Beginning, Installed, Instance, Member, Phase, Recipe, Share, diagnostics, in_box, refusal, remarks,
 };
-use crate::error::Failure;
-use crate::limits::{CALL_TIME, INSTALL_TIME};
+use crate::error::OperationError;
+use crate::limits::{CALL_TIMEOUT, INSTALL_TIMEOUT};
 use crate::store::StoredConfiguration;
 use api::{BoxName, CreateBox, Diagnostic, EventKind, File, Time};
 use boundary::Request;
@@ -19,9 +19,9 @@ pub(super) type Stored = (StoredConfiguration, Vec<File>);
 impl Supervisor {
     /// Makes and starts a box with the configurations that the store has for it. The caller holds `busy`. If it fails
     /// the box does not run, and its phase is the one before.
-    pub(super) fn boot(&self, member: &Arc<Member>) -> Result<(), Failure> {
+    pub(super) fn boot(&self, member: &Arc<Member>) -> Result<(), OperationError> {
         if self.0.is_ending() {
-            return Err(Failure::Ending);
+            return Err(OperationError::Ending);
         }
         let begin = Instant::now();
         let (definition, before) = {
@@ -29,7 +29,7 @@ impl Supervisor {
             let before = std::mem::replace(&mut inner.phase, Phase::Booting);
             (inner.definition.clone(), before)
         };
-        let booted = self.begin(member, &definition);
+        let booted = self.launch(member, &definition);
         match booted {
             Ok((instance, installed, how)) => {
                 let time = begin.elapsed();
@@ -63,11 +63,11 @@ impl Supervisor {
     }
 
     /// Makes a box and gives it its configurations, or copies one that has them; and in words if it was a copy.
-    fn begin(
+    fn launch(
         &self,
         member: &Arc<Member>,
         definition: &CreateBox,
-    ) -> Result<(Arc<Instance>, Vec<Installed>, &'static str), Failure> {
+    ) -> Result<(Arc<Instance>, Vec<Installed>, &'static str), OperationError> {
         let stored = self.stored(&member.name)?;
         let kind = self.0.forge.resolve(definition.sandbox)?;
         let beginning = match Recipe::new(kind, definition, &stored) {
@@ -95,9 +95,9 @@ impl Supervisor {
             Beginning::Anew(wanted) => wanted,
         };
         let instance = self.make(member, definition, None)?;
-        let installed = self.furnish(member, &instance, &stored)?;
+        let installed = self.install_all(member, &instance, &stored)?;
         if let Some(recipe) = wanted {
-            self.begin_template(recipe, definition.clone(), stored);
+            self.start_template(recipe, definition.clone(), stored);
         }
         Ok((instance, installed, ""))
     }
@@ -107,7 +107,7 @@ impl Supervisor {
         member: &Arc<Member>,
         definition: &CreateBox,
         snapshot: Option<&Snapshot>,
-    ) -> Result<Arc<Instance>, Failure> {
+    ) -> Result<Arc<Instance>, OperationError> {
         let made = self.0.forge.make(definition, self.0.fabric.bell(), snapshot)?;
         let instance = Arc::new(made.instance);
         let unwanted = {
@@ -122,12 +122,12 @@ impl Supervisor {
         self.0.fabric.ask(move |network| network.connect(&name, made.ports))?;
         instance.start()?;
         instance.set_share(Share::of(definition));
-        self.0.watch.add(member, &instance).map_err(|error| Failure::System("watch a box", error))?;
+        self.0.watch.add(member, &instance).map_err(|error| OperationError::System("watch a box", error))?;
         Ok(instance)
     }
 
     /// All configurations that the store has for a box, with their files.
-    fn stored(&self, name: &BoxName) -> Result<Vec<Stored>, Failure> {
+    fn stored(&self, name: &BoxName) -> Result<Vec<Stored>, OperationError> {
         let store = self.0.store();
         let with_files = |configuration: StoredConfiguration| {
             let files = store.files(configuration.id)?;
@@ -137,12 +137,12 @@ impl Supervisor {
     }
 
     /// Installs configurations.
-    fn furnish(
+    fn install_all(
         &self,
         member: &Member,
         instance: &Instance,
         stored: &[Stored],
-    ) -> Result<Vec<Installed>, Failure> {
+    ) -> Result<Vec<Installed>, OperationError> {
         let mut all = Vec::new();
         for (configuration, files) in stored {
             let diagnostics = self.install_now(
@@ -163,19 +163,21 @@ impl Supervisor {
         instance: &Instance,
         (name, text, source): (&str, &str, Option<&str>),
         files: &[File],
-    ) -> Result<Vec<Diagnostic>, Failure> {
+    ) -> Result<Vec<Diagnostic>, OperationError> {
         for file in files {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
             instance
-                .call(&request, INSTALL_TIME)
-                .map_err(|error| Failure::call(&member.name, error, INSTALL_TIME))?;
+                .call(&request, INSTALL_TIMEOUT)
+                .map_err(|error| OperationError::call(&member.name, error, INSTALL_TIMEOUT))?;
         }
         let request = Request::Install { name, configuration: text };
-        match instance.call(&request, INSTALL_TIME) {
+        match instance.call(&request, INSTALL_TIMEOUT) {
             Ok(reply) => Ok(remarks(&reply, source)),
-            Err(ControlError::Refused(reason)) => Err(Failure::Refused(vec![refusal(&reason, source)])),
-            Err(ControlError::Rejected(found)) => Err(Failure::Refused(diagnostics(found, source))),
-            Err(error) => Err(Failure::call(&member.name, error, INSTALL_TIME)),
+            Err(ControlError::Refused(reason)) => {
+                Err(OperationError::Refused(vec![refusal(&reason, source)]))
+            }
+            Err(ControlError::Rejected(found)) => Err(OperationError::Refused(diagnostics(found, source))),
+            Err(error) => Err(OperationError::call(&member.name, error, INSTALL_TIMEOUT)),
         }
     }
 
@@ -185,8 +187,10 @@ impl Supervisor {
         member: &Member,
         instance: &Instance,
         request: &Request,
-    ) -> Result<Vec<u8>, Failure> {
-        instance.call(request, CALL_TIME).map_err(|error| Failure::call(&member.name, error, CALL_TIME))
+    ) -> Result<Vec<u8>, OperationError> {
+        instance
+            .call(request, CALL_TIMEOUT)
+            .map_err(|error| OperationError::call(&member.name, error, CALL_TIMEOUT))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Makes and removes boxes.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::Member;
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::fabric::AttachRequest;
-use crate::limits::{MOST_BOXES, MOST_CONFIGURATION, MOST_FILES, MOST_LABEL, MOST_LABELS};
+use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
 use crate::store::{StoredBox, StoredConfiguration};
 use api::{
     BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, Mac, PortRequest, StackName, Time,
@@ -13,17 +13,21 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// Checks that texts and files are of a size that a box takes.
-pub(super) fn check_sizes(configuration: &str, files: &[File]) -> Result<(), Failure> {
-    if configuration.len() > MOST_CONFIGURATION {
-        return Err(Failure::TooLarge("the configuration", configuration.len(), MOST_CONFIGURATION));
+pub(super) fn check_sizes(configuration: &str, files: &[File]) -> Result<(), OperationError> {
+    if configuration.len() > MAX_CONFIGURATION_BYTES {
+        return Err(OperationError::TooLarge(
+            "the configuration",
+            configuration.len(),
+            MAX_CONFIGURATION_BYTES,
+        ));
     }
     let largest = files.iter().map(|file| file.contents.0.len() + file.name.len()).max().unwrap_or(0);
-    if largest > MOST_CONFIGURATION {
-        return Err(Failure::TooLarge("a file", largest, MOST_CONFIGURATION));
+    if largest > MAX_CONFIGURATION_BYTES {
+        return Err(OperationError::TooLarge("a file", largest, MAX_CONFIGURATION_BYTES));
     }
     let sum = files.iter().map(|file| file.contents.0.len()).sum();
-    if sum > MOST_FILES {
-        return Err(Failure::TooLarge("all files together", sum, MOST_FILES));
+    if sum > MAX_FILE_BYTES {
+        return Err(OperationError::TooLarge("all files together", sum, MAX_FILE_BYTES));
     }
     Ok(())
 }
@@ -41,7 +45,7 @@ pub(super) fn attach(port: &PortRequest) -> AttachRequest {
 
 impl Supervisor {
     /// Makes a box, and starts it. If anything is refused there is no box.
-    pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, Failure> {
+    pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, OperationError> {
         self.create_box_of(request, None)
     }
 
@@ -50,7 +54,7 @@ impl Supervisor {
         &self,
         mut request: CreateBox,
         stack: Option<StackName>,
-    ) -> Result<BoxDetail, Failure> {
+    ) -> Result<BoxDetail, OperationError> {
         check_sizes(&request.configuration, &request.files)?;
         check_box(&request)?;
         self.0.forge.resolve(request.sandbox)?;
@@ -96,23 +100,23 @@ impl Supervisor {
     }
 
     /// Takes a name.
-    fn reserve(&self, member: &Arc<Member>) -> Result<(), Failure> {
+    fn reserve(&self, member: &Arc<Member>) -> Result<(), OperationError> {
         let mut members = self.0.members();
         if self.0.is_ending() {
-            return Err(Failure::Ending);
+            return Err(OperationError::Ending);
         }
         if members.contains_key(&member.name) {
-            return Err(Failure::Exists("box", member.name.to_string()));
+            return Err(OperationError::Exists("box", member.name.to_string()));
         }
-        if members.len() >= MOST_BOXES {
-            return Err(Failure::Limit("boxes", MOST_BOXES));
+        if members.len() >= MAX_BOXES {
+            return Err(OperationError::Limit("boxes", MAX_BOXES));
         }
         members.insert(member.name.clone(), member.clone());
         Ok(())
     }
 
     /// Attaches a box's ports.
-    pub(super) fn attach_box(&self, definition: &CreateBox) -> Result<(), Failure> {
+    pub(super) fn attach_box(&self, definition: &CreateBox) -> Result<(), OperationError> {
         let _change = self.0.change();
         let (name, owner) = (definition.name.clone(), definition.owner.clone());
         let ports: Vec<AttachRequest> = definition.ports.iter().map(attach).collect();
@@ -133,11 +137,11 @@ impl Supervisor {
     }
 
     /// Ends a box if it runs, and removes it with all that is kept about it.
-    pub fn remove_box(&self, name: &BoxName) -> Result<(), Failure> {
+    pub fn remove_box(&self, name: &BoxName) -> Result<(), OperationError> {
         let member = self.0.member(name)?;
         if std::mem::replace(&mut member.inner().removed, true) {
             // Somebody else is about to remove it.
-            return Err(Failure::NoBox(name.clone()));
+            return Err(OperationError::NoBox(name.clone()));
         }
         // First what may fail: with a full disk the box goes on.
         if let Err(error) = self.0.store().remove_box(name) {
@@ -152,18 +156,19 @@ impl Supervisor {
     }
 }
 
-fn check_box(request: &CreateBox) -> Result<(), Failure> {
+fn check_box(request: &CreateBox) -> Result<(), OperationError> {
     if request.ports.len() > boundary::limits::MAX_PORTS {
-        return Err(Failure::Invalid(format!(
+        return Err(OperationError::Invalid(format!(
             "{} ports: a box has at most {}",
             request.ports.len(),
             boundary::limits::MAX_PORTS
         )));
     }
-    let long = |(key, value): (&String, &String)| key.len() > MOST_LABEL || value.len() > MOST_LABEL;
-    if request.labels.len() > MOST_LABELS || request.labels.iter().any(long) {
-        return Err(Failure::Invalid(format!(
-            "a box has at most {MOST_LABELS} labels of at most {MOST_LABEL} bytes each"
+    let long =
+        |(key, value): (&String, &String)| key.len() > MAX_LABEL_BYTES || value.len() > MAX_LABEL_BYTES;
+    if request.labels.len() > MAX_LABELS || request.labels.iter().any(long) {
+        return Err(OperationError::Invalid(format!(
+            "a box has at most {MAX_LABELS} labels of at most {MAX_LABEL_BYTES} bytes each"
         )));
     }
     Ok(())

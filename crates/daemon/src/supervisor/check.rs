@@ -1,9 +1,9 @@
 //! Checks configurations in boxes that are thrown away.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{diagnostics, refusal, remarks};
-use crate::error::Failure;
-use crate::limits::{CHECK_MEMORY, INSTALL_TIME};
+use crate::error::OperationError;
+use crate::limits::{CHECK_MEMORY, INSTALL_TIMEOUT};
 use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity};
 use boundary::Request;
 use sandbox::ControlError;
@@ -11,31 +11,31 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Lets so many in at once, and the others wait.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct CheckSlots {
     free: Mutex<usize>,
     one_left: Condvar,
 }
 
 /// Being inside.
 #[derive(Debug)]
-pub(super) struct Inside<'a>(&'a Gate);
+pub(super) struct CheckSlot<'a>(&'a CheckSlots);
 
-impl Gate {
+impl CheckSlots {
     pub(super) fn new(most: usize) -> Self {
         Self { free: Mutex::new(most), one_left: Condvar::new() }
     }
 
-    pub(super) fn enter(&self) -> Inside<'_> {
+    pub(super) fn enter(&self) -> CheckSlot<'_> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             free = self.one_left.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         *free -= 1;
-        Inside(self)
+        CheckSlot(self)
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for CheckSlot<'_> {
     fn drop(&mut self) {
         *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.0.one_left.notify_one();
@@ -44,11 +44,11 @@ impl Drop for Inside<'_> {
 
 impl Supervisor {
     /// Checks a configuration without running it.
-    pub fn check(&self, request: &Check) -> Result<CheckReply, Failure> {
+    pub fn check(&self, request: &Check) -> Result<CheckReply, OperationError> {
         super::boxes::check_sizes(&request.configuration, &request.files)?;
         let ports = request.ports.map_or(boundary::limits::MAX_PORTS, usize::from);
         if ports > boundary::limits::MAX_PORTS {
-            return Err(Failure::Invalid(format!(
+            return Err(OperationError::Invalid(format!(
                 "{ports} ports: a box has at most {}",
                 boundary::limits::MAX_PORTS
             )));
@@ -64,11 +64,11 @@ impl Supervisor {
         definition: &CreateBox,
         text: &str,
         files: &[File],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OperationError> {
         let ports = definition.ports.len();
         let found = self.check_in_box(text, files, ports, definition.source.as_deref())?;
         match found.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            true => Err(Failure::Refused(found)),
+            true => Err(OperationError::Refused(found)),
             false => Ok(()),
         }
     }
@@ -81,22 +81,22 @@ impl Supervisor {
         files: &[File],
         ports: usize,
         source: Option<&str>,
-    ) -> Result<Vec<Diagnostic>, Failure> {
+    ) -> Result<Vec<Diagnostic>, OperationError> {
         let _inside = self.0.checks.enter();
         let mut checker = self.0.forge.make_checker(ports, CHECK_MEMORY)?;
         let shipped = files.iter().try_for_each(|file| {
             let request = Request::File { name: &file.name, contents: &file.contents.0 };
-            checker.call(&request, INSTALL_TIME).map(drop)
+            checker.call(&request, INSTALL_TIMEOUT).map(drop)
         });
         let request = Request::Check { configuration: text };
-        let reply = shipped.and_then(|()| checker.call(&request, INSTALL_TIME));
+        let reply = shipped.and_then(|()| checker.call(&request, INSTALL_TIMEOUT));
         let refused = |reason: &str| Ok(vec![refusal(reason, source)]);
         match reply {
             Ok(reply) => Ok(remarks(&reply, source)),
             Err(ControlError::Rejected(found)) => Ok(diagnostics(found, source)),
             Err(ControlError::Refused(reason) | ControlError::Missing(reason)) => refused(&reason),
             Err(ControlError::TimedOut) => {
-                refused(&format!("the check took longer than {} s", INSTALL_TIME.as_secs()))
+                refused(&format!("the check took longer than {} s", INSTALL_TIMEOUT.as_secs()))
             }
             Err(ControlError::Ended) => match checker.state() {
                 sandbox::State::Ended(end) => {

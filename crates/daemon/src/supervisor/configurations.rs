@@ -1,10 +1,10 @@
 //! Installs, swaps, removes configurations of boxes.
 
-use super::core::Supervisor;
-use super::life::{state, to_change};
+use super::lifecycle::{lock_for_change, state};
+use super::state::Supervisor;
 use crate::boxes::{Installed, Instance, Member, Phase, in_box};
-use crate::error::Failure;
-use crate::limits::{INSTALL_TIME, MOST_CONFIGURATIONS};
+use crate::error::OperationError;
+use crate::limits::{INSTALL_TIMEOUT, MAX_CONFIGURATIONS};
 use crate::store::StoredConfiguration;
 use api::{BoxName, ConfigurationName, ConfigurationStatus, ConfigurationText, EventKind, Install, Time};
 use boundary::Request;
@@ -16,10 +16,10 @@ impl Supervisor {
         &self,
         name: &BoxName,
         configuration: &ConfigurationName,
-    ) -> Result<ConfigurationText, Failure> {
+    ) -> Result<ConfigurationText, OperationError> {
         self.0.member(name)?;
         let store = self.0.store();
-        let missing = || Failure::NoConfiguration(name.clone(), configuration.clone());
+        let missing = || OperationError::NoConfiguration(name.clone(), configuration.clone());
         let found = store.configuration(name, configuration)?.ok_or_else(missing)?;
         let files = store.files(found.id)?.into_iter().map(|file| file.name).collect();
         Ok(ConfigurationText { configuration: found.text, source: found.source, files })
@@ -32,7 +32,7 @@ impl Supervisor {
         name: &BoxName,
         configuration: &ConfigurationName,
         request: &Install,
-    ) -> Result<ConfigurationStatus, Failure> {
+    ) -> Result<ConfigurationStatus, OperationError> {
         let subject = format!("box/{name}");
         let result = self.install_checked(name, configuration, request);
         match &result {
@@ -41,7 +41,7 @@ impl Supervisor {
                 let message = format!("configuration {configuration} of box {name} was {what}");
                 self.0.journal.note(EventKind::ConfigurationInstalled, subject, message);
             }
-            Err(failure @ Failure::Refused(_)) => {
+            Err(failure @ OperationError::Refused(_)) => {
                 let message = format!("configuration {configuration} of box {name}: {failure}");
                 self.0.journal.note(EventKind::ConfigurationRefused, subject, message);
             }
@@ -55,21 +55,21 @@ impl Supervisor {
         name: &BoxName,
         configuration: &ConfigurationName,
         request: &Install,
-    ) -> Result<ConfigurationStatus, Failure> {
+    ) -> Result<ConfigurationStatus, OperationError> {
         super::boxes::check_sizes(&request.configuration, &request.files)?;
         let member = self.0.member(name)?;
         let mut definition = member.inner().definition.clone();
         definition.source = request.source.clone();
         self.check_for(&definition, &request.configuration, &request.files)?;
-        let _busy = to_change(&member)?;
+        let _busy = lock_for_change(&member)?;
         let (phase, instance) = {
             let inner = member.inner();
             if inner.removed {
-                return Err(Failure::NoBox(name.clone()));
+                return Err(OperationError::NoBox(name.clone()));
             }
             let others = inner.installed.iter().filter(|installed| installed.name != *configuration).count();
-            if others >= MOST_CONFIGURATIONS {
-                return Err(Failure::Limit("configurations of the box", MOST_CONFIGURATIONS));
+            if others >= MAX_CONFIGURATIONS {
+                return Err(OperationError::Limit("configurations of the box", MAX_CONFIGURATIONS));
             }
             (inner.phase, inner.instance.clone())
         };
@@ -137,7 +137,7 @@ impl Supervisor {
             }
             // A box that refused it does not have it.
             None => {
-                let _ = instance.call(&Request::Remove { name }, INSTALL_TIME);
+                let _ = instance.call(&Request::Remove { name }, INSTALL_TIMEOUT);
                 Ok(())
             }
         };
@@ -152,14 +152,14 @@ impl Supervisor {
         &self,
         name: &BoxName,
         configuration: &ConfigurationName,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), OperationError> {
         let member = self.0.member(name)?;
         if *configuration == ConfigurationName::main() {
-            return Err(Failure::Invalid(
+            return Err(OperationError::Invalid(
                 "the configuration main can't be removed: swap it, or remove the box".into(),
             ));
         }
-        let _busy = to_change(&member)?;
+        let _busy = lock_for_change(&member)?;
         let (phase, instance) = {
             let inner = member.inner();
             (inner.phase, inner.instance.clone())
@@ -168,14 +168,14 @@ impl Supervisor {
             return Err(state(&member, phase, "resume it first"));
         }
         if self.0.store().configuration(name, configuration)?.is_none() {
-            return Err(Failure::NoConfiguration(name.clone(), configuration.clone()));
+            return Err(OperationError::NoConfiguration(name.clone(), configuration.clone()));
         }
         self.0.store().remove_configuration(name, configuration)?;
         if let Some(instance) = instance {
             let request = Request::Remove { name: in_box(configuration) };
             instance
-                .call(&request, INSTALL_TIME)
-                .map_err(|error| Failure::call(name, error, INSTALL_TIME))?;
+                .call(&request, INSTALL_TIMEOUT)
+                .map_err(|error| OperationError::call(name, error, INSTALL_TIMEOUT))?;
         }
         member.inner().installed.retain(|installed| installed.name != *configuration);
         let message = format!("configuration {configuration} of box {name} is gone");

@@ -1,11 +1,11 @@
 //! Handlers of boxes.
 
-use super::core::Supervisor;
-use super::life::state;
+use super::lifecycle::state;
+use super::state::Supervisor;
 use crate::boxes::{Instance, Member, Phase, in_box};
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::escape;
-use crate::limits::{LIST_TIME, MOST_HANDLER_BYTES};
+use crate::limits::{LIST_TIMEOUT, MAX_HANDLER_BYTES};
 use api::{BoxName, ConfigurationName, HandlerInfo, HandlerPath, HandlerValue, Value};
 use boundary::Request;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 impl Supervisor {
     /// Reads a handler, which is asked something or nothing.
-    pub fn read(&self, path: &HandlerPath, argument: &[u8]) -> Result<HandlerValue, Failure> {
+    pub fn read(&self, path: &HandlerPath, argument: &[u8]) -> Result<HandlerValue, OperationError> {
         let (member, instance) = self.running(&path.name)?;
         let name = in_box(&path.configuration);
         let request = Request::Read { name, handler: &path.handler, argument };
@@ -21,10 +21,10 @@ impl Supervisor {
     }
 
     /// Writes a handler.
-    pub fn write(&self, path: &HandlerPath, value: &[u8]) -> Result<(), Failure> {
+    pub fn write(&self, path: &HandlerPath, value: &[u8]) -> Result<(), OperationError> {
         let most = boundary::limits::MAX_REQUEST / 2;
         if value.len() > most {
-            return Err(Failure::TooLarge("the value", value.len(), most));
+            return Err(OperationError::TooLarge("the value", value.len(), most));
         }
         let (member, instance) = self.running(&path.name)?;
         let name = in_box(&path.configuration);
@@ -33,15 +33,15 @@ impl Supervisor {
     }
 
     /// Lists the handlers of a box, in the order of configurations and elements.
-    pub fn handlers(&self, name: &BoxName) -> Result<Vec<HandlerInfo>, Failure> {
+    pub fn handlers(&self, name: &BoxName) -> Result<Vec<HandlerInfo>, OperationError> {
         let (member, instance) = self.running(name)?;
         let names: Vec<ConfigurationName> =
             member.inner().installed.iter().map(|installed| installed.name.clone()).collect();
         let (start, mut found, mut bytes) = (Instant::now(), Vec::new(), 0);
         for configuration in names {
             let read = |handler: &str| {
-                if start.elapsed() >= LIST_TIME {
-                    return Err(Failure::Timeout(name.clone(), LIST_TIME));
+                if start.elapsed() >= LIST_TIMEOUT {
+                    return Err(OperationError::Timeout(name.clone(), LIST_TIMEOUT));
                 }
                 let request = Request::Read { name: in_box(&configuration), handler, argument: b"" };
                 let reply = self.call(&member, &instance, &request)?;
@@ -55,7 +55,7 @@ impl Supervisor {
                 let reply = if of_router { read("handlers")? } else { read(&format!("{element}.handlers"))? };
                 for handler in parse(element, &reply, &configuration) {
                     bytes += size_of::<HandlerInfo>() + handler.element.len() + handler.handler.len();
-                    if bytes > MOST_HANDLER_BYTES {
+                    if bytes > MAX_HANDLER_BYTES {
                         return Ok(found);
                     }
                     found.push(handler);
@@ -66,7 +66,7 @@ impl Supervisor {
     }
 
     /// A box that runs.
-    fn running(&self, name: &BoxName) -> Result<(Arc<Member>, Arc<Instance>), Failure> {
+    fn running(&self, name: &BoxName) -> Result<(Arc<Member>, Arc<Instance>), OperationError> {
         let member = self.0.member(name)?;
         let (phase, instance) = {
             let inner = member.inner();

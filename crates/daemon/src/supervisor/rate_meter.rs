@@ -1,8 +1,8 @@
 //! How much passes at present.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::fabric::{PortStats, TrafficSnapshot};
-use crate::limits::GATHER_TIME;
+use crate::limits::HUGE_PAGE_BUDGET;
 use api::{BoxName, PortName, Rates, SwitchName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ impl Supervisor {
             let instance = member.instance();
             let present = instance.as_ref().and_then(|instance| instance.usage());
             if let (Some(instance), Some(present)) = (instance, present)
-                && gathering < GATHER_TIME
+                && gathering < HUGE_PAGE_BUDGET
             {
                 let start = Instant::now();
                 instance.gather_pages(present.time);
@@ -111,7 +111,7 @@ impl Supervisor {
             }
             used.insert(member.name.clone(), inner.usage().time);
         }
-        self.look_after_ports(&snapshot);
+        self.recover_ports(&snapshot);
         self.0.meter().advance(Instant::now(), snapshot, used);
     }
 }

@@ -1,8 +1,8 @@
 //! What a daemon does at its start with what the store has.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{Installed, Member, Phase};
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::store::{StoredBox, StoredSwitch};
 use api::{AddPort, EventKind, PortDriver};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 impl Supervisor {
     /// Makes everything again that the store has, and starts what ran. What can't be made now, as a device that is not
     /// there, is noted and waits; nothing of it keeps the daemon from starting.
-    pub(super) fn restore(&self) -> Result<(), Failure> {
+    pub(super) fn restore(&self) -> Result<(), OperationError> {
         let (switches, boxes) = {
             let store = self.0.store();
             (store.switches()?, store.boxes()?)
@@ -32,7 +32,7 @@ impl Supervisor {
             }
         }
         for member in members.into_iter().filter(|member| member.inner().phase != Phase::Stopped) {
-            self.begin_restored(&member);
+            self.boot_restored(&member);
         }
         Ok(())
     }
@@ -41,7 +41,7 @@ impl Supervisor {
         for stored in switches {
             let name = &stored.definition.name;
             for port in stored.definition.ports.iter().filter(|port| which(port)) {
-                if let Err(failure) = self.join_again(name, port) {
+                if let Err(failure) = self.restore_port(name, port) {
                     let message = format!("port {} of switch {name} is left out: {failure}", port.name);
                     let subject = format!("switch/{name}/{}", port.name);
                     self.0.journal.note(EventKind::PortFailed, subject, message);
@@ -76,7 +76,7 @@ impl Supervisor {
         member
     }
 
-    fn begin_restored(&self, member: &Arc<Member>) {
+    fn boot_restored(&self, member: &Arc<Member>) {
         let busy = member.busy();
         let booted = self.boot(member);
         drop(busy);

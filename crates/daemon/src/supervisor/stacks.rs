@@ -1,9 +1,9 @@
 //! Stacks: what belongs together is made, changed and removed together, all of it or nothing.
 
-use super::core::Supervisor;
-use super::difference::{of_box, of_switch};
+use super::diff::{of_box, of_switch};
+use super::state::Supervisor;
 use crate::boxes::{Member, Share};
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::store::{StoredStack, StoredSwitch};
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// One thing to be done.
 #[derive(Debug)]
-enum Step {
+enum StackStep {
     MakeSwitch(api::CreateSwitch),
     RemoveSwitch(StoredSwitch),
     AddPort(SwitchName, api::AddPort),
@@ -30,20 +30,20 @@ type Undo = Box<dyn FnOnce(&Supervisor)>;
 
 /// What is to be done, and what is told of it.
 #[derive(Debug, Default)]
-struct Plan {
+struct StackPlan {
     changes: Vec<Change>,
-    steps: Vec<Step>,
+    steps: Vec<StackStep>,
 }
 
-impl Plan {
-    fn tell(&mut self, action: ChangeAction, subject: String, words: &[String]) {
+impl StackPlan {
+    fn record(&mut self, action: ChangeAction, subject: String, words: &[String]) {
         self.changes.push(Change { action, subject, detail: words.join("; ") });
     }
 }
 
 impl Supervisor {
     /// Lists the stacks, by name.
-    pub fn stacks(&self) -> Result<Vec<StackStatus>, Failure> {
+    pub fn stacks(&self) -> Result<Vec<StackStatus>, OperationError> {
         let stored = self.0.store().stacks()?;
         let members = self.0.all();
         let status = |stored: StoredStack| {
@@ -70,12 +70,12 @@ impl Supervisor {
     }
 
     /// Tells what applying a stack would change.
-    pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, Failure> {
+    pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, OperationError> {
         Ok(Changes { changes: self.plan(name, stack)?.changes })
     }
 
     /// Makes everything as a stack says: all of it, or nothing if anything is refused.
-    pub fn apply_stack(&self, name: &StackName, stack: Stack) -> Result<Changes, Failure> {
+    pub fn apply_stack(&self, name: &StackName, stack: Stack) -> Result<Changes, OperationError> {
         let plan = self.plan(name, &stack)?;
         self.check_plan(&plan)?;
         let mut undo: Vec<Undo> = Vec::new();
@@ -107,15 +107,15 @@ impl Supervisor {
     }
 
     /// Removes a stack's boxes and switches.
-    pub fn remove_stack(&self, name: &StackName) -> Result<Changes, Failure> {
+    pub fn remove_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         self.refuse_unconfirmed(name)?;
         self.drop_stack(name)
     }
 
     /// The same, whether it waits for a confirmation or not.
-    pub(super) fn drop_stack(&self, name: &StackName) -> Result<Changes, Failure> {
+    pub(super) fn drop_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
-            return Err(Failure::NoStack(name.clone()));
+            return Err(OperationError::NoStack(name.clone()));
         }
         let plan = self.plan(name, &Stack::default())?;
         for step in plan.steps {
@@ -129,21 +129,21 @@ impl Supervisor {
 
     /// What has to be done: switches are made first, boxes that are not wanted go before those come that may need their
     /// places, switches that are not wanted go last.
-    fn plan(&self, name: &StackName, stack: &Stack) -> Result<Plan, Failure> {
-        let mut plan = Plan::default();
+    fn plan(&self, name: &StackName, stack: &Stack) -> Result<StackPlan, OperationError> {
+        let mut plan = StackPlan::default();
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
         let switches: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
         let boxes = self.0.all();
         let mut names = BTreeSet::new();
         for wanted in &stack.switches {
             if !names.insert(wanted.name.as_str()) {
-                return Err(Failure::Invalid(format!("the stack has two switches {}", wanted.name)));
+                return Err(OperationError::Invalid(format!("the stack has two switches {}", wanted.name)));
             }
         }
         let mut names = BTreeSet::new();
         for wanted in &stack.boxes {
             if !names.insert(wanted.name.as_str()) {
-                return Err(Failure::Invalid(format!("the stack has two boxes {}", wanted.name)));
+                return Err(OperationError::Invalid(format!("the stack has two boxes {}", wanted.name)));
             }
         }
         let mut last = Vec::new();
@@ -156,8 +156,8 @@ impl Supervisor {
             ours(&member.inner().stack) && !stack.boxes.iter().any(|wanted| wanted.name == member.name)
         });
         for member in unwanted {
-            plan.tell(ChangeAction::Remove, format!("box/{}", member.name), &[]);
-            plan.steps.push(Step::RemoveBox(member.clone()));
+            plan.record(ChangeAction::Remove, format!("box/{}", member.name), &[]);
+            plan.steps.push(StackStep::RemoveBox(member.clone()));
         }
         // Ports that lead to others of the stack come when all of them are there.
         let mut joins = Vec::new();
@@ -165,7 +165,7 @@ impl Supervisor {
             let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
             match there {
                 Some(there) if !ours(&there.stack) => {
-                    return Err(Failure::Foreign("switch", wanted.name.to_string()));
+                    return Err(OperationError::Foreign("switch", wanted.name.to_string()));
                 }
                 Some(there) => plan.change_switch(there, wanted, &mut joins),
                 None => plan.make_switch(wanted, &mut joins),
@@ -174,54 +174,59 @@ impl Supervisor {
         for wanted in &stack.boxes {
             match boxes.iter().find(|member| member.name == wanted.name) {
                 Some(member) if !ours(&member.inner().stack) => {
-                    return Err(Failure::Foreign("box", wanted.name.to_string()));
+                    return Err(OperationError::Foreign("box", wanted.name.to_string()));
                 }
                 Some(member) => self.plan_box(&mut plan, member, wanted)?,
                 None => {
-                    plan.tell(ChangeAction::Create, format!("box/{}", wanted.name), &[]);
-                    plan.steps.push(Step::MakeBox(Box::new(wanted.clone())));
+                    plan.record(ChangeAction::Create, format!("box/{}", wanted.name), &[]);
+                    plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
                 }
             }
         }
         plan.steps.extend(joins);
         for stored in last {
-            plan.tell(ChangeAction::Remove, format!("switch/{}", stored.definition.name), &[]);
-            plan.steps.push(Step::RemoveSwitch(stored));
+            plan.record(ChangeAction::Remove, format!("switch/{}", stored.definition.name), &[]);
+            plan.steps.push(StackStep::RemoveSwitch(stored));
         }
         Ok(plan)
     }
 
-    fn plan_box(&self, plan: &mut Plan, member: &Arc<Member>, wanted: &CreateBox) -> Result<(), Failure> {
+    fn plan_box(
+        &self,
+        plan: &mut StackPlan,
+        member: &Arc<Member>,
+        wanted: &CreateBox,
+    ) -> Result<(), OperationError> {
         let (text, files) = self.main_of(&member.name)?;
         let there = member.inner().definition.clone();
         let found = of_box((&there, &text, &files), wanted);
         let subject = format!("box/{}", member.name);
         if found.replace {
-            plan.tell(ChangeAction::Replace, subject, &found.words);
-            plan.steps.push(Step::RemoveBox(member.clone()));
-            plan.steps.push(Step::MakeBox(Box::new(wanted.clone())));
+            plan.record(ChangeAction::Replace, subject, &found.words);
+            plan.steps.push(StackStep::RemoveBox(member.clone()));
+            plan.steps.push(StackStep::MakeBox(Box::new(wanted.clone())));
             return Ok(());
         }
         if found.reload {
-            plan.tell(ChangeAction::Reload, subject.clone(), &found.words);
+            plan.record(ChangeAction::Reload, subject.clone(), &found.words);
             let install = Install {
                 configuration: wanted.configuration.clone(),
                 source: wanted.source.clone(),
                 files: wanted.files.clone(),
             };
-            plan.steps.push(Step::Reload(member.clone(), Box::new(install)));
+            plan.steps.push(StackStep::Reload(member.clone(), Box::new(install)));
         }
         if found.change {
             if !found.reload {
-                plan.tell(ChangeAction::Change, subject, &found.words);
+                plan.record(ChangeAction::Change, subject, &found.words);
             }
-            plan.steps.push(Step::Alter(member.clone(), Box::new(wanted.clone())));
+            plan.steps.push(StackStep::Alter(member.clone(), Box::new(wanted.clone())));
         }
         Ok(())
     }
 
     /// A box's main configuration as it is stored.
-    pub(super) fn main_of(&self, name: &BoxName) -> Result<(String, Vec<File>), Failure> {
+    pub(super) fn main_of(&self, name: &BoxName) -> Result<(String, Vec<File>), OperationError> {
         let store = self.0.store();
         match store.configuration(name, &ConfigurationName::main())? {
             Some(found) => {
@@ -233,11 +238,11 @@ impl Supervisor {
     }
 
     /// Checks all configurations, before anything is touched.
-    fn check_plan(&self, plan: &Plan) -> Result<(), Failure> {
+    fn check_plan(&self, plan: &StackPlan) -> Result<(), OperationError> {
         for step in &plan.steps {
             match step {
-                Step::MakeBox(wanted) => self.check_for(wanted, &wanted.configuration, &wanted.files)?,
-                Step::Reload(member, install) => {
+                StackStep::MakeBox(wanted) => self.check_for(wanted, &wanted.configuration, &wanted.files)?,
+                StackStep::Reload(member, install) => {
                     let mut definition = member.inner().definition.clone();
                     definition.source = install.source.clone();
                     self.check_for(&definition, &install.configuration, &install.files)?;
@@ -249,33 +254,33 @@ impl Supervisor {
     }
 
     /// Does one thing; what takes it back. What was a box's state is lost with it.
-    fn step(&self, stack: &StackName, step: Step) -> Result<Undo, Failure> {
+    fn step(&self, stack: &StackName, step: StackStep) -> Result<Undo, OperationError> {
         match step {
-            Step::MakeSwitch(definition) => {
+            StackStep::MakeSwitch(definition) => {
                 let name = definition.name.clone();
                 self.create_switch_of(definition, Some(stack.clone()))?;
                 Ok(Box::new(move |supervisor| drop(supervisor.remove_switch(&name))))
             }
-            Step::RemoveSwitch(stored) => {
+            StackStep::RemoveSwitch(stored) => {
                 self.remove_switch(&stored.definition.name)?;
                 Ok(Box::new(move |supervisor| {
                     drop(supervisor.create_switch_of(stored.definition, stored.stack));
                 }))
             }
-            Step::AddPort(switch, port) => {
+            StackStep::AddPort(switch, port) => {
                 self.add_port(&switch, &port)?;
                 Ok(Box::new(move |supervisor| drop(supervisor.remove_port(&switch, &port.name))))
             }
-            Step::RemovePort(switch, port) => {
+            StackStep::RemovePort(switch, port) => {
                 self.remove_port(&switch, &port.name)?;
                 Ok(Box::new(move |supervisor| drop(supervisor.add_port(&switch, &port))))
             }
-            Step::MakeBox(wanted) => {
+            StackStep::MakeBox(wanted) => {
                 let name = wanted.name.clone();
                 self.create_box_of(*wanted, Some(stack.clone()))?;
                 Ok(Box::new(move |supervisor| drop(supervisor.remove_box(&name))))
             }
-            Step::RemoveBox(member) => {
+            StackStep::RemoveBox(member) => {
                 let (mut definition, stack) = {
                     let inner = member.inner();
                     (inner.definition.clone(), inner.stack.clone())
@@ -284,7 +289,7 @@ impl Supervisor {
                 self.remove_box(&member.name)?;
                 Ok(Box::new(move |supervisor| drop(supervisor.create_box_of(definition, stack))))
             }
-            Step::Reload(member, install) => {
+            StackStep::Reload(member, install) => {
                 let main = ConfigurationName::main();
                 let (configuration, files) = self.main_of(&member.name)?;
                 let source = self.show_configuration(&member.name, &main)?.source;
@@ -294,7 +299,7 @@ impl Supervisor {
                     drop(supervisor.install(&member.name, &ConfigurationName::main(), &before));
                 }))
             }
-            Step::Alter(member, wanted) => {
+            StackStep::Alter(member, wanted) => {
                 let before = self.alter(&member, &wanted)?;
                 Ok(Box::new(move |supervisor| drop(supervisor.alter(&member, &before))))
             }
@@ -302,7 +307,7 @@ impl Supervisor {
     }
 
     /// Changes what a box can go on with; what it was.
-    fn alter(&self, member: &Arc<Member>, wanted: &CreateBox) -> Result<CreateBox, Failure> {
+    fn alter(&self, member: &Arc<Member>, wanted: &CreateBox) -> Result<CreateBox, OperationError> {
         let before = member.inner().definition.clone();
         let mut definition = before.clone();
         definition.cpu_weight = wanted.cpu_weight;
@@ -319,22 +324,27 @@ impl Supervisor {
     }
 }
 
-impl Plan {
+impl StackPlan {
     /// A switch is made without the ports that lead to others, which come later.
-    fn make_switch(&mut self, wanted: &api::CreateSwitch, joins: &mut Vec<Step>) {
-        self.tell(ChangeAction::Create, format!("switch/{}", wanted.name), &[]);
+    fn make_switch(&mut self, wanted: &api::CreateSwitch, joins: &mut Vec<StackStep>) {
+        self.record(ChangeAction::Create, format!("switch/{}", wanted.name), &[]);
         let mut alone = wanted.clone();
-        alone.ports.retain(|port| !leads_away(port));
-        self.steps.push(Step::MakeSwitch(alone));
-        let away = wanted.ports.iter().filter(|port| leads_away(port));
-        joins.extend(away.map(|port| Step::AddPort(wanted.name.clone(), port.clone())));
+        alone.ports.retain(|port| !connects_elsewhere(port));
+        self.steps.push(StackStep::MakeSwitch(alone));
+        let away = wanted.ports.iter().filter(|port| connects_elsewhere(port));
+        joins.extend(away.map(|port| StackStep::AddPort(wanted.name.clone(), port.clone())));
     }
 
-    fn change_switch(&mut self, there: &StoredSwitch, wanted: &api::CreateSwitch, joins: &mut Vec<Step>) {
+    fn change_switch(
+        &mut self,
+        there: &StoredSwitch,
+        wanted: &api::CreateSwitch,
+        joins: &mut Vec<StackStep>,
+    ) {
         let found = of_switch(&there.definition, wanted);
         if found.replace {
-            self.tell(ChangeAction::Replace, format!("switch/{}", wanted.name), &found.words);
-            self.steps.push(Step::RemoveSwitch(there.clone()));
+            self.record(ChangeAction::Replace, format!("switch/{}", wanted.name), &found.words);
+            self.steps.push(StackStep::RemoveSwitch(there.clone()));
             let told = self.changes.len();
             self.make_switch(wanted, joins);
             self.changes.truncate(told);
@@ -345,19 +355,19 @@ impl Plan {
                 true => ChangeAction::Replace,
                 false => ChangeAction::Remove,
             };
-            self.tell(action, format!("switch/{}/{}", wanted.name, port.name), &[]);
-            self.steps.push(Step::RemovePort(wanted.name.clone(), port));
+            self.record(action, format!("switch/{}/{}", wanted.name, port.name), &[]);
+            self.steps.push(StackStep::RemovePort(wanted.name.clone(), port));
         }
         for port in found.new {
             if !there.definition.ports.iter().any(|before| before.name == port.name) {
-                self.tell(ChangeAction::Create, format!("switch/{}/{}", wanted.name, port.name), &[]);
+                self.record(ChangeAction::Create, format!("switch/{}/{}", wanted.name, port.name), &[]);
             }
-            joins.push(Step::AddPort(wanted.name.clone(), port));
+            joins.push(StackStep::AddPort(wanted.name.clone(), port));
         }
     }
 }
 
 /// Whether what is behind a port must be there first.
-fn leads_away(port: &api::AddPort) -> bool {
+fn connects_elsewhere(port: &api::AddPort) -> bool {
     matches!(port.driver, PortDriver::Pipe { .. } | PortDriver::Box { .. })
 }

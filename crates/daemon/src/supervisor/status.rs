@@ -1,9 +1,9 @@
 //! What is known of boxes.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use super::switches::drops;
 use crate::boxes::{Installed, Member, Phase, shares_packets};
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::fabric::{PortLocation, TrafficSnapshot};
 use api::{
     Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, Mac, PortStatus,
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// What is known of the daemon itself.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct DaemonFacts {
     /// What the image is called.
     pub(crate) image: String,
     /// What boxes can run in.
@@ -42,20 +42,20 @@ fn resident(process: i32) -> Option<u64> {
 
 impl Supervisor {
     /// Lists the boxes, by name.
-    pub fn boxes(&self) -> Result<Vec<BoxStatus>, Failure> {
+    pub fn boxes(&self) -> Result<Vec<BoxStatus>, OperationError> {
         let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
         Ok(self.0.all().iter().map(|member| self.status_of(member, &snapshot)).collect())
     }
 
     /// Tells all about a box.
-    pub fn show_box(&self, name: &BoxName) -> Result<BoxDetail, Failure> {
+    pub fn show_box(&self, name: &BoxName) -> Result<BoxDetail, OperationError> {
         Ok(self.detail(&*self.0.member(name)?))
     }
 
     /// The report of a box's last crash.
-    pub fn crash(&self, name: &BoxName) -> Result<CrashReport, Failure> {
+    pub fn crash(&self, name: &BoxName) -> Result<CrashReport, OperationError> {
         let crash = self.0.member(name)?.inner().crash.clone();
-        crash.ok_or_else(|| Failure::NoCrash(name.clone()))
+        crash.ok_or_else(|| OperationError::NoCrash(name.clone()))
     }
 
     pub(super) fn status(&self, member: &Member) -> BoxStatus {
@@ -180,7 +180,7 @@ impl Supervisor {
     }
 
     /// What is known of the daemon itself.
-    pub(crate) fn facts(&self) -> Result<Facts, Failure> {
+    pub(crate) fn facts(&self) -> Result<DaemonFacts, OperationError> {
         let states: Vec<_> = self.0.all().iter().map(|member| member.inner().phase.state()).collect();
         let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -190,7 +190,7 @@ impl Supervisor {
             stacks: number(self.0.store().stacks()?.len()),
             ..Self::count(&states)
         };
-        Ok(Facts {
+        Ok(DaemonFacts {
             image: self.0.image.clone(),
             kinds: self.0.forge.kinds(),
             cores: number(self.0.forge.cores()),

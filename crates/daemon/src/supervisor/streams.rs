@@ -1,11 +1,11 @@
 //! What is told as it happens: logs, events, captures.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{Contents, Written};
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::fabric::{Capture as PortCapture, capture_header};
-use crate::limits::{CAPTURE_QUEUE, MOST_CAPTURES};
-use crate::ring::Page;
+use crate::history::HistoryPage;
+use crate::limits::{CAPTURE_QUEUE_LENGTH, MAX_CAPTURES};
 use api::{
     BoxName, CapturePoint, CaptureQuery, Event, EventKind, EventQuery, LogLine, LogQuery, Size, Time,
     WrittenFile,
@@ -15,33 +15,33 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, watch};
 
 /// Entries that a reader gets at once.
-const PAGE: usize = 256;
+const PAGE_ENTRIES: usize = 256;
 
-type Look<T> = Box<dyn Fn(u64) -> Option<Page<T>> + Send + Sync>;
+type FetchPage<T> = Box<dyn Fn(u64) -> Option<HistoryPage<T>> + Send + Sync>;
 
 /// A reader of a history, who may follow it.
-pub(crate) struct Follow<T> {
-    look: Look<T>,
+pub(crate) struct HistoryReader<T> {
+    fetch: FetchPage<T>,
     /// Makes an entry that tells how many were lost.
-    tell_lost: fn(u64, u64) -> T,
+    lost_entry: fn(u64, u64) -> T,
     position: u64,
     /// Tells that there is more; none: what there is is enough.
     more: Option<watch::Receiver<u64>>,
 }
 
-impl<T> std::fmt::Debug for Follow<T> {
+impl<T> std::fmt::Debug for HistoryReader<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Follow").field("position", &self.position).finish_non_exhaustive()
+        f.debug_struct("HistoryReader").field("position", &self.position).finish_non_exhaustive()
     }
 }
 
-impl<T> Follow<T> {
+impl<T> HistoryReader<T> {
     /// The next entries that are there already. Nothing: there are none.
-    fn there(&mut self) -> Option<Vec<T>> {
-        let page = (self.look)(self.position)?;
+    fn available(&mut self) -> Option<Vec<T>> {
+        let page = (self.fetch)(self.position)?;
         let mut found = Vec::new();
         if page.lost > 0 {
-            found.push((self.tell_lost)(self.position + page.lost, page.lost));
+            found.push((self.lost_entry)(self.position + page.lost, page.lost));
         }
         for (number, entry) in page.entries {
             self.position = number;
@@ -53,7 +53,7 @@ impl<T> Follow<T> {
     /// The next entries, waiting for some if they are followed. Nothing: that was all.
     pub(crate) async fn next(&mut self) -> Option<Vec<T>> {
         loop {
-            if let Some(found) = self.there() {
+            if let Some(found) = self.available() {
                 return Some(found);
             }
             self.more.as_mut()?.changed().await.ok()?;
@@ -66,13 +66,13 @@ impl<T> Follow<T> {
 pub(crate) struct Capture {
     /// Its bytes: the header, then records.
     pub(crate) bytes: mpsc::Receiver<Vec<u8>>,
-    _place: Place,
+    _slot: CaptureSlot,
 }
 
 #[derive(Debug)]
-struct Place(Arc<AtomicUsize>);
+struct CaptureSlot(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for CaptureSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -80,7 +80,11 @@ impl Drop for Place {
 
 impl Supervisor {
     /// What a box wrote to its console.
-    pub(crate) fn log(&self, name: &BoxName, query: &LogQuery) -> Result<Follow<LogLine>, Failure> {
+    pub(crate) fn log(
+        &self,
+        name: &BoxName,
+        query: &LogQuery,
+    ) -> Result<HistoryReader<LogLine>, OperationError> {
         let member = self.0.member(name)?;
         self.listen(&member);
         let last = member.log.last();
@@ -90,9 +94,9 @@ impl Supervisor {
         let more = query.follow.then(|| member.log.watch());
         // A reader does not keep a box's log that is removed.
         let weak = Arc::downgrade(&member);
-        Ok(Follow {
-            look: Box::new(move |position| Some(weak.upgrade()?.log.after(position, PAGE))),
-            tell_lost: |_, lost| LogLine {
+        Ok(HistoryReader {
+            fetch: Box::new(move |position| Some(weak.upgrade()?.log.after(position, PAGE_ENTRIES))),
+            lost_entry: |_, lost| LogLine {
                 time: Time::now(),
                 configuration: None,
                 text: String::new(),
@@ -104,7 +108,7 @@ impl Supervisor {
     }
 
     /// The files that a box has written.
-    pub fn files(&self, name: &BoxName) -> Result<Vec<WrittenFile>, Failure> {
+    pub fn files(&self, name: &BoxName) -> Result<Vec<WrittenFile>, OperationError> {
         let member = self.0.member(name)?;
         self.listen(&member);
         let file = |Written { name, bytes, lost }| WrittenFile { name, bytes: Size(bytes), lost: Size(lost) };
@@ -112,11 +116,12 @@ impl Supervisor {
     }
 
     /// What a file that a box writes has now.
-    pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, Failure> {
+    pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, OperationError> {
         let member = self.0.member(name)?;
         self.listen(&member);
-        let contents = member.outputs.open(file).ok_or_else(|| Failure::NoFile(name.clone(), file.into()))?;
-        contents.map_err(|error| Failure::System("read what the box wrote", error))
+        let contents =
+            member.outputs.open(file).ok_or_else(|| OperationError::NoFile(name.clone(), file.into()))?;
+        contents.map_err(|error| OperationError::System("read what the box wrote", error))
     }
 
     /// What a file that a box writes has now, piece by piece.
@@ -124,13 +129,13 @@ impl Supervisor {
         &self,
         name: &BoxName,
         file: &str,
-    ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, Failure> {
+    ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, OperationError> {
         let mut contents = self.file(name, file)?;
         Ok(std::iter::from_fn(move || contents.next()))
     }
 
     /// What happened.
-    pub(crate) fn events(&self, query: &EventQuery) -> Follow<Event> {
+    pub(crate) fn events(&self, query: &EventQuery) -> HistoryReader<Event> {
         let journal = &self.0.journal.0;
         let (last, kept) = (journal.last(), journal.after(0, 1));
         let first = kept.entries.first().map_or(last, |(first, _)| first - 1);
@@ -141,9 +146,9 @@ impl Supervisor {
         };
         let more = query.follow.then(|| journal.watch());
         let core = Arc::downgrade(&self.0);
-        Follow {
-            look: Box::new(move |position| Some(core.upgrade()?.journal.0.after(position, PAGE))),
-            tell_lost: |sequence, lost| Event {
+        HistoryReader {
+            fetch: Box::new(move |position| Some(core.upgrade()?.journal.0.after(position, PAGE_ENTRIES))),
+            lost_entry: |sequence, lost| Event {
                 sequence,
                 time: Time::now(),
                 kind: EventKind::EventsLost,
@@ -158,20 +163,20 @@ impl Supervisor {
     /// What happened so far.
     pub fn event_list(&self, query: &EventQuery) -> Vec<Event> {
         let mut follow = self.events(&EventQuery { follow: false, ..query.clone() });
-        std::iter::from_fn(|| follow.there()).flatten().collect()
+        std::iter::from_fn(|| follow.available()).flatten().collect()
     }
 
     /// What a box wrote to its console so far.
-    pub fn log_list(&self, name: &BoxName, query: &LogQuery) -> Result<Vec<LogLine>, Failure> {
+    pub fn log_list(&self, name: &BoxName, query: &LogQuery) -> Result<Vec<LogLine>, OperationError> {
         let mut follow = self.log(name, &LogQuery { follow: false, ..query.clone() })?;
-        Ok(std::iter::from_fn(|| follow.there()).flatten().collect())
+        Ok(std::iter::from_fn(|| follow.available()).flatten().collect())
     }
 
     /// Captures what passes a port, for a caller who waits for each piece: the header of a capture, then records.
     pub fn capture_bytes(
         &self,
         query: &CaptureQuery,
-    ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, Failure> {
+    ) -> Result<impl Iterator<Item = Vec<u8>> + use<>, OperationError> {
         let mut capture = self.capture(query)?;
         Ok(std::iter::from_fn(move || capture.bytes.blocking_recv()))
     }
@@ -182,15 +187,15 @@ impl Supervisor {
     }
 
     /// Captures what passes a port. Nothing is held up for it.
-    pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, Failure> {
+    pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, OperationError> {
         if let CapturePoint::Box(name, _) = &query.port {
             self.0.member(name)?;
         }
-        let place = Place(self.0.captures.clone());
-        if place.0.fetch_add(1, Ordering::Relaxed) >= MOST_CAPTURES {
-            return Err(Failure::Limit("captures", MOST_CAPTURES));
+        let place = CaptureSlot(self.0.captures.clone());
+        if place.0.fetch_add(1, Ordering::Relaxed) >= MAX_CAPTURES {
+            return Err(OperationError::Limit("captures", MAX_CAPTURES));
         }
-        let (sender, bytes) = mpsc::channel(CAPTURE_QUEUE);
+        let (sender, bytes) = mpsc::channel(CAPTURE_QUEUE_LENGTH);
         // The queue is new, so that there is room for the header.
         let _ = sender.try_send(capture_header(query.snap));
         let snap = query.snap.map_or(usize::MAX, |snap| usize::try_from(snap).unwrap_or(usize::MAX));
@@ -202,6 +207,6 @@ impl Supervisor {
         };
         let point = query.port.clone();
         self.0.fabric.ask(move |network| network.capture(&point, port_capture))??;
-        Ok(Capture { bytes, _place: place })
+        Ok(Capture { bytes, _slot: place })
     }
 }

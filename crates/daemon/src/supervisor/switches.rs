@@ -1,7 +1,7 @@
 //! Switches and their ports.
 
-use super::core::Supervisor;
-use crate::error::Failure;
+use super::state::Supervisor;
+use crate::error::OperationError;
 use crate::fabric::{PortStats, TrafficSnapshot, missing, open};
 use crate::store::StoredSwitch;
 use api::{
@@ -17,7 +17,7 @@ fn comes_back(driver: &PortDriver) -> bool {
 
 impl Supervisor {
     /// Makes a switch with its ports: all of it, or nothing.
-    pub fn create_switch(&self, request: CreateSwitch) -> Result<SwitchDetail, Failure> {
+    pub fn create_switch(&self, request: CreateSwitch) -> Result<SwitchDetail, OperationError> {
         self.create_switch_of(request, None)
     }
 
@@ -25,7 +25,7 @@ impl Supervisor {
         &self,
         request: CreateSwitch,
         stack: Option<StackName>,
-    ) -> Result<SwitchDetail, Failure> {
+    ) -> Result<SwitchDetail, OperationError> {
         let name = request.name.clone();
         {
             let _change = self.0.change();
@@ -40,7 +40,7 @@ impl Supervisor {
                 .try_for_each(|port| self.join(&name, port))
                 .and_then(|()| Ok(self.0.store().put_switch(&stored)?));
             if let Err(failure) = made {
-                self.take_switch_away(&name);
+                self.discard_switch(&name);
                 return Err(failure);
             }
             self.0.switches().insert(name.clone(), stored);
@@ -50,14 +50,14 @@ impl Supervisor {
         self.show_switch(&name)
     }
 
-    fn take_switch_away(&self, name: &SwitchName) {
+    fn discard_switch(&self, name: &SwitchName) {
         let name = name.clone();
         // With the fabric gone there is nothing to be removed from; it was just made, so it is there.
         let _ = self.0.fabric.ask(move |network| network.remove_switch(&name));
     }
 
     /// Opens a port and adds it to its switch.
-    pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), Failure> {
+    pub(super) fn join(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
         let (asked, name) = (switch.clone(), port.name.clone());
         self.0.fabric.ask(move |network| network.check_vacant(&asked, &name))??;
         let opened = open(port)?;
@@ -66,7 +66,7 @@ impl Supervisor {
     }
 
     /// As [`join`](Self::join), for a port that was there before: if its device is not, the port waits for it.
-    pub(super) fn join_again(&self, switch: &SwitchName, port: &AddPort) -> Result<(), Failure> {
+    pub(super) fn restore_port(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
         let opened = match open(port) {
             Err(failure) => {
                 self.fail(switch, &port.name, failure.to_string());
@@ -86,7 +86,7 @@ impl Supervisor {
     }
 
     /// Notes ports that fail, and opens again what is there again.
-    pub(super) fn look_after_ports(&self, snapshot: &TrafficSnapshot) {
+    pub(super) fn recover_ports(&self, snapshot: &TrafficSnapshot) {
         let ports = snapshot.switches.iter().flat_map(|(switch, ports)| {
             ports.iter().filter_map(move |(port, stats)| Some((switch, port, stats.fault.clone()?)))
         });
@@ -121,12 +121,12 @@ impl Supervisor {
     }
 
     /// Removes a switch and its ports. Boxes that were attached go on, attached to nothing.
-    pub fn remove_switch(&self, name: &SwitchName) -> Result<(), Failure> {
+    pub fn remove_switch(&self, name: &SwitchName) -> Result<(), OperationError> {
         let _change = self.0.change();
         let others: Vec<StoredSwitch> = {
             let switches = self.0.switches();
             if !switches.contains_key(name) {
-                return Err(Failure::NoSwitch(name.clone()));
+                return Err(OperationError::NoSwitch(name.clone()));
             }
             let joined =
                 |port: &AddPort| matches!(&port.driver, PortDriver::Pipe { switch, .. } if switch == name);
@@ -151,7 +151,7 @@ impl Supervisor {
         }
         let definitions: Vec<_> = boxes.iter().map(|(_, definition)| definition.clone()).collect();
         self.0.store().remove_switch(name, &others, &definitions)?;
-        self.take_switch_away(name);
+        self.discard_switch(name);
         for (member, definition) in boxes {
             member.inner().definition = definition;
         }
@@ -166,7 +166,7 @@ impl Supervisor {
     }
 
     /// Adds a port to a switch.
-    pub fn add_port(&self, switch: &SwitchName, request: &AddPort) -> Result<SwitchPort, Failure> {
+    pub fn add_port(&self, switch: &SwitchName, request: &AddPort) -> Result<SwitchPort, OperationError> {
         {
             let _change = self.0.change();
             let mut stored = self.stored_switch(switch)?;
@@ -182,18 +182,18 @@ impl Supervisor {
         let message = format!("port {} was added to switch {switch}", request.name);
         self.0.journal.note(EventKind::PortAdded, format!("switch/{switch}/{}", request.name), message);
         let ports = self.show_switch(switch)?.port_list;
-        let missing = || Failure::NoPort(switch.clone(), request.name.clone());
+        let missing = || OperationError::NoPort(switch.clone(), request.name.clone());
         ports.into_iter().find(|port| port.name == request.name).ok_or_else(missing)
     }
 
     /// Removes a port from a switch: its own, the end of a pipe, or a box's, which then is at nothing.
-    pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), Failure> {
+    pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         {
             let _change = self.0.change();
             self.stored_switch(switch)?;
             let asked = switch.clone();
             let described = self.0.fabric.ask(move |network| network.described(&asked))??;
-            let missing = || Failure::NoPort(switch.clone(), port.clone());
+            let missing = || OperationError::NoPort(switch.clone(), port.clone());
             let (_, driver, ..) =
                 described.into_iter().find(|(name, ..)| name == port).ok_or_else(missing)?;
             self.forget_port(switch, port, &driver)?;
@@ -207,7 +207,12 @@ impl Supervisor {
     }
 
     /// Takes a port out of whatever definition it stands in.
-    fn forget_port(&self, switch: &SwitchName, port: &PortName, driver: &PortDriver) -> Result<(), Failure> {
+    fn forget_port(
+        &self,
+        switch: &SwitchName,
+        port: &PortName,
+        driver: &PortDriver,
+    ) -> Result<(), OperationError> {
         let mut places = vec![(switch.clone(), port.clone())];
         if let PortDriver::Pipe { switch: other, port: far } = driver {
             places.push((other.clone(), far.clone()));
@@ -254,18 +259,18 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn stored_switch(&self, name: &SwitchName) -> Result<StoredSwitch, Failure> {
-        self.0.switches().get(name).cloned().ok_or_else(|| Failure::NoSwitch(name.clone()))
+    pub(super) fn stored_switch(&self, name: &SwitchName) -> Result<StoredSwitch, OperationError> {
+        self.0.switches().get(name).cloned().ok_or_else(|| OperationError::NoSwitch(name.clone()))
     }
 
     /// The addresses that a switch knows.
-    pub fn addresses(&self, switch: &SwitchName) -> Result<Vec<AddressEntry>, Failure> {
+    pub fn addresses(&self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
         let switch = switch.clone();
         self.0.fabric.ask(move |network| network.addresses(&switch))?
     }
 
     /// Says at which port of a static switch an address is.
-    pub fn set_address(&self, switch: &SwitchName, mac: Mac, port: &PortName) -> Result<(), Failure> {
+    pub fn set_address(&self, switch: &SwitchName, mac: Mac, port: &PortName) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
         let before = stored.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port.clone());
@@ -287,17 +292,17 @@ impl Supervisor {
         Ok(())
     }
 
-    fn unset(&self, switch: &SwitchName, mac: Mac) -> Result<(), Failure> {
+    fn unset(&self, switch: &SwitchName, mac: Mac) -> Result<(), OperationError> {
         let switch = switch.clone();
         self.0.fabric.ask(move |network| network.remove_address(&switch, mac))?
     }
 
     /// Makes a static switch forget an address.
-    pub fn remove_address(&self, switch: &SwitchName, mac: Mac) -> Result<(), Failure> {
+    pub fn remove_address(&self, switch: &SwitchName, mac: Mac) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
         if !self.addresses(switch)?.iter().any(|entry| entry.mac == mac) {
-            return Err(Failure::NoAddress(switch.clone(), mac));
+            return Err(OperationError::NoAddress(switch.clone(), mac));
         }
         stored.addresses.retain(|(there, _)| *there != mac);
         for port in &mut stored.definition.ports {
@@ -309,7 +314,7 @@ impl Supervisor {
     }
 
     /// Lists the switches, by name.
-    pub fn switches(&self) -> Result<Vec<SwitchStatus>, Failure> {
+    pub fn switches(&self) -> Result<Vec<SwitchStatus>, OperationError> {
         let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;
         let stored: Vec<StoredSwitch> = self.0.switches().values().cloned().collect();
         Ok(stored.iter().map(|stored| self.switch_status(stored, &snapshot)).collect())
@@ -335,7 +340,7 @@ impl Supervisor {
     }
 
     /// Tells all about a switch.
-    pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, Failure> {
+    pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, OperationError> {
         let stored = self.stored_switch(name)?;
         let asked = name.clone();
         let (snapshot, described) =

@@ -1,9 +1,9 @@
 //! Makes the snapshots from which boxes start that are like others.
 
 use super::boot::Stored;
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{Recipe, Template, in_box};
-use crate::limits::{CALL_TIME, LARGEST_TEMPLATE, TEMPLATE_TIME};
+use crate::limits::{CALL_TIMEOUT, MAX_TEMPLATE_BYTES, TEMPLATE_TIMEOUT};
 use api::CreateBox;
 use boundary::Request;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 impl Supervisor {
     /// Makes the template of a recipe, for the boxes that start after it. No box waits for that, so it has a thread of
     /// its own.
-    pub(super) fn begin_template(&self, recipe: Arc<Recipe>, definition: CreateBox, stored: Vec<Stored>) {
+    pub(super) fn start_template(&self, recipe: Arc<Recipe>, definition: CreateBox, stored: Vec<Stored>) {
         let supervisor = self.clone();
         let run = move || {
             let template = supervisor.template(&definition, &stored);
@@ -35,13 +35,13 @@ impl Supervisor {
         for (configuration, files) in stored {
             for file in files {
                 let request = Request::File { name: &file.name, contents: &file.contents.0 };
-                instance.call(&request, CALL_TIME).ok()?;
+                instance.call(&request, CALL_TIMEOUT).ok()?;
             }
             let (name, configuration) = (in_box(&configuration.name), configuration.text.as_str());
             let request = Request::Install { name, configuration };
-            replies.push(instance.call(&request, CALL_TIME).ok()?);
+            replies.push(instance.call(&request, CALL_TIMEOUT).ok()?);
         }
-        let snapshot = instance.snapshot(TEMPLATE_TIME)?;
-        (snapshot.size() <= LARGEST_TEMPLATE).then_some(Template { snapshot, replies })
+        let snapshot = instance.snapshot(TEMPLATE_TIMEOUT)?;
+        (snapshot.size() <= MAX_TEMPLATE_BYTES).then_some(Template { snapshot, replies })
     }
 }

@@ -3,22 +3,22 @@
 //! Control groups could do this for processes, but not for boxes that share a worker's thread, and putting a process
 //! into one costs milliseconds. So boxes of both kinds are held and let go here.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{Member, Phase};
 use std::time::{Duration, Instant};
 
 /// Between looks while there is a box with a limit.
-const LOOK: Duration = Duration::from_millis(4);
+const THROTTLE_INTERVAL: Duration = Duration::from_millis(4);
 
 /// For how long a box may save up what it does not use.
-const BURST: f64 = 0.1;
+const MAX_SAVED_SECONDS: f64 = 0.1;
 
 /// For how long a box that was held may then run at least: holding it costs something, too.
-const AGAIN: f64 = 0.01;
+const MIN_RUN_SECONDS: f64 = 0.01;
 
 /// What a box with a limit may still use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
+pub(crate) struct CpuBudget {
     looked: Instant,
     used: Duration,
     /// Seconds that are left; less than nothing when more was used.
@@ -27,26 +27,27 @@ pub(crate) struct Budget {
 
 /// What follows from a look at a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum ThrottleAction {
     GoOn,
     Hold,
     Release,
 }
 
-impl Budget {
+impl CpuBudget {
     fn new(now: Instant, used: Duration, cores: f64) -> Self {
-        Self { looked: now, used, left: cores * BURST }
+        Self { looked: now, used, left: cores * MAX_SAVED_SECONDS }
     }
 
     /// Takes into account what was used until now by a box that is held, or not.
-    fn advance(&mut self, now: Instant, used: Duration, cores: f64, held: bool) -> Verdict {
+    fn advance(&mut self, now: Instant, used: Duration, cores: f64, held: bool) -> ThrottleAction {
         let gained = cores * now.duration_since(self.looked).as_secs_f64();
-        self.left = (self.left + gained).min(cores * BURST) - used.saturating_sub(self.used).as_secs_f64();
+        self.left = (self.left + gained).min(cores * MAX_SAVED_SECONDS)
+            - used.saturating_sub(self.used).as_secs_f64();
         (self.looked, self.used) = (now, used);
         match held {
-            false if self.left < 0.0 => Verdict::Hold,
-            true if self.left >= cores * AGAIN => Verdict::Release,
-            _ => Verdict::GoOn,
+            false if self.left < 0.0 => ThrottleAction::Hold,
+            true if self.left >= cores * MIN_RUN_SECONDS => ThrottleAction::Release,
+            _ => ThrottleAction::GoOn,
         }
     }
 }
@@ -55,7 +56,7 @@ impl Supervisor {
     /// Holds boxes that have used up what they may, and lets go those that may go on; how long until the next look.
     pub(super) fn throttle(&self) -> Option<Duration> {
         let limited = self.0.all().into_iter().filter(|member| self.throttle_one(member));
-        (limited.count() > 0).then_some(LOOK)
+        (limited.count() > 0).then_some(THROTTLE_INTERVAL)
     }
 
     /// Whether the box has a limit, and runs.
@@ -71,13 +72,13 @@ impl Supervisor {
         let Some(used) = instance.usage() else { return true };
         let (now, used) = (Instant::now(), used.time);
         let mut inner = member.inner();
-        let budget = inner.budget.get_or_insert_with(|| Budget::new(now, used, cores));
+        let budget = inner.budget.get_or_insert_with(|| CpuBudget::new(now, used, cores));
         let verdict = budget.advance(now, used, cores, instance.is_held());
         drop(inner);
         match verdict {
-            Verdict::GoOn => {}
-            Verdict::Hold => instance.hold(),
-            Verdict::Release => instance.release(),
+            ThrottleAction::GoOn => {}
+            ThrottleAction::Hold => instance.hold(),
+            ThrottleAction::Release => instance.release(),
         }
         true
     }
@@ -90,16 +91,16 @@ mod tests {
     /// A box that uses all that it gets, looked at every 4 ms for ten seconds: what it used, a second.
     fn used(cores: f64) -> f64 {
         let start = Instant::now();
-        let mut budget = Budget::new(start, Duration::ZERO, cores);
+        let mut budget = CpuBudget::new(start, Duration::ZERO, cores);
         let (mut used, mut held) = (Duration::ZERO, false);
         for look in 1..=2500 {
             if !held {
-                used += LOOK;
+                used += THROTTLE_INTERVAL;
             }
-            match budget.advance(start + LOOK * look, used, cores, held) {
-                Verdict::GoOn => {}
-                Verdict::Hold => held = true,
-                Verdict::Release => held = false,
+            match budget.advance(start + THROTTLE_INTERVAL * look, used, cores, held) {
+                ThrottleAction::GoOn => {}
+                ThrottleAction::Hold => held = true,
+                ThrottleAction::Release => held = false,
             }
         }
         used.as_secs_f64() / 10.0

@@ -1,8 +1,8 @@
 //! What follows when a box ends.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{End, Instance, Member, Phase, Settled, report};
-use crate::limits::{FIRST_PAUSE, LONGEST_PAUSE, MOST_CRASHES, SOUND_AFTER};
+use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
 use api::{EventKind, Restart};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 fn pause(crashes: u32) -> Duration {
     match crashes {
         0 | 1 => Duration::ZERO,
-        more => FIRST_PAUSE.saturating_mul(1u32.checked_shl(more - 2).unwrap_or(u32::MAX)).min(LONGEST_PAUSE),
+        more => MIN_RESTART_DELAY
+            .saturating_mul(1u32.checked_shl(more - 2).unwrap_or(u32::MAX))
+            .min(MAX_RESTART_DELAY),
     }
 }
 
@@ -44,7 +46,7 @@ impl Supervisor {
     /// Ends a box if it runs still, takes it away from the network, and keeps what is known of its end. Nothing: that
     /// was done already.
     pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<End> {
-        self.keep(member, instance);
+        self.keep_output(member, instance);
         if let Some(used) = instance.usage() {
             member.inner().look(used);
         }
@@ -94,7 +96,7 @@ impl Supervisor {
             }
             return;
         }
-        if inner.started.is_some_and(|(_, since)| since.elapsed() >= SOUND_AFTER) {
+        if inner.started.is_some_and(|(_, since)| since.elapsed() >= CRASH_COUNT_RESET) {
             inner.crashes = 0;
         }
         drop(inner);
@@ -115,7 +117,7 @@ impl Supervisor {
     fn crashed_again(&self, member: &Arc<Member>) {
         let mut inner = member.inner();
         inner.crashes += 1;
-        if inner.crashes > MOST_CRASHES {
+        if inner.crashes > MAX_CONSECUTIVE_CRASHES {
             inner.phase = Phase::Crashed;
             let message =
                 format!("box {} crashed {} times in a row: it is given up", member.name, inner.crashes);
@@ -128,21 +130,21 @@ impl Supervisor {
         inner.phase = Phase::Waiting(Instant::now() + pause);
         drop(inner);
         if pause.is_zero() {
-            self.begin_restart(member);
+            self.start_restart(member);
         } else {
             self.0.watch.wake();
         }
     }
 
     /// Makes a box anew that waits for it. That may take long, so it has a thread of its own.
-    pub(super) fn begin_restart(&self, member: &Arc<Member>) {
+    pub(super) fn start_restart(&self, member: &Arc<Member>) {
         // A box for which a thread is on its way is not waiting any more to the watching thread.
-        member.inner().phase = Phase::Waiting(Instant::now() + LONGEST_PAUSE);
+        member.inner().phase = Phase::Waiting(Instant::now() + MAX_RESTART_DELAY);
         let (supervisor, own) = (self.clone(), member.clone());
         let run = move || supervisor.restart_after_crash(&own);
         if std::thread::Builder::new().name("restart".into()).spawn(run).is_err() {
             // Threads have run out: it is tried again later.
-            member.inner().phase = Phase::Waiting(Instant::now() + FIRST_PAUSE);
+            member.inner().phase = Phase::Waiting(Instant::now() + MIN_RESTART_DELAY);
         }
     }
 
@@ -181,6 +183,6 @@ mod tests {
             milliseconds,
             [0, 0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000, 30_000]
         );
-        assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
+        assert_eq!(pause(u32::MAX), MAX_RESTART_DELAY);
     }
 }

@@ -1,9 +1,9 @@
 //! The thread that hears when boxes end, makes them anew in time, and keeps what they say.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{Instance, Kept, Look, Member, Phase};
 use crate::escape;
-use crate::limits::EVENTS_AT_ONCE;
+use crate::limits::MAX_EVENTS_PER_ROUND;
 use api::{LogLine, Time};
 use boundary::Event;
 use rustix::buffer::spare_capacity;
@@ -16,18 +16,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// The token of the bell that machines ring.
-const BELL: u64 = 0;
+const BELL_TOKEN: u64 = 0;
 
 /// Between looks at what boxes say: the shortest while they say much, the longest while they say nothing.
-const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_millis(64);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(64);
 
 /// Between looks at what everything has used.
-const METER: Duration = Duration::from_secs(1);
+const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the thread waits for.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct Monitor {
     epoll: OwnedFd,
     bell: Arc<Bell>,
     entries: Mutex<Entries>,
@@ -57,10 +57,10 @@ struct Entry {
     _descriptor: OwnedFd,
 }
 
-impl Watch {
+impl Monitor {
     pub(super) fn new(bell: Arc<Bell>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL_TOKEN), epoll::EventFlags::IN)?;
         Ok(Self { epoll, bell, entries: Mutex::default() })
     }
 
@@ -104,7 +104,7 @@ impl Watch {
     /// Sleeps until something happens or so much time has passed; the boxes that have ended.
     fn wait(&self, time: Duration) -> Vec<Ended> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
-        let time = if self.entries().again.is_empty() { time } else { time.min(SHORTEST) };
+        let time = if self.entries().again.is_empty() { time } else { time.min(MIN_POLL_INTERVAL) };
         let time = Timespec::try_from(time).ok();
         // A signal ends the wait early: then nothing has happened.
         let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref());
@@ -114,8 +114,8 @@ impl Watch {
         for event in events {
             let token = event.data;
             match token.u64() {
-                BELL if self.bell.rang() => suspects.extend(entries.machines.iter().cloned()),
-                BELL => {}
+                BELL_TOKEN if self.bell.rang() => suspects.extend(entries.machines.iter().cloned()),
+                BELL_TOKEN => {}
                 token => {
                     let entry = entries.processes.remove(&token);
                     found.extend(
@@ -141,7 +141,7 @@ impl Supervisor {
     pub(super) fn watch(&self) -> io::Result<()> {
         let core = Arc::downgrade(&self.0);
         let run = move || {
-            let (mut pause, mut metered) = (SHORTEST, Instant::now());
+            let (mut pause, mut metered) = (MIN_POLL_INTERVAL, Instant::now());
             while let Some(core) = core.upgrade() {
                 let supervisor = Self(core);
                 pause = supervisor.round(pause, &mut metered);
@@ -159,12 +159,12 @@ impl Supervisor {
         self.restart_due();
         self.roll_back_due();
         let heard = self.0.all().iter().filter(|member| self.listen(member)).count();
-        if metered.elapsed() >= METER {
+        if metered.elapsed() >= MEASURE_INTERVAL {
             *metered = Instant::now();
             self.measure();
             self.0.reserve_events();
         }
-        let pause = if heard > 0 { SHORTEST } else { (pause * 2).min(LONGEST) };
+        let pause = if heard > 0 { MIN_POLL_INTERVAL } else { (pause * 2).min(MAX_POLL_INTERVAL) };
         self.throttle().map_or(pause, |look| look.min(pause))
     }
 
@@ -181,19 +181,19 @@ impl Supervisor {
         for member in self.0.all() {
             let due = matches!(member.inner().phase, Phase::Waiting(at) if at <= now);
             if due && !self.0.is_ending() {
-                self.begin_restart(&member);
+                self.start_restart(&member);
             }
         }
     }
 
     /// Keeps what a box says; whether it said anything.
     pub(super) fn listen(&self, member: &Member) -> bool {
-        member.instance().is_some_and(|instance| self.keep(member, &instance))
+        member.instance().is_some_and(|instance| self.keep_output(member, &instance))
     }
 
     /// Keeps what a box says, as far as nobody else talks to it; whether it said anything.
-    pub(super) fn keep(&self, member: &Member, instance: &Instance) -> bool {
-        let messages = instance.events(EVENTS_AT_ONCE);
+    pub(super) fn keep_output(&self, member: &Member, instance: &Instance) -> bool {
+        let messages = instance.events(MAX_EVENTS_PER_ROUND);
         for message in &messages {
             match Event::decode(message) {
                 Ok(Event::Console { name, line }) => {

@@ -3,16 +3,16 @@
 //! What the stack was is stored whole before anything is changed, so that it comes back also when the daemon ends
 //! meanwhile. It is applied as any stack is: what did not change goes on.
 
-use super::core::Supervisor;
-use crate::error::Failure;
-use crate::limits::LONGEST_CONFIRMATION;
+use super::state::Supervisor;
+use crate::error::OperationError;
+use crate::limits::MAX_CONFIRMATION_TIME;
 use crate::store::StoredUnconfirmed;
 use api::{Changes, EventKind, Stack, StackName, Time};
 use std::time::{Duration, Instant};
 
 /// A stack that waits for its confirmation.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingConfirmation {
     /// When it is taken back.
     due: Instant,
     /// The same, to be told.
@@ -31,26 +31,27 @@ impl Supervisor {
         name: &StackName,
         stack: Stack,
         time: Option<Duration>,
-    ) -> Result<Changes, Failure> {
+    ) -> Result<Changes, OperationError> {
         let Some(time) = time else {
             self.refuse_unconfirmed(name)?;
             return self.apply_stack(name, stack);
         };
-        if time.is_zero() || time > LONGEST_CONFIRMATION {
-            return Err(Failure::Invalid(format!(
+        if time.is_zero() || time > MAX_CONFIRMATION_TIME {
+            return Err(OperationError::Invalid(format!(
                 "a stack waits for its confirmation for 1 to {} seconds",
-                LONGEST_CONFIRMATION.as_secs()
+                MAX_CONFIRMATION_TIME.as_secs()
             )));
         }
         let before = self.stack_as_it_is(name)?;
         {
             let mut pending = self.0.pending();
             if pending.contains_key(name) {
-                return Err(Failure::Unconfirmed(name.clone()));
+                return Err(OperationError::Unconfirmed(name.clone()));
             }
             let due = Instant::now() + time;
             let until = Time::from(Time::now().system() + time);
-            pending.insert(name.clone(), Pending { due, until, before: before.clone(), busy: true });
+            pending
+                .insert(name.clone(), PendingConfirmation { due, until, before: before.clone(), busy: true });
         }
         let stored = StoredUnconfirmed { name: name.clone(), before };
         let put = self.0.store().put_unconfirmed(&stored);
@@ -76,19 +77,19 @@ impl Supervisor {
     }
 
     /// Refuses what must not be done to a stack that waits for its confirmation.
-    pub(super) fn refuse_unconfirmed(&self, name: &StackName) -> Result<(), Failure> {
+    pub(super) fn refuse_unconfirmed(&self, name: &StackName) -> Result<(), OperationError> {
         match self.0.pending().contains_key(name) {
-            true => Err(Failure::Unconfirmed(name.clone())),
+            true => Err(OperationError::Unconfirmed(name.clone())),
             false => Ok(()),
         }
     }
 
     /// Confirms a stack: it stays as it was applied.
-    pub fn confirm_stack(&self, name: &StackName) -> Result<(), Failure> {
+    pub fn confirm_stack(&self, name: &StackName) -> Result<(), OperationError> {
         let pending = self.claim(name)?;
         let removed = self.0.store().remove_unconfirmed(name);
         if let Err(error) = removed {
-            self.0.pending().insert(name.clone(), Pending { busy: false, ..pending });
+            self.0.pending().insert(name.clone(), PendingConfirmation { busy: false, ..pending });
             return Err(error.into());
         }
         self.0.pending().remove(name);
@@ -98,7 +99,7 @@ impl Supervisor {
     }
 
     /// Takes a stack back that waits for its confirmation.
-    pub fn roll_back_stack(&self, name: &StackName) -> Result<Changes, Failure> {
+    pub fn roll_back_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         let pending = self.claim(name)?;
         let result = self.take_stack_back(name, pending.before, "as was asked for");
         self.0.pending().remove(name);
@@ -106,14 +107,19 @@ impl Supervisor {
     }
 
     /// Takes the confirmation of a stack into one's own hands.
-    fn claim(&self, name: &StackName) -> Result<Pending, Failure> {
+    fn claim(&self, name: &StackName) -> Result<PendingConfirmation, OperationError> {
         let mut pending = self.0.pending();
-        let entry = pending.get_mut(name).ok_or_else(|| Failure::NothingToConfirm(name.clone()))?;
+        let entry = pending.get_mut(name).ok_or_else(|| OperationError::NothingToConfirm(name.clone()))?;
         if entry.busy {
-            return Err(Failure::Unconfirmed(name.clone()));
+            return Err(OperationError::Unconfirmed(name.clone()));
         }
         entry.busy = true;
-        Ok(Pending { due: entry.due, until: entry.until, before: entry.before.clone(), busy: true })
+        Ok(PendingConfirmation {
+            due: entry.due,
+            until: entry.until,
+            before: entry.before.clone(),
+            busy: true,
+        })
     }
 
     fn take_stack_back(
@@ -121,7 +127,7 @@ impl Supervisor {
         name: &StackName,
         before: Option<Stack>,
         why: &str,
-    ) -> Result<Changes, Failure> {
+    ) -> Result<Changes, OperationError> {
         let result = match before {
             Some(before) => self.apply_stack(name, before),
             None => self.drop_stack(name),
@@ -141,7 +147,7 @@ impl Supervisor {
         let now = Instant::now();
         let due: Vec<StackName> = {
             let pending = self.0.pending();
-            let late = |entry: &Pending| entry.due <= now && !entry.busy;
+            let late = |entry: &PendingConfirmation| entry.due <= now && !entry.busy;
             pending.iter().filter(|(_, entry)| late(entry)).map(|(name, _)| name.clone()).collect()
         };
         for name in due {
@@ -164,7 +170,7 @@ impl Supervisor {
     }
 
     /// Takes back what an earlier daemon had applied, and nobody had confirmed when it ended.
-    pub(super) fn roll_back_unconfirmed(&self) -> Result<(), Failure> {
+    pub(super) fn roll_back_unconfirmed(&self) -> Result<(), OperationError> {
         let stored = self.0.store().unconfirmed()?;
         for StoredUnconfirmed { name, before } in stored {
             // What it comes to is in the journal.
@@ -174,7 +180,7 @@ impl Supervisor {
     }
 
     /// A stack as it is now, with all texts and files; none: there is none of the name.
-    fn stack_as_it_is(&self, name: &StackName) -> Result<Option<Stack>, Failure> {
+    fn stack_as_it_is(&self, name: &StackName) -> Result<Option<Stack>, OperationError> {
         if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
             return Ok(None);
         }

@@ -1,15 +1,15 @@
 //! The supervisor's parts, and how it starts and ends.
 
-use super::check::Gate;
-use super::confirm::Pending;
+use super::check::CheckSlots;
+use super::confirmation::PendingConfirmation;
+use super::monitor::Monitor;
 use super::rate_meter::RateMeter;
-use super::watch::Watch;
 use crate::boxes::{Forge, Member, Shelf, Templates, output_folder};
-use crate::cores::Cores;
-use crate::error::Failure;
+use crate::error::OperationError;
 use crate::fabric::Fabric;
 use crate::journal::Journal;
-use crate::limits::MOST_CHECKS;
+use crate::limits::MAX_CHECKS;
+use crate::processors::Processors;
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, StoredSwitch};
 use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
@@ -32,7 +32,7 @@ pub enum StartError {
     /// A thread or a descriptor.
     System(SystemError),
     /// The switch's thread, or what was stored.
-    Operation(Failure),
+    Operation(OperationError),
 }
 
 impl fmt::Display for StartError {
@@ -66,8 +66,8 @@ impl From<SystemError> for StartError {
     }
 }
 
-impl From<Failure> for StartError {
-    fn from(error: Failure) -> Self {
+impl From<OperationError> for StartError {
+    fn from(error: OperationError) -> Self {
         Self::Operation(error)
     }
 }
@@ -76,11 +76,11 @@ impl From<Failure> for StartError {
 ///
 /// Locks are taken in this order: a member's `busy`, `change`, then shortly one of the others.
 #[derive(Clone, Debug)]
-pub struct Supervisor(pub(super) Arc<Core>);
+pub struct Supervisor(pub(super) Arc<SupervisorState>);
 
 /// The parts.
 #[derive(Debug)]
-pub(super) struct Core {
+pub(super) struct SupervisorState {
     /// Before the fabric and the forge, so that boxes end first.
     members: Mutex<BTreeMap<BoxName, Arc<Member>>>,
     switches: Mutex<BTreeMap<SwitchName, StoredSwitch>>,
@@ -89,11 +89,11 @@ pub(super) struct Core {
     pub(super) forge: Forge,
     pub(super) templates: Templates,
     pub(super) journal: Journal,
-    pub(super) watch: Watch,
+    pub(super) watch: Monitor,
     pub(super) meter: Mutex<RateMeter>,
     /// Held by whoever changes what is attached to what.
     change: Mutex<()>,
-    pub(super) checks: Gate,
+    pub(super) checks: CheckSlots,
     /// Where the files are kept that boxes write.
     pub(super) shelf: Shelf,
     pub(super) captures: Arc<AtomicUsize>,
@@ -102,7 +102,7 @@ pub(super) struct Core {
     /// Ports of switches that nothing passes, and why: those whose device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
     /// Stacks that wait for their confirmation.
-    pending: Mutex<BTreeMap<StackName, Pending>>,
+    pending: Mutex<BTreeMap<StackName, PendingConfirmation>>,
     pub(super) started: Time,
     pub(super) image: String,
     events_until: Mutex<u64>,
@@ -113,7 +113,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Core {
+impl SupervisorState {
     pub(super) fn members(&self) -> MutexGuard<'_, BTreeMap<BoxName, Arc<Member>>> {
         lock(&self.members)
     }
@@ -138,7 +138,7 @@ impl Core {
         lock(&self.faults)
     }
 
-    pub(super) fn pending(&self) -> MutexGuard<'_, BTreeMap<StackName, Pending>> {
+    pub(super) fn pending(&self) -> MutexGuard<'_, BTreeMap<StackName, PendingConfirmation>> {
         lock(&self.pending)
     }
 
@@ -148,8 +148,8 @@ impl Core {
     }
 
     /// A box.
-    pub(super) fn member(&self, name: &BoxName) -> Result<Arc<Member>, Failure> {
-        self.members().get(name).cloned().ok_or_else(|| Failure::NoBox(name.clone()))
+    pub(super) fn member(&self, name: &BoxName) -> Result<Arc<Member>, OperationError> {
+        self.members().get(name).cloned().ok_or_else(|| OperationError::NoBox(name.clone()))
     }
 
     pub(super) fn is_ending(&self) -> bool {
@@ -169,7 +169,7 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl Drop for SupervisorState {
     fn drop(&mut self) {
         for member in self.all() {
             member.inner().removed = true;
@@ -189,10 +189,10 @@ impl Supervisor {
         let until = events + EVENT_BLOCK;
         // A store that can't be written is found out now.
         store.set_counter("events", until)?;
-        let (cores, end_bell) = (Arc::new(Cores::new()), Arc::new(Bell::new()?));
-        let watch = Watch::new(end_bell.clone())
-            .map_err(|error| Failure::System("watch the ends of boxes", error))?;
-        let supervisor = Self(Arc::new(Core {
+        let (cores, end_bell) = (Arc::new(Processors::new()), Arc::new(Bell::new()?));
+        let watch = Monitor::new(end_bell.clone())
+            .map_err(|error| OperationError::System("watch the ends of boxes", error))?;
+        let supervisor = Self(Arc::new(SupervisorState {
             members: Mutex::default(),
             switches: Mutex::default(),
             store: Mutex::new(store),
@@ -203,7 +203,7 @@ impl Supervisor {
             watch,
             meter: Mutex::default(),
             change: Mutex::default(),
-            checks: Gate::new(MOST_CHECKS),
+            checks: CheckSlots::new(MAX_CHECKS),
             shelf: Shelf::new(output_folder(settings.store.as_deref())),
             captures: Arc::default(),
             capture_lost: Arc::default(),
@@ -214,7 +214,7 @@ impl Supervisor {
             events_until: Mutex::new(until),
             ending: AtomicBool::new(false),
         }));
-        supervisor.watch().map_err(|error| Failure::System("start the watching thread", error))?;
+        supervisor.watch().map_err(|error| OperationError::System("start the watching thread", error))?;
         supervisor.restore()?;
         supervisor.roll_back_unconfirmed()?;
         let message = format!("the daemon {} started", env!("CARGO_PKG_VERSION"));

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 /// The last entries of something, numbered from 1 or from where an earlier life ended. The oldest go when there are too
 /// many.
 #[derive(Debug)]
-pub(crate) struct Ring<T> {
-    bounds: Bounds<T>,
+pub(crate) struct History<T> {
+    bounds: HistoryLimits<T>,
     entries: Mutex<Entries<T>>,
     /// The number of the last entry, for those who wait.
     last: watch::Sender<u64>,
@@ -16,7 +16,7 @@ pub(crate) struct Ring<T> {
 
 /// How much a ring keeps.
 #[derive(Debug)]
-pub(crate) struct Bounds<T> {
+pub(crate) struct HistoryLimits<T> {
     /// Entries.
     pub(crate) entries: usize,
     /// Bytes of all of them; the last one is kept, however long it is.
@@ -36,16 +36,16 @@ struct Entries<T> {
 
 /// What a reader gets.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Page<T> {
+pub(crate) struct HistoryPage<T> {
     /// The entries, each with its number.
     pub(crate) entries: Vec<(u64, T)>,
     /// How many were wanted and are gone already.
     pub(crate) lost: u64,
 }
 
-impl<T: Clone> Ring<T> {
+impl<T: Clone> History<T> {
     /// An empty ring, whose first entry has the number after `last`.
-    pub(crate) fn new(bounds: Bounds<T>, last: u64) -> Self {
+    pub(crate) fn new(bounds: HistoryLimits<T>, last: u64) -> Self {
         let entries = Mutex::new(Entries { queue: VecDeque::new(), bytes: 0, last });
         Self { bounds, entries, last: watch::Sender::new(last) }
     }
@@ -75,13 +75,13 @@ impl<T: Clone> Ring<T> {
     }
 
     /// All entries after the one with this number that are still there, at most `most` of them.
-    pub(crate) fn after(&self, number: u64, most: usize) -> Page<T> {
+    pub(crate) fn after(&self, number: u64, most: usize) -> HistoryPage<T> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let first = entries.last + 1 - entries.queue.len() as u64;
         let from = (number + 1).max(first);
         let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
         let there = entries.queue.iter().skip(skip).take(most).cloned();
-        Page { entries: (from..).zip(there).collect(), lost: from - (number + 1) }
+        HistoryPage { entries: (from..).zip(there).collect(), lost: from - (number + 1) }
     }
 
     /// What tells the number of the last entry whenever it changes.
@@ -96,28 +96,31 @@ mod tests {
 
     #[test]
     fn the_last_entries_are_kept_and_numbered() {
-        let ring = Ring::new(Bounds { entries: 3, bytes: 9, weigh: |text: &&str| text.len() }, 10);
-        assert_eq!(ring.after(10, 9), Page { entries: vec![], lost: 0 });
+        let ring = History::new(HistoryLimits { entries: 3, bytes: 9, weigh: |text: &&str| text.len() }, 10);
+        assert_eq!(ring.after(10, 9), HistoryPage { entries: vec![], lost: 0 });
         for value in ["a", "b", "c", "d"] {
             ring.push(|_| value);
         }
         assert_eq!(ring.last(), 14);
-        assert_eq!(ring.after(10, 9), Page { entries: vec![(12, "b"), (13, "c"), (14, "d")], lost: 1 });
-        assert_eq!(ring.after(12, 1), Page { entries: vec![(13, "c")], lost: 0 });
-        assert_eq!(ring.after(14, 9), Page { entries: vec![], lost: 0 });
+        assert_eq!(
+            ring.after(10, 9),
+            HistoryPage { entries: vec![(12, "b"), (13, "c"), (14, "d")], lost: 1 }
+        );
+        assert_eq!(ring.after(12, 1), HistoryPage { entries: vec![(13, "c")], lost: 0 });
+        assert_eq!(ring.after(14, 9), HistoryPage { entries: vec![], lost: 0 });
         assert_eq!(ring.after(99, 9).entries, vec![]);
         // Long ones push more than one out, and one that is too long all others.
         ring.push(|_| "eight...");
         assert_eq!(ring.after(13, 9).entries, vec![(14, "d"), (15, "eight...")]);
         ring.push(|_| "much too long");
-        assert_eq!(ring.after(13, 9), Page { entries: vec![(16, "much too long")], lost: 2 });
+        assert_eq!(ring.after(13, 9), HistoryPage { entries: vec![(16, "much too long")], lost: 2 });
         ring.push(|_| "f");
-        assert_eq!(ring.after(13, 9), Page { entries: vec![(17, "f")], lost: 3 });
+        assert_eq!(ring.after(13, 9), HistoryPage { entries: vec![(17, "f")], lost: 3 });
     }
 
     #[test]
     fn who_waits_is_told() {
-        let ring = Ring::new(Bounds { entries: 3, bytes: 9, weigh: |_| 1 }, 0);
+        let ring = History::new(HistoryLimits { entries: 3, bytes: 9, weigh: |_| 1 }, 0);
         let mut watch = ring.watch();
         assert!(!watch.has_changed().unwrap());
         ring.push(|number| number);

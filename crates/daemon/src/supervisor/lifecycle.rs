@@ -1,21 +1,21 @@
 //! Starts, stops, suspends, kills boxes.
 
-use super::core::Supervisor;
+use super::state::Supervisor;
 use crate::boxes::{Instance, Member, Phase};
-use crate::error::Failure;
-use crate::limits::{CHANGE_TIME, STOP_TIME};
+use crate::error::OperationError;
+use crate::limits::{CHANGE_TIMEOUT, STOP_TIMEOUT};
 use api::{BoxName, BoxStatus, EventKind};
 use std::sync::{Arc, MutexGuard};
 
 impl Supervisor {
     /// Starts a box that doesn't run, with the configurations that it had.
-    pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+    pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
-        let busy = to_change(&member)?;
+        let busy = lock_for_change(&member)?;
         {
             let mut inner = member.inner();
             if inner.removed {
-                return Err(Failure::NoBox(name.clone()));
+                return Err(OperationError::NoBox(name.clone()));
             }
             if matches!(inner.phase, Phase::Running | Phase::Suspended | Phase::Booting) {
                 return Err(state(&member, inner.phase, "stop or restart it"));
@@ -35,7 +35,7 @@ impl Supervisor {
     }
 
     /// Lets a box end in order; also one that is being started, or waits to be made anew.
-    pub fn stop_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+    pub fn stop_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         let phase = member.inner().phase;
         if matches!(phase, Phase::Stopped | Phase::Created | Phase::Crashed) {
@@ -57,7 +57,7 @@ impl Supervisor {
         if let Some(instance) = instance.filter(|_| booting || !in_order) {
             instance.end_for_good();
         }
-        let _busy = member.busy_within(STOP_TIME).unwrap_or_else(|| {
+        let _busy = member.busy_within(STOP_TIMEOUT).unwrap_or_else(|| {
             // It is being changed, and does not answer: in an endless loop it never would.
             if let Some(instance) = member.instance() {
                 instance.end_for_good();
@@ -71,7 +71,7 @@ impl Supervisor {
                 if let Some(stats) = instance.stats() {
                     member.inner().look_at_drops(&stats);
                 }
-                instance.stop(STOP_TIME);
+                instance.stop(STOP_TIMEOUT);
             } else {
                 instance.end_for_good();
             }
@@ -89,9 +89,9 @@ impl Supervisor {
     }
 
     /// Makes a box stand still.
-    pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+    pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
-        let _busy = to_change(&member)?;
+        let _busy = lock_for_change(&member)?;
         match present(&member) {
             (Phase::Running, Some(instance)) => instance.suspend(),
             (phase, _) => return Err(state(&member, phase, "only a running box is suspended")),
@@ -103,9 +103,9 @@ impl Supervisor {
     }
 
     /// Lets a box that stands still go on.
-    pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+    pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
-        let _busy = to_change(&member)?;
+        let _busy = lock_for_change(&member)?;
         match present(&member) {
             (Phase::Suspended, Some(instance)) => instance.resume(),
             (phase, _) => return Err(state(&member, phase, "only a suspended box is resumed")),
@@ -116,7 +116,7 @@ impl Supervisor {
     }
 
     /// Ends a box at once, as if it had crashed: its policy decides what follows.
-    pub fn kill_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+    pub fn kill_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         let (phase, instance) = present(&member);
         let Some(instance) = instance else {
@@ -129,22 +129,22 @@ impl Supervisor {
     }
 
     /// Ends a box, if it runs, and starts it again with a fresh state.
-    pub fn restart_box(&self, name: &BoxName) -> Result<BoxStatus, Failure> {
+    pub fn restart_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         if member.instance().is_some() || matches!(member.inner().phase, Phase::Waiting(_)) {
             self.bring_down(&member, true);
         }
         match self.start_box(name) {
             // Somebody else started it in between, which is as well.
-            Err(Failure::State { .. }) => Ok(self.status(&member)),
+            Err(OperationError::State { .. }) => Ok(self.status(&member)),
             other => other,
         }
     }
 }
 
 /// Waits until nobody else starts, stops or changes a box, but not for ever.
-pub(super) fn to_change(member: &Member) -> Result<MutexGuard<'_, ()>, Failure> {
-    member.busy_within(CHANGE_TIME).ok_or_else(|| Failure::State {
+pub(super) fn lock_for_change(member: &Member) -> Result<MutexGuard<'_, ()>, OperationError> {
+    member.busy_within(CHANGE_TIMEOUT).ok_or_else(|| OperationError::State {
         name: member.name.clone(),
         state: "is being changed by somebody else",
         hint: "try again later, or stop it if it is in an endless loop",
@@ -158,6 +158,6 @@ fn present(member: &Member) -> (Phase, Option<Arc<Instance>>) {
 }
 
 /// The failure of a box that is in the wrong state.
-pub(super) fn state(member: &Member, phase: Phase, hint: &'static str) -> Failure {
-    Failure::State { name: member.name.clone(), state: phase.words(), hint }
+pub(super) fn state(member: &Member, phase: Phase, hint: &'static str) -> OperationError {
+    OperationError::State { name: member.name.clone(), state: phase.words(), hint }
 }

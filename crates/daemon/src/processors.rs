@@ -1,6 +1,6 @@
 //! Which processors boxes have for themselves, and who keeps away from these.
 
-use crate::error::Failure;
+use crate::error::OperationError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,45 +8,45 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The processors that the daemon may use.
 #[derive(Debug)]
-pub(crate) struct Cores {
+pub(crate) struct Processors {
     all: Vec<usize>,
     state: Mutex<State>,
 }
 
 /// What keeps someone to processors.
-type Keep = Box<dyn Fn(&[usize]) + Send>;
+type ApplyAffinity = Box<dyn Fn(&[usize]) + Send>;
 
 #[derive(Default)]
 struct State {
     /// Those that a box has for itself.
-    taken: BTreeSet<usize>,
+    reserved: BTreeSet<usize>,
     /// Who shares the others, by number: what is called with these when they change.
-    sharers: BTreeMap<u64, Keep>,
+    subscribers: BTreeMap<u64, ApplyAffinity>,
     /// The next sharer's number.
     next: u64,
 }
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("taken", &self.taken).finish_non_exhaustive()
+        f.debug_struct("State").field("reserved", &self.reserved).finish_non_exhaustive()
     }
 }
 
 /// A processor that a box has for itself; dropped, it is everybody's.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct ReservedProcessor {
     number: usize,
-    cores: Arc<Cores>,
+    cores: Arc<Processors>,
 }
 
 /// One that shares processors with others; dropped, it is forgotten.
 #[derive(Debug)]
-pub(crate) struct Sharer {
+pub(crate) struct AffinityGuard {
     number: u64,
-    cores: Arc<Cores>,
+    cores: Arc<Processors>,
 }
 
-impl Cores {
+impl Processors {
     /// All on which the calling thread may run.
     pub(crate) fn new() -> Self {
         let set = sched_getaffinity(None).unwrap_or_default();
@@ -64,79 +64,79 @@ impl Cores {
     }
 
     /// Has someone keep away from processors that boxes have for themselves: `keep` is called with those that are left,
-    /// whenever that changes, and at [`Sharer::begin`].
-    pub(crate) fn share(self: &Arc<Self>, keep: impl Fn(&[usize]) + Send + 'static) -> Sharer {
+    /// whenever that changes, and at [`AffinityGuard::begin`].
+    pub(crate) fn subscribe(self: &Arc<Self>, keep: impl Fn(&[usize]) + Send + 'static) -> AffinityGuard {
         let mut state = self.state();
         let number = state.next;
         state.next += 1;
-        state.sharers.insert(number, Box::new(keep));
-        Sharer { number, cores: self.clone() }
+        state.subscribers.insert(number, Box::new(keep));
+        AffinityGuard { number, cores: self.clone() }
     }
 
     /// Has the calling thread keep away from them, for as long as it keeps what is returned.
-    pub(crate) fn share_thread(self: &Arc<Self>) -> Sharer {
+    pub(crate) fn confine_current_thread(self: &Arc<Self>) -> AffinityGuard {
         let thread = rustix::thread::gettid();
-        let sharer = self.share(move |processors| {
+        let sharer = self.subscribe(move |processors| {
             let mut set = CpuSet::new();
             processors.iter().for_each(|core| set.set(*core));
             // Where the kernel forbids it the thread runs where the kernel likes: slower, and still right.
             let _ = sched_setaffinity(Some(thread), &set);
         });
-        sharer.begin();
+        sharer.apply();
         sharer
     }
 
     /// Takes a processor out of those that are shared. The first stays for the switch and all boxes that have none for
     /// themselves.
-    pub(crate) fn take(self: &Arc<Self>) -> Result<Core, Failure> {
+    pub(crate) fn reserve(self: &Arc<Self>) -> Result<ReservedProcessor, OperationError> {
         let mut state = self.state();
-        let free = self.all.iter().skip(1).rev().find(|core| !state.taken.contains(core));
-        let number = *free.ok_or(Failure::NoProcessor { all: self.count() })?;
-        state.taken.insert(number);
-        self.spread(&state);
+        let free = self.all.iter().skip(1).rev().find(|core| !state.reserved.contains(core));
+        let number = *free.ok_or(OperationError::NoProcessor { all: self.count() })?;
+        state.reserved.insert(number);
+        self.notify(&state);
         drop(state);
-        Ok(Core { number, cores: self.clone() })
+        Ok(ReservedProcessor { number, cores: self.clone() })
     }
 
     fn shared(&self, state: &State) -> Vec<usize> {
-        self.all.iter().copied().filter(|core| !state.taken.contains(core)).collect()
+        self.all.iter().copied().filter(|core| !state.reserved.contains(core)).collect()
     }
 
-    /// Lets the sharers run on what is shared.
-    fn spread(&self, state: &State) {
+    /// Lets the subscribers run on what is shared.
+    fn notify(&self, state: &State) {
         let shared = self.shared(state);
-        state.sharers.values().for_each(|keep| keep(&shared));
+        state.subscribers.values().for_each(|keep| keep(&shared));
     }
 }
 
-impl Core {
+impl ReservedProcessor {
     /// The processor's number, as the system counts.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 }
 
-impl Drop for Core {
+impl Drop for ReservedProcessor {
     fn drop(&mut self) {
         let mut state = self.cores.state();
-        state.taken.remove(&self.number);
-        self.cores.spread(&state);
+        state.reserved.remove(&self.number);
+        self.cores.notify(&state);
     }
 }
 
-impl Sharer {
-    /// Has it keep away from processors that were taken before it could.
-    pub(crate) fn begin(&self) {
+impl AffinityGuard {
+    /// Has it keep away from processors that were reserved before it could.
+    pub(crate) fn apply(&self) {
         let state = self.cores.state();
-        if let Some(keep) = state.sharers.get(&self.number).filter(|_| !state.taken.is_empty()) {
+        if let Some(keep) = state.subscribers.get(&self.number).filter(|_| !state.reserved.is_empty()) {
             keep(&self.cores.shared(&state));
         }
     }
 }
 
-impl Drop for Sharer {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
-        self.cores.state().sharers.remove(&self.number);
+        self.cores.state().subscribers.remove(&self.number);
     }
 }
 
@@ -152,31 +152,31 @@ mod tests {
 
     #[test]
     fn a_processor_of_ones_own_is_nobody_elses() {
-        let cores = Arc::new(Cores::new());
+        let cores = Arc::new(Processors::new());
         let all = cores.all.clone();
         if all.len() < 2 {
             eprintln!("SKIPPED: there is one processor only, and boxes can't have it");
-            assert!(matches!(cores.take(), Err(Failure::NoProcessor { all: 1 })));
+            assert!(matches!(cores.reserve(), Err(OperationError::NoProcessor { all: 1 })));
             return;
         }
         let thread = std::thread::spawn(move || {
-            let sharer = cores.share_thread();
+            let sharer = cores.confine_current_thread();
             assert_eq!(allowed(), all);
-            let core = cores.take().unwrap();
+            let core = cores.reserve().unwrap();
             assert_eq!((core.number(), allowed()), (all[all.len() - 1], all[..all.len() - 1].to_vec()));
             // One is left for the others.
-            let more: Vec<Core> = std::iter::from_fn(|| cores.take().ok()).collect();
+            let more: Vec<ReservedProcessor> = std::iter::from_fn(|| cores.reserve().ok()).collect();
             assert_eq!((more.len(), allowed()), (all.len() - 2, vec![all[0]]));
-            assert!(matches!(cores.take(), Err(Failure::NoProcessor { .. })));
+            assert!(matches!(cores.reserve(), Err(OperationError::NoProcessor { .. })));
             drop(core);
             assert_eq!(allowed(), [all[0], all[all.len() - 1]]);
             drop(more);
             assert_eq!(allowed(), all);
             // Who comes later keeps away, too, and who has left is not called any more.
-            let core = cores.take().unwrap();
+            let core = cores.reserve().unwrap();
             let (tell, told) = std::sync::mpsc::channel();
-            let late = cores.share(move |shared| tell.send(shared.to_vec()).unwrap());
-            late.begin();
+            let late = cores.subscribe(move |shared| tell.send(shared.to_vec()).unwrap());
+            late.apply();
             assert_eq!(told.try_recv().unwrap(), all[..all.len() - 1]);
             drop((late, sharer, core));
             assert!(told.recv().is_err());

@@ -4,7 +4,7 @@ use api::{AddPort, CreateBox, CreateSwitch, File};
 
 /// How much a box that is there differs from what it is to be.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct BoxDifference {
+pub(super) struct BoxDiff {
     /// The configuration or its files differ: it is swapped.
     pub(super) reload: bool,
     /// It can go on with what differs, as with its weight.
@@ -15,7 +15,7 @@ pub(super) struct BoxDifference {
     pub(super) words: Vec<String>,
 }
 
-impl BoxDifference {
+impl BoxDiff {
     /// Notes a difference for which the box has to be made anew.
     fn compare<T: std::fmt::Display>(&mut self, what: &str, before: T, after: T) {
         let (before, after) = (before.to_string(), after.to_string());
@@ -27,8 +27,8 @@ impl BoxDifference {
 }
 
 /// Compares a box that is there, with its main configuration, to what it is to be.
-pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: &CreateBox) -> BoxDifference {
-    let mut found = BoxDifference::default();
+pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: &CreateBox) -> BoxDiff {
+    let mut found = BoxDiff::default();
     let sandbox = |definition: &CreateBox| format!("{:?}", definition.sandbox).to_lowercase();
     found.compare("sandbox", sandbox(there), sandbox(wanted));
     found.compare("memory", there.memory, wanted.memory);
@@ -72,7 +72,7 @@ pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: 
 
 /// How much a switch that is there differs from what it is to be.
 #[derive(Debug, Default)]
-pub(super) struct SwitchDifference {
+pub(super) struct SwitchDiff {
     /// It has to be made anew.
     pub(super) replace: bool,
     /// What differs, in words.
@@ -84,8 +84,8 @@ pub(super) struct SwitchDifference {
 }
 
 /// Compares a switch that is there to what it is to be.
-pub(super) fn of_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> SwitchDifference {
-    let mut found = SwitchDifference::default();
+pub(super) fn of_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> SwitchDiff {
+    let mut found = SwitchDiff::default();
     for (what, before, after) in [
         ("age", there.age_seconds, wanted.age_seconds),
         ("addresses per port", there.addresses_per_port, wanted.addresses_per_port),
@@ -116,7 +116,7 @@ mod tests {
         same.configuration = "Idle;".into();
         same.ports[0].mac = None;
         let compare = |wanted: &CreateBox| of_box((&there, "Idle;", &[]), wanted);
-        assert_eq!(compare(&same), BoxDifference::default());
+        assert_eq!(compare(&same), BoxDiff::default());
         let wanted = CreateBox { memory: Size(16 << 20), configuration: "Discard;".into(), ..same.clone() };
         let found = compare(&wanted);
         assert!(found.replace && found.reload && !found.change);
