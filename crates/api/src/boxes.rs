@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::{ConfigurationStatus, File};
-use crate::mac::Mac;
+use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, ConfigurationName, Owner};
-use crate::place::Attachment;
+use crate::path::Attachment;
 use crate::size::{Cores, Ring, Size, Weight};
 use crate::switches::Limits;
 use crate::time::Time;
@@ -140,7 +140,7 @@ pub struct PortRequest {
     pub attach: Attachment,
     /// Its Ethernet address; without it the daemon makes one up, and keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mac: Option<Mac>,
+    pub mac: Option<MacAddr>,
     /// What it may cost the switch.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
@@ -254,7 +254,7 @@ pub struct PortStatus {
     /// What it is attached to.
     pub attach: Attachment,
     /// Its Ethernet address.
-    pub mac: Mac,
+    pub mac: MacAddr,
     /// What passed it.
     pub traffic: Traffic,
     /// Packets lost at it, by reason, on either side.

@@ -19,11 +19,11 @@ mod configuration;
 mod error;
 mod event;
 mod host;
-mod mac;
+mod mac_addr;
 mod name;
 pub mod openapi;
 pub mod operation;
-mod place;
+mod path;
 mod size;
 mod stack;
 mod switches;
@@ -42,9 +42,9 @@ pub use configuration::{
 pub use error::{ApiError, ErrorCode, ErrorReply};
 pub use event::{Event, EventKind, EventQuery};
 pub use host::{CgroupVersion, Counts, HostStatus, Kvm};
-pub use mac::{Mac, MacError};
+pub use mac_addr::{MacAddr, MacAddrError};
 pub use name::{BoxName, ConfigurationName, NameError, Owner, PipeName, PortName, StackName, SwitchName};
-pub use place::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PlaceError};
+pub use path::{Attachment, CapturePoint, CaptureQuery, HandlerPath, PathError};
 pub use size::{Cores, CoresError, Ring, RingError, Size, SizeError, Weight, WeightError};
 pub use stack::{ApplyQuery, Change, ChangeAction, Changes, Stack, StackStatus};
 pub use switches::{

@@ -10,7 +10,7 @@ use crate::operation::{Entry, TABLE};
 use crate::{ErrorCode, ErrorReply};
 
 /// Why any operation may fail.
-const ALWAYS: [ErrorCode; 3] = [ErrorCode::Invalid, ErrorCode::Forbidden, ErrorCode::Internal];
+const COMMON_ERRORS: [ErrorCode; 3] = [ErrorCode::Invalid, ErrorCode::Forbidden, ErrorCode::Internal];
 
 /// The document: OpenAPI 3.1.
 pub fn document() -> Value {
@@ -85,7 +85,7 @@ fn operation(entry: &dyn Entry, generator: &mut SchemaGenerator) -> Value {
             .insert("200".into(), json!({ "description": "Done.", "content": content(media, schema) })),
         None => responses.insert("204".into(), json!({ "description": "Done." })),
     };
-    for code in ALWAYS.iter().chain(entry.errors()) {
+    for code in COMMON_ERRORS.iter().chain(entry.errors()) {
         let status = code.status().to_string();
         let place = format!("#/components/responses/{status}");
         responses.insert(status, json!({ "$ref": place }));

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::boxes::{Rates, Traffic};
-use crate::mac::Mac;
+use crate::mac_addr::MacAddr;
 use crate::name::{BoxName, PortName, StackName, SwitchName};
 use crate::size::Weight;
 use crate::text::as_text;
@@ -78,7 +78,7 @@ pub struct AddPort {
     pub driver: PortDriver,
     /// Addresses that are at it, for a static switch: the same as setting each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub addresses: Vec<Mac>,
+    pub addresses: Vec<MacAddr>,
     /// Whether frames to unknown addresses go to it, in a static switch. The last port that says so is it.
     #[serde(default)]
     pub default: bool,
@@ -196,7 +196,7 @@ pub struct Limits {
     pub bits: Option<u64>,
     /// The only source address that it may send from; without it any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Mac>,
+    pub source: Option<MacAddr>,
 }
 
 impl Limits {
@@ -281,7 +281,7 @@ pub struct SetAddress {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AddressEntry {
     /// The address.
-    pub mac: Mac,
+    pub mac: MacAddr,
     /// The port that it is at.
     pub port: PortName,
     /// How the switch knows it.

@@ -26,7 +26,7 @@ pub enum OperationError {
     /// The stack does not wait for a confirmation.
     NothingToConfirm(StackName),
     /// There is no such address in the switch's table.
-    NoAddress(SwitchName, api::Mac),
+    NoAddress(SwitchName, api::MacAddr),
     /// A box has written no file of this name.
     NoFile(BoxName, String),
     /// The box has not crashed.

@@ -460,7 +460,7 @@ fn everything_is_back_after_a_restart() {
         let main = ConfigurationName::main();
         supervisor.install(&name("nat"), &main, &install("mirror")).unwrap();
         supervisor
-            .set_address(&support::switch("lan"), api::Mac([2, 9, 9, 9, 9, 9]), &"fw.0".parse().unwrap())
+            .set_address(&support::switch("lan"), api::MacAddr([2, 9, 9, 9, 9, 9]), &"fw.0".parse().unwrap())
             .unwrap();
         // A second daemon does not get the store.
         assert!(Supervisor::start(&settings).unwrap_err().to_string().contains("another daemon"));
@@ -482,7 +482,7 @@ fn everything_is_back_after_a_restart() {
     assert_eq!(supervisor.show_configuration(&name("nat"), &main).unwrap().configuration, "mirror");
     let addresses = supervisor.addresses(&support::switch("lan")).unwrap();
     let macs: Vec<_> = addresses.iter().map(|entry| entry.mac).collect();
-    assert!(macs.contains(&mac) && macs.contains(&api::Mac([2, 9, 9, 9, 9, 9])), "{addresses:?}");
+    assert!(macs.contains(&mac) && macs.contains(&api::MacAddr([2, 9, 9, 9, 9, 9])), "{addresses:?}");
     supervisor.write(&handler("fw/value"), b"works").unwrap();
 }
 

@@ -18,13 +18,13 @@ use crate::error::ErrorReply;
 use crate::operation::{Method, Nothing, Operation};
 
 /// How long it may take until a daemon at another host is connected.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where systems keep the certificates that they trust.
 const SYSTEM_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// What may stand in a path as it is.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// What a daemon behind TLS wants to see, and whom the caller believes that it is the daemon.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +59,10 @@ impl Client {
         let agent = match &address {
             Address::Unix(path) => Agent::with_parts(config.build(), UnixConnector(path.clone()), NoResolver),
             Address::Tls { .. } => {
-                let config =
-                    config.https_only(true).timeout_connect(Some(CONNECT)).tls_config(tls(credentials)?);
+                let config = config
+                    .https_only(true)
+                    .timeout_connect(Some(CONNECT_TIMEOUT))
+                    .tls_config(tls(credentials)?);
                 Agent::new_with_config(config.build())
             }
         };
@@ -209,7 +211,7 @@ fn fill(path: &str, parameters: &[&str]) -> String {
     let mut filled = pieces.next().unwrap_or_default().to_string();
     for piece in pieces {
         let value = parameters.next().copied().unwrap_or_default();
-        filled.extend(utf8_percent_encode(value, PLAIN));
+        filled.extend(utf8_percent_encode(value, UNRESERVED));
         filled += piece.split_once('}').map_or("", |(_, rest)| rest);
     }
     filled
@@ -222,7 +224,7 @@ fn encode_query(query: &impl Serialize) -> serde_json::Result<String> {
     for (name, value) in value.as_object().into_iter().flatten() {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
         text.push(if text.is_empty() { '?' } else { '&' });
-        text += &format!("{name}={}", utf8_percent_encode(&value, PLAIN));
+        text += &format!("{name}={}", utf8_percent_encode(&value, UNRESERVED));
     }
     Ok(text)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use api::{AddPort, CapturePoint, Device, Limits, Mac, PortDriver, PortName, Weight};
+use api::{AddPort, CapturePoint, Device, Limits, MacAddr, PortDriver, PortName, Weight};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
@@ -55,7 +55,7 @@ pub(crate) struct PortOptions {
     /// An Ethernet address that is at the port, in a static switch.
     #[arg(long = "address", value_name = "MAC")]
     #[serde(default)]
-    addresses: Vec<Mac>,
+    addresses: Vec<MacAddr>,
     /// Frames to unknown addresses go to this port, in a static switch.
     #[arg(long)]
     #[serde(default)]
@@ -71,7 +71,7 @@ pub(crate) struct PortOptions {
     max_bits: Option<u64>,
     /// The only source address that it may send from.
     #[arg(long, value_name = "MAC")]
-    source: Option<Mac>,
+    source: Option<MacAddr>,
 }
 
 impl PortOptions {

@@ -5,7 +5,7 @@ use super::pools::{Pools, is_piped};
 use crate::error::OperationError;
 use crate::fabric::Port;
 use crate::processors::{AffinityGuard, Processors};
-use api::{CreateBox, Mac, Sandbox as Kind};
+use api::{CreateBox, MacAddr, Sandbox as Kind};
 use boundary::Slots;
 use sandbox::thread::Entry;
 use sandbox::{Bell, CreateError, Host, Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
@@ -142,7 +142,7 @@ impl Forge {
         let ring = Slots::new(slots).map_err(CreateError::Ring)?;
         let port = |port: &api::PortRequest| PortSettings {
             slots: ring,
-            mac: port.mac.unwrap_or(Mac([0; 6])).0,
+            mac: port.mac.unwrap_or(MacAddr([0; 6])).0,
             mtu: MTU,
         };
         let kind = self.resolve(definition.sandbox)?;

@@ -6,7 +6,7 @@ use super::forwarding_mode::ForwardingMode;
 use super::port_slot::{Port, PortSlot};
 use super::switches::{PortLocation, SwitchRecord};
 use crate::error::OperationError;
-use api::{Attachment, BoxName, CapturePoint, Limits, Mac, Owner, PipeName, PortName, SwitchName};
+use api::{Attachment, BoxName, CapturePoint, Limits, MacAddr, Owner, PipeName, PortName, SwitchName};
 use std::collections::BTreeMap;
 use std::io;
 use switch::{StaticTable, SwitchRunner};
@@ -38,7 +38,7 @@ struct PipeRecord {
 #[derive(Debug)]
 pub(super) struct BoxPortRecord {
     pub(super) owner: Owner,
-    pub(super) mac: Mac,
+    pub(super) mac: MacAddr,
     pub(super) limits: Limits,
     pub(super) endpoint: Endpoint,
     /// Packets that were in the box's rings when it ended.
@@ -60,7 +60,7 @@ pub(crate) struct AttachRequest {
     /// To what.
     pub(crate) to: Attachment,
     /// Its Ethernet address.
-    pub(crate) mac: Mac,
+    pub(crate) mac: MacAddr,
     /// What it may cost a switch.
     pub(crate) limits: Limits,
 }

@@ -9,7 +9,7 @@ use super::traffic::PortStats;
 use crate::error::OperationError;
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use api::{
-    AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, Mac, PipeName, PortDriver, PortName,
+    AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PipeName, PortDriver, PortName,
     SwitchName,
 };
 use packet::MacAddr;
@@ -308,7 +308,7 @@ impl Network {
     pub(crate) fn set_address(
         &mut self,
         switch: &SwitchName,
-        mac: Mac,
+        mac: api::MacAddr,
         port: &PortName,
     ) -> Result<(), OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
@@ -324,7 +324,11 @@ impl Network {
     }
 
     /// Forgets where an address is.
-    pub(crate) fn remove_address(&mut self, switch: &SwitchName, mac: Mac) -> Result<(), OperationError> {
+    pub(crate) fn remove_address(
+        &mut self,
+        switch: &SwitchName,
+        mac: api::MacAddr,
+    ) -> Result<(), OperationError> {
         let (_, runner) = self.record_and_runner(switch)?;
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
@@ -364,7 +368,7 @@ impl Network {
                 age.map(|age| u32::try_from(Duration::from_nanos(age).as_secs()).unwrap_or(u32::MAX));
             let kind = if age.is_some() { AddressKind::Learned } else { AddressKind::Static };
             names.get(&port).map(|name| AddressEntry {
-                mac: Mac(mac.0),
+                mac: api::MacAddr(mac.0),
                 port: (*name).clone(),
                 kind,
                 age_seconds,

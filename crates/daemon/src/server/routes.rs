@@ -10,8 +10,8 @@ use api::{
     AddPort, AddressEntry, ApplyQuery, BoxDetail, BoxName, BoxStatus, CaptureQuery, Changes, Check,
     CheckReply, ConfigurationName, ConfigurationStatus, ConfigurationText, CrashReport, CreateBox,
     CreateSwitch, ErrorCode, EventQuery, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue,
-    HandlerWrite, HostStatus, Install, LogQuery, Mac, PortName, SetAddress, Stack, StackName, StackStatus,
-    SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
+    HandlerWrite, HostStatus, Install, LogQuery, MacAddr, PortName, SetAddress, Stack, StackName,
+    StackStatus, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, WrittenFile,
 };
 use axum::extract::{FromRef, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -331,7 +331,7 @@ async fn list_addresses(
 
 async fn set_address(
     State(supervisor): SupervisorArg,
-    PathNames((name, mac)): PathNames<(SwitchName, Mac)>,
+    PathNames((name, mac)): PathNames<(SwitchName, MacAddr)>,
     JsonBody(request): JsonBody<SetAddress>,
 ) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.set_address(&name, mac, &request.port)).await
@@ -339,7 +339,7 @@ async fn set_address(
 
 async fn remove_address(
     State(supervisor): SupervisorArg,
-    PathNames((name, mac)): PathNames<(SwitchName, Mac)>,
+    PathNames((name, mac)): PathNames<(SwitchName, MacAddr)>,
 ) -> EmptyResult {
     done(supervisor, move |supervisor| supervisor.remove_address(&name, mac)).await
 }

@@ -3,7 +3,7 @@
 use super::boxes::{read, read_some};
 use super::error::StoreError;
 use super::schema::Store;
-use api::{CreateBox, CreateSwitch, Mac, PortName, Stack, StackName, SwitchName, Time};
+use api::{CreateBox, CreateSwitch, MacAddr, PortName, Stack, StackName, SwitchName, Time};
 use serde::{Deserialize, Serialize};
 
 /// A switch as it is stored.
@@ -12,7 +12,7 @@ pub(crate) struct StoredSwitch {
     /// What it is, with the ports that it has now.
     pub(crate) definition: CreateSwitch,
     /// Addresses that were set, beside those of the ports' definitions.
-    pub(crate) addresses: Vec<(Mac, PortName)>,
+    pub(crate) addresses: Vec<(MacAddr, PortName)>,
     /// The stack that it belongs to.
     pub(crate) stack: Option<StackName>,
     /// When it was made.
@@ -23,7 +23,7 @@ pub(crate) struct StoredSwitch {
 #[derive(Serialize, Deserialize)]
 struct Entry {
     switch: CreateSwitch,
-    addresses: Vec<(Mac, PortName)>,
+    addresses: Vec<(MacAddr, PortName)>,
 }
 
 /// A stack as it is stored.
@@ -184,7 +184,7 @@ mod tests {
         let mut store = Store::open(None, None).unwrap();
         let mut switch = StoredSwitch {
             definition: CreateSwitch::new("lan".parse().unwrap()),
-            addresses: vec![(Mac([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
+            addresses: vec![(MacAddr([2, 0, 0, 0, 0, 1]), "tap0".parse().unwrap())],
             stack: Some("edge".parse().unwrap()),
             created: Time::now(),
         };

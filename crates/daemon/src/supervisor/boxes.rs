@@ -7,7 +7,7 @@ use crate::fabric::AttachRequest;
 use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
 use crate::store::{StoredBox, StoredConfiguration};
 use api::{
-    BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, Mac, PortRequest, StackName, Time,
+    BoxDetail, BoxName, ConfigurationName, CreateBox, EventKind, File, MacAddr, PortRequest, StackName, Time,
 };
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -33,14 +33,14 @@ pub(super) fn check_sizes(configuration: &str, files: &[File]) -> Result<(), Ope
 }
 
 /// An address that nobody has: locally administered, of one station.
-fn new_mac() -> Mac {
+fn new_mac() -> MacAddr {
     let [a, b, c, d, e, ..] = RandomState::new().hash_one(0u8).to_le_bytes();
-    Mac([2, a, b, c, d, e])
+    MacAddr([2, a, b, c, d, e])
 }
 
 /// A port of a box as it is to be attached.
 pub(super) fn attach(port: &PortRequest) -> AttachRequest {
-    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or(Mac([0; 6])), limits: port.limits }
+    AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or(MacAddr([0; 6])), limits: port.limits }
 }
 
 impl Supervisor {

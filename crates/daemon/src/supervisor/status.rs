@@ -6,7 +6,7 @@ use crate::boxes::{Installed, Member, Phase, shares_packets};
 use crate::error::OperationError;
 use crate::fabric::{PortLocation, TrafficSnapshot};
 use api::{
-    Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, Mac, PortStatus,
+    Attachment, BoxDetail, BoxName, BoxStatus, ConfigurationStatus, Counts, CrashReport, MacAddr, PortStatus,
     Size, Time, Usage,
 };
 use std::collections::BTreeMap;
@@ -159,7 +159,7 @@ impl Supervisor {
                     Some(PortLocation::Pipe(pipe)) => Attachment::Pipe(pipe),
                     Some(PortLocation::Nothing) | None => port.attach.clone(),
                 },
-                mac: port.mac.unwrap_or(Mac([0; 6])),
+                mac: port.mac.unwrap_or(MacAddr([0; 6])),
                 traffic: stats.box_traffic(),
                 drops: drops(&stats),
             }

@@ -5,7 +5,7 @@ use crate::error::OperationError;
 use crate::fabric::{PortStats, TrafficSnapshot, missing, open};
 use crate::store::StoredSwitch;
 use api::{
-    AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, Mac, PortDriver, PortName,
+    AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
     StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time,
 };
 use std::collections::BTreeMap;
@@ -270,7 +270,12 @@ impl Supervisor {
     }
 
     /// Says at which port of a static switch an address is.
-    pub fn set_address(&self, switch: &SwitchName, mac: Mac, port: &PortName) -> Result<(), OperationError> {
+    pub fn set_address(
+        &self,
+        switch: &SwitchName,
+        mac: MacAddr,
+        port: &PortName,
+    ) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
         let before = stored.addresses.iter().find(|(there, _)| *there == mac).map(|(_, port)| port.clone());
@@ -292,13 +297,13 @@ impl Supervisor {
         Ok(())
     }
 
-    fn unset(&self, switch: &SwitchName, mac: Mac) -> Result<(), OperationError> {
+    fn unset(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
         let switch = switch.clone();
         self.0.fabric.ask(move |network| network.remove_address(&switch, mac))?
     }
 
     /// Makes a static switch forget an address.
-    pub fn remove_address(&self, switch: &SwitchName, mac: Mac) -> Result<(), OperationError> {
+    pub fn remove_address(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
         if !self.addresses(switch)?.iter().any(|entry| entry.mac == mac) {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::{AddressKind, Mac, PortName, SetAddress, SwitchName, operation};
+use api::{AddressKind, MacAddr, PortName, SetAddress, SwitchName, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
@@ -40,7 +40,7 @@ struct AddAddress {
     switch: SwitchName,
     /// The address.
     #[arg(value_name = "MAC")]
-    address: Mac,
+    address: MacAddr,
     /// The port.
     #[arg(add = ArgValueCompleter::new(online::ports))]
     port: PortName,
@@ -58,7 +58,7 @@ struct RemoveAddress {
     switch: SwitchName,
     /// The address.
     #[arg(value_name = "MAC")]
-    address: Mac,
+    address: MacAddr,
     /// Print JSON: an empty object.
     #[arg(long)]
     json: bool,

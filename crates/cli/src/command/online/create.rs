@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::{
-    Attachment, BoxDetail, BoxName, Cores, CreateBox, Mac, Owner, PortRequest, Restart, Ring, Sandbox, Size,
-    Weight, operation,
+    Attachment, BoxDetail, BoxName, Cores, CreateBox, MacAddr, Owner, PortRequest, Restart, Ring, Sandbox,
+    Size, Weight, operation,
 };
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
@@ -112,13 +112,13 @@ pub(crate) struct Arguments {
 fn port(text: &str) -> Result<PortRequest, String> {
     let mut parts = text.split(',');
     let attach: Attachment =
-        parts.next().unwrap_or_default().parse().map_err(|error: api::PlaceError| error.to_string())?;
+        parts.next().unwrap_or_default().parse().map_err(|error: api::PathError| error.to_string())?;
     let mut port = PortRequest { attach, ..PortRequest::default() };
     for part in parts {
         let mac = part
             .strip_prefix("mac=")
             .ok_or_else(|| format!("{part:?} is unknown: only mac=ADDRESS may follow"))?;
-        port.mac = Some(mac.parse::<Mac>().map_err(|error| error.to_string())?);
+        port.mac = Some(mac.parse::<MacAddr>().map_err(|error| error.to_string())?);
     }
     Ok(port)
 }
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(port("lan").map(|port| port.attach.to_string()), Ok("lan".into()));
         assert_eq!(port("-").map(|port| port.attach), Ok(Attachment::Nothing));
         let full = port("pipe:a,mac=02:00:00:00:00:01").expect("a port");
-        assert_eq!((full.attach.to_string(), full.mac), ("pipe:a".into(), Some(Mac([2, 0, 0, 0, 0, 1]))));
+        assert_eq!((full.attach.to_string(), full.mac), ("pipe:a".into(), Some(MacAddr([2, 0, 0, 0, 0, 1]))));
         for bad in ["", "LAN", "lan,", "lan,mtu=9000", "lan,mac=1"] {
             assert!(port(bad).is_err(), "{bad}");
         }

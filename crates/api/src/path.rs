@@ -11,7 +11,7 @@ use crate::text::as_text;
 
 /// A text that names no place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlaceError {
+pub enum PathError {
     /// One of the names in it is none.
     Name(NameError),
     /// It is not of the form that is wanted.
@@ -21,7 +21,7 @@ pub enum PlaceError {
     },
 }
 
-impl fmt::Display for PlaceError {
+impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(error) => error.fmt(f),
@@ -30,9 +30,9 @@ impl fmt::Display for PlaceError {
     }
 }
 
-impl std::error::Error for PlaceError {}
+impl std::error::Error for PathError {}
 
-impl From<NameError> for PlaceError {
+impl From<NameError> for PathError {
     fn from(error: NameError) -> Self {
         Self::Name(error)
     }
@@ -56,14 +56,14 @@ impl HandlerPath {
     /// # Errors
     ///
     /// The configuration's name is none, or nothing is left for the handler.
-    pub fn of(name: BoxName, rest: &str) -> Result<Self, PlaceError> {
+    pub fn of(name: BoxName, rest: &str) -> Result<Self, PathError> {
         // No name of an element has a colon.
         let (configuration, handler) = match rest.split_once(':') {
             Some((configuration, handler)) => (configuration.parse()?, handler),
             None => (ConfigurationName::main(), rest),
         };
         if handler.is_empty() || handler.chars().any(char::is_control) {
-            return Err(PlaceError::Form {
+            return Err(PathError::Form {
                 wanted: "a handler as in fw/counter.count, or fw/config:counter.count,",
             });
         }
@@ -81,9 +81,9 @@ impl HandlerPath {
 }
 
 impl FromStr for HandlerPath {
-    type Err = PlaceError;
+    type Err = PathError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
+    fn from_str(text: &str) -> Result<Self, PathError> {
         let (name, rest) = text.split_once('/').unwrap_or((text, ""));
         Self::of(name.parse()?, rest)
     }
@@ -109,9 +109,9 @@ pub enum Attachment {
 }
 
 impl FromStr for Attachment {
-    type Err = PlaceError;
+    type Err = PathError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
+    fn from_str(text: &str) -> Result<Self, PathError> {
         Ok(match text.strip_prefix("pipe:") {
             Some(pipe) => Self::Pipe(pipe.parse()?),
             None if text == "-" => Self::Nothing,
@@ -147,13 +147,13 @@ pub enum CapturePoint {
 }
 
 impl FromStr for CapturePoint {
-    type Err = PlaceError;
+    type Err = PathError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
+    fn from_str(text: &str) -> Result<Self, PathError> {
         if let Some((name, port)) = text.split_once('/') {
             return Ok(Self::Switch(name.parse()?, port.parse()?));
         }
-        let wanted = PlaceError::Form { wanted: "a port as in fw:0 or lan/tap0" };
+        let wanted = PathError::Form { wanted: "a port as in fw:0 or lan/tap0" };
         let (name, port) = text.split_once(':').ok_or(wanted.clone())?;
         Ok(Self::Box(name.parse()?, port.parse().map_err(|_| wanted)?))
     }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     /// Reads a text, and checks that it is written in the same way again.
-    fn same<T: FromStr<Err = PlaceError> + fmt::Display>(text: &str) -> T {
+    fn same<T: FromStr<Err = PathError> + fmt::Display>(text: &str) -> T {
         let place: T = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(place.to_string(), text);
         place

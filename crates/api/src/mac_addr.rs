@@ -7,46 +7,46 @@ use crate::text::as_text;
 
 /// An Ethernet address, written `02:00:00:00:00:01`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mac(pub [u8; 6]);
+pub struct MacAddr(pub [u8; 6]);
 
 /// A text that is no Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MacError;
+pub struct MacAddrError;
 
-impl fmt::Display for MacError {
+impl fmt::Display for MacAddrError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an Ethernet address has six bytes in hexadecimal, as in 02:00:00:00:00:01")
     }
 }
 
-impl std::error::Error for MacError {}
+impl std::error::Error for MacAddrError {}
 
-impl FromStr for Mac {
-    type Err = MacError;
+impl FromStr for MacAddr {
+    type Err = MacAddrError;
 
-    fn from_str(text: &str) -> Result<Self, MacError> {
+    fn from_str(text: &str) -> Result<Self, MacAddrError> {
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);
         for byte in &mut bytes {
-            let part = parts.next().ok_or(MacError)?;
+            let part = parts.next().ok_or(MacAddrError)?;
             let hexadecimal = part.bytes().all(|digit| digit.is_ascii_hexdigit());
             if !hexadecimal || !(1..=2).contains(&part.len()) {
-                return Err(MacError);
+                return Err(MacAddrError);
             }
-            *byte = u8::from_str_radix(part, 16).map_err(|_| MacError)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| MacAddrError)?;
         }
-        if parts.next().is_some() { Err(MacError) } else { Ok(Self(bytes)) }
+        if parts.next().is_some() { Err(MacAddrError) } else { Ok(Self(bytes)) }
     }
 }
 
-impl fmt::Display for Mac {
+impl fmt::Display for MacAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
         write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
     }
 }
 
-as_text!(Mac, "Mac", "^([0-9A-Fa-f]{1,2}[:-]){5}[0-9A-Fa-f]{1,2}$", "An Ethernet address.");
+as_text!(MacAddr, "MacAddr", "^([0-9A-Fa-f]{1,2}[:-]){5}[0-9A-Fa-f]{1,2}$", "An Ethernet address.");
 
 #[cfg(test)]
 mod tests {
@@ -54,13 +54,13 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_written() {
-        let mac = Mac([2, 0, 0, 0xab, 0, 1]);
+        let mac = MacAddr([2, 0, 0, 0xab, 0, 1]);
         for text in ["02:00:00:ab:00:01", "2:0:0:AB:0:1", "02-00-00-ab-00-01"] {
             assert_eq!(text.parse(), Ok(mac), "{text}");
         }
         assert_eq!(mac.to_string(), "02:00:00:ab:00:01");
         for bad in ["", "1:2:3:4:5", "1:2:3:4:5:6:7", "1:2:3:4:5:g", "1:2:3:4:5:+6", "001:2:3:4:5:6"] {
-            assert_eq!(bad.parse::<Mac>(), Err(MacError), "{bad}");
+            assert_eq!(bad.parse::<MacAddr>(), Err(MacAddrError), "{bad}");
         }
     }
 }
