@@ -12,9 +12,11 @@ use std::process::Command;
 const IMAGES: [&str; 2] = ["clickbox", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 26] = [
+const SOURCES: [&str; 32] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
+    "crates/classify/Cargo.toml",
+    "crates/classify/src",
     "crates/click-lang/Cargo.toml",
     "crates/click-lang/src",
     "crates/element-derive/Cargo.toml",
@@ -25,6 +27,10 @@ const SOURCES: [&str; 26] = [
     "crates/elements/src",
     "crates/engine/Cargo.toml",
     "crates/engine/src",
+    "crates/flow/Cargo.toml",
+    "crates/flow/src",
+    "crates/lookup/Cargo.toml",
+    "crates/lookup/src",
     "crates/packet/Cargo.toml",
     "crates/packet/src",
     "crates/router/Cargo.toml",

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use elements::classify::{BuiltInNames, Headers, Lanes, Layout, Program, filter_rules};
+use classify::{Columns, Headers, Layout, Program, filter_rules};
+use elements::classify::AssignedNames;
 
 /// Rules as firewalls have them: hosts, networks, ports and protocols, and at the end everything else.
 fn firewall(count: usize, state: &mut u64) -> Vec<String> {
@@ -49,18 +50,18 @@ fn main() {
     for count in [10, 100, 1000, 10_000] {
         let texts = firewall(count, &mut 0x2545_f491_4f6c_dd1d);
         let start = Instant::now();
-        let (rules, _) = filter_rules(&texts, 1, &BuiltInNames);
+        let (rules, _) = filter_rules(&texts, 1, &AssignedNames);
         let program = Program::new(rules, Layout::Ip);
         let compile = start.elapsed().as_secs_f64() * 1e3;
         let mut state = 1;
         let packets: Vec<_> = (0..4096).map(|_| udp(&mut state)).collect();
-        let mut lanes = Lanes::default();
+        let mut columns = Columns::default();
         let mut time = |packets: &[[u8; 46]]| {
             let mut run = || {
                 let start = Instant::now();
                 for _ in 0..100 {
                     for batch in black_box(packets).chunks(32) {
-                        black_box(program.decide(&mut lanes, batch, |packet| Headers::new(packet, 20)));
+                        black_box(program.decide(&mut columns, batch, |packet| Headers::new(packet, 20)));
                     }
                 }
                 start.elapsed().as_secs_f64() * 1e9 / (100 * packets.len()) as f64

@@ -7,7 +7,7 @@ mod timing;
 use std::hint::black_box;
 use std::time::Instant;
 
-use elements::flow::{Choice, Ip4Flow, NumberSet, Pair, Pairs, Range, Seed, Table, TakenNumbers, Timeouts};
+use flow::{Choice, Ip4Flow, NumberSet, Pair, Pairs, Range, Seed, Table, TakenNumbers, Timeouts};
 use timing::{Random, fastest};
 
 /// Lookups timed in one go.

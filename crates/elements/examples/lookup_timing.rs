@@ -7,7 +7,7 @@ mod timing;
 use std::hint::black_box;
 use std::time::Instant;
 
-use elements::lookup::{Address, Entry, Ip4Table, Prefix, PrefixTable};
+use lookup::{Address, Entry, Ip4Table, Prefix, PrefixTable};
 use timing::{Random, fastest};
 
 /// Lookups timed in one go.

@@ -22,7 +22,6 @@ pub mod control;
 pub mod counting;
 pub mod devices;
 pub mod ethernet;
-pub mod flow;
 pub mod icmp;
 pub mod information;
 pub mod ip;
@@ -65,6 +64,3 @@ pub static REGISTRY: &[&[Class]] = &[
 pub fn class(name: &str) -> Option<&'static Class> {
     REGISTRY.iter().flat_map(|group| group.iter()).find(|class| class.is_called(name))
 }
-
-#[cfg(test)]
-mod random;

@@ -7,7 +7,7 @@ use packet::annotation;
 use super::call::{Act, Call};
 use super::countfile::Form;
 use super::counts::Counts;
-use crate::flow::Seed;
+use flow::Seed;
 
 /// Counts packets, or with BYTES true bytes, by their aggregate annotation.
 ///

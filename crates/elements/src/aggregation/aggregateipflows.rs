@@ -8,7 +8,7 @@ use packet::{Ip4View, protocol};
 use super::flow::{Flow, Hosts, Known, OVER, Patience, ends, look, preview};
 use super::flowrecords::FlowRecords;
 use super::fragments::Fragments;
-use crate::flow::{ABSENT, Seed, Table};
+use flow::{ABSENT, Seed, Table};
 
 /// Numbers TCP and UDP flows: the aggregate annotation of a packet becomes its flow's number, the paint its direction.
 ///

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use packet::Packet;
 
-use crate::flow::{ABSENT, Seed, Table};
+use flow::{ABSENT, Seed, Table};
 
 /// Numbers below have a place in an array, as those have that `AggregateIPFlows` gives out one after the other. Bounds
 /// the memory that scattered numbers can claim: 4 MB.

@@ -1,14 +1,10 @@
 //! `Classifier`: sends packets to the output of the first byte pattern that they match.
 
+use classify::{Columns, Headers, Layout, Program, listing, pattern_rules};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::{Message, text};
 
-use super::headers::Headers;
-use super::lanes::Lanes;
-use super::listing::listing;
-use super::pattern::pattern_rules;
-use super::program::{Layout, Program};
 use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
 /// Sends each packet to the output of the first pattern that it matches, or drops it as `no_match`.
@@ -47,7 +43,7 @@ pub struct ClassifierArgs {
 /// The element.
 pub struct Classifier {
     program: Program,
-    lanes: Lanes,
+    columns: Columns,
 }
 
 impl Element for Classifier {
@@ -72,10 +68,12 @@ impl Element for Classifier {
         warn_of_shadowed_rules(&program, &texts, setup);
         warn_of_unused_outputs(&program, Layout::Bytes, setup);
         program.settle();
-        Ok(Classifier { program, lanes: Lanes::default() })
+        Ok(Classifier { program, columns: Columns::default() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "no_match", (&self.program, &mut self.lanes), |packet| Headers::data(packet.data()));
+        split(cx, batch, "no_match", (&self.program, &mut self.columns), |packet| {
+            Headers::data(packet.data())
+        });
     }
 }

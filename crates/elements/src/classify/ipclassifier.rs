@@ -1,15 +1,13 @@
 //! `IPClassifier`: sends IP packets to the output of the first expression that they match.
 
+use classify::{Columns, Layout, Program, classifier_rules, listing};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-use super::filter::classifier_rules;
 use super::ipfilter::ip_headers;
-use super::lanes::Lanes;
-use super::listing::listing;
-use super::program::{Layout, Program};
-use super::split::{ElementNames, report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
+use super::names::ElementNames;
+use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
 /// Sends each IP packet to the output of the first expression that it matches, or drops it as `no_match`.
 ///
@@ -66,7 +64,7 @@ pub struct IPClassifierArgs {
 pub struct IPClassifier {
     patterns: Vec<Raw>,
     program: Program,
-    lanes: Lanes,
+    columns: Columns,
 }
 
 impl IPClassifier {
@@ -80,7 +78,7 @@ impl IPClassifier {
         report(&problems, setup)?;
         let program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
-        Ok(IPClassifier { patterns, program, lanes: Lanes::default() })
+        Ok(IPClassifier { patterns, program, columns: Columns::default() })
     }
 
     /// Gives an output another expression.
@@ -120,6 +118,6 @@ impl Element for IPClassifier {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "no_match", (&self.program, &mut self.lanes), ip_headers);
+        split(cx, batch, "no_match", (&self.program, &mut self.columns), ip_headers);
     }
 }

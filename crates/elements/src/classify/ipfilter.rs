@@ -1,15 +1,12 @@
 //! `IPFilter`: sends IP packets where the first rule that they match says.
 
+use classify::{Columns, Headers, Layout, Program, filter_rules, listing};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-use super::filter::filter_rules;
-use super::headers::Headers;
-use super::lanes::Lanes;
-use super::listing::listing;
-use super::program::{Layout, Program};
-use super::split::{ElementNames, report, split, warn_of_shadowed_rules};
+use super::names::ElementNames;
+use super::split::{report, split, warn_of_shadowed_rules};
 
 /// Sends each IP packet where the first rule that it matches says; packets that match none are dropped.
 ///
@@ -48,7 +45,7 @@ pub struct IPFilterArgs {
 /// The element.
 pub struct IPFilter {
     program: Program,
-    lanes: Lanes,
+    columns: Columns,
 }
 
 impl Element for IPFilter {
@@ -73,11 +70,11 @@ impl Element for IPFilter {
         let mut program = Program::new(rules, Layout::Ip);
         warn_of_shadowed_rules(&program, &texts, setup);
         program.settle();
-        Ok(IPFilter { program, lanes: Lanes::default() })
+        Ok(IPFilter { program, columns: Columns::default() })
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "denied", (&self.program, &mut self.lanes), ip_headers);
+        split(cx, batch, "denied", (&self.program, &mut self.columns), ip_headers);
     }
 }
 

@@ -1,99 +1,58 @@
-//! The names that rules may use for numbers, and where a configuration's own names come in.
+//! The names that rules of an element may use.
 
-use element::{iana, services};
+use core::net::Ipv4Addr;
 
-/// A kind of name. One word may mean different numbers in different kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NameKind {
-    /// IP protocol.
-    Protocol,
-    /// TCP port.
-    TcpPort,
-    /// UDP port.
-    UdpPort,
-    /// TCP flag, as a bit of the flags byte.
-    TcpFlag,
-    /// ICMP message type.
-    IcmpType,
-}
+use classify::{NameKind, Names};
+use element::{FromArgument, Setup, iana, services};
+use packet::{Ip4Prefix, MacAddr};
 
-/// Looks up the names that a configuration or its host defines (`IPNameInfo`, `AddressInfo`, `/etc/services`).
-///
-/// What a resolver does not know is looked up among the built-in names.
-pub trait Names {
-    /// The number that `word` stands for.
-    fn number(&self, kind: NameKind, word: &str) -> Option<u32> {
-        let _ = (kind, word);
-        None
-    }
-
-    /// The IPv4 address named `word`.
-    fn address(&self, word: &str) -> Option<u32> {
-        let _ = word;
-        None
-    }
-
-    /// The IPv4 prefix named `word`: address and mask.
-    fn prefix(&self, word: &str) -> Option<(u32, u32)> {
-        let _ = word;
-        None
-    }
-
-    /// The Ethernet address named `word`.
-    fn ethernet(&self, word: &str) -> Option<[u8; 6]> {
-        let _ = word;
-        None
-    }
-}
-
-/// No names but the built-in ones.
+/// The names that IANA assigned, and no others.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BuiltInNames;
+pub struct AssignedNames;
 
-impl Names for BuiltInNames {}
-
-/// The number of `word`, as `names` has it or else the built-in tables.
-pub(crate) fn number(names: &dyn Names, kind: NameKind, word: &str) -> Option<u32> {
-    names.number(kind, word).or_else(|| built_in(kind, word))
-}
-
-/// The built-in number of `word`.
-#[must_use]
-pub fn built_in(kind: NameKind, word: &str) -> Option<u32> {
-    let among =
-        |table: &[(&str, u32)]| table.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
-    match kind {
-        NameKind::Protocol => among(SELECTORS).or_else(|| iana::protocol(word).map(u32::from)),
-        NameKind::TcpPort => services::tcp(word).map(u32::from),
-        NameKind::UdpPort => services::udp(word).map(u32::from),
-        NameKind::TcpFlag => among(TCP_FLAGS),
-        NameKind::IcmpType => iana::icmp_type(word).map(u32::from),
+impl Names for AssignedNames {
+    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
+        match kind {
+            NameKind::Protocol => iana::protocol(word).map(u32::from),
+            NameKind::TcpPort => services::tcp(word).map(u32::from),
+            NameKind::UdpPort => services::udp(word).map(u32::from),
+            NameKind::IcmpType => iana::icmp_type(word).map(u32::from),
+            NameKind::TcpFlag => None,
+        }
     }
 }
 
-/// The protocol number that stands for "TCP or UDP".
-pub(crate) const TCP_OR_UDP: u32 = 256;
-/// The protocol number that stands for "whatever transport protocol".
-pub(crate) const TRANSPORT: u32 = 258;
-/// The protocol number that stands for "the payload".
-pub(crate) const PAYLOAD: u32 = 259;
+/// The names that rules of an element may use: those that the configuration defines for the element's scope, and those
+/// that IANA assigned.
+pub(super) struct ElementNames<'a, 's>(pub(super) &'a Setup<'s>);
 
-/// What rules name that is no protocol, or not the one that arguments mean by the name.
-const SELECTORS: &[(&str, u32)] = &[("payload", PAYLOAD), ("tcpudp", TCP_OR_UDP), ("transp", TRANSPORT)];
+impl Names for ElementNames<'_, '_> {
+    fn defined(&self, kind: NameKind, word: &str) -> Option<u32> {
+        let kind = match kind {
+            NameKind::Protocol => element::NameKind::Protocol,
+            NameKind::TcpPort => element::NameKind::TcpPort,
+            NameKind::UdpPort => element::NameKind::UdpPort,
+            NameKind::IcmpType => element::NameKind::IcmpType,
+            NameKind::TcpFlag => return None,
+        };
+        let bytes = self.0.names().find(kind, self.0.scope(), word)?;
+        Some(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+    }
 
-/// Bits of the flags byte.
-const TCP_FLAGS: &[(&str, u32)] =
-    &[("ack", 0x10), ("fin", 0x01), ("psh", 0x08), ("rst", 0x04), ("syn", 0x02), ("urg", 0x20)];
+    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
+        AssignedNames.assigned(kind, word)
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    fn address(&self, word: &str) -> Option<u32> {
+        Ipv4Addr::from_argument(word, self.0).ok().map(Ipv4Addr::to_bits)
+    }
 
-    #[test]
-    fn names_have_kinds() {
-        assert_eq!(built_in(NameKind::TcpPort, "www"), Some(80));
-        assert_eq!(built_in(NameKind::Protocol, "www"), None);
-        assert_eq!(built_in(NameKind::Protocol, "payload"), Some(PAYLOAD));
-        assert_eq!(built_in(NameKind::TcpFlag, "syn"), Some(2));
+    fn prefix(&self, word: &str) -> Option<(u32, u32)> {
+        let prefix = Ip4Prefix::from_argument(word, self.0).ok()?;
+        Some((prefix.address.to_bits(), prefix.mask.to_bits()))
+    }
+
+    fn ethernet(&self, word: &str) -> Option<[u8; 6]> {
+        MacAddr::from_argument(word, self.0).ok().map(|address| address.0)
     }
 }

@@ -1,18 +1,11 @@
-//! What the classifying elements share: their names, and the splitting of batches.
+//! Splitting of batches by a decision program, and warnings about rules.
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
 
-use element::{Context, FromArgument, Message, Setup, SetupError};
-use packet::{Batch, Ip4Prefix, MacAddr, Packet};
-
-use super::filter::Problem;
-use super::headers::Headers;
-use super::lanes::{Decision, Lanes};
-use super::listing::unused_outputs;
-use super::names::{NameKind, Names};
-use super::program::{Layout, Program, Unreachable};
+use classify::{Columns, Decision, Headers, Layout, Problem, Program, Unreachable, unused_outputs};
+use element::{Context, Message, Setup, SetupError};
+use packet::{Batch, Packet};
 
 /// Sends each packet of `batch` to the output that `program` finds, in order; packets without one, or whose output
 /// does not exist, are dropped as `reason`. `headers` finds the headers of a packet.
@@ -21,43 +14,13 @@ pub(super) fn split(
     cx: &mut Context,
     batch: Batch,
     reason: &'static str,
-    (program, lanes): (&Program, &mut Lanes),
+    (program, columns): (&Program, &mut Columns),
     headers: impl Fn(&Packet) -> Headers<'_>,
 ) {
-    match program.decide(lanes, batch.as_slice(), headers) {
+    match program.decide(columns, batch.as_slice(), headers) {
         Decision::All(output) if (output as usize) < cx.outputs() => cx.emit(output as usize, batch),
         Decision::All(_) => cx.drop_batch(batch, reason),
         Decision::Each(outputs) => cx.spread(batch, outputs, reason),
-    }
-}
-
-/// Names as an element sees them from its place in the configuration.
-pub(super) struct ElementNames<'a, 's>(pub(super) &'a Setup<'s>);
-
-impl Names for ElementNames<'_, '_> {
-    fn number(&self, kind: NameKind, word: &str) -> Option<u32> {
-        let kind = match kind {
-            NameKind::Protocol => element::NameKind::Protocol,
-            NameKind::TcpPort => element::NameKind::TcpPort,
-            NameKind::UdpPort => element::NameKind::UdpPort,
-            NameKind::IcmpType => element::NameKind::IcmpType,
-            NameKind::TcpFlag => return None,
-        };
-        let bytes = self.0.names().find(kind, self.0.scope(), word)?;
-        Some(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
-    }
-
-    fn address(&self, word: &str) -> Option<u32> {
-        Ipv4Addr::from_argument(word, self.0).ok().map(Ipv4Addr::to_bits)
-    }
-
-    fn prefix(&self, word: &str) -> Option<(u32, u32)> {
-        let prefix = Ip4Prefix::from_argument(word, self.0).ok()?;
-        Some((prefix.address.to_bits(), prefix.mask.to_bits()))
-    }
-
-    fn ethernet(&self, word: &str) -> Option<[u8; 6]> {
-        MacAddr::from_argument(word, self.0).ok().map(|address| address.0)
     }
 }
 

@@ -6,7 +6,7 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use packet::MacAddr;
 
-use crate::flow::{ABSENT, Seed, Table};
+use flow::{ABSENT, Seed, Table};
 
 /// Entries where ENTRY_CAPACITY is 0. Without a limit whoever sends to many addresses could fill the memory.
 const MOST_ENTRIES: usize = 1 << 20;

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::MacAddr;
 
-use crate::flow::{Seed, Table};
+use flow::{Seed, Table};
 
 use super::header::addresses;
 use super::listing::listed;

@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn any_bytes_will_do() {
-        let mut random = crate::random::Random::new(5);
+        let mut random = random::Random::new(5);
         for _ in 0..20_000 {
             let length = 20 + random.below(41) as usize;
             let mut bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();

@@ -4,8 +4,9 @@ use element::prelude::*;
 use element::{Message, text};
 
 use core::net::Ipv4Addr;
+use lookup::{Hop, Route, RouteError, RouteStore};
 
-use super::route::{Hop, Route, RouteError, RouteStore, RouteToRemove};
+use super::arguments::{RouteToAdd, RouteToRemove};
 use super::table::{Kind, RouteTable};
 
 /// What to do with a route.
@@ -72,7 +73,7 @@ pub(super) fn configure(
     let mut replaced = 0;
     store.hold();
     for (number, argument) in (1..).zip(arguments) {
-        let problem = match Route::from_argument(&argument.0, setup) {
+        let problem = match RouteToAdd::from_argument(&argument.0, setup).map(|RouteToAdd(route)| route) {
             Err(_) => format!("argument {number} should be ‘ADDR/MASK [GATEWAY] OUTPUT’"),
             Ok(route) if !has_port(&route, setup.outputs()) => format!("argument {number} bad OUTPUT"),
             Ok(route) if store.get(route.prefix).is_some() => {
@@ -125,7 +126,7 @@ fn run<K: Kind>(
 ) -> Result<Undo, HandlerError> {
     let route = match command {
         Command::Remove => cx.argument::<RouteToRemove>(value)?.0,
-        Command::Add | Command::Set => cx.argument::<Route>(value)?,
+        Command::Add | Command::Set => cx.argument::<RouteToAdd>(value)?.0,
     };
     if !has_port(&route, cx.outputs()) && (command != Command::Remove || route.port != -1) {
         return Err(HandlerError::new("bad OUTPUT"));

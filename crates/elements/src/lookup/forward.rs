@@ -8,8 +8,7 @@ use element::arguments::Raw;
 use element::{Context, Message, Setup, SetupError};
 use packet::{Batch, Packet};
 
-use super::NO_HOP;
-use super::route::{Hop, Lookup};
+use lookup::{Hop, Lookup, NO_HOP};
 
 /// Missing routes that are logged; further ones are only counted.
 const COMPLAINTS: u32 = 5;

@@ -3,7 +3,8 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::LinearRoutes;
+use lookup::LinearRoutes;
+
 use super::commands;
 use super::table::{Kind, RouteTable};
 

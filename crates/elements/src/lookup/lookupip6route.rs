@@ -8,10 +8,7 @@ use element::{Message, text};
 use packet::{Ip6Prefix, Ip6Text};
 
 use super::forward::{Forwarder, store_routes};
-use super::route::Hop;
-use super::routes::{Moves, Routes};
-use super::slots::Reuse;
-use super::{Prefix, RouteError};
+use lookup::{Hop, Prefix, RouteError, Routes};
 
 /// Routes packets by the longest prefix of their IPv6 destination annotation.
 ///
@@ -72,7 +69,7 @@ impl Element for LookupIP6Route {
     ];
 
     fn new(args: LookupIP6RouteArgs, setup: &mut Setup) -> Result<LookupIP6Route, SetupError> {
-        let mut routes = Routes::by_slot(Reuse::Lowest, Moves::Before);
+        let mut routes = Routes::by_lowest_slot();
         store_routes(&args.routes, "DADDR/MASK [GW] OUTPUT", setup, |argument, setup| {
             let (prefix, hop) = parse(argument, setup)?;
             routes.set(prefix, hop).ok()?;

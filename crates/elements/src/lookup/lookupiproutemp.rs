@@ -8,8 +8,7 @@ use element::text;
 use packet::Ip4Prefix;
 
 use super::forward::{Forwarder, store_routes};
-use super::linear::LinearRoutes;
-use super::route::{Route, RouteStore};
+use lookup::{LinearRoutes, Route, RouteStore};
 
 /// Routes packets as LinearIPLookup does, without handlers.
 ///

@@ -3,7 +3,8 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-use super::Ip4Routes;
+use lookup::Ip4Routes;
+
 use super::commands;
 use super::table::{Kind, RouteTable};
 

@@ -5,7 +5,7 @@ use element::prelude::*;
 
 use super::commands::configure;
 use super::forward::Ip4Forwarder;
-use super::route::RouteStore;
+use lookup::RouteStore;
 
 /// The arguments of such an element: what tells it from the others.
 pub trait Kind: Args + 'static {

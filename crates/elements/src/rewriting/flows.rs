@@ -12,7 +12,7 @@ use super::mapping::{Lifetimes, Mapping};
 use super::pattern::Target;
 use super::splice::Splices;
 use super::translate::{Annotations, Shape, ping};
-use crate::flow::{Ip4Flow, Pairs, Side};
+use flow::{Ip4Flow, Pairs, Side};
 
 /// What a rewriter exports.
 pub(crate) struct Flows {

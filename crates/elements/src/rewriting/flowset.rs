@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::mapping::{Lifetimes, Mapping};
-use crate::flow::{Ip4Flow, Pair, PairError, Pairs, Seed, TakenNumbers, Timeouts};
+use flow::{Ip4Flow, Pair, PairError, Pairs, Seed, TakenNumbers, Timeouts};
 
 /// The place among `waiting` of flows whose guarantee has ended.
 const BEST_EFFORT: usize = 0;

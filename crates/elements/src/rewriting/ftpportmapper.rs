@@ -7,7 +7,7 @@ use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, TcpView, TcpViewMut, checksum, protocol};
 
 use super::flows::{Flows, SPLICED};
-use crate::flow::Ip4Flow;
+use flow::Ip4Flow;
 
 /// Rewrites the PORT commands of FTP clients (RFC 959) behind a rewriter, and prepares it for the data connections.
 ///

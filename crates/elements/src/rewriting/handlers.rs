@@ -7,7 +7,7 @@ use super::input::Input;
 use super::mapping::{Lifetimes, Mapping};
 use super::rewriter::{Kind, Rewriter};
 use super::translate::Shape;
-use crate::flow::{Ip4Flow, Pair};
+use flow::{Ip4Flow, Pair};
 
 use core::fmt::Write;
 use core::net::Ipv4Addr;

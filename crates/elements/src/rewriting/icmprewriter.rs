@@ -12,7 +12,7 @@ use packet::{Icmp4View, Ip4View, Ip4ViewMut, protocol};
 use super::flows::{Flows, Found};
 use super::rewriter::annotations;
 use super::translate::Annotations;
-use crate::flow::Ip4Flow;
+use flow::Ip4Flow;
 
 /// Rewrites ICMP errors about packets that a rewriter has rewritten, so that they seem to be about the packets before.
 ///

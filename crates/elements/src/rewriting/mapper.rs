@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use element::prelude::*;
 
 use super::pattern::Target;
-use crate::flow::Ip4Flow;
+use flow::Ip4Flow;
 
 /// What a mapper element exports: its patterns, and which of them a flow tries.
 pub(crate) struct Mapper {

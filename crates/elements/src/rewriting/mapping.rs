@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use packet::checksum::Delta;
 
 use super::splice::Splices;
-use crate::flow::Ip4Flow;
+use flow::Ip4Flow;
 
 /// A flow of a rewriter. With its two keys it fills a cache line.
 pub(crate) struct Mapping {

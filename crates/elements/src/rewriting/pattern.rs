@@ -8,7 +8,7 @@ use element::NameKind;
 use element::arguments::Ip4PrefixOrHost;
 use element::prelude::*;
 
-use crate::flow::{Choice, Ip4Flow, Range, TakenNumbers};
+use flow::{Choice, Ip4Flow, Range, TakenNumbers};
 
 /// New addresses and ports; zero leaves a field as it is. One of them may be chosen from a range.
 ///

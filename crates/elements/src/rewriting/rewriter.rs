@@ -11,7 +11,7 @@ use super::flowset::FlowSet;
 use super::input::Input;
 use super::mapping::Lifetimes;
 use super::translate::{Annotations, Key, Shape, Way, translate};
-use crate::flow::{Ip4Flow, Seed, Side};
+use flow::{Ip4Flow, Seed, Side};
 
 /// What makes a rewriter out of [`Rewriter`].
 pub(crate) trait Kind: Sized + 'static {

@@ -6,7 +6,7 @@ use element::arguments::Raw;
 use element::prelude::*;
 
 use super::mapper::{Mapper, Order, targets};
-use crate::flow::Ip4Flow;
+use flow::Ip4Flow;
 
 /// Gives its patterns in turn to the flows of an `IPRewriter`, to balance load, for instance.
 ///

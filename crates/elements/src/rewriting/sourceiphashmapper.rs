@@ -8,7 +8,7 @@ use element::prelude::*;
 use element::text;
 
 use super::mapper::{Mapper, Order, targets};
-use crate::flow::Ip4Flow;
+use flow::Ip4Flow;
 
 /// Chooses among its patterns by the source address, so that a source keeps its pattern when others are added or
 /// removed.

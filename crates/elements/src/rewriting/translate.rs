@@ -6,7 +6,7 @@ use packet::view::{icmp4, tcp as tcp_header};
 use packet::{Packet, checksum, protocol};
 
 use super::mapping::{Mapping, tcp, udp};
-use crate::flow::Ip4Flow;
+use flow::Ip4Flow;
 
 /// What a rewriter tells flows by, and what of a packet it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,265 @@
+//! A diagram followed by whole batches: each comparison is made on all packets that have come to it.
+//!
+//! A word is copied out before it is first compared, to a column with a lane for every packet. While all packets go one
+//! way, a comparison is a pass over one column, which the compiler makes vectors of. Where they part, those that meet
+//! the comparison are put before the others, without a branch that depends on a packet, and each part goes on by
+//! itself.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use packet::BATCH;
+
+use crate::diagram::{Comparison, Diagram, END, HEADER_WORDS, Step};
+use crate::headers::{Base, Headers};
+
+/// The output number that stands for a drop.
+pub const DROP: u32 = u32::MAX;
+
+/// One word of every packet of a batch.
+type Column = [u32; BATCH];
+
+/// The working memory of decisions, kept from batch to batch.
+pub struct Columns {
+    columns: Vec<Column>,
+    /// Which columns hold the words of this batch, as bits.
+    filled: u64,
+    /// The lanes whose packets end before a word that is compared.
+    short: Vec<u8>,
+    pub(crate) outputs: Box<[u32; BATCH]>,
+    parting: Parting,
+}
+
+/// Packets that go different ways.
+struct Parting {
+    /// The packets' lanes, those that wait at one step side by side.
+    order: [u8; BATCH],
+    /// Columns of packets that do not meet a comparison, while the others are gathered.
+    aside: [u8; BATCH],
+    /// Parts of `order` that have still to be followed: step, first lane, lane after the last.
+    waiting: Vec<(usize, usize, usize)>,
+}
+
+/// Where the packets of a batch go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision<'a> {
+    /// All to one output, or `DROP`.
+    All(u32),
+    /// Each to an output of its own, or `DROP`.
+    Each(&'a [u32]),
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self {
+            columns: Vec::new(),
+            filled: 0,
+            short: Vec::new(),
+            outputs: Box::new([DROP; BATCH]),
+            parting: Parting { order: [0; BATCH], aside: [0; BATCH], waiting: Vec::new() },
+        }
+    }
+}
+
+impl Columns {
+    /// Decides `packets`, at most a batch, by a diagram; `headers` finds the headers of one. Packets that end before a
+    /// word that is compared are left to `short`.
+    #[inline(always)]
+    pub(crate) fn decide<T>(
+        &mut self,
+        diagram: &Diagram,
+        packets: &[T],
+        headers: impl Fn(&T) -> Headers<'_>,
+        short: impl Fn(Headers<'_>) -> u32,
+    ) -> Decision<'_> {
+        self.columns.resize(diagram.words.len(), [0; BATCH]);
+        self.filled = 0;
+        self.short.clear();
+        let packets = packets.get(..BATCH).unwrap_or(packets);
+        let all = self.follow(diagram, packets, &headers);
+        if self.short.is_empty()
+            && let Some(output) = all
+        {
+            return Decision::All(output);
+        }
+        let count = packets.len();
+        if let Some(output) = all {
+            self.outputs[..count].fill(output);
+        }
+        for lane in self.short.drain(..).map(usize::from) {
+            if let Some(packet) = packets.get(lane) {
+                self.outputs[lane] = short(headers(packet));
+            }
+        }
+        Decision::Each(&self.outputs[..count])
+    }
+
+    /// Follows the steps with all packets. The output if it is the same for all; else `outputs` says it for each.
+    #[inline(always)]
+    fn follow<T>(
+        &mut self,
+        diagram: &Diagram,
+        packets: &[T],
+        headers: &impl Fn(&T) -> Headers<'_>,
+    ) -> Option<u32> {
+        let mut at = 0;
+        loop {
+            // Every way through a diagram ends at an output.
+            let Step { comparison, column, target } = diagram.steps.get(at)?;
+            let mut hits = packets.len();
+            if !comparison.is_always() {
+                self.fill(diagram, *column, packets, headers);
+                hits = comparison.hits(self.columns.get(usize::from(*column))?.get(..hits)?);
+            }
+            if hits == 0 {
+                at += 1;
+            } else if hits < packets.len() {
+                self.part(diagram, at, packets, headers);
+                return None;
+            } else if *target >= END {
+                return Some(output(*target));
+            } else {
+                at = *target as usize;
+            }
+        }
+    }
+
+    /// As `follow`, from step `first` on, where the packets part.
+    #[inline(never)]
+    fn part<T>(
+        &mut self,
+        diagram: &Diagram,
+        first: usize,
+        packets: &[T],
+        headers: &impl Fn(&T) -> Headers<'_>,
+    ) {
+        for (lane, place) in self.parting.order.iter_mut().enumerate() {
+            *place = lane as u8;
+        }
+        self.parting.waiting.clear();
+        self.parting.waiting.push((first, 0, packets.len()));
+        while let Some((mut at, mut start, end)) = self.parting.waiting.pop() {
+            while start < end
+                && let Some(Step { comparison, column, target }) = diagram.steps.get(at)
+            {
+                self.fill(diagram, *column, packets, headers);
+                let Some(column) = self.columns.get(usize::from(*column)) else { break };
+                let Parting { order, aside, waiting } = &mut self.parting;
+                let group = &mut order[start..end];
+                let (mut met, mut others) = (0, 0);
+                for place in 0..group.len() {
+                    let lane = group[place];
+                    let holds = comparison.holds(column[usize::from(lane)]);
+                    group[met] = lane;
+                    aside[others] = lane;
+                    met += usize::from(holds);
+                    others += usize::from(!holds);
+                }
+                group[met..].copy_from_slice(&aside[..others]);
+                if *target >= END {
+                    group[..met].iter().for_each(|lane| self.outputs[usize::from(*lane)] = output(*target));
+                } else if met > 0 {
+                    waiting.push((*target as usize, start, start + met));
+                }
+                start += met;
+                at += 1;
+            }
+        }
+    }
+
+    /// Copies the words of a column out of the packets, unless that was done.
+    #[inline(always)]
+    fn fill<T>(
+        &mut self,
+        diagram: &Diagram,
+        number: u16,
+        packets: &[T],
+        headers: &impl Fn(&T) -> Headers<'_>,
+    ) {
+        if self.filled >> number & 1 != 0 {
+            return;
+        }
+        if let Some(first) = diagram.header
+            && (first..first + HEADER_WORDS as u16).contains(&number)
+            && let Some(columns) = self.columns.get_mut(usize::from(first)..)
+            && let Some(columns) = columns.first_chunk_mut()
+        {
+            self.filled |= ((1 << HEADER_WORDS) - 1) << first;
+            return gather_header(columns, &mut self.short, packets, |packet| headers(packet).network);
+        }
+        self.filled |= 1 << number;
+        let column = self.columns.get_mut(usize::from(number));
+        let Some((column, (base, offset))) = column.zip(diagram.words.get(usize::from(number))) else {
+            return;
+        };
+        let short = &mut self.short;
+        match base {
+            Base::Link => gather(column, short, *offset, packets, |packet| headers(packet).link),
+            Base::Network => gather(column, short, *offset, packets, |packet| headers(packet).network),
+            Base::Transport => gather(column, short, *offset, packets, |packet| headers(packet).transport),
+        }
+    }
+}
+
+/// Copies the word at `offset` of each packet's header to its lane; lanes of packets that end before it go to `short`.
+#[inline(always)]
+fn gather<T>(
+    column: &mut Column,
+    short: &mut Vec<u8>,
+    offset: u16,
+    packets: &[T],
+    header: impl Fn(&T) -> &[u8],
+) {
+    let offset = usize::from(offset);
+    for (lane, (packet, place)) in packets.iter().zip(column).enumerate() {
+        match header(packet).get(offset..offset + 4).and_then(|word| word.first_chunk()) {
+            Some(word) => *place = u32::from_be_bytes(*word),
+            None => short.push(lane as u8),
+        }
+    }
+}
+
+/// Copies the words of each packet's IP header to its lane; lanes of packets that end before its end go to `short`.
+#[inline(always)]
+fn gather_header<T>(
+    [a, b, c, d, e]: &mut [Column; HEADER_WORDS],
+    short: &mut Vec<u8>,
+    packets: &[T],
+    header: impl Fn(&T) -> &[u8],
+) {
+    let places = a.iter_mut().zip(b).zip(c).zip(d).zip(e);
+    for (lane, (packet, ((((a, b), c), d), e))) in packets.iter().zip(places).enumerate() {
+        let Some(bytes) = header(packet).first_chunk::<{ 4 * HEADER_WORDS }>() else {
+            short.push(lane as u8);
+            continue;
+        };
+        let (words, _) = bytes.as_chunks();
+        for (place, word) in [a, b, c, d, e].into_iter().zip(words) {
+            *place = u32::from_be_bytes(*word);
+        }
+    }
+}
+
+/// The output that a last step leads to.
+#[inline]
+fn output(target: u32) -> u32 {
+    if target == DROP { DROP } else { target & !END }
+}
+
+impl Comparison {
+    /// Whether it holds for a word.
+    #[inline(always)]
+    fn holds(&self, word: u32) -> bool {
+        (word & self.mask).wrapping_sub(self.low) <= self.span
+    }
+
+    /// For how many words of a column it holds.
+    #[inline]
+    fn hits(&self, column: &[u32]) -> usize {
+        // Less to do for each, and what most comparisons are.
+        if self.span == 0 {
+            return column.iter().map(|word| u32::from(word & self.mask == self.low)).sum::<u32>() as usize;
+        }
+        column.iter().map(|word| u32::from(self.holds(*word))).sum::<u32>() as usize
+    }
+}

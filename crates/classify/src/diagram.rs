@@ -1,0 +1,373 @@
+//! A small rule set as a decision diagram: a few comparisons of words, one after the other, to an output.
+//!
+//! A node stands for the terms that may still match and the outcome if none does. It looks at one field and leads
+//! on by its value; equal nodes are shared. A node becomes a run of comparisons, so laid out that a packet for which
+//! none of them holds passes straight through: the processor predicts each on its own, and waits for no lookup.
+//!
+//! The steps read whole words only. A packet that ends before one is left to the general way. Batches follow the
+//! steps in `columns`.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::columns::DROP;
+use crate::expression::Rule;
+use crate::headers::Base;
+use crate::index::Index;
+use crate::map::common_bits;
+use crate::slots::Slots;
+
+/// Most nodes of a diagram. Rules that overlap in many fields would need a number that grows as their product.
+const MAX_NODES: usize = 512;
+/// Most comparisons on any way through a diagram: beyond, looking up all fields is as fast.
+const MAX_PATH: usize = 16;
+/// Words of an IP header without options.
+pub(crate) const HEADER_WORDS: usize = 5;
+/// So many of them cost as much one by one as all of them together.
+const MANY_WORDS: usize = 3;
+/// Most comparisons in a row on one field; more are halved by a comparison with the middle.
+const IN_A_ROW: usize = 6;
+
+/// Where a comparison that holds leads: to another step, or with `END` to an output.
+type Target = u32;
+pub(crate) const END: Target = 1 << 31;
+
+/// A comparison: the bits of a word under a mask lie in a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    base: Base,
+    offset: u16,
+    pub(crate) mask: u32,
+    pub(crate) low: u32,
+    /// Width of the range: how far above `low`, without end at the largest number, the bits may be.
+    pub(crate) span: u32,
+}
+
+impl Comparison {
+    /// The comparison that always holds.
+    const ALWAYS: Self = Self { base: Base::Network, offset: 0, mask: 0, low: 0, span: 0 };
+
+    /// Whether it holds whatever the word.
+    #[inline]
+    pub(crate) fn is_always(&self) -> bool {
+        self.mask == 0
+    }
+
+    /// The comparison that holds when both equalities do; none unless they look at one word.
+    fn and(&self, other: &Self) -> Option<Self> {
+        let joined = Self { mask: self.mask | other.mask, low: self.low | other.low, ..*self };
+        let alike = self.base == other.base && self.offset == other.offset;
+        (alike && self.span == 0 && other.span == 0 && self.mask & other.mask == 0).then_some(joined)
+    }
+}
+
+/// A comparison and where it leads when it holds; else the next step follows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) comparison: Comparison,
+    /// Place of the word that is compared, among those of the diagram.
+    pub(crate) column: u16,
+    pub(crate) target: Target,
+}
+
+/// A compiled diagram.
+pub(crate) struct Diagram {
+    pub(crate) steps: Vec<Step>,
+    /// The words that are compared, each once, in order; at most as many as a program has fields, and those of
+    /// `header`.
+    pub(crate) words: Vec<(Base, u16)>,
+    /// The first of the words of a whole IP header, where so many of them are compared that they are copied out
+    /// together.
+    pub(crate) header: Option<u16>,
+}
+
+impl Diagram {
+    /// Compiles the terms in `slots`; `fallback` is the rule for packets that meet none of them.
+    ///
+    /// None when there are too many for it.
+    pub(crate) fn new(indexes: &[Index], slots: &Slots, rules: &[Rule], fallback: u32) -> Option<Self> {
+        if slots.len() == 0 || slots.granule() != 0 {
+            return None;
+        }
+        let output = |rule: u32| match rules.get(rule as usize).and_then(|rule| rule.output) {
+            Some(output) if output < DROP & !END => Link::Output(output),
+            _ => Link::Drop,
+        };
+        let needs = slots.iter().flatten().map(|(_, term)| {
+            let used = indexes.iter().enumerate().filter(|(_, index)| term.set(index.number).is_some());
+            used.fold(0, |needs, (place, _)| needs | 1 << place)
+        });
+        let mut builder = Builder {
+            indexes,
+            needs: needs.collect(),
+            outcomes: slots.iter().flatten().map(|(rule, _)| output(rule)).collect(),
+            nodes: Vec::new(),
+            known: BTreeMap::new(),
+        };
+        let first = builder.link(u64::MAX >> (64 - slots.len()), 0, output(fallback))?;
+        builder.join();
+        builder.lay_out(first)
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Step>() * self.steps.len()
+    }
+}
+
+/// What follows a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Link {
+    Output(u32),
+    Drop,
+    /// The node of this number, higher than those that it leads to.
+    Node(usize),
+}
+
+/// Comparisons, the first of which that holds leads on.
+struct Node {
+    ways: Vec<(Comparison, Link)>,
+    otherwise: Link,
+}
+
+struct Builder<'a> {
+    indexes: &'a [Index],
+    /// For each slot the places of the indexes that its term looks at, as bits.
+    needs: Vec<u32>,
+    /// For each slot what becomes of the packets of its term.
+    outcomes: Vec<Link>,
+    nodes: Vec<Node>,
+    /// What each state became: slots that may match, the outcome if none does, fields not looked at yet.
+    known: BTreeMap<(u64, Link, u32), Link>,
+}
+
+impl Builder<'_> {
+    /// The link for packets that may meet the terms in the slots `open`, after the fields `seen` were looked at;
+    /// `outcome` is theirs if they meet none. None when the diagram gets too large.
+    fn link(&mut self, mut open: u64, seen: u32, mut outcome: Link) -> Option<Link> {
+        if let Some(certain) = ones(open).find(|slot| self.needs[*slot] & !seen == 0) {
+            outcome = self.outcomes[certain];
+            open &= (1 << certain) - 1;
+        }
+        // A last term with the outcome of what follows it changes nothing.
+        while let Some(last) = open.checked_ilog2().filter(|last| self.outcomes[*last as usize] == outcome) {
+            open &= !(1 << last);
+        }
+        if open == 0 {
+            return Some(outcome);
+        }
+        let unseen = ones(open).fold(0, |fields, slot| fields | self.needs[slot]) & !seen;
+        if let Some(link) = self.known.get(&(open, outcome, unseen)) {
+            return Some(*link);
+        }
+        if self.known.len() >= MAX_NODES {
+            return None;
+        }
+        let indexes = self.indexes;
+        let place = self.most_useful(open, unseen)?;
+        let index = indexes.get(place)?;
+        let mut links: BTreeMap<u32, Link> = BTreeMap::new();
+        let mut parts: Vec<(u32, Link)> = Vec::new();
+        for (start, class) in &index.parts {
+            let link = match links.get(class) {
+                Some(link) => *link,
+                None => self.link(open & index.rows.word(*class, 0), seen | 1 << place, outcome)?,
+            };
+            links.insert(*class, link);
+            if parts.last().is_none_or(|(_, previous)| *previous != link) {
+                parts.push((*start, link));
+            }
+        }
+        let mut link = self.node(index, &parts, (index.field.values() - 1) as u32)?;
+        if let [(_, same)] = parts[..] {
+            // The value does not matter, but it may matter that there is one.
+            for class in index.ends() {
+                if self.link(open & index.rows.word(class, 0), seen | 1 << place, outcome)? != same {
+                    let reading = Comparison { span: u32::MAX, ..index.whole() };
+                    link = self.add(Node { ways: vec![(reading, same)], otherwise: same })?;
+                    break;
+                }
+            }
+        }
+        self.known.insert((open, outcome, unseen), link);
+        Some(link)
+    }
+
+    /// Of the fields `unseen` the one that tells most of the terms in `open` apart for each comparison that it takes,
+    /// of equal ones the first in the packet.
+    fn most_useful(&self, open: u64, unseen: u32) -> Option<usize> {
+        let places = (0..self.indexes.len()).filter(|place| unseen >> place & 1 != 0);
+        places.min_by_key(|place| {
+            let index = &self.indexes[*place];
+            let uses = ones(open).filter(|slot| self.needs[*slot] >> place & 1 != 0).count();
+            let row = |part: &(u32, u32)| index.rows.word(part.1, 0) & open;
+            let changes = index.parts.windows(2).filter(|pair| row(&pair[0]) != row(&pair[1])).count();
+            (1000 * (1 + changes) / uses.max(1), index.field)
+        })
+    }
+
+    /// The link for the values of a field, in parts by their first value up to `last`.
+    fn node(&mut self, index: &Index, parts: &[(u32, Link)], last: u32) -> Option<Link> {
+        let (_, link) = *parts.first()?;
+        let mut spans: BTreeMap<Link, Vec<(u32, u32)>> = BTreeMap::new();
+        let ends = parts.iter().skip(1).map(|(start, _)| start - 1).chain([last]);
+        for ((start, link), end) in parts.iter().zip(ends) {
+            spans.entry(*link).or_default().push((*start, end));
+        }
+        if spans.len() == 1 {
+            return Some(link);
+        }
+        let size = |spans: &[(u32, u32)]| spans.iter().map(|(first, last)| u64::from(last - first) + 1).sum();
+        let mut otherwise = *spans.iter().max_by_key(|(_, spans)| -> u64 { size(spans) })?.0;
+        let mut runs: Vec<(Link, Vec<Comparison>)> =
+            spans.iter().map(|(link, spans)| (*link, comparisons(index, spans))).collect();
+        if let [(one, first), (other, second)] = &runs[..]
+            && first.len() != second.len()
+        {
+            otherwise = if first.len() < second.len() { *other } else { *one };
+        }
+        runs.retain(|(link, _)| *link != otherwise);
+        let ways: Vec<(Comparison, Link)> =
+            runs.into_iter().flat_map(|(link, run)| run.into_iter().map(move |way| (way, link))).collect();
+        if ways.len() > IN_A_ROW {
+            let (low, high) = parts.split_at(parts.len() / 2);
+            let middle = high.first()?.0;
+            let upper = self.node(index, high, last)?;
+            let lower = self.node(index, low, middle - 1)?;
+            return self.add(Node { ways: vec![(index.between(middle, last), upper)], otherwise: lower });
+        }
+        self.add(Node { ways, otherwise })
+    }
+
+    fn add(&mut self, node: Node) -> Option<Link> {
+        if self.nodes.len() >= MAX_NODES {
+            return None;
+        }
+        self.nodes.push(node);
+        Some(Link::Node(self.nodes.len() - 1))
+    }
+
+    /// Makes one comparison of two that must both hold, when they look at one word.
+    fn join(&mut self) {
+        for number in 0..self.nodes.len() {
+            let [(comparison, Link::Node(next))] = self.nodes[number].ways[..] else { continue };
+            let next = &self.nodes[next];
+            if let [(second, link)] = next.ways[..]
+                && next.otherwise == self.nodes[number].otherwise
+                && let Some(both) = comparison.and(&second)
+            {
+                self.nodes[number].ways[0] = (both, link);
+            }
+        }
+    }
+
+    /// The nodes from `first` on as steps; none when a way through them is too long.
+    fn lay_out(&self, first: Link) -> Option<Diagram> {
+        if self.longest(first) > MAX_PATH {
+            return None;
+        }
+        let mut places: Vec<Option<usize>> = vec![None; self.nodes.len()];
+        let mut steps: Vec<(Comparison, Link)> = Vec::new();
+        if !matches!(first, Link::Node(_)) {
+            steps.push((Comparison::ALWAYS, first));
+        }
+        let mut waiting = vec![first];
+        while let Some(mut link) = waiting.pop() {
+            // Each node stands before the one it leads to otherwise, unless that has its place already.
+            while let Link::Node(number) = link
+                && places[number].is_none()
+            {
+                places[number] = Some(steps.len());
+                let node = &self.nodes[number];
+                steps.extend_from_slice(&node.ways);
+                waiting.extend(node.ways.iter().map(|(_, link)| *link));
+                link = node.otherwise;
+                let follows = matches!(link, Link::Node(next) if places[next].is_none());
+                if !follows {
+                    steps.push((Comparison::ALWAYS, link));
+                }
+            }
+        }
+        let compared = steps.iter().filter(|(comparison, _)| !comparison.is_always());
+        let mut words: Vec<_> =
+            compared.map(|(comparison, _)| (comparison.base, comparison.offset)).collect();
+        words.sort_unstable();
+        words.dedup();
+        let of_header = (0..HEADER_WORDS as u16).map(|word| (Base::Network, 4 * word));
+        let whole = of_header.clone().filter(|word| words.contains(word)).count() >= MANY_WORDS;
+        if whole {
+            words.extend(of_header);
+            words.sort_unstable();
+            words.dedup();
+        }
+        let header = words.iter().position(|word| *word == (Base::Network, 0)).filter(|_| whole);
+        let resolve = |(comparison, link): (Comparison, Link)| {
+            let target = match link {
+                Link::Output(output) => END | output,
+                Link::Drop => DROP,
+                Link::Node(number) => u32::try_from((*places.get(number)?)?).ok()?,
+            };
+            let column = words.binary_search(&(comparison.base, comparison.offset)).unwrap_or(0);
+            Some(Step { comparison, column: u16::try_from(column).ok()?, target })
+        };
+        let steps: Option<_> = steps.into_iter().map(resolve).collect();
+        Some(Diagram { steps: steps?, words, header: header.and_then(|first| u16::try_from(first).ok()) })
+    }
+
+    /// Most comparisons on a way from `first` on.
+    fn longest(&self, first: Link) -> usize {
+        let mut lengths: Vec<usize> = Vec::with_capacity(self.nodes.len());
+        let length = |link: Link, lengths: &[usize]| match link {
+            Link::Node(number) => lengths.get(number).copied().unwrap_or(MAX_PATH),
+            _ => 0,
+        };
+        for node in &self.nodes {
+            let ways = node.ways.iter().zip(1..).map(|((_, link), before)| before + length(*link, &lengths));
+            let all = ways.chain([node.ways.len() + 1 + length(node.otherwise, &lengths)]);
+            lengths.push(all.max().unwrap_or(0));
+        }
+        length(first, &lengths)
+    }
+}
+
+/// Comparisons one of which holds for the values in `spans`.
+fn comparisons(index: &Index, spans: &[(u32, u32)]) -> Vec<Comparison> {
+    let last = (index.field.values() - 1) as u32;
+    match common_bits(spans.iter().copied(), last) {
+        Some((mask, value)) => vec![index.equal(mask, value)],
+        None => spans.iter().map(|(first, last)| index.between(*first, *last)).collect(),
+    }
+}
+
+impl Index {
+    /// The comparison that holds when the field's bits under `mask` are `value`.
+    fn equal(&self, mask: u32, value: u32) -> Comparison {
+        Comparison { mask: mask << self.shift, low: value << self.shift, span: 0, ..self.whole() }
+    }
+
+    /// The comparison that holds when the field lies between two values, both included.
+    fn between(&self, first: u32, last: u32) -> Comparison {
+        Comparison { low: first << self.shift, span: (last - first) << self.shift, ..self.whole() }
+    }
+
+    /// The comparison that holds when all of the field's bits are zero.
+    fn whole(&self) -> Comparison {
+        Comparison {
+            base: self.field.base,
+            offset: self.field.offset / 4 * 4,
+            mask: self.mask << self.shift,
+            low: 0,
+            span: 0,
+        }
+    }
+}
+
+/// The numbers of the set bits.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+        bits &= bits - 1;
+        Some(bit as usize)
+    })
+}

@@ -1,0 +1,138 @@
+//! What rules may speak of: fields of headers, directions, operators, masks.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use packet::protocol;
+
+use crate::names::{TCP_OR_UDP, TRANSPORT};
+
+/// Numbers of protocols, as rules have them: beyond the real ones there are made up ones.
+pub(super) const ICMP: u32 = protocol::ICMP as u32;
+pub(super) const TCP: u32 = protocol::TCP as u32;
+pub(super) const UDP: u32 = protocol::UDP as u32;
+pub(super) const DCCP: u32 = protocol::DCCP as u32;
+
+/// A field of a header: `length` bits that start `offset` bits into the header of `protocol` (none: of IP).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) protocol: Option<u32>,
+    pub(super) offset: u32,
+    pub(super) length: u32,
+}
+
+/// What a primitive tests, or what kind of value it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integer,
+    Host,
+    Net,
+    Ether,
+    Protocol,
+    Port,
+    TcpFlag,
+    Fragment,
+    Unfragmented,
+    EcnCapable,
+    Congestion,
+    Field(Field),
+}
+
+const fn ip(offset: u32, length: u32) -> Kind {
+    Kind::Field(Field { protocol: None, offset, length })
+}
+
+/// `ip tos`.
+pub(super) const TOS: Kind = ip(8, 8);
+/// `icmp type`.
+pub(super) const ICMP_TYPE: Kind = Kind::Field(Field { protocol: Some(ICMP), offset: 0, length: 8 });
+
+/// The words that say what a primitive tests.
+const KINDS: &[(&str, Kind, &str)] = &[
+    ("ce", Kind::Congestion, "ip ce"),
+    ("dscp", ip(8, 6), "ip dscp"),
+    ("ect", Kind::EcnCapable, "ip ect"),
+    ("frag", Kind::Fragment, "ip frag"),
+    ("hl", ip(4, 4), "ip hl"),
+    ("host", Kind::Host, "ip host"),
+    ("id", ip(32, 16), "ip id"),
+    ("len", ip(16, 16), "ip len"),
+    ("net", Kind::Net, "ip net"),
+    ("opt", Kind::TcpFlag, "tcp opt"),
+    ("port", Kind::Port, "port"),
+    ("proto", Kind::Protocol, "proto"),
+    ("tos", TOS, "ip tos"),
+    ("ttl", ip(64, 8), "ip ttl"),
+    ("type", ICMP_TYPE, "icmp type"),
+    ("unfrag", Kind::Unfragmented, "ip unfrag"),
+    ("vers", ip(0, 4), "ip vers"),
+    ("win", Kind::Field(Field { protocol: Some(TCP), offset: 112, length: 16 }), "tcp win"),
+];
+
+/// The kind that `word` names.
+pub(super) fn kind_named(word: &str) -> Option<Kind> {
+    KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, _)| *kind)
+}
+
+/// The kind as messages print it.
+pub(super) fn kind_text(kind: Option<Kind>) -> String {
+    match kind {
+        None => "<none>".to_string(),
+        Some(Kind::Ether) => "ether host".to_string(),
+        Some(Kind::Integer) => "<unknown type 3>".to_string(),
+        Some(kind) => match (KINDS.iter().find(|(_, other, _)| *other == kind), kind) {
+            (Some((_, _, text)), _) => (*text).to_string(),
+            (None, Kind::Field(Field { protocol: Some(protocol), .. })) => {
+                format!("{}[...]", protocol_text(Some(protocol)))
+            }
+            (None, _) => "ip[...]".to_string(),
+        },
+    }
+}
+
+/// The protocol as messages print it.
+pub(super) fn protocol_text(protocol: Option<u32>) -> String {
+    match protocol {
+        None => String::new(),
+        Some(ICMP) => "icmp".to_string(),
+        Some(2) => "igmp".to_string(),
+        Some(4) => "ipip".to_string(),
+        Some(TCP) => "tcp".to_string(),
+        Some(UDP) => "udp".to_string(),
+        Some(TCP_OR_UDP) => "tcpudp".to_string(),
+        Some(TRANSPORT) => "transp".to_string(),
+        Some(other) => format!("ip proto {other}"),
+    }
+}
+
+/// Which of source and destination a primitive looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Source,
+    Destination,
+    Both,
+    Either,
+}
+
+/// The operator of a primitive; together with `negated` it makes all six.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    Greater,
+    Less,
+}
+
+/// The header word in front of a primitive, or implied by its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layer {
+    Ip,
+    Ether,
+}
+
+/// A bit mask written after `&`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mask {
+    Number(u32),
+    Address(u32),
+    Ether([u8; 6]),
+}

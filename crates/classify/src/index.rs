@@ -1,0 +1,156 @@
+//! One indexed field of a program: from a packet's bytes to the class of the field, and to the class's row.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use crate::headers::Headers;
+use crate::map::Map;
+use crate::rows::{Rows, RowsBuilder};
+use crate::slots::Slots;
+use crate::spans::Field;
+
+/// A field with its classes and their rows.
+pub(crate) struct Index {
+    pub(crate) field: Field,
+    /// Number of the field in the terms.
+    pub(crate) number: u16,
+    /// Offset of the word that the field is read from, and where in it the field is.
+    word: usize,
+    pub(crate) shift: u8,
+    pub(crate) mask: u32,
+    /// First value and class of each part of the values, in order; empty when rows have more than one word.
+    pub(crate) parts: Vec<(u32, u32)>,
+    map: Map,
+    /// Classes of the coordinates beyond the values: packets that end in the field or before it.
+    beyond: Vec<u32>,
+    /// For each class, the granules of slots in which its row has a bit.
+    tops: Vec<u64>,
+    pub(crate) rows: Rows,
+}
+
+impl Index {
+    /// Indexes `field`, number `number` in the terms of `slots`.
+    ///
+    /// None when the rows would take too much memory.
+    pub(crate) fn new(field: Field, number: u16, slots: &Slots) -> Option<Self> {
+        let constrained = || {
+            let terms = slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?.1)));
+            terms.filter_map(|(slot, term)| Some((slot, term.set(number)?)))
+        };
+        let mut events: Vec<(u64, u32)> = Vec::new();
+        for (slot, spans) in constrained() {
+            let slot = u32::try_from(slot).ok()?;
+            events.extend(spans.iter().flat_map(|(first, last)| [(first, slot), (last + 1, slot)]));
+        }
+        events.sort_unstable();
+        let free = slots.iter().map(|entry| entry.is_some_and(|(_, term)| term.set(number).is_none()));
+        let mut builder = RowsBuilder::new(slots.len(), free);
+        let mut parts: Vec<(u64, u32)> = Vec::new();
+        if events.first().is_none_or(|(coordinate, _)| *coordinate > 0) {
+            parts.push((0, builder.class()?));
+        }
+        for group in events.chunk_by(|a, b| a.0 == b.0) {
+            for (_, slot) in group {
+                builder.toggle(*slot as usize);
+            }
+            let class = builder.class()?;
+            if parts.last().is_none_or(|(_, previous)| *previous != class) {
+                parts.push((group[0].0, class));
+            }
+        }
+        let class_at = |coordinate: u64| {
+            let index = parts.partition_point(|(start, _)| *start <= coordinate);
+            parts.get(index.wrapping_sub(1)).map_or(0, |(_, class)| *class)
+        };
+        let beyond = (field.values()..=field.absent()).map(class_at).collect();
+        let values = parts.iter().filter_map(|(start, class)| {
+            let start = u32::try_from(*start).ok()?;
+            (u64::from(start) < field.values()).then_some((start, *class))
+        });
+        let mut values: Vec<(u32, u32)> = values.collect();
+        let map = Map::new(&values, field.width);
+        if slots.granule() != 0 {
+            values = Vec::new();
+        }
+        let rows = builder.finish();
+        let (offset, width) = (usize::from(field.offset), u32::from(field.width));
+        let word = offset / 4 * 4;
+        let shift = (32 - 8 * width - 8 * (offset - word) as u32) as u8;
+        let mask = u32::MAX >> (32 - 8 * width);
+        let tops = rows.tops(slots.granule());
+        Some(Self { field, number, word, shift, mask, parts: values, map, beyond, tops, rows })
+    }
+
+    /// The class of the packet; none when it ends inside a field of 4 bytes.
+    #[inline]
+    pub(crate) fn class(&self, headers: &Headers<'_>) -> Option<u32> {
+        let bytes = headers.from(self.field.base);
+        match bytes.get(self.word..).and_then(|bytes| bytes.first_chunk()) {
+            Some(word) => {
+                let value = (u32::from_be_bytes(*word) >> (self.shift & 31)) & self.mask;
+                Some(self.map.class(value))
+            }
+            None => self.class_at_end(headers),
+        }
+    }
+
+    /// The class when the packet ends within four bytes of the field or before it.
+    #[inline(never)]
+    fn class_at_end(&self, headers: &Headers<'_>) -> Option<u32> {
+        let bytes = headers.from(self.field.base).get(usize::from(self.field.offset)..).unwrap_or_default();
+        let value = match self.field.width {
+            1 => bytes.first().map(|byte| u32::from(*byte)),
+            2 => bytes.first_chunk().map(|bytes| u32::from(u16::from_be_bytes(*bytes))),
+            _ => bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes)),
+        };
+        match value {
+            Some(value) => Some(self.map.class(value)),
+            None => self.class_beyond(bytes),
+        }
+    }
+
+    /// The granules of slots in which the row of `class` has a bit.
+    #[inline]
+    pub(crate) fn top(&self, class: u32) -> u64 {
+        self.tops.get(class as usize).copied().unwrap_or(0)
+    }
+
+    /// About how many granules the field leaves of an ordinary packet.
+    pub(crate) fn typical(&self) -> u32 {
+        if self.tops.len() <= 8 {
+            return self.tops.iter().map(|top| top.count_ones()).max().unwrap_or(0);
+        }
+        let somewhere = self.field.values() / 2 + self.field.values() / 5;
+        self.top(self.class_at(somewhere)).count_ones()
+    }
+
+    /// The class of a packet of which the field has only `bytes`, fewer than its width.
+    fn class_beyond(&self, bytes: &[u8]) -> Option<u32> {
+        match (bytes, self.field.width) {
+            ([], _) => self.beyond.last().copied(),
+            ([byte], 2) => self.beyond.get(usize::from(*byte)).copied(),
+            _ => None,
+        }
+    }
+
+    /// The class at a coordinate of the field.
+    pub(crate) fn class_at(&self, coordinate: u64) -> u32 {
+        match u32::try_from(coordinate) {
+            Ok(value) if coordinate < self.field.values() => self.map.class(value),
+            _ => {
+                let index = coordinate.saturating_sub(self.field.values()) as usize;
+                self.beyond.get(index).copied().unwrap_or(0)
+            }
+        }
+    }
+
+    /// The classes of packets that end in the field or before it.
+    pub(crate) fn ends(&self) -> BTreeSet<u32> {
+        self.beyond.iter().copied().collect()
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.map.bytes() + self.rows.bytes() + 4 * self.beyond.len() + 8 * self.parts.len()
+    }
+}

@@ -1,0 +1,40 @@
+//! Rule sets: the languages of `Classifier`, `IPClassifier` and `IPFilter`, and their compiler.
+//!
+//! [`pattern_rules`], [`classifier_rules`] and [`filter_rules`] parse text into [`Rule`]s, and [`Program::new`] compiles
+//! the rules. [`Program::decide`] then finds the output of each packet of a batch.
+//!
+//! Invariants, each held by a test:
+//! - a compiled program decides as [`first_match`], which evaluates the rules one by one;
+//! - no rule text and no packet makes it panic;
+//! - `decide` does not allocate, except to grow [`Columns`] at its first use.
+//!
+//! Absent: elements, and the names that a configuration defines; the caller resolves those through [`Names`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod columns;
+mod diagram;
+mod expression;
+mod filter;
+mod headers;
+mod index;
+mod listing;
+mod map;
+mod names;
+mod pattern;
+mod program;
+mod rows;
+mod slots;
+mod spans;
+mod terms;
+
+pub use columns::{Columns, DROP, Decision};
+pub use expression::{Expression, Relation, Rule, Test, first_match};
+pub use filter::{Problem, ProblemKind, classifier_rules, filter_rules};
+pub use headers::{Base, Headers};
+pub use listing::{listing, unused_outputs};
+pub use names::{NameKind, Names, NoNames};
+pub use pattern::{PatternProblem, PatternProblemKind, pattern_rules};
+pub use program::{Layout, Program, Strategy, Summary, Unreachable};

@@ -1,0 +1,93 @@
+//! The names that rules may use for numbers, and the interface through which a caller resolves them.
+
+/// A kind of name. One word may mean different numbers in different kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NameKind {
+    /// IP protocol.
+    Protocol,
+    /// TCP port.
+    TcpPort,
+    /// UDP port.
+    UdpPort,
+    /// TCP flag, as a bit of the flags byte.
+    TcpFlag,
+    /// ICMP message type.
+    IcmpType,
+}
+
+/// Resolves names of protocols, ports, messages and addresses: those that a configuration defines (`IPNameInfo`,
+/// `AddressInfo`) and those that IANA assigned.
+pub trait Names {
+    /// The number that the configuration defines for `word`. It comes before a word of the rule language.
+    fn defined(&self, kind: NameKind, word: &str) -> Option<u32> {
+        let _ = (kind, word);
+        None
+    }
+
+    /// The number that IANA assigned to `word`. A word of the rule language comes before it.
+    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
+        let _ = (kind, word);
+        None
+    }
+
+    /// The IPv4 address named `word`.
+    fn address(&self, word: &str) -> Option<u32> {
+        let _ = word;
+        None
+    }
+
+    /// The IPv4 prefix named `word`: address and mask.
+    fn prefix(&self, word: &str) -> Option<(u32, u32)> {
+        let _ = word;
+        None
+    }
+
+    /// The Ethernet address named `word`.
+    fn ethernet(&self, word: &str) -> Option<[u8; 6]> {
+        let _ = word;
+        None
+    }
+}
+
+/// Resolves no names: rules may use numbers and the words of the language only.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoNames;
+
+impl Names for NoNames {}
+
+/// The number of `word`: a word of the rule language, or a name that `names` knows.
+pub(crate) fn number(names: &dyn Names, kind: NameKind, word: &str) -> Option<u32> {
+    let words = match kind {
+        NameKind::Protocol => SELECTORS,
+        NameKind::TcpFlag => TCP_FLAGS,
+        NameKind::TcpPort | NameKind::UdpPort | NameKind::IcmpType => &[],
+    };
+    let built_in = || words.iter().find(|(name, _)| *name == word).map(|(_, number)| *number);
+    names.defined(kind, word).or_else(built_in).or_else(|| names.assigned(kind, word))
+}
+
+/// The protocol number that stands for "TCP or UDP".
+pub(crate) const TCP_OR_UDP: u32 = 256;
+/// The protocol number that stands for "any transport protocol".
+pub(crate) const TRANSPORT: u32 = 258;
+/// The protocol number that stands for "the payload".
+pub(crate) const PAYLOAD: u32 = 259;
+
+/// Words in the position of a protocol that name none, or several.
+const SELECTORS: &[(&str, u32)] = &[("payload", PAYLOAD), ("tcpudp", TCP_OR_UDP), ("transp", TRANSPORT)];
+
+/// Bits of the flags byte.
+const TCP_FLAGS: &[(&str, u32)] =
+    &[("ack", 0x10), ("fin", 0x01), ("psh", 0x08), ("rst", 0x04), ("syn", 0x02), ("urg", 0x20)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_kinds() {
+        assert_eq!(number(&NoNames, NameKind::Protocol, "payload"), Some(PAYLOAD));
+        assert_eq!(number(&NoNames, NameKind::TcpFlag, "syn"), Some(2));
+        assert_eq!(number(&NoNames, NameKind::TcpPort, "payload"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! The places of a program's terms in its bit rows.
+
+use alloc::vec::Vec;
+
+use crate::terms::Term;
+
+/// The rule number that means none.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Terms in the order of their bits.
+///
+/// Terms that look at the same fields stand together, so that a row is empty wherever its field matters. One word
+/// summarises a row by granules of slots; large groups of terms start at a granule of their own.
+pub(crate) struct Slots {
+    entries: Vec<Option<(u32, Term)>>,
+    count: usize,
+    granule: u32,
+}
+
+impl Slots {
+    /// Places the terms, each with its rule; `indexed` are the fields that rows will be made for.
+    pub(crate) fn new(mut terms: Vec<(u32, Term)>, indexed: &[u16]) -> Self {
+        if terms.len() <= 64 {
+            terms.sort_by_key(|(rule, _)| *rule);
+            let entries: Vec<_> = terms.into_iter().map(Some).collect();
+            return Self { count: entries.len(), entries, granule: 0 };
+        }
+        let looks = |term: &Term| {
+            indexed.iter().fold(0u32, |mask, number| mask << 1 | u32::from(term.set(*number).is_some()))
+        };
+        terms.sort_by_cached_key(|(rule, term)| (looks(term), *rule));
+        let sizes: Vec<usize> =
+            terms.chunk_by(|(_, a), (_, b)| looks(a) == looks(b)).map(<[_]>::len).collect();
+        let mut granule = (terms.len() as u64).div_ceil(64).next_power_of_two().trailing_zeros();
+        while padded(&sizes, granule) > 64 << granule {
+            granule += 1;
+        }
+        let mut entries = Vec::with_capacity(padded(&sizes, granule));
+        let mut terms = terms.into_iter();
+        for size in sizes {
+            let start = start(entries.len(), size, granule);
+            entries.resize_with(start, || None);
+            entries.extend(terms.by_ref().take(size).map(Some));
+        }
+        Self { count: entries.len(), entries, granule }
+    }
+
+    /// Gives the terms up.
+    pub(crate) fn clear(&mut self) {
+        self.entries = Vec::new();
+    }
+
+    /// The terms with their rules again.
+    pub(crate) fn into_terms(self) -> Vec<(u32, Term)> {
+        self.entries.into_iter().flatten().collect()
+    }
+
+    /// Number of slots.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Every slot's rule and term; none where it is only there to align. Nothing at all when they were given up.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(u32, &Term)>> {
+        self.entries.iter().map(|entry| entry.as_ref().map(|(rule, term)| (*rule, term)))
+    }
+
+    /// The rule and term in `slot`.
+    pub(crate) fn get(&self, slot: usize) -> Option<(u32, &Term)> {
+        self.entries.get(slot)?.as_ref().map(|(rule, term)| (*rule, term))
+    }
+
+    /// A granule is `1 << granule()` slots; there are at most 64 granules.
+    pub(crate) fn granule(&self) -> u32 {
+        self.granule
+    }
+}
+
+/// The first slot of a group of `size` terms when `used` slots are taken.
+fn start(used: usize, size: usize, granule: u32) -> usize {
+    // Aligning a small group would waste more than it separates.
+    if 2 * size >= 1 << granule { used.next_multiple_of(1 << granule) } else { used }
+}
+
+/// Slots that groups of these sizes need.
+fn padded(sizes: &[usize], granule: u32) -> usize {
+    sizes.iter().fold(0, |used, size| start(used, *size, granule) + size)
+}

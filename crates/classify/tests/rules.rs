@@ -1,0 +1,518 @@
+//! Compiled rule sets against the plain walk through their expressions, on random rules and hostile packets.
+
+use classify::{
+    Columns, DROP, Decision, Headers, Layout, NameKind, Names, Program, Rule, Strategy, classifier_rules,
+    filter_rules, first_match, listing, pattern_rules,
+};
+use element::{iana, services};
+
+/// The names that IANA assigned.
+struct AssignedNames;
+
+impl Names for AssignedNames {
+    fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
+        match kind {
+            NameKind::Protocol => iana::protocol(word).map(u32::from),
+            NameKind::TcpPort => services::tcp(word).map(u32::from),
+            NameKind::UdpPort => services::udp(word).map(u32::from),
+            NameKind::IcmpType => iana::icmp_type(word).map(u32::from),
+            NameKind::TcpFlag => None,
+        }
+    }
+}
+
+/// Xorshift: small, seeded, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 11) % bound
+    }
+
+    fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+        of[self.below(of.len() as u64) as usize]
+    }
+
+    /// Addresses from a small pool, so that rules and packets meet.
+    fn address(&mut self) -> String {
+        format!("10.{}.{}.{}", self.below(3), self.below(4), self.below(5))
+    }
+
+    fn port(&mut self) -> u64 {
+        match self.below(3) {
+            0 => self.below(8),
+            1 => 1020 + self.below(8),
+            _ => self.below(65536),
+        }
+    }
+
+    fn primitive(&mut self) -> String {
+        let direction = self.pick(&["", "src ", "dst ", "src or dst ", "src and dst "]);
+        let relation = self.pick(&["", "= ", "!= ", "> ", "< ", ">= ", "<= "]);
+        let equality = self.pick(&["", "", "== ", "!= "]);
+        match self.below(18) {
+            0 | 1 => format!("{direction}host {equality}{}", self.address()),
+            2 => format!("{direction}net {}/{}", self.address(), self.below(33)),
+            3 => format!("{direction}net {} mask 255.0.{}.255", self.address(), self.below(256)),
+            4..=6 => {
+                let protocol = self.pick(&["", "tcp ", "udp "]);
+                format!("{direction}{protocol}port {relation}{}", self.port())
+            }
+            7 => format!("{direction}port & {} {relation}{}", 1 + self.below(65535), self.below(300)),
+            8 => self.pick(&["tcp", "udp", "icmp", "ip proto 47", "proto != 6"]).to_string(),
+            9 => self.pick(&["syn", "ack", "fin ack", "tcp opt rst", "not syn"]).to_string(),
+            10 => self.pick(&["ip frag", "ip unfrag", "ip ect", "ip ce", "true", "false"]).to_string(),
+            11 => format!("icmp type {relation}{}", self.below(12)),
+            12 => format!("ip ttl {relation}{}", self.below(256)),
+            13 => format!("ip tos & {} {relation}{}", 1 + self.below(255), self.below(256)),
+            14 => format!(
+                "ip[{}:2] & {} {relation}{}",
+                2 * self.below(12),
+                1 + self.below(65535),
+                self.below(65536)
+            ),
+            15 => {
+                format!(
+                    "transp[{}:4] & {} {equality}{}",
+                    4 * self.below(4),
+                    1 + self.below(1 << 32),
+                    self.below(256)
+                )
+            }
+            16 => format!("tcp[{}] & {} {relation}{}", self.below(20), 1 + self.below(255), self.below(256)),
+            _ => format!("ip len {relation}{}", self.below(100)),
+        }
+    }
+
+    fn expression(&mut self, depth: u32) -> String {
+        if depth == 0 {
+            return self.primitive();
+        }
+        let depth = depth - 1;
+        match self.below(7) {
+            0 => format!("({}) or ({})", self.expression(depth), self.expression(depth)),
+            1 | 2 => format!("({}) and ({})", self.expression(depth), self.expression(depth)),
+            3 => format!("not ({})", self.expression(depth)),
+            4 => format!(
+                "(({}) ? ({}) : ({}))",
+                self.expression(depth),
+                self.expression(depth),
+                self.expression(depth)
+            ),
+            _ => self.expression(depth),
+        }
+    }
+
+    /// The bytes from the network header on, and that header's length.
+    fn packet(&mut self) -> (Vec<u8>, usize) {
+        let mut bytes: Vec<u8> = (0..64).map(|_| self.next() as u8).collect();
+        let words = if self.below(4) == 0 { 5 + self.below(4) } else { 5 };
+        bytes[0] = 0x40 | words as u8;
+        bytes[9] = [6, 17, 1, 47, 6, 17][self.below(6) as usize];
+        if self.below(4) > 0 {
+            bytes[6] = 0;
+            bytes[7] = 0;
+        }
+        for at in [12, 16] {
+            bytes[at] = 10;
+            bytes[at + 1] = self.below(3) as u8;
+            bytes[at + 2] = self.below(4) as u8;
+            bytes[at + 3] = self.below(5) as u8;
+        }
+        let header = words as usize * 4;
+        for at in [header, header + 2] {
+            let port = self.port() as u16;
+            bytes[at..at + 2].copy_from_slice(&port.to_be_bytes());
+        }
+        match self.below(5) {
+            0 => bytes.truncate(self.below(64) as usize),
+            1 => bytes.truncate(header + self.below(15) as usize),
+            _ => {}
+        }
+        (bytes, header)
+    }
+}
+
+fn parse(texts: &[String]) -> Vec<Rule> {
+    let (rules, problems) = filter_rules(texts, 4, &AssignedNames);
+    let errors: Vec<_> = problems.iter().filter(|problem| !problem.is_warning()).collect();
+    assert!(errors.is_empty(), "{errors:?} in {texts:#?}");
+    rules
+}
+
+/// Compares what the program decides with the outputs of the first rules that the packets meet: one by one, and in
+/// batches of several sizes.
+#[track_caller]
+fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::Debug) {
+    let output = |rule: usize| program.rules()[rule].output;
+    let expected: Vec<u32> = packets
+        .iter()
+        .map(|headers| first_match(program.rules(), headers).and_then(output).unwrap_or(DROP))
+        .collect();
+    let mut columns = Columns::default();
+    for size in [1, 7, 256] {
+        for (packets, expected) in packets.chunks(size).zip(expected.chunks(size)) {
+            let found = match program.decide(&mut columns, packets, |headers| *headers) {
+                Decision::All(output) => vec![output; packets.len()],
+                Decision::Each(outputs) => outputs.to_vec(),
+            };
+            assert_eq!(found, expected, "{packets:02x?} {note:#?}");
+        }
+    }
+}
+
+/// Compiles the rules and compares every packet's verdict with the reference.
+fn check(texts: &[String], random: &mut Random, packets: usize) {
+    let rules = parse(texts);
+    let program = Program::new(rules.clone(), Layout::Ip);
+    let mut reached = vec![false; rules.len()];
+    let packets: Vec<_> = (0..packets).map(|_| random.packet()).collect();
+    let packets: Vec<_> = packets.iter().map(|(bytes, header)| Headers::new(bytes, *header)).collect();
+    check_decisions(&program, &packets, &texts);
+    for headers in &packets {
+        let expected = first_match(&rules, headers);
+        assert_eq!(program.first_match(headers), expected, "{headers:02x?} {texts:#?}");
+        if let Some(rule) = expected {
+            reached[rule] = true;
+        }
+    }
+    for (rule, why) in program.unreachable() {
+        assert!(!reached[rule], "rule {rule} is {why:?} but a packet met it: {texts:#?}");
+    }
+}
+
+#[test]
+fn random_expressions_agree() {
+    let mut random = Random(0x1234_5678_9abc_def1);
+    for round in 0..600 {
+        let count = 1 + random.below(6);
+        let texts: Vec<String> = (0..count)
+            .map(|_| format!("{} {}", random.pick(&["0", "1", "deny", "3"]), random.expression(round % 4)))
+            .collect();
+        check(&texts, &mut random, 150);
+    }
+}
+
+#[test]
+fn large_rule_sets_agree() {
+    let mut random = Random(0xfeed_beef_0123_4567);
+    for size in [50, 300, 1000] {
+        let mut texts: Vec<String> = (0..size)
+            .map(|_| {
+                let parts: Vec<String> = (0..1 + random.below(4)).map(|_| random.primitive()).collect();
+                format!("deny {}", parts.join(" and "))
+            })
+            .filter(|text| !matches!(text.as_str(), "deny true" | "deny ip unfrag"))
+            .collect();
+        texts.push("allow all".into());
+        check(&texts, &mut random, 1500);
+    }
+}
+
+#[test]
+fn firewall_of_thousands_of_rules_agrees() {
+    let mut random = Random(0xabcd_ef01_2345_6789);
+    let mut texts: Vec<String> = (0..2500)
+        .map(|_| {
+            let source = format!("src {}", random.address());
+            let port = format!("{} dst port {}", random.pick(&["tcp", "udp"]), random.port());
+            match random.below(3) {
+                0 => format!("deny {source} and {port}"),
+                1 => format!("deny {source} and dst {}", random.address()),
+                _ => format!("deny {port} and src port > {}", random.port() % 65535),
+            }
+        })
+        .collect();
+    texts.push("allow all".into());
+    check(&texts, &mut random, 1500);
+}
+
+#[test]
+fn every_length_of_every_prefix_is_handled() {
+    let texts: Vec<String> = [
+        "0 not transp[1] & 128 == 0",
+        "1 transp[1] & 128 != 0",
+        "2 src port > 100",
+        "3 not dst port <= 300",
+        "deny src != 10.0.0.1",
+        "0 ip[19] & 128 == 0",
+        "1 ip frag or not ip ttl 3",
+        "2 transp[1] & 128 == 0 or transp[1] & 128 == 128",
+        "3 ip[19] & 1 == 0 or ip[19] & 1 == 1",
+        "1 src port > 100 or src port <= 100",
+    ]
+    .map(String::from)
+    .into();
+    let rules = parse(&texts);
+    let mut random = Random(77);
+    for first in 0..rules.len() {
+        let rules = rules[first..].to_vec();
+        let program = Program::new(rules.clone(), Layout::Ip);
+        for _ in 0..200 {
+            let (bytes, header) = random.packet();
+            let packets: Vec<_> =
+                (0..=bytes.len()).map(|length| Headers::new(&bytes[..length], header)).collect();
+            check_decisions(&program, &packets, &texts[first]);
+            for headers in packets {
+                let expected = first_match(&rules, &headers);
+                assert_eq!(program.first_match(&headers), expected, "{headers:02x?}");
+            }
+        }
+    }
+}
+
+/// Follows the steps of a listing: the output, or none for a drop.
+fn follow(listing: &str, headers: &Headers) -> Option<u32> {
+    let output =
+        |text: &str| text.trim_matches(['[', ']']).parse().ok().filter(|output| *output < i32::MAX as u32);
+    if let Some(all) = listing.strip_prefix("all->") {
+        return output(all.lines().next()?);
+    }
+    let steps: Vec<&str> = listing.lines().take_while(|line| line.contains('/')).collect();
+    let mut at = 0;
+    loop {
+        let (test, ways) = steps[at].split_once("  yes->").expect("ways");
+        let (offset, bits) =
+            test.trim().split_once(' ').expect("number").1.trim().split_once('/').expect("bits");
+        let (value, mask) = bits.split_once('%').expect("mask");
+        let number = |text: &str| u32::from_str_radix(text, 16).expect("hexadecimal");
+        let offset: usize = offset.parse().expect("offset");
+        let from = if offset < 512 { headers.network } else { headers.transport };
+        let bytes = from.get(offset % 256..).unwrap_or_default();
+        let mut word = [0; 4];
+        let available = bytes.len().min(4);
+        word[..available].copy_from_slice(&bytes[..available]);
+        let needed = 4 - number(mask).trailing_zeros() as usize / 8;
+        let (yes, no) = ways.split_once("  no->").expect("no");
+        let (no, short) = no.split_once("  ").map_or((no, false), |(no, _)| (no, true));
+        let equal = u32::from_be_bytes(word) & number(mask) == number(value);
+        let outcome = if needed > available { short } else { equal };
+        let way = if outcome { yes } else { no };
+        match way.strip_prefix("step ") {
+            Some(step) => at = step.parse().expect("step"),
+            None => return output(way),
+        }
+    }
+}
+
+#[test]
+fn listings_mean_what_the_rules_mean() {
+    let mut random = Random(0x0dd_ba11);
+    for round in 0..400 {
+        let count = 1 + random.below(5);
+        let texts: Vec<String> = (0..count)
+            .map(|_| format!("{} {}", random.pick(&["0", "1", "deny", "3"]), random.expression(round % 4)))
+            .collect();
+        let rules = parse(&texts);
+        let listing = listing(&rules, Layout::Ip);
+        for _ in 0..60 {
+            let (bytes, header) = random.packet();
+            let headers = Headers::new(&bytes, header);
+            let expected = first_match(&rules, &headers).and_then(|rule| rules[rule].output);
+            // A test joined from two needs all of their bytes: what a cut header makes of it is not shown.
+            if bytes.len() >= 64 {
+                assert_eq!(
+                    follow(&listing, &headers),
+                    expected,
+                    "{bytes:02x?} {header} {texts:#?}\n{listing}"
+                );
+            }
+        }
+    }
+}
+
+fn summary(texts: &[&str]) -> classify::Summary {
+    let (rules, problems) = classifier_rules(texts, &AssignedNames);
+    assert!(problems.is_empty(), "{problems:?}");
+    Program::new(rules, Layout::Ip).summary()
+}
+
+#[test]
+fn patterns_of_bytes_agree_at_every_length() {
+    let mut random = Random(0x0bad_cafe);
+    for round in 0..300 {
+        let texts: Vec<String> = (0..1 + random.below(8))
+            .map(|_| {
+                let clause = |random: &mut Random| {
+                    let (offset, value) = (random.below(20), random.next() & 0x0101_0101_0101);
+                    let digits = 2 * (1 + random.below(6)) as usize;
+                    let no = random.pick(&["", "", "!"]);
+                    let mask = ["", "%01010101010101"][random.below(2) as usize];
+                    let mask = if mask.is_empty() { mask } else { &mask[..=digits] };
+                    format!("{no}{offset}/{}{mask}", &format!("{value:012x}")[..digits])
+                };
+                (0..1 + random.below(3)).map(|_| clause(&mut random)).collect::<Vec<_>>().join(" ")
+            })
+            .chain([String::from("-")])
+            .collect();
+        let (rules, problems) = pattern_rules(&texts);
+        assert!(problems.is_empty(), "{problems:?} in {texts:?}");
+        let program = Program::new(rules.clone(), Layout::Bytes);
+        let packets: Vec<Vec<u8>> = (0..60)
+            .map(|_| {
+                let length = random.below(30) as usize;
+                let zeros = if round % 2 == 0 { 0x0101_0101 } else { 0xff };
+                (0..length).map(|_| (random.next() & zeros) as u8).collect()
+            })
+            .collect();
+        let packets: Vec<_> = packets.iter().map(|bytes| Headers::data(bytes)).collect();
+        check_decisions(&program, &packets, &texts);
+        for headers in packets {
+            let expected = first_match(&rules, &headers);
+            assert_eq!(program.first_match(&headers), expected, "{headers:02x?} {texts:?}");
+        }
+    }
+}
+
+#[test]
+fn the_strategy_follows_the_size() {
+    let of_patterns = |texts: &[&str]| {
+        let (rules, problems) = pattern_rules(texts);
+        assert!(problems.is_empty(), "{problems:?}");
+        Program::new(rules, Layout::Bytes).summary().strategy
+    };
+    assert_eq!(of_patterns(&["-"]), Strategy::Constant);
+    assert_eq!(of_patterns(&["12/0806 20/0001", "12/0806 20/0002", "12/0800", "-"]), Strategy::Diagram);
+    assert_eq!(of_patterns(&["42/474554202f6576696c", "-"]), Strategy::Diagram);
+    let of_rules = |count: u64| {
+        let mut random = Random(1 + count);
+        let mut rule = || {
+            let (source, destination) = (random.address(), random.address());
+            format!("deny src {source} and dst {destination} and src port > {}", random.below(65535))
+        };
+        let texts: Vec<String> = (0..count).map(|_| rule()).chain([String::from("allow all")]).collect();
+        let strategy = Program::new(parse(&texts), Layout::Ip).summary().strategy;
+        check(&texts, &mut random, 2000);
+        strategy
+    };
+    assert_eq!(of_rules(5), Strategy::Diagram);
+    assert_eq!(of_rules(60), Strategy::Narrow);
+    assert_eq!(of_rules(300), Strategy::Wide);
+    assert_eq!(summary(&["tcp[4:4] > 77777", "tcp"]).strategy, Strategy::Narrow);
+}
+
+#[test]
+fn rules_break_into_few_terms() {
+    assert_eq!(summary(&["all"]).strategy, Strategy::Constant);
+    assert_eq!(summary(&["port 80 or 81 or 82 or 443"]).terms, 2);
+    assert_eq!(summary(&["src port 80 or 81 or 82 or 443"]).terms, 1);
+    assert_eq!(summary(&["not (src port 80 or 81 or 82 or 443)"]).terms, 3);
+    assert_eq!(summary(&["host 1.2.3.4 or 1.2.3.5 or 10.0.0.0/8"]).terms, 2);
+    assert_eq!(summary(&["tcp and not tcp", "syn and not (syn or ack)"]).terms, 0);
+    let hosts: Vec<String> = (0..200).map(|i| format!("src host 10.1.{}.{}", i % 7, i)).collect();
+    assert_eq!(summary(&[&hosts.join(" or ")]).terms, 1);
+    assert_eq!(summary(&["tcp[4:4] > 77777"]).checked, 1);
+}
+
+#[test]
+fn unreachable_rules_are_named() {
+    use classify::Unreachable::{Contradiction, Shadowed};
+    let texts = [
+        "0 tcp",
+        "1 tcp dst port 80",
+        "0 src 10.0.0.0/8",
+        "0 udp and src 10.1.0.0/16 or tcp syn",
+        "0 udp and tcp",
+        "0 udp src port 5",
+        "deny all",
+        "0 icmp",
+    ]
+    .map(String::from);
+    let program = Program::new(parse(&texts), Layout::Ip);
+    let expected = [(1, Shadowed(0)), (3, Shadowed(2)), (4, Contradiction), (7, Shadowed(6))];
+    assert_eq!(program.unreachable(), expected);
+}
+
+#[test]
+fn hostile_rule_sets_stay_small() {
+    let mut random = Random(99);
+    // Exponentially many terms, hundreds of fields, scattered masks, overlapping ranges.
+    let wide =
+        (0..40).map(|i| format!("(ip[{i}] 1 or transp[{}] 2)", i % 30)).collect::<Vec<_>>().join(" and ");
+    let fields = (0..300).map(|i| format!("ip[{i}] & 0x55 = 0x11")).collect::<Vec<_>>().join(" or ");
+    let mut texts = vec![format!("deny {wide}"), format!("deny {fields}")];
+    texts.extend(
+        (0..2000).map(|i| format!("deny src port > {i} and dst port < {} and ip id > {i}", 65535 - i)),
+    );
+    let rules = parse(&texts);
+    let program = Program::new(rules.clone(), Layout::Ip);
+    assert!(program.summary().bytes < 64 << 20, "{:?}", program.summary());
+    for _ in 0..300 {
+        let (bytes, header) = random.packet();
+        let headers = Headers::new(&bytes, header);
+        assert_eq!(program.first_match(&headers), first_match(&rules, &headers));
+    }
+}
+
+#[test]
+fn any_text_is_read_without_a_panic() {
+    let mut random = Random(5);
+    let words = [
+        "allow",
+        "deny",
+        "0",
+        "7",
+        "src",
+        "dst",
+        "port",
+        "host",
+        "net",
+        "tcp",
+        "udp",
+        "(",
+        ")",
+        "[",
+        "]",
+        "and",
+        "or",
+        "not",
+        "!",
+        "?",
+        ":",
+        ">",
+        "<=",
+        "!=",
+        "&",
+        "1.2.3.4",
+        "10/8",
+        "80",
+        "0xffffffff",
+        "-1",
+        "syn",
+        "ip",
+        "ether",
+        "1:2:3:4:5:6",
+        "mask",
+        "true",
+        "type",
+        "echo",
+        "3:2",
+        "ttl",
+        "\u{e9}",
+        "ect",
+        "ce",
+        "transp",
+    ];
+    for _ in 0..5000 {
+        let count = random.below(12);
+        let text: Vec<&str> = (0..count).map(|_| random.pick(&words)).collect();
+        let (rules, _) = filter_rules(&[text.join(" ")], 2, &AssignedNames);
+        let program = Program::new(rules.clone(), Layout::Ip);
+        let (bytes, header) = random.packet();
+        let headers = Headers::new(&bytes, header);
+        assert_eq!(program.first_match(&headers), first_match(&rules, &headers), "{text:?}");
+    }
+    for opening in ["(", "not (", "1 ? ", "true ? true : ", "! "] {
+        let text = format!("allow {}", opening.repeat(50_000));
+        let (rules, problems) = filter_rules(&[text], 1, &AssignedNames);
+        assert!(!problems.is_empty());
+        let _ = Program::new(rules, Layout::Ip);
+    }
+}

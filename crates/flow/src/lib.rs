@@ -1,0 +1,34 @@
+//! Flow tables: hash tables that grow without pauses, timeouts, and the allocation of free ports.
+//!
+//! [`Table`] maps keys to values, and [`Pairs`] keeps both directions of a translated flow. Entries have stable handles,
+//! by which [`Timeouts`] and [`Lifetimes`] expire them. [`TakenNumbers`] finds a free port or address for a new flow.
+//!
+//! Invariants, each held by a test:
+//! - a table agrees with an ordered map under any sequence of operations, also when all hashes collide;
+//! - an insertion moves at most two buckets, whatever the size of the table.
+//!
+//! Absent: elements, packets' contents, clocks and sources of randomness; times and seeds are arguments.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod expiry;
+mod hash;
+mod index;
+mod ip4;
+mod lifetimes;
+mod pairs;
+mod ports;
+mod slab;
+mod table;
+
+pub use expiry::Timeouts;
+pub use hash::{Key, Seed};
+pub use index::Index;
+pub use ip4::Ip4Flow;
+pub use lifetimes::{Lifetime, Lifetimed, Lifetimes};
+pub use pairs::{Pair, PairError, Pairs, Side};
+pub use ports::{Choice, NumberSet, Range, TakenNumbers};
+pub use slab::Slab;
+pub use table::{ABSENT, Table};

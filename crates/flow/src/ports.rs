@@ -1,0 +1,373 @@
+//! The choice of a free number - a port, or the host part of an address - out of a range.
+//!
+//! A rewriter with a range takes the first number, from some start on and around, that no flow of the same peer
+//! uses. Whether a number is used is asked of the flow table; that is quick while few are. For a peer that has taken
+//! most of a range, the numbers known to be taken are kept as a set of bits with summaries, so that a choice stays
+//! a few steps even when 64,511 of 64,512 are taken, and a failure costs no more.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Probes of the flow table before the taken numbers of a peer are kept as a set.
+const PROBES: u32 = 32;
+
+/// Peers whose taken numbers are kept: 8 KB each for a range of ports. Bounds the memory that a flood of flows can
+/// claim; beyond, the set of the lowest peer goes, and is learnt again when it is needed.
+const SETS: usize = 1_024;
+
+/// The largest range that is kept as a set: 2 MB of bits. A larger one is only probed.
+const LARGEST_SET: u32 = 1 << 24;
+
+/// A set of numbers below a limit. Each level has a bit for every word of the level below that is full.
+#[derive(Clone)]
+pub struct NumberSet {
+    limit: u32,
+    levels: Vec<Vec<u64>>,
+}
+
+impl NumberSet {
+    /// An empty set of numbers below `limit`.
+    pub fn new(limit: u32) -> Self {
+        let mut levels = Vec::new();
+        let mut bits = limit.max(1) as usize;
+        loop {
+            let mut words = alloc::vec![0u64; bits.div_ceil(64)];
+            // Bits beyond the end count as full.
+            if let (Some(last), part @ 1..) = (words.last_mut(), bits % 64) {
+                *last = u64::MAX << part;
+            }
+            bits = words.len();
+            levels.push(words);
+            if bits == 1 {
+                break;
+            }
+        }
+        let mut set = Self { limit, levels };
+        if limit == 0 {
+            set.add(0);
+        }
+        set
+    }
+
+    /// Whether a number is in the set; true for those beyond the limit.
+    pub fn contains(&self, number: u32) -> bool {
+        let word = self.levels[0].get(number as usize / 64).copied().unwrap_or(u64::MAX);
+        word >> (number % 64) & 1 != 0
+    }
+
+    /// Adds a number.
+    pub fn add(&mut self, number: u32) {
+        let mut at = number as usize;
+        for level in &mut self.levels {
+            let Some(word) = level.get_mut(at / 64) else { return };
+            *word |= 1 << (at % 64);
+            if *word != u64::MAX {
+                return;
+            }
+            at /= 64;
+        }
+    }
+
+    /// Takes a number out.
+    pub fn remove(&mut self, number: u32) {
+        if number >= self.limit {
+            return;
+        }
+        let mut at = number as usize;
+        for level in &mut self.levels {
+            let Some(word) = level.get_mut(at / 64) else { return };
+            let was_full = *word == u64::MAX;
+            *word &= !(1 << (at % 64));
+            if !was_full {
+                return;
+            }
+            at /= 64;
+        }
+    }
+
+    /// The first number at or after `from` that is not in the set.
+    pub fn next_free(&self, from: u32) -> Option<u32> {
+        let mut at = from as usize;
+        let mut height = 0;
+        // Up, until a word has a free bit at or after the place ...
+        let mut found = loop {
+            let words = self.levels.get(height)?;
+            let free = words.get(at / 64).map_or(0, |word| !word & u64::MAX << (at % 64));
+            if free != 0 {
+                break at / 64 * 64 + free.trailing_zeros() as usize;
+            }
+            at = at / 64 + 1;
+            height += 1;
+        };
+        // ... then down along the first words that are not full.
+        for words in self.levels[..height].iter().rev() {
+            found = found * 64 + words.get(found)?.trailing_ones() as usize;
+        }
+        u32::try_from(found).ok()
+    }
+
+    /// The first number that is not in the set, from `from` to the end and then from 0.
+    pub fn next_free_around(&self, from: u32) -> Option<u32> {
+        self.next_free(from).or_else(|| self.next_free(0))
+    }
+}
+
+/// A range of numbers to choose from and the way to choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The first number.
+    pub base: u32,
+    /// How far above `base` the last number lies; 0 for a range of one, which is not chosen from.
+    pub top: u32,
+    /// Whether each choice starts behind the last one, rather than at a random number.
+    pub sequential: bool,
+    /// Whether the number that the flow has already is kept if it is free and in the range.
+    pub same_first: bool,
+}
+
+/// Chooses numbers out of a range, one flow after the other.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    range: Range,
+    /// Where a sequential choice goes on, as a distance from the base.
+    next: u32,
+}
+
+impl Choice {
+    /// Begins at the range's first number.
+    pub fn new(range: Range) -> Self {
+        Self { range, next: 0 }
+    }
+
+    /// The range that numbers are chosen from.
+    pub fn range(&self) -> Range {
+        self.range
+    }
+
+    /// Chooses a number for a flow of `peer` whose number was `current`; `None` if all are taken.
+    ///
+    /// `random(top)` gives a number from 0 to `top`, `is_taken(number)` asks the flow table. The owner must report
+    /// every number that a flow gives up to `known.release`.
+    pub fn choose(
+        &mut self,
+        peer: u128,
+        current: u32,
+        known: &mut TakenNumbers,
+        random: impl FnOnce(u32) -> u32,
+        is_taken: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        let Range { base, top, sequential, same_first } = self.range;
+        let mut is_taken = is_taken;
+        let same = current.wrapping_sub(base);
+        let kept = (same_first && same <= top && !is_taken(current)).then_some(same);
+        let found = kept.or_else(|| {
+            let start = match sequential {
+                true => self.next,
+                false => random(top),
+            };
+            let start = if start > top { 0 } else { start };
+            known.search(peer, base, top, start, |distance| is_taken(base.wrapping_add(distance)))
+        })?;
+        self.next = found.wrapping_add(1);
+        Some(base.wrapping_add(found))
+    }
+}
+
+/// The numbers known to be taken, for those peers that have taken many.
+///
+/// A peer is whatever a number must be unique for, packed into one key: the remote address and port, and the local
+/// address. The numbers in a set are a part of the taken ones: those that a search met.
+#[derive(Default)]
+pub struct TakenNumbers {
+    sets: BTreeMap<(u128, u32, u32), NumberSet>,
+}
+
+impl TakenNumbers {
+    /// Nothing known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of peers with a set.
+    pub fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// Whether no peer has a set.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    /// Tells that no flow of `peer` uses `number` any more.
+    pub fn release(&mut self, peer: u128, number: u32) {
+        if self.sets.is_empty() {
+            return;
+        }
+        for (&(_, base, _), set) in self.sets.range_mut((peer, 0, 0)..=(peer, u32::MAX, u32::MAX)) {
+            if let Some(distance) = number.checked_sub(base) {
+                set.remove(distance);
+            }
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.sets.clear();
+    }
+
+    /// The first distance from `start` on and around, up to `top`, that is free.
+    fn search(
+        &mut self,
+        peer: u128,
+        base: u32,
+        top: u32,
+        start: u32,
+        mut is_taken: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        let key = (peer, base, top);
+        if !self.sets.contains_key(&key) {
+            let probes = if top < LARGEST_SET { PROBES.min(top) } else { top };
+            let found =
+                (start..=top).chain(0..start).take(probes as usize + 1).find(|&distance| !is_taken(distance));
+            if found.is_some() || probes == top {
+                return found;
+            }
+            if self.sets.len() >= SETS {
+                self.sets.pop_first();
+            }
+            self.sets.insert(key, NumberSet::new(top + 1));
+        }
+        let set = self.sets.get_mut(&key)?;
+        loop {
+            let distance = set.next_free_around(start)?;
+            if !is_taken(distance) {
+                return Some(distance);
+            }
+            set.add(distance);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use random::Random;
+
+    #[test]
+    fn sets_agree_with_an_ordered_set() {
+        for limit in [0, 1, 63, 64, 65, 4_096, 4_097, 70_000] {
+            let mut random = Random::new(u64::from(limit) + 1);
+            let mut set = NumberSet::new(limit);
+            let mut model = BTreeSet::new();
+            let check = |set: &NumberSet, model: &BTreeSet<u32>, from: u32| {
+                assert_eq!(set.next_free(from), (from..limit).find(|number| !model.contains(number)));
+            };
+            // Nearly full, so that searches climb.
+            for number in 0..limit {
+                if random.below(50) > 0 {
+                    set.add(number);
+                    model.insert(number);
+                }
+            }
+            for _ in 0..500 {
+                let number = random.below(limit + 2);
+                if random.below(2) == 0 && number < limit {
+                    set.add(number);
+                    model.insert(number);
+                } else {
+                    set.remove(number);
+                    model.remove(&number);
+                }
+                assert_eq!(set.contains(number), number >= limit || model.contains(&number));
+                check(&set, &model, random.below(limit + 2));
+            }
+            (0..limit).for_each(|number| set.add(number));
+            assert_eq!(set.next_free_around(limit / 2), None);
+        }
+    }
+
+    /// Chooses and gives up numbers for a few peers; each choice must be the one that plain probing makes.
+    #[track_caller]
+    fn check(range: Range, peers: u32, gives_up: u32) {
+        let mut random = Random::new(u64::from(range.top) + 9);
+        let mut choice = Choice::new(range);
+        let mut known = TakenNumbers::new();
+        let mut taken: BTreeSet<(u128, u32)> = BTreeSet::new();
+        let mut next = 0;
+        for _ in 0..4_000 {
+            let peer = u128::from(random.below(peers));
+            if random.below(100) < gives_up {
+                let from = (peer, random.below(70_000));
+                if let Some(&gone) = taken.range(from..).next() {
+                    taken.remove(&gone);
+                    known.release(gone.0, gone.1);
+                }
+                continue;
+            }
+            let current = random.below(70_000);
+            let start = random.below(range.top + 1);
+            let begin = if range.sequential { next } else { start };
+            let begin = if begin > range.top { 0 } else { begin };
+            let own = current.wrapping_sub(range.base);
+            let same = (range.same_first && own <= range.top).then_some(own);
+            let expected = same
+                .into_iter()
+                .chain(begin..=range.top)
+                .chain(0..begin)
+                .find(|distance| !taken.contains(&(peer, range.base + distance)));
+            let chosen =
+                choice.choose(peer, current, &mut known, |_| start, |number| taken.contains(&(peer, number)));
+            assert_eq!(chosen, expected.map(|distance| range.base + distance));
+            if let Some(number) = chosen {
+                next = number - range.base + 1;
+                taken.insert((peer, number));
+            }
+        }
+    }
+
+    #[test]
+    fn choices_are_those_of_plain_probing() {
+        let range = Range { base: 1_024, top: 400, sequential: false, same_first: false };
+        check(range, 3, 45);
+        check(range, 3, 5);
+        check(Range { sequential: true, ..range }, 2, 10);
+        check(Range { same_first: true, ..range }, 2, 10);
+        check(Range { same_first: true, base: 60_000, top: 1, ..range }, 4, 20);
+        check(Range { top: 20, ..range }, 1, 30);
+    }
+
+    #[test]
+    fn a_peer_that_takes_all_ports_costs_a_few_steps_each() {
+        let range = Range { base: 1_024, top: 64_511, sequential: false, same_first: true };
+        let mut choice = Choice::new(range);
+        let mut known = TakenNumbers::new();
+        let mut random = Random::new(2);
+        let mut taken = NumberSet::new(65_536);
+        let mut probes = 0u32;
+        let mut choose = |random: &mut Random, taken: &NumberSet, known: &mut TakenNumbers| {
+            choice.choose(
+                7,
+                80,
+                known,
+                |top| random.below(top + 1),
+                |number| {
+                    probes += 1;
+                    taken.contains(number)
+                },
+            )
+        };
+        for _ in 0..64_512 {
+            let number = choose(&mut random, &taken, &mut known).unwrap();
+            assert!(!taken.contains(number));
+            taken.add(number);
+        }
+        for _ in 0..1_000 {
+            assert_eq!(choose(&mut random, &taken, &mut known), None);
+        }
+        taken.remove(5_000);
+        known.release(7, 5_000);
+        assert_eq!(choose(&mut random, &taken, &mut known), Some(5_000));
+        assert!(probes < 500_000, "{probes} probes");
+    }
+}

@@ -1,0 +1,256 @@
+//! A hash table whose entries keep their number.
+
+use crate::index::{Candidate, RESIDENT};
+use crate::{Index, Key, Seed, Slab};
+
+/// What `find_batch` writes for a key that is not there; never a handle.
+pub const ABSENT: u32 = u32::MAX;
+
+/// Keys that are looked up side by side, so that their cache misses overlap.
+const LANES: usize = 32;
+
+/// Values by key. A lookup costs two cache misses: a bucket of the index, and the entry.
+///
+/// An entry has a handle, which stays the same as long as the entry is there: timeouts and other tables refer to
+/// entries by it.
+pub struct Table<K, V> {
+    index: Index,
+    entries: Slab<(K, V)>,
+    seed: Seed,
+}
+
+impl<K: Key, V> Table<K, V> {
+    /// An empty table. The seed comes from the environment's random numbers.
+    pub fn new(seed: Seed) -> Self {
+        Self { index: Index::new(), entries: Slab::new(), seed }
+    }
+
+    /// An empty table that allocates nothing until it holds more than `entries`.
+    pub fn with_capacity(seed: Seed, entries: usize) -> Self {
+        Self { index: Index::with_capacity(entries), entries: Slab::with_capacity(entries), seed }
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The handle of a key's entry.
+    #[inline]
+    pub fn find(&self, key: K) -> Option<u32> {
+        let hash = key.hash(self.seed);
+        self.settle(hash, self.index.candidate(hash), key)
+    }
+
+    /// The handle of a key, of whose hash the first bucket says this.
+    #[inline(always)]
+    fn settle(&self, hash: u64, candidate: Candidate, key: K) -> Option<u32> {
+        match candidate {
+            Candidate::Handle(candidate) if self.is(candidate, key) => Some(candidate),
+            Candidate::None => None,
+            _ => self.search(hash, key),
+        }
+    }
+
+    /// The handle of a key that is not the first candidate, if any.
+    #[inline(never)]
+    fn search(&self, hash: u64, key: K) -> Option<u32> {
+        self.index.find(hash, |handle| self.is(handle, key))
+    }
+
+    /// Looks many keys up: `handles[i]` becomes the handle of `keys[i]`, or `ABSENT`.
+    ///
+    /// Stops at the end of the shorter slice.
+    pub fn find_batch(&self, keys: &[K], handles: &mut [u32]) {
+        if self.index.bytes() + self.entries.bytes() <= RESIDENT {
+            for (&key, handle) in keys.iter().zip(handles) {
+                *handle = self.find(key).unwrap_or(ABSENT);
+            }
+        } else {
+            self.find_overlapped(keys, handles);
+        }
+    }
+
+    fn find_overlapped(&self, keys: &[K], handles: &mut [u32]) {
+        let mut hashes = [0; LANES];
+        let mut candidates = [Candidate::None; LANES];
+        for (keys, handles) in keys.chunks(LANES).zip(handles.chunks_mut(LANES)) {
+            let lanes = keys.len().min(handles.len());
+            let (keys, handles) = (&keys[..lanes], &mut handles[..lanes]);
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = key.hash(self.seed);
+                self.index.prefetch(*hash);
+            }
+            for (candidate, &hash) in candidates.iter_mut().zip(&hashes[..lanes]) {
+                *candidate = self.index.candidate(hash);
+                if let Candidate::Handle(handle) = *candidate {
+                    self.entries.prefetch(handle);
+                }
+            }
+            for (((handle, &key), &candidate), &hash) in
+                handles.iter_mut().zip(keys).zip(&candidates).zip(&hashes)
+            {
+                *handle = self.settle(hash, candidate, key).unwrap_or(ABSENT);
+            }
+        }
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: K) -> Option<&V> {
+        self.value(self.find(key)?)
+    }
+
+    /// The value of a key, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        self.value_mut(self.find(key)?)
+    }
+
+    /// The key and value of a handle.
+    #[inline]
+    pub fn entry(&self, handle: u32) -> Option<(K, &V)> {
+        self.entries.get(handle).map(|(key, value)| (*key, value))
+    }
+
+    /// The key and value of a handle, the value to be changed.
+    #[inline]
+    pub fn entry_mut(&mut self, handle: u32) -> Option<(K, &mut V)> {
+        self.entries.get_mut(handle).map(|(key, value)| (*key, value))
+    }
+
+    /// The value of a handle.
+    #[inline]
+    pub fn value(&self, handle: u32) -> Option<&V> {
+        self.entries.get(handle).map(|(_, value)| value)
+    }
+
+    /// The value of a handle, to be changed.
+    #[inline]
+    pub fn value_mut(&mut self, handle: u32) -> Option<&mut V> {
+        self.entries.get_mut(handle).map(|(_, value)| value)
+    }
+
+    /// Sets a key's value. Returns the entry's handle and the value that was replaced; if no handle is left (after
+    /// 2^32 entries) the new value comes back.
+    pub fn insert(&mut self, key: K, value: V) -> Result<(u32, Option<V>), V> {
+        let hash = key.hash(self.seed);
+        if let Some(handle) = self.index.find(hash, |handle| self.is(handle, key))
+            && let Some(old) = self.value_mut(handle)
+        {
+            return Ok((handle, Some(core::mem::replace(old, value))));
+        }
+        let handle = self.entries.insert((key, value)).map_err(|(_, value)| value)?;
+        self.index.insert(hash, handle);
+        Ok((handle, None))
+    }
+
+    /// Removes a key's entry and returns its value.
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        self.remove_handle(self.find(key)?).map(|(_, value)| value)
+    }
+
+    /// Removes the entry of a handle and returns it.
+    pub fn remove_handle(&mut self, handle: u32) -> Option<(K, V)> {
+        let (key, value) = self.entries.remove(handle)?;
+        self.index.remove(key.hash(self.seed), handle);
+        Some((key, value))
+    }
+
+    /// Removes all entries.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.seed);
+    }
+
+    /// All entries with their handles, in no order that means anything.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, K, &V)> {
+        self.entries.iter().map(|(handle, (key, value))| (handle, *key, value))
+    }
+
+    /// All entries with their handles, the values to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, K, &mut V)> {
+        self.entries.iter_mut().map(|(handle, (key, value))| (handle, *key, value))
+    }
+
+    #[inline]
+    fn is(&self, handle: u32, key: K) -> bool {
+        self.entries.get(handle).is_some_and(|(other, _)| *other == key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use random::Random;
+
+    /// Random operations over `keys`, compared with an ordered map.
+    fn check<K: Key + Ord + core::fmt::Debug>(keys: &[K]) {
+        let mut random = Random::new(keys.len() as u64);
+        let mut table = Table::new(Seed::new(random.next(), random.next()));
+        let mut model = BTreeMap::new();
+        for step in 0..30_000u32 {
+            let key = keys[random.below(keys.len() as u32) as usize];
+            match random.below(5) {
+                0..3 => {
+                    let (handle, old) = table.insert(key, step).unwrap();
+                    assert_eq!(old, model.insert(key, step));
+                    assert_eq!(table.entry(handle), Some((key, &step)));
+                }
+                3 => assert_eq!(table.remove(key), model.remove(&key)),
+                _ => assert_eq!(table.get_mut(key), model.get_mut(&key)),
+            }
+            assert_eq!(table.len(), model.len());
+        }
+        let mut handles = vec![0; keys.len()];
+        table.find_batch(keys, &mut handles);
+        let mut overlapped = vec![0; keys.len()];
+        table.find_overlapped(keys, &mut overlapped);
+        assert_eq!(handles, overlapped);
+        for (&key, &handle) in keys.iter().zip(&handles) {
+            assert_eq!(table.value(handle), model.get(&key));
+            assert_eq!(table.find(key).unwrap_or(ABSENT), handle);
+        }
+        let mut listed: Vec<_> = table.iter().map(|(_, key, &value)| (key, value)).collect();
+        listed.sort();
+        assert_eq!(listed, Vec::from_iter(model));
+        table.clear();
+        assert!(table.is_empty() && keys.iter().all(|&key| table.get(key).is_none()));
+    }
+
+    #[test]
+    fn agrees_with_an_ordered_map() {
+        let mut random = Random::new(1);
+        check(&(0..7u32).collect::<Vec<_>>());
+        check(
+            &(0..5_000)
+                .map(|_| u128::from(random.next()) << 64 | u128::from(random.next()))
+                .collect::<Vec<_>>(),
+        );
+        check(&(0..3_000u64).map(|at| at << 48).collect::<Vec<_>>());
+        check(&(0..300u16).map(|at| [0, 0, 0, 1, (at >> 8) as u8, at as u8]).collect::<Vec<_>>());
+        check(&(0..300u128).map(|at| [at, 1 << 90]).collect::<Vec<_>>());
+    }
+
+    /// A key whose hash the sender controls: all collide.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    struct Flood(u32);
+
+    impl Key for Flood {
+        fn hash(self, _: Seed) -> u64 {
+            u64::from(self.0 % 3)
+        }
+    }
+
+    #[test]
+    fn colliding_keys_are_told_apart() {
+        check(&(0..500).map(Flood).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,196 @@
+//! Routes with any masks, in the order in which they were given.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use packet::Ip4Prefix;
+
+use crate::route::{Hop, Lookup, Route, RouteError, RouteStore};
+use crate::routes::trie_prefix;
+use crate::slots::{Reuse, Slots};
+use crate::{Entry, NO_HOP, PrefixTable};
+
+/// Routes whose masks need not be contiguous; the most specific one in the sense of Click's linear tables wins.
+///
+/// While all masks are contiguous that is the longest prefix, and a trie finds it. Otherwise the routes are gone
+/// through in order: the first that matches, unless a later one's mask has all the bits of the best so far.
+pub struct LinearRoutes {
+    slots: Slots<Route>,
+    /// The routes with contiguous masks; a hop is the number of a slot.
+    table: PrefixTable<u32>,
+    /// The slots of the routes with other masks.
+    scattered: BTreeMap<Ip4Prefix, u32>,
+}
+
+/// The route that freed slots resemble in Click, so that it has to stand before them.
+const ZERO: Ip4Prefix = Ip4Prefix::host(Ipv4Addr::UNSPECIFIED);
+
+impl Default for LinearRoutes {
+    fn default() -> Self {
+        Self { slots: Slots::new(Reuse::Lowest), table: PrefixTable::new(), scattered: BTreeMap::new() }
+    }
+}
+
+impl LinearRoutes {
+    /// The slot of exactly this prefix.
+    fn find(&self, prefix: Ip4Prefix) -> Option<u32> {
+        match trie_prefix(prefix) {
+            Some(prefix) => self.table.get(prefix).map(|entry| entry.hop),
+            None => self.scattered.get(&prefix).copied(),
+        }
+    }
+
+    /// The slot of the best route for an address.
+    fn best(&self, address: Ipv4Addr) -> Option<u32> {
+        if self.scattered.is_empty() {
+            return self.table.lookup(address.to_bits());
+        }
+        let mut best: Option<(u32, u32)> = None;
+        for (slot, route) in self.slots.iter().filter(|(_, route)| route.prefix.contains(address)) {
+            let mask = route.prefix.mask.to_bits();
+            if best.is_none_or(|(_, best)| mask & best == best) {
+                best = Some((slot, mask));
+            }
+        }
+        best.map(|(slot, _)| slot)
+    }
+
+    fn add(&mut self, route: Route) -> Result<(), RouteError> {
+        let slot = self.slots.add(route);
+        match trie_prefix(route.prefix) {
+            Some(prefix) => {
+                let added = self.table.insert(prefix, Entry { hop: slot, tag: 0 });
+                added.map(drop).map_err(|_| RouteError::Full)
+            }
+            None => {
+                self.scattered.insert(route.prefix, slot);
+                Ok(())
+            }
+        }
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Route> {
+        let route = self.slots.remove(slot)?;
+        match trie_prefix(route.prefix) {
+            Some(prefix) => drop(self.table.remove(prefix)),
+            None => drop(self.scattered.remove(&route.prefix)),
+        }
+        Some(route)
+    }
+}
+
+impl Lookup<u32> for LinearRoutes {
+    fn lookup_batch(&self, addresses: &[u32], hops: &mut [u32]) {
+        if self.scattered.is_empty() {
+            return self.table.lookup_batch(addresses, hops);
+        }
+        for (&address, hop) in addresses.iter().zip(hops) {
+            *hop = self.best(Ipv4Addr::from_bits(address)).unwrap_or(NO_HOP);
+        }
+    }
+
+    #[inline]
+    fn hop(&self, number: u32) -> Option<Hop<u32>> {
+        self.slots.get(number)?.hop()
+    }
+}
+
+impl RouteStore for LinearRoutes {
+    fn get(&self, prefix: Ip4Prefix) -> Option<Route> {
+        self.slots.get(self.find(prefix)?).copied()
+    }
+
+    fn set(&mut self, route: Route) -> Result<Option<Route>, RouteError> {
+        route.hop().ok_or(RouteError::Port)?;
+        let known = self.find(route.prefix).and_then(|slot| self.slots.get_mut(slot));
+        match known {
+            Some(known) => Ok(Some(core::mem::replace(known, route))),
+            None => self.add(route).map(|()| None),
+        }
+    }
+
+    fn remove(&mut self, prefix: Ip4Prefix) -> Option<Route> {
+        let slot = self.find(prefix)?;
+        let route = self.take(slot)?;
+        if let Some(zero) = self.find(ZERO).filter(|&zero| zero > slot)
+            && let Some(route) = self.take(zero)
+            && self.add(route).is_err()
+        {
+            return None;
+        }
+        Some(route)
+    }
+
+    fn routes(&self) -> Vec<Route> {
+        self.slots.iter().map(|(_, route)| *route).collect()
+    }
+
+    fn lookup(&self, address: Ipv4Addr) -> Option<Hop<u32>> {
+        self.hop(self.best(address)?)
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn hold(&mut self) {
+        self.table.hold();
+    }
+
+    fn settle(&mut self) {
+        self.table.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(prefix: &str, port: i32) -> Route {
+        Route { prefix: Ip4Prefix::parse(prefix).unwrap(), gateway: Ipv4Addr::UNSPECIFIED, port }
+    }
+
+    fn ports(store: &LinearRoutes) -> Vec<i32> {
+        store.routes().iter().map(|route| route.port).collect()
+    }
+
+    #[test]
+    fn scattered_masks_go_by_their_bits() {
+        let mut store = LinearRoutes::default();
+        let address = Ipv4Addr::new(10, 1, 7, 1);
+        for (prefix, port, best) in [
+            ("10.0.0.0/8", 1, 1),
+            ("10.0.7.0/255.0.255.0", 2, 2),
+            // More bits, but not all of the best one's: the earlier stays.
+            ("10.1.0.0/16", 3, 2),
+            ("10.1.7.0/24", 4, 4),
+        ] {
+            assert_eq!(store.set(route(prefix, port)), Ok(None));
+            assert_eq!(store.lookup(address).map(|hop| hop.port), Some(best));
+            let mut hops = [0];
+            store.lookup_batch(&[address.to_bits()], &mut hops);
+            assert_eq!(store.hop(hops[0]).map(|hop| hop.port), Some(best));
+        }
+        assert_eq!(
+            store.remove(route("10.0.7.0/255.0.255.0", 0).prefix),
+            Some(route("10.0.7.0/255.0.255.0", 2))
+        );
+        assert_eq!((store.scattered.len(), ports(&store)), (0, [1, 3, 4].to_vec()));
+        assert_eq!(store.lookup(Ipv4Addr::new(10, 2, 7, 1)).map(|hop| hop.port), Some(1));
+    }
+
+    #[test]
+    fn the_lowest_free_slot_is_used_and_the_zero_route_moves_up() {
+        let mut store = LinearRoutes::default();
+        for (port, prefix) in (0..).zip(["1/8", "2/8", "3/8", "0.0.0.0/32", "4/8"]) {
+            assert_eq!(store.set(route(prefix, port)), Ok(None));
+        }
+        store.remove(route("2/8", 0).prefix);
+        assert_eq!(ports(&store), [0, 3, 2, 4]);
+        assert_eq!(store.set(route("5/8", 5)), Ok(None));
+        assert_eq!(ports(&store), [0, 3, 2, 5, 4]);
+        assert_eq!(store.set(route("3/8", 9)), Ok(Some(route("3/8", 2))));
+        assert_eq!(ports(&store), [0, 3, 9, 5, 4]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Routes, and the interface of the tables that hold them.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::Ipv4Addr;
+
+use packet::Ip4Prefix;
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hop<A> {
+    /// The next router, if there is one.
+    pub gateway: Option<A>,
+    /// The output port.
+    pub port: usize,
+}
+
+/// An IPv4 route. Displayed as `ADDR/MASK GATEWAY OUTPUT`, where `-` stands for no gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The addresses that it is for, without the bits that the mask leaves out.
+    pub prefix: Ip4Prefix,
+    /// The next router; 0.0.0.0 is none.
+    pub gateway: Ipv4Addr,
+    /// The output port; negative stands for any.
+    pub port: i32,
+}
+
+impl Route {
+    /// Where it leads; `None` if it has no output port.
+    #[inline]
+    pub fn hop(&self) -> Option<Hop<u32>> {
+        let gateway = Some(self.gateway.to_bits()).filter(|&gateway| gateway != 0);
+        Some(Hop { gateway, port: usize::try_from(self.port).ok()? })
+    }
+
+    /// The route of a prefix.
+    pub fn new(prefix: Ip4Prefix, hop: Hop<u32>) -> Route {
+        let gateway = Ipv4Addr::from_bits(hop.gateway.unwrap_or(0));
+        Route { prefix, gateway, port: i32::try_from(hop.port).unwrap_or(i32::MAX) }
+    }
+
+    /// Whether a request to remove this route means `other`. A negative port matches any gateway and port.
+    pub fn removes(&self, other: &Route) -> bool {
+        self.prefix == other.prefix
+            && (self.port < 0 || (self.gateway == other.gateway && self.port == other.port))
+    }
+
+    /// The route as a line of a table: prefix, gateway and output, aligned by tab stops.
+    pub fn line(&self) -> String {
+        let prefix = self.prefix.to_string();
+        let gateway = self.gateway_text();
+        let tabs = |wide: bool| if wide { "\t" } else { "\t\t" };
+        let (first, second) = (tabs(prefix.len() >= 16), tabs(gateway.len() >= 8));
+        format!("{prefix}{first}{gateway}{second}{}", self.port)
+    }
+
+    fn gateway_text(&self) -> String {
+        if self.gateway.is_unspecified() { "-".to_string() } else { self.gateway.to_string() }
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.prefix, self.gateway_text(), self.port)
+    }
+}
+
+/// Why a route can't be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteError {
+    /// The mask is not contiguous.
+    Mask,
+    /// It has no output port.
+    Port,
+    /// There are too many different hops.
+    Full,
+}
+
+impl core::error::Error for RouteError {}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RouteError::Mask => "mask is not a prefix",
+            RouteError::Port => "bad OUTPUT",
+            RouteError::Full => "no memory to store route",
+        })
+    }
+}
+
+/// A table of hops that addresses of type `A` lead to.
+pub trait Lookup<A> {
+    /// Finds the hops of many addresses: `hops[i]` becomes a number for `hop`, or `NO_HOP`.
+    fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]);
+
+    /// The hop of a number.
+    fn hop(&self, number: u32) -> Option<Hop<A>>;
+}
+
+/// A table of IPv4 routes.
+pub trait RouteStore: Lookup<u32> {
+    /// The route of exactly this prefix.
+    fn get(&self, prefix: Ip4Prefix) -> Option<Route>;
+
+    /// Adds or replaces a route and returns the one that it replaced.
+    fn set(&mut self, route: Route) -> Result<Option<Route>, RouteError>;
+
+    /// Removes the route of exactly this prefix.
+    fn remove(&mut self, prefix: Ip4Prefix) -> Option<Route>;
+
+    /// All routes, in the order in which the table is shown.
+    fn routes(&self) -> Vec<Route>;
+
+    /// The route of an address.
+    fn lookup(&self, address: Ipv4Addr) -> Option<Hop<u32>>;
+
+    /// Removes all routes.
+    fn clear(&mut self);
+
+    /// Holds changes back until `settle`: packets don't see them, and many of them cost less.
+    fn hold(&mut self);
+
+    /// Ends `hold`.
+    fn settle(&mut self);
+}

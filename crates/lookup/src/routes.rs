@@ -1,0 +1,321 @@
+//! Routes in a trie, with the hops that they share.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use packet::Ip4Prefix;
+
+use crate::route::{Hop, Lookup, Route, RouteError, RouteStore};
+use crate::slots::{Reuse, Slots};
+use crate::{Address, Entry, HopTooLarge, MAX_HOP, Prefix, PrefixTable};
+
+/// Routes to any number of hops; each hop is stored once, so that what packets need of it stays in the cache.
+pub struct Routes<A> {
+    table: PrefixTable<A>,
+    hops: Slots<(Hop<A>, u32)>,
+    numbers: BTreeMap<Hop<A>, u32>,
+    order: Order<A>,
+}
+
+/// Gives each route a number; in their order the table is shown.
+enum Order<A> {
+    /// Freed numbers are used again. A replaced route gives its number back before or after the new one gets one.
+    Slots { slots: Slots<Prefix<A>>, moves: Moves },
+    /// Numbers count up; this is the last one.
+    Age(u32),
+}
+
+/// When the slot of a replaced route is freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moves {
+    /// Before the new route takes one.
+    Before,
+    /// Once the new route has taken another.
+    After,
+}
+
+impl<A> Order<A> {
+    fn number(&mut self, prefix: Prefix<A>, old: Option<u32>) -> u32 {
+        match self {
+            Order::Slots { slots, moves: Moves::Before } => {
+                old.and_then(|old| slots.remove(old));
+                slots.add(prefix)
+            }
+            Order::Slots { slots, moves: Moves::After } => {
+                let number = slots.add(prefix);
+                old.and_then(|old| slots.remove(old));
+                number
+            }
+            Order::Age(last) => old.unwrap_or_else(|| {
+                *last = last.wrapping_add(1);
+                *last
+            }),
+        }
+    }
+
+    fn release(&mut self, number: u32) {
+        if let Order::Slots { slots, .. } = self {
+            slots.remove(number);
+        }
+    }
+}
+
+impl<A: Address> Routes<A> {
+    /// No routes. They are listed by slot; a new route takes the lowest free one, and a replaced route frees its own
+    /// first.
+    pub fn by_lowest_slot() -> Self {
+        Self::by_slot(Reuse::Lowest, Moves::Before)
+    }
+
+    fn by_slot(reuse: Reuse, moves: Moves) -> Self {
+        Self::ordered(Order::Slots { slots: Slots::new(reuse), moves })
+    }
+
+    /// No routes. They are listed in the order in which they were added; a replaced route keeps its position.
+    fn by_age() -> Self {
+        Self::ordered(Order::Age(0))
+    }
+
+    fn ordered(order: Order<A>) -> Self {
+        Self { table: PrefixTable::new(), hops: Slots::new(Reuse::Latest), numbers: BTreeMap::new(), order }
+    }
+
+    /// Number of routes.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are no routes.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The hop of exactly this prefix.
+    pub fn get(&self, prefix: Prefix<A>) -> Option<Hop<A>> {
+        self.hop(self.table.get(prefix)?.hop)
+    }
+
+    /// The hop of an address.
+    pub fn lookup(&self, address: A) -> Option<Hop<A>> {
+        self.hop(self.table.lookup(address)?)
+    }
+
+    /// Adds or replaces a route and returns the hop of the one that it replaced.
+    pub fn set(&mut self, prefix: Prefix<A>, hop: Hop<A>) -> Result<Option<Hop<A>>, RouteError> {
+        let hop = self.share(hop);
+        if hop > MAX_HOP {
+            self.release(hop);
+            return Err(RouteError::Full);
+        }
+        let old = self.table.get(prefix);
+        let tag = self.order.number(prefix, old.map(|old| old.tag));
+        self.table.insert(prefix, Entry { hop, tag }).map_err(|HopTooLarge| RouteError::Full)?;
+        Ok(old.and_then(|old| self.release(old.hop)))
+    }
+
+    /// Removes the route of exactly this prefix.
+    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<Hop<A>> {
+        let old = self.table.remove(prefix)?;
+        self.order.release(old.tag);
+        self.release(old.hop)
+    }
+
+    /// Removes all routes.
+    pub fn clear(&mut self) {
+        let order = match &self.order {
+            Order::Slots { slots, moves } => Order::Slots { slots: slots.emptied(), moves: *moves },
+            Order::Age(_) => Order::Age(0),
+        };
+        *self = Self::ordered(order);
+    }
+
+    /// All routes, in their order.
+    pub fn list(&self) -> Vec<(Prefix<A>, Hop<A>)> {
+        let mut routes: Vec<_> = self.table.iter().collect();
+        routes.sort_by_key(|(_, entry)| entry.tag);
+        routes.into_iter().filter_map(|(prefix, entry)| Some((prefix, self.hop(entry.hop)?))).collect()
+    }
+
+    /// The number of a hop, which has one user more.
+    fn share(&mut self, hop: Hop<A>) -> u32 {
+        let number = match self.numbers.get(&hop) {
+            Some(&number) => number,
+            None => {
+                let number = self.hops.add((hop, 0));
+                self.numbers.insert(hop, number);
+                number
+            }
+        };
+        if let Some((_, users)) = self.hops.get_mut(number) {
+            *users += 1;
+        }
+        number
+    }
+
+    /// Takes one user away from a hop; one without users is forgotten.
+    fn release(&mut self, number: u32) -> Option<Hop<A>> {
+        let (hop, users) = self.hops.get_mut(number)?;
+        let hop = *hop;
+        *users -= 1;
+        if *users == 0 {
+            self.hops.remove(number);
+            self.numbers.remove(&hop);
+        }
+        Some(hop)
+    }
+}
+
+impl<A: Address> Lookup<A> for Routes<A> {
+    fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]) {
+        self.table.lookup_batch(addresses, hops);
+    }
+
+    #[inline]
+    fn hop(&self, number: u32) -> Option<Hop<A>> {
+        self.hops.get(number).map(|(hop, _)| *hop)
+    }
+}
+
+/// IPv4 routes as configurations write them, under contiguous masks.
+pub struct Ip4Routes {
+    routes: Routes<u32>,
+    in_buckets: bool,
+}
+
+impl Ip4Routes {
+    /// No routes; shown by slots, of which the one freed last is used next. A replaced route moves to another slot.
+    pub fn by_slot() -> Self {
+        Self { routes: Routes::by_slot(Reuse::Latest, Moves::After), in_buckets: false }
+    }
+
+    /// No routes; shown in the order of `bucket`, those of one bucket latest first.
+    pub fn by_bucket() -> Self {
+        Self { routes: Routes::by_age(), in_buckets: true }
+    }
+}
+
+impl Lookup<u32> for Ip4Routes {
+    fn lookup_batch(&self, addresses: &[u32], hops: &mut [u32]) {
+        self.routes.lookup_batch(addresses, hops);
+    }
+
+    #[inline]
+    fn hop(&self, number: u32) -> Option<Hop<u32>> {
+        self.routes.hop(number)
+    }
+}
+
+impl RouteStore for Ip4Routes {
+    fn get(&self, prefix: Ip4Prefix) -> Option<Route> {
+        Some(Route::new(prefix, self.routes.get(trie_prefix(prefix)?)?))
+    }
+
+    fn set(&mut self, route: Route) -> Result<Option<Route>, RouteError> {
+        let prefix = trie_prefix(route.prefix).ok_or(RouteError::Mask)?;
+        let old = self.routes.set(prefix, route.hop().ok_or(RouteError::Port)?)?;
+        Ok(old.map(|hop| Route::new(route.prefix, hop)))
+    }
+
+    fn remove(&mut self, prefix: Ip4Prefix) -> Option<Route> {
+        let hop = self.routes.remove(trie_prefix(prefix)?)?;
+        Some(Route::new(prefix, hop))
+    }
+
+    fn routes(&self) -> Vec<Route> {
+        let mut routes = self.routes.list();
+        if self.in_buckets {
+            routes.reverse();
+            routes.sort_by_key(|(prefix, _)| bucket(*prefix));
+        }
+        let written = |(prefix, hop): (Prefix<u32>, Hop<u32>)| {
+            let prefix = Ip4Prefix::new(Ipv4Addr::from_bits(prefix.address()), prefix.length())?;
+            Some(Route::new(prefix, hop))
+        };
+        routes.into_iter().filter_map(written).collect()
+    }
+
+    fn lookup(&self, address: Ipv4Addr) -> Option<Hop<u32>> {
+        self.routes.lookup(address.to_bits())
+    }
+
+    fn clear(&mut self) {
+        self.routes.clear();
+    }
+
+    fn hold(&mut self) {
+        self.routes.table.hold();
+    }
+
+    fn settle(&mut self) {
+        self.routes.table.settle();
+    }
+}
+
+/// A written prefix as one of the trie's.
+pub(crate) fn trie_prefix(prefix: Ip4Prefix) -> Option<Prefix<u32>> {
+    Prefix::new(prefix.address.to_bits(), prefix.length()?)
+}
+
+/// The bucket, out of 65,536, that Click's direct table keeps a route in: the order in which people see it.
+fn bucket(prefix: Prefix<u32>) -> u32 {
+    let (address, length) = (prefix.address(), u32::from(prefix.length()));
+    let first = address ^ (length << 5) ^ (address >> (length >> 2)).wrapping_sub(length);
+    let second =
+        first ^ (first >> 23) ^ (first >> 15).wrapping_mul(length) ^ (address >> 17).wrapping_mul(53);
+    let shifted = second.wrapping_shr(length).wrapping_mul(7);
+    let third = second.wrapping_sub((address >> 3) ^ shifted ^ (second >> 11).wrapping_mul(103));
+    (third ^ (third >> 17)) & 0xffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::{String, ToString};
+
+    fn route(prefix: &str, gateway: u8, port: i32) -> Route {
+        let prefix = Ip4Prefix::parse(prefix).unwrap();
+        Route { prefix, gateway: Ipv4Addr::new(0, 0, 0, gateway), port }
+    }
+
+    /// Sets each route, then shows the table.
+    fn shown(store: &mut Ip4Routes, routes: &[Route]) -> String {
+        routes.iter().for_each(|route| assert!(store.set(*route).is_ok()));
+        store.routes().iter().map(|route| route.to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn slots_order_the_table() {
+        let mut store = Ip4Routes::by_slot();
+        let routes = [route("10/8", 0, 1), route("11/8", 0, 2), route("12/8", 5, 3)];
+        assert_eq!(shown(&mut store, &routes), "10.0.0.0/8 - 1, 11.0.0.0/8 - 2, 12.0.0.0/8 0.0.0.5 3");
+        let expected = "11.0.0.0/8 - 2, 12.0.0.0/8 0.0.0.5 3, 10.0.0.0/8 - 7";
+        assert_eq!(shown(&mut store, &[route("10/8", 0, 7)]), expected);
+        let expected = "13.0.0.0/8 - 1, 11.0.0.0/8 - 2, 12.0.0.0/8 0.0.0.5 3, 10.0.0.0/8 - 7";
+        assert_eq!(shown(&mut store, &[route("13/8", 0, 1)]), expected);
+    }
+
+    #[test]
+    fn buckets_order_the_table() {
+        let mut store = Ip4Routes::by_bucket();
+        let routes =
+            [route("10/8", 0, 1), route("10.1/16", 0, 2), route("0/0", 5, 3), route("10.1.2.3/32", 0, 4)];
+        let expected = "0.0.0.0/0 0.0.0.5 3, 10.0.0.0/8 - 1, 10.1.0.0/16 - 2, 10.1.2.3/32 - 4";
+        assert_eq!(shown(&mut store, &routes), expected);
+        store.clear();
+        assert_eq!(shown(&mut store, &[route("192.168.0.0/25", 0, 1)]), "192.168.0.0/25 - 1");
+    }
+
+    #[test]
+    fn hops_are_shared_and_forgotten() {
+        let mut store = Ip4Routes::by_slot();
+        shown(&mut store, &[route("10/8", 1, 1), route("11/8", 1, 1), route("12/8", 2, 1)]);
+        assert_eq!(store.routes.hops.iter().count(), 2);
+        assert_eq!(store.remove(route("10/8", 0, 0).prefix), Some(route("10/8", 1, 1)));
+        assert_eq!(store.set(route("11/8", 2, 1)), Ok(Some(route("11/8", 1, 1))));
+        assert_eq!((store.routes.hops.iter().count(), store.routes.numbers.len()), (1, 1));
+        assert_eq!(store.lookup(Ipv4Addr::new(11, 1, 1, 1)), route("11/8", 2, 1).hop());
+        assert_eq!(store.lookup(Ipv4Addr::new(10, 1, 1, 1)), None);
+        assert_eq!(store.set(route("1.0.1.0/255.0.255.0", 0, 1)), Err(RouteError::Mask));
+    }
+}

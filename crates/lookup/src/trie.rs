@@ -1,0 +1,481 @@
+//! A longest-prefix-match table: a trie of one byte a level.
+//!
+//! The first two levels are arrays, the second one made only where there are routes; below them stand compressed
+//! nodes (`node`). A level holds the routes whose last bit lies in its byte, so that a change rewrites one block of
+//! 256 slots and nothing below it, whatever the size of the table: a lookup keeps the deepest route on its way.
+//! The routes themselves are in an ordered map, from which a block is painted anew when one of them changes.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::node::{CHILD, Nodes, SLOTS};
+use crate::{Address, Prefix};
+
+/// The largest hop that a table can hold.
+pub const MAX_HOP: u32 = CHILD - 2;
+
+/// What `lookup_batch` writes for an address that no route matches.
+pub const NO_HOP: u32 = u32::MAX;
+
+/// Addresses that are looked up side by side, so that their cache misses overlap.
+const LANES: usize = 32;
+
+/// Bytes of a table up to which its lookups are taken to hit the cache, so that nothing is gained side by side.
+const RESIDENT: usize = 1 << 20;
+
+/// What is known of a route besides its prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What a lookup returns; at most `MAX_HOP`.
+    pub hop: u32,
+    /// For the table's owner; lookups don't see it.
+    pub tag: u32,
+}
+
+/// The hop of a route is above `MAX_HOP`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopTooLarge;
+
+/// Orders routes by level, so that those of one block stand together, wider ones before those inside them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<A> {
+    level: u8,
+    address: A,
+    length: u8,
+}
+
+impl<A: Address> Key<A> {
+    fn new(prefix: Prefix<A>) -> Self {
+        let level = prefix.length().saturating_sub(1) / 8;
+        Self { level, address: prefix.address(), length: prefix.length() }
+    }
+
+    /// First address of the block that the route is painted in.
+    fn block(self) -> A {
+        self.address.first(8 * self.level)
+    }
+}
+
+/// A slot of the first two levels: the route that ends here (0 for none, else hop + 1) and what lies below.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Slot {
+    value: u32,
+    child: u32,
+}
+
+/// Finds the longest of many prefixes that an address begins with.
+#[derive(Clone)]
+pub struct PrefixTable<A> {
+    top: Box<[Slot; SLOTS]>,
+    /// The second level, 256 slots a block. Block 0 stays empty.
+    blocks: Vec<Slot>,
+    free_blocks: Vec<u32>,
+    nodes: Nodes,
+    routes: BTreeMap<Key<A>, Entry>,
+    /// While changes are held back: the blocks to paint, by level and first address.
+    held: Option<Vec<(u8, A)>>,
+}
+
+impl<A: Address> Default for PrefixTable<A> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<A: Address> PrefixTable<A> {
+    /// A table without routes.
+    pub fn new() -> Self {
+        Self {
+            top: Box::new([Slot::default(); SLOTS]),
+            blocks: alloc::vec![Slot::default(); SLOTS],
+            free_blocks: Vec::new(),
+            nodes: Nodes::new(),
+            routes: BTreeMap::new(),
+            held: None,
+        }
+    }
+
+    /// A table of many routes at once, faster than one by one. Of two with the same prefix the later one stays.
+    pub fn build(routes: impl IntoIterator<Item = (Prefix<A>, Entry)>) -> Result<Self, HopTooLarge> {
+        let keyed =
+            routes.into_iter().map(|(prefix, entry)| check(entry).map(|entry| (Key::new(prefix), entry)));
+        let mut table = Self { routes: keyed.collect::<Result<_, _>>()?, ..Self::new() };
+        table.held = Some(table.routes.keys().map(|key| (key.level, key.block())).collect());
+        table.settle();
+        Ok(table)
+    }
+
+    /// Number of routes.
+    pub fn len(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// Whether there are no routes.
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
+    /// Memory of the lookup structure in bytes, without the routes' own map.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.top) + self.blocks.capacity() * size_of::<Slot>() + self.nodes.bytes()
+    }
+
+    /// All routes, the shortest classes of eight lengths first, then by address.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix<A>, Entry)> {
+        self.routes.iter().filter_map(|(key, &entry)| Some((Prefix::new(key.address, key.length)?, entry)))
+    }
+
+    /// The route of exactly this prefix.
+    pub fn get(&self, prefix: Prefix<A>) -> Option<Entry> {
+        self.routes.get(&Key::new(prefix)).copied()
+    }
+
+    /// Adds or replaces a route and returns the one that it replaced.
+    pub fn insert(&mut self, prefix: Prefix<A>, entry: Entry) -> Result<Option<Entry>, HopTooLarge> {
+        let key = Key::new(prefix);
+        let old = self.routes.insert(key, check(entry)?);
+        if old.is_none_or(|old| old.hop != entry.hop) {
+            self.changed(key);
+        }
+        Ok(old)
+    }
+
+    /// Removes a route and returns it.
+    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<Entry> {
+        let key = Key::new(prefix);
+        let old = self.routes.remove(&key)?;
+        self.changed(key);
+        Some(old)
+    }
+
+    /// Holds changes back: lookups don't see them until `settle`, and many of them cost less.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Makes lookups see the changes that were held back.
+    pub fn settle(&mut self) {
+        let mut blocks = self.held.take().unwrap_or_default();
+        // In order, so that neighbours are painted one after the other.
+        blocks.sort_unstable();
+        blocks.dedup();
+        for (level, block) in blocks {
+            self.repaint(level, block);
+        }
+    }
+
+    /// Removes all routes.
+    pub fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// The hop of the longest prefix of `address`.
+    #[inline(always)]
+    pub fn lookup(&self, address: A) -> Option<u32> {
+        let (best, node) = self.begin(address);
+        if node == 0 { best.checked_sub(1) } else { self.descend(address, best, node) }
+    }
+
+    /// The hop of an address, from a node of the third level on, `best` being that of the first two.
+    #[inline(never)]
+    fn descend(&self, address: A, mut best: u32, mut node: u32) -> Option<u32> {
+        let mut level = 2;
+        loop {
+            let value = self.nodes.value(self.nodes.place(node, address.byte(level)));
+            if value & CHILD == 0 {
+                return choose(value, best).checked_sub(1);
+            }
+            node = value & !CHILD;
+            best = choose(self.nodes.base(node), best);
+            level += 1;
+        }
+    }
+
+    /// Looks many addresses up: `hops[i]` becomes the hop of `addresses[i]`, or `NO_HOP`.
+    ///
+    /// Stops at the end of the shorter slice.
+    pub fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]) {
+        if self.bytes() <= RESIDENT {
+            for (&address, hop) in addresses.iter().zip(hops) {
+                *hop = self.lookup(address).unwrap_or(NO_HOP);
+            }
+        } else {
+            self.lookup_overlapped(addresses, hops);
+        }
+    }
+
+    fn lookup_overlapped(&self, addresses: &[A], hops: &mut [u32]) {
+        for (addresses, hops) in addresses.chunks(LANES).zip(hops.chunks_mut(LANES)) {
+            self.lookup_lanes(addresses, hops);
+        }
+    }
+
+    fn lookup_lanes(&self, addresses: &[A], hops: &mut [u32]) {
+        let mut nodes = [0; LANES];
+        let mut places = [0; LANES];
+        let mut deeper = [0u8; LANES];
+        let mut left = 0;
+
+        for (lane, (&address, (hop, node))) in
+            addresses.iter().zip(hops.iter_mut().zip(&mut nodes)).enumerate()
+        {
+            (*hop, *node) = self.begin(address);
+            self.nodes.prefetch(*node);
+            deeper[left] = lane as u8;
+            left += 1;
+        }
+        let mut level = 2;
+        while left > 0 {
+            for &lane in &deeper[..left] {
+                let lane = usize::from(lane) % LANES;
+                places[lane] = self.nodes.place(nodes[lane], addresses[lane].byte(level));
+                self.nodes.prefetch_value(places[lane]);
+            }
+            let lanes = left;
+            left = 0;
+            for at in 0..lanes {
+                let lane = usize::from(deeper[at]) % LANES;
+                let value = self.nodes.value(places[lane]);
+                if value & CHILD == 0 {
+                    hops[lane] = choose(value, hops[lane]).wrapping_sub(1);
+                } else {
+                    nodes[lane] = value & !CHILD;
+                    self.nodes.prefetch(nodes[lane]);
+                    hops[lane] = choose(self.nodes.base(nodes[lane]), hops[lane]);
+                    deeper[left] = lane as u8;
+                    left += 1;
+                }
+            }
+            level += 1;
+        }
+    }
+
+    /// The first two levels: the best value so far, and the node to go on with.
+    #[inline(always)]
+    fn begin(&self, address: A) -> (u32, u32) {
+        let top = self.top[address.byte(0)];
+        let slot = self.blocks[top.child as usize * SLOTS + address.byte(1)];
+        (choose(slot.value, top.value), slot.child)
+    }
+
+    fn changed(&mut self, key: Key<A>) {
+        match &mut self.held {
+            Some(blocks) => blocks.push((key.level, key.block())),
+            None => self.repaint(key.level, key.block()),
+        }
+    }
+
+    /// Writes the routes of one block into its slots.
+    fn repaint(&mut self, level: u8, block: A) {
+        let mut painted = [0; SLOTS];
+        let low = Key { level, address: block, length: 0 };
+        let high = Key { level, address: block.last(8 * level), length: u8::MAX };
+        for (key, entry) in self.routes.range(low..=high) {
+            let start = key.address.byte(usize::from(level));
+            let span = 1 << (8 * (usize::from(level) + 1)).saturating_sub(usize::from(key.length));
+            for slot in painted.iter_mut().skip(start).take(span) {
+                *slot = entry.hop + 1;
+            }
+        }
+        match level {
+            0 => self.top.iter_mut().zip(painted).for_each(|(slot, value)| slot.value = value),
+            1 => self.store_block(block, &painted),
+            _ => self.store_node(usize::from(level), block, &painted),
+        }
+    }
+
+    fn store_block(&mut self, block: A, painted: &[u32; SLOTS]) {
+        let first = self.block_of(block);
+        for (slot, value) in self.blocks[first..first + SLOTS].iter_mut().zip(painted) {
+            slot.value = *value;
+        }
+        self.prune_block(block);
+    }
+
+    fn store_node(&mut self, level: usize, block: A, painted: &[u32; SLOTS]) {
+        // The nodes on the way down, the one to write last.
+        let mut path = Vec::with_capacity(level - 1);
+        let at = self.block_of(block) + block.byte(1);
+        if self.blocks[at].child == 0 {
+            self.blocks[at].child = self.nodes.allocate(0);
+        }
+        path.push(self.blocks[at].child);
+        for above in 2..level {
+            let parent = path[above - 2];
+            let mut slots = self.nodes.expand(parent);
+            let slot = &mut slots[block.byte(above)];
+            if *slot & CHILD == 0 {
+                *slot = CHILD | self.nodes.allocate(*slot);
+                path.push(*slot & !CHILD);
+                self.nodes.store(parent, &slots);
+            } else {
+                path.push(*slot & !CHILD);
+            }
+        }
+
+        let mut slots = self.nodes.expand(path[level - 2]);
+        for (slot, &value) in slots.iter_mut().zip(painted) {
+            if *slot & CHILD == 0 {
+                *slot = value;
+            } else {
+                self.nodes.set_base(*slot & !CHILD, value);
+            }
+        }
+        self.nodes.store(path[level - 2], &slots);
+
+        // Empty nodes go, from the bottom up.
+        while let Some(node) = path.pop() {
+            if slots.iter().any(|&slot| slot != 0) {
+                return;
+            }
+            let base = self.nodes.base(node);
+            self.nodes.release(node);
+            match path.last() {
+                Some(&parent) => {
+                    slots = self.nodes.expand(parent);
+                    slots[block.byte(path.len() + 1)] = base;
+                    self.nodes.store(parent, &slots);
+                }
+                None => {
+                    self.blocks[at].child = 0;
+                    self.prune_block(block);
+                }
+            }
+        }
+    }
+
+    /// Index of the first slot of the second-level block of an address, which is made if there is none.
+    fn block_of(&mut self, address: A) -> usize {
+        let top = &mut self.top[address.byte(0)];
+        if top.child == 0 {
+            top.child = self.free_blocks.pop().unwrap_or_else(|| {
+                let fresh = self.blocks.len() / SLOTS;
+                self.blocks.resize((fresh + 1) * SLOTS, Slot::default());
+                fresh as u32
+            });
+        }
+        top.child as usize * SLOTS
+    }
+
+    fn prune_block(&mut self, address: A) {
+        let top = &mut self.top[address.byte(0)];
+        let first = top.child as usize * SLOTS;
+        if first != 0 && self.blocks[first..first + SLOTS].iter().all(|&slot| slot == Slot::default()) {
+            self.free_blocks.push(top.child);
+            top.child = 0;
+        }
+    }
+}
+
+fn check(entry: Entry) -> Result<Entry, HopTooLarge> {
+    if entry.hop <= MAX_HOP { Ok(entry) } else { Err(HopTooLarge) }
+}
+
+/// The deeper of two values, unless there is none.
+#[inline]
+fn choose(deeper: u32, best: u32) -> u32 {
+    if deeper != 0 { deeper } else { best }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use random::Random;
+
+    /// Every route is looked at.
+    fn linear<A: Address>(routes: &[(Prefix<A>, Entry)], address: A) -> Option<u32> {
+        let matching = routes.iter().filter(|(prefix, _)| prefix.contains(address));
+        matching.max_by_key(|(prefix, _)| prefix.length()).map(|(_, entry)| entry.hop)
+    }
+
+    #[track_caller]
+    fn check_lookups<A: Address>(table: &PrefixTable<A>, model: &[(Prefix<A>, Entry)], addresses: &[A]) {
+        let expected: Vec<_> = addresses.iter().map(|&address| linear(model, address)).collect();
+        let single: Vec<_> = addresses.iter().map(|&address| table.lookup(address)).collect();
+        assert!(single == expected, "single lookups differ from a linear search");
+        for batch in [PrefixTable::lookup_batch, PrefixTable::lookup_overlapped] {
+            let mut hops = alloc::vec![7; addresses.len()];
+            batch(table, addresses, &mut hops);
+            let found: Vec<_> = hops.iter().map(|&hop| (hop != NO_HOP).then_some(hop)).collect();
+            assert!(found == expected, "batch lookups differ from a linear search");
+        }
+    }
+
+    /// Random changes in a few bytes' neighbourhood, so that prefixes nest at every level.
+    fn check_changes<A: Address>(mut address: impl FnMut(&mut Random) -> A) {
+        let mut random = Random::new(A::BITS.into());
+        let mut table = PrefixTable::new();
+        let empty = table.bytes();
+        let mut model: Vec<(Prefix<A>, Entry)> = Vec::new();
+        for step in 0..3_000u32 {
+            let length = random.below(u32::from(A::BITS) + 1) as u8;
+            let prefix = Prefix::new(address(&mut random), length).unwrap();
+            let known = model.iter().position(|(other, _)| *other == prefix);
+            let entry = Entry { hop: random.below(5), tag: step };
+            if random.below(3) > 0 {
+                let old = known.map(|at| model.swap_remove(at).1);
+                assert_eq!(table.insert(prefix, entry), Ok(old));
+                model.push((prefix, entry));
+            } else if !model.is_empty() {
+                let at = known.unwrap_or(random.below(model.len() as u32) as usize);
+                let (prefix, old) = model.swap_remove(at);
+                assert_eq!(table.remove(prefix), Some(old));
+                assert_eq!(table.remove(prefix), None);
+            }
+            if step % 50 == 0 {
+                let mut addresses: Vec<A> = (0..100).map(|_| address(&mut random)).collect();
+                addresses.extend(
+                    model
+                        .iter()
+                        .flat_map(|(prefix, _)| [prefix.address(), prefix.address().last(prefix.length())]),
+                );
+                let built = PrefixTable::build(model.iter().copied()).unwrap();
+                check_lookups(&built, &model, &addresses);
+                table.settle();
+                check_lookups(&table, &model, &addresses);
+                if step % 100 == 0 {
+                    table.hold();
+                }
+            }
+        }
+        table.settle();
+        assert_eq!(table.len(), model.len());
+        let mut listed: Vec<_> = table.iter().collect();
+        listed.sort_by_key(|(prefix, _)| *prefix);
+        model.sort_by_key(|(prefix, _)| *prefix);
+        assert!(listed == model, "iteration lists other routes");
+        for (prefix, entry) in &model {
+            assert_eq!(table.get(*prefix), Some(*entry));
+            table.remove(*prefix);
+        }
+        assert_eq!(table.nodes.expand(0), [0; SLOTS]);
+        assert!(table.top.iter().all(|slot| *slot == Slot::default()), "blocks are left behind");
+        table.clear();
+        assert_eq!(table.bytes(), empty);
+    }
+
+    #[test]
+    fn ip4_changes_agree_with_a_linear_search() {
+        check_changes(|random| random.next() as u32 & 0x8101_0303);
+        check_changes(|random| random.next() as u32);
+    }
+
+    #[test]
+    fn ip6_changes_agree_with_a_linear_search() {
+        check_changes(|random| {
+            let high = u128::from(random.next() & 0x2001_0000_0001_0101) << 64;
+            high | u128::from(random.next() & 0x8000_0000_0100_0001)
+        });
+    }
+
+    #[test]
+    fn hops_have_a_limit() {
+        let mut table = PrefixTable::new();
+        let prefix = Prefix::new(0x0a00_0000u32, 8).unwrap();
+        assert_eq!(table.insert(prefix, Entry { hop: MAX_HOP + 1, tag: 0 }), Err(HopTooLarge));
+        assert_eq!(table.insert(prefix, Entry { hop: MAX_HOP, tag: 0 }), Ok(None));
+        assert_eq!(table.lookup(0x0a01_0203), Some(MAX_HOP));
+        assert_eq!(table.lookup(0x0b01_0203), None);
+    }
+}
