@@ -7,7 +7,7 @@ use switch::SwitchError;
 
 /// Why something could not be measured.
 #[derive(Debug)]
-pub enum Error {
+pub enum MeasureError {
     /// Boxes can't be made here.
     Host(HostError),
     /// There is no usable `/dev/kvm`.
@@ -37,7 +37,7 @@ pub enum Error {
     },
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for MeasureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(error) => error.fmt(f),
@@ -59,11 +59,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for MeasureError {}
 
 macro_rules! from {
     ($($kind:ident => $variant:ident),*) => {
-        $(impl From<$kind> for Error {
+        $(impl From<$kind> for MeasureError {
             fn from(error: $kind) -> Self {
                 Self::$variant(error)
             }

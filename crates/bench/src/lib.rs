@@ -1,6 +1,6 @@
 //! Measures boxes: how fast they start, answer and move packets, and what they take.
 //!
-//! Each measurement is a function that makes its boxes on a [`Stand`], runs them as often as an [`Effort`]
+//! Each measurement is a function that makes its boxes on a [`TestBed`], runs them as often as an [`SamplePlan`]
 //! says, and returns medians in a type that serialises to the fields that `clickbox bench` promises.
 //!
 //! Invariants:
@@ -13,35 +13,22 @@
 //! printing.
 #![forbid(unsafe_code)]
 
-mod boot;
-mod chain;
-mod density;
-mod effort;
+mod boxes;
+pub mod engine;
 mod error;
-mod io;
-mod latency;
-mod line;
-mod memory;
-mod program;
 mod report;
-mod stand;
-mod state;
+mod sample_plan;
 mod statistics;
-mod trial;
-mod wiring;
+mod tables;
 
-pub use boot::{Boot, BootSteps, boot};
-pub use chain::{Chain, Joint, chain};
-pub use density::{Density, density};
-pub use effort::Effort;
-pub use error::Error;
-pub use io::{Io, Mode, io};
-pub use latency::{Latency, LatencyRow, Load, Waiting, latency};
-pub use memory::{Memory, RingMemory, TableMemory, memory};
-pub use program::Inside;
-pub use report::{Machine, Report, Scope, page, report};
+pub use boxes::{
+    Backend, Boot, BootSteps, BoxProgram, Chain, Density, IdleMode, Interconnect, Io, IoMode, Latency,
+    LatencyRow, Memory, NeighbourLoad, RingMemory, State, StateRow, TableMemory, TestBed, Transaction, Trial,
+    boot, chain, density, io, latency, memory, state, trial,
+};
+pub use error::MeasureError;
+pub use report::{Machine, Report, ReportScope, page, report};
+pub use sample_plan::SamplePlan;
 pub use sandbox::thread::{Entry, Start};
-pub use stand::{Kind, Stand};
-pub use state::{State, StateRow, Transaction, state};
 pub use statistics::Times;
-pub use trial::{Trial, trial};
+pub use tables::{Rows, Table};

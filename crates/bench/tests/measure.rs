@@ -1,21 +1,26 @@
 //! Each measurement, as short as it can be, in each kind of sandbox: that it ends, and that its figures can be.
 
-use bench::{Effort, Error, Inside, Joint, Kind, Load, Machine, Mode, Scope, Stand, Times, Waiting};
+use bench::{
+    Backend, BoxProgram, IdleMode, Interconnect, IoMode, Machine, MeasureError, NeighbourLoad, ReportScope,
+    SamplePlan, TestBed, Times,
+};
 use std::time::Duration;
 
-const SHORT: Effort = Effort { runs: 1, time: Duration::from_millis(20) };
+const SHORT: SamplePlan = SamplePlan { runs: 1, time: Duration::from_millis(20) };
 
 /// Runs `check` on a stand of each kind.
-fn on_each(check: impl Fn(&Stand)) {
+fn on_each(check: impl Fn(&TestBed)) {
     for (kind, inside) in [
-        (Kind::Vm, Inside::Click),
-        (Kind::Process, Inside::Click),
-        (Kind::Vm, Inside::Probe),
-        (Kind::Process, Inside::Probe),
+        (Backend::Vm, BoxProgram::Click),
+        (Backend::Process, BoxProgram::Click),
+        (Backend::Vm, BoxProgram::Probe),
+        (Backend::Process, BoxProgram::Probe),
     ] {
-        match Stand::new(kind, inside, None) {
-            Ok(stand) => check(&stand),
-            Err(Error::NoKvm) => eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here"),
+        match TestBed::new(kind, inside, None) {
+            Ok(bed) => check(&bed),
+            Err(MeasureError::NoKvm) => {
+                eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here")
+            }
             Err(error) => panic!("{kind:?} {inside:?}: {error}"),
         }
     }
@@ -31,8 +36,8 @@ fn plausible(times: &Times) -> bool {
 
 #[test]
 fn starts_are_measured() {
-    on_each(|stand| {
-        let boot = bench::boot(stand, 3, SHORT).unwrap();
+    on_each(|bed| {
+        let boot = bench::boot(bed, 3, SHORT).unwrap();
         assert!(plausible(&boot.boot_ms) && plausible(&boot.install_ms), "{boot:?}");
         assert!(boot.copy_ms.is_some_and(|times| plausible(&times)), "{boot:?}");
         assert!(boot.steps_ms.create > 0.0 && boot.steps_ms.install < boot.boot_ms.p50, "{boot:?}");
@@ -42,9 +47,9 @@ fn starts_are_measured() {
 
 #[test]
 fn packets_are_measured() {
-    on_each(|stand| {
-        for mode in [Mode::Send, Mode::Receive, Mode::Forward, Mode::Mirror] {
-            let io = bench::io(stand, mode, 128, 64, SHORT).unwrap();
+    on_each(|bed| {
+        for mode in [IoMode::Send, IoMode::Receive, IoMode::Forward, IoMode::Mirror] {
+            let io = bench::io(bed, mode, 128, 64, SHORT).unwrap();
             assert!(io.mpps > 0.0 && (io.gbps - io.mpps * 1.024).abs() < 1e-9, "{io:?}");
         }
     });
@@ -52,9 +57,14 @@ fn packets_are_measured() {
 
 #[test]
 fn chains_are_measured() {
-    on_each(|stand| {
-        for (length, joint) in [(2, Joint::Copy), (4, Joint::Copy), (4, Joint::Pool), (4, Joint::Pipe)] {
-            let chain = bench::chain(stand, length, joint, 1472, 64, SHORT).unwrap();
+    on_each(|bed| {
+        for (length, joint) in [
+            (2, Interconnect::Copy),
+            (4, Interconnect::Copy),
+            (4, Interconnect::Pool),
+            (4, Interconnect::Pipe),
+        ] {
+            let chain = bench::chain(bed, length, joint, 1472, 64, SHORT).unwrap();
             assert!(chain.mpps > 0.0, "{chain:?}");
         }
     });
@@ -62,22 +72,24 @@ fn chains_are_measured() {
 
 #[test]
 fn many_boxes_are_measured() {
-    on_each(|stand| {
-        let density = bench::density(stand, 4, 64, 128, SHORT).unwrap();
+    on_each(|bed| {
+        let density = bench::density(bed, 4, 64, 128, SHORT).unwrap();
         assert!(density.mpps > 0.0 && density.spread.is_finite(), "{density:?}");
     });
 }
 
 #[test]
 fn answers_are_measured() {
-    on_each(|stand| {
-        for (waiting, others, load) in
-            [(Waiting::Idle, 2, Load::Idle), (Waiting::Idle, 1, Load::Cpu), (Waiting::Polling, 0, Load::Idle)]
-        {
-            let row = bench::latency(stand, waiting, others, load, SHORT).unwrap();
+    on_each(|bed| {
+        for (waiting, others, load) in [
+            (IdleMode::Idle, 2, NeighbourLoad::Idle),
+            (IdleMode::Idle, 1, NeighbourLoad::Cpu),
+            (IdleMode::Polling, 0, NeighbourLoad::Idle),
+        ] {
+            let row = bench::latency(bed, waiting, others, load, SHORT).unwrap();
             assert!(0.0 < row.p50_us && row.p50_us <= row.p99_us, "{row:?}");
         }
-        let state = bench::state(stand, &[1, 4096], SHORT).unwrap();
+        let state = bench::state(bed, &[1, 4096], SHORT).unwrap();
         assert_eq!(state.rows.iter().map(|row| row.size).collect::<Vec<_>>(), [1, 4096]);
         assert!(state.rows.iter().all(|row| row.write_us.p50 > 0.0 && row.read_us.p50 > 0.0), "{state:?}");
     });
@@ -85,12 +97,12 @@ fn answers_are_measured() {
 
 #[test]
 fn memory_is_measured() {
-    on_each(|stand| {
-        let memory = bench::memory(stand, 50).unwrap();
+    on_each(|bed| {
+        let memory = bench::memory(bed, 50).unwrap();
         let tables: Vec<_> = memory.tables.iter().map(|table| (table.entries, table.count)).collect();
-        match stand.inside() {
-            Inside::Click => assert_eq!(tables, [("routes", 50), ("rules", 50), ("patterns", 20)]),
-            Inside::Probe => assert_eq!(tables, []),
+        match bed.box_program() {
+            BoxProgram::Click => assert_eq!(tables, [("routes", 50), ("rules", 50), ("patterns", 20)]),
+            BoxProgram::Probe => assert_eq!(tables, []),
         }
         for table in &memory.tables {
             assert!(table.text_kb < table.adds_kb && table.adds_kb < table.private_kb, "{table:?}");
@@ -100,16 +112,16 @@ fn memory_is_measured() {
 
 #[test]
 fn settings_that_cannot_be_are_refused() {
-    assert!(matches!(Stand::new(Kind::None, Inside::Click, None), Err(Error::NoEntry)));
-    on_each(|stand| {
-        assert!(matches!(bench::io(stand, Mode::Send, 64, 100, SHORT), Err(Error::Ring(_))));
+    assert!(matches!(TestBed::new(Backend::Thread, BoxProgram::Click, None), Err(MeasureError::NoEntry)));
+    on_each(|bed| {
+        assert!(matches!(bench::io(bed, IoMode::Send, 64, 100, SHORT), Err(MeasureError::Ring(_))));
     });
 }
 
 /// A report of almost nothing: every chapter of the page is there, and the page needs nothing from elsewhere.
 #[test]
 fn a_report_becomes_a_page() {
-    let scope = Scope {
+    let scope = ReportScope {
         boxes: 2,
         sizes: vec![64, 1500],
         rings: vec![64, 1024],
@@ -120,9 +132,9 @@ fn a_report_becomes_a_page() {
         entries: 10,
     };
     let mut told = Vec::new();
-    let stand = Stand::new(Kind::Process, Inside::Click, None).unwrap();
+    let bed = TestBed::new(Backend::Process, BoxProgram::Click, None).unwrap();
     let report =
-        bench::report(&stand, Machine::this(), &scope, SHORT, |what| told.push(what.to_string())).unwrap();
+        bench::report(&bed, Machine::this(), &scope, SHORT, |what| told.push(what.to_string())).unwrap();
     assert_eq!(told.len(), 6);
     let page = bench::page(&report);
     for text in [

@@ -5,7 +5,6 @@
 //!
 //! Absent: packet processing, which is the engine's, and any way round the library crates' own interfaces.
 
-mod bench;
 mod command;
 mod configuration;
 mod environment;

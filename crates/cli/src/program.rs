@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use ::bench::Start;
+use bench::Start;
 
 /// Runs the engine until the host wishes it to stop.
 pub(crate) fn run(start: Start) {

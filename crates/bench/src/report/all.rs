@@ -1,11 +1,13 @@
 //! All measurements, one after the other.
 
 use super::machine::Machine;
-use crate::effort::Effort;
-use crate::error::Error;
-use crate::program::Inside;
-use crate::stand::{Kind, Stand};
-use crate::{Boot, Chain, Density, Io, Joint, LatencyRow, Load, Memory, Mode, State, Waiting};
+use crate::BoxProgram;
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
+use crate::{Backend, TestBed};
+use crate::{
+    Boot, Chain, Density, IdleMode, Interconnect, Io, IoMode, LatencyRow, Memory, NeighbourLoad, State,
+};
 use serde::Serialize;
 
 /// Slots of the rings of many boxes that send.
@@ -17,11 +19,11 @@ pub struct Report {
     /// On what.
     pub machine: Machine,
     /// What carried the boxes.
-    pub sandbox: Kind,
+    pub sandbox: Backend,
     /// What ran in them.
-    pub inside: Inside,
+    pub inside: BoxProgram,
     /// How much was measured for each figure.
-    pub effort: Effort,
+    pub effort: SamplePlan,
     /// How boxes start.
     pub boot: Boot,
     /// What their memory is made of.
@@ -40,7 +42,7 @@ pub struct Report {
 
 /// How much of everything is measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scope {
+pub struct ReportScope {
     /// Boxes that are started.
     pub boxes: usize,
     /// Sizes of frames.
@@ -59,7 +61,7 @@ pub struct Scope {
     pub entries: u32,
 }
 
-impl Default for Scope {
+impl Default for ReportScope {
     /// What the papers measured.
     fn default() -> Self {
         Self {
@@ -84,51 +86,51 @@ const CHAIN_SIZE: u16 = 1472;
 /// Measures everything on a stand. `machine` is what it is on, looked at before anything ran; `tell` is told what is
 /// measured next.
 pub fn report(
-    stand: &Stand,
+    bed: &TestBed,
     machine: Machine,
-    scope: &Scope,
-    effort: Effort,
+    scope: &ReportScope,
+    effort: SamplePlan,
     mut tell: impl FnMut(&str),
-) -> Result<Report, Error> {
+) -> Result<Report, MeasureError> {
     tell("starts");
-    let boot = crate::boot(stand, scope.boxes, effort)?;
+    let boot = crate::boot(bed, scope.boxes, effort)?;
     tell("packets through one box");
     let mut io = Vec::new();
-    for mode in [Mode::Send, Mode::Receive, Mode::Forward] {
+    for mode in [IoMode::Send, IoMode::Receive, IoMode::Forward] {
         for &size in &scope.sizes {
-            io.push(crate::io(stand, mode, size, RING, effort)?);
+            io.push(crate::io(bed, mode, size, RING, effort)?);
         }
         for &ring in scope.rings.iter().filter(|ring| **ring != RING) {
-            io.push(crate::io(stand, mode, 64, ring, effort)?);
+            io.push(crate::io(bed, mode, 64, ring, effort)?);
         }
     }
     tell("answers");
-    let mut latency = vec![crate::latency(stand, Waiting::Polling, 0, Load::Idle, effort)?];
-    for &load in Load::all(stand.inside()) {
+    let mut latency = vec![crate::latency(bed, IdleMode::Polling, 0, NeighbourLoad::Idle, effort)?];
+    for &load in NeighbourLoad::all(bed.box_program()) {
         for &others in &scope.others {
-            latency.push(crate::latency(stand, Waiting::Idle, others, load, effort)?);
+            latency.push(crate::latency(bed, IdleMode::Idle, others, load, effort)?);
         }
     }
     if let Some(&others) = scope.others.last().filter(|others| **others > 0) {
-        latency.push(crate::latency(stand, Waiting::Polling, others, Load::Idle, effort)?);
+        latency.push(crate::latency(bed, IdleMode::Polling, others, NeighbourLoad::Idle, effort)?);
     }
     tell("chains");
     let mut chain = Vec::new();
-    for joint in Joint::ALL {
+    for joint in Interconnect::ALL {
         for &length in &scope.lengths {
-            chain.push(crate::chain(stand, length, joint, CHAIN_SIZE, RING, effort)?);
+            chain.push(crate::chain(bed, length, joint, CHAIN_SIZE, RING, effort)?);
         }
     }
     tell("many boxes");
-    let density = scope.senders.iter().map(|boxes| crate::density(stand, *boxes, 64, LARGEST_RING, effort));
+    let density = scope.senders.iter().map(|boxes| crate::density(bed, *boxes, 64, LARGEST_RING, effort));
     let density = density.collect::<Result<_, _>>()?;
     tell("handlers");
-    let state = crate::state(stand, &scope.values, effort)?;
-    let memory = crate::memory(stand, scope.entries)?;
+    let state = crate::state(bed, &scope.values, effort)?;
+    let memory = crate::memory(bed, scope.entries)?;
     Ok(Report {
         machine,
-        sandbox: stand.kind(),
-        inside: stand.inside(),
+        sandbox: bed.backend(),
+        inside: bed.box_program(),
         effort,
         boot,
         memory,

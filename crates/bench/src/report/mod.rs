@@ -6,6 +6,6 @@ mod page;
 mod papers;
 mod plot;
 
-pub use all::{Report, Scope, report};
+pub use all::{Report, ReportScope, report};
 pub use machine::Machine;
 pub use page::page;

@@ -3,9 +3,9 @@
 use super::all::Report;
 use super::papers;
 use super::plot::{Axis, Plot, Scale, Series, figure};
-use crate::program::Inside;
-use crate::stand::Kind;
-use crate::{Chain, Io, Joint, LatencyRow, Load, Mode, Waiting};
+use crate::Backend;
+use crate::BoxProgram;
+use crate::{Chain, IdleMode, Interconnect, Io, IoMode, LatencyRow, NeighbourLoad};
 use std::fmt::Write;
 
 /// The page's style: one for light and one for dark screens.
@@ -53,16 +53,16 @@ pub fn page(report: &Report) -> String {
 fn introduction(report: &Report) -> String {
     let machine = &report.machine;
     let sandbox = match report.sandbox {
-        Kind::Vm => "virtual machines (KVM)",
-        Kind::Process => "sandboxed processes",
-        Kind::None => "threads, not confined",
+        Backend::Vm => "virtual machines (KVM)",
+        Backend::Process => "sandboxed processes",
+        Backend::Thread => "threads, not confined",
     };
     let facts = [
         ("Boxes", sandbox.to_string()),
         ("Processor", format!("{}, {} cores", escape(&machine.processor), machine.cores)),
         ("Memory", format!("{} MB", figure(machine.memory_mb as f64))),
         ("Kernel", escape(&machine.kernel)),
-        ("Load before", figure(machine.load)),
+        ("NeighbourLoad before", figure(machine.load)),
         ("Measured", date(machine.time)),
         ("Each figure", format!("the median of {} runs", report.effort.runs)),
     ];
@@ -86,7 +86,7 @@ fn summary(report: &Report) -> String {
     let density = find(&report.density, |density| density.boxes == 100).map(|density| density.mpps);
     let ping = |others, load| {
         let row =
-            |row: &&LatencyRow| row.waiting == Waiting::Idle && row.others == others && row.load == load;
+            |row: &&LatencyRow| row.waiting == IdleMode::Idle && row.others == others && row.load == load;
         find(&report.latency, row).map(|row| row.p50_us)
     };
     let boot = report.boot.boot_ms;
@@ -101,18 +101,18 @@ fn summary(report: &Report) -> String {
             "KB",
             true,
         ),
-        ("One box sends, 64 B", io(Mode::Send), papers::SEND_MPPS, "Mp/s", false),
-        ("One box receives, 64 B", io(Mode::Receive), papers::RECEIVE_MPPS, "Mp/s", false),
+        ("One box sends, 64 B", io(IoMode::Send), papers::SEND_MPPS, "Mp/s", false),
+        ("One box receives, 64 B", io(IoMode::Receive), papers::RECEIVE_MPPS, "Mp/s", false),
         ("100 boxes on one core send, 64 B", density, papers::DENSITY_MPPS, "Mp/s", false),
-        ("Chain of 2 boxes, 1472 B, copied", chain(2, Joint::Copy), two, "Gb/s", false),
-        ("The same, sharing packets", chain(2, Joint::Pool), two, "Gb/s", false),
-        ("Chain of 9 boxes, 1472 B, copied", chain(9, Joint::Copy), nine, "Gb/s", false),
-        ("The same, sharing packets", chain(9, Joint::Pool), nine, "Gb/s", false),
-        ("Ping through an idle box", ping(0, Load::Idle), papers::PING_US, "us", true),
-        ("Ping beside 11 idle boxes", ping(11, Load::Idle), papers::PING_US, "us", true),
+        ("Chain of 2 boxes, 1472 B, copied", chain(2, Interconnect::Copy), two, "Gb/s", false),
+        ("The same, sharing packets", chain(2, Interconnect::Pool), two, "Gb/s", false),
+        ("Chain of 9 boxes, 1472 B, copied", chain(9, Interconnect::Copy), nine, "Gb/s", false),
+        ("The same, sharing packets", chain(9, Interconnect::Pool), nine, "Gb/s", false),
+        ("Ping through an idle box", ping(0, NeighbourLoad::Idle), papers::PING_US, "us", true),
+        ("Ping beside 11 idle boxes", ping(11, NeighbourLoad::Idle), papers::PING_US, "us", true),
         (
             "Ping beside 11 boxes in endless loops",
-            ping(11, Load::Cpu),
+            ping(11, NeighbourLoad::Cpu),
             papers::PING_BESIDE_HOGS_US,
             "us",
             true,
@@ -161,16 +161,16 @@ fn chapters(report: &Report) -> Vec<Chapter> {
         points
     };
     let modes = |over_sizes| {
-        [("send", Mode::Send), ("receive", Mode::Receive), ("forward", Mode::Forward)]
+        [("send", IoMode::Send), ("receive", IoMode::Receive), ("forward", IoMode::Forward)]
             .map(|(name, mode)| Series::ours(name, io(mode, over_sizes)))
     };
     let boxes = report.boot.boxes as f64;
     let others: Vec<f64> = unique(report.latency.iter().map(|row| row.others as f64));
     let latency = |load| {
-        let rows = report.latency.iter().filter(move |row| row.waiting == Waiting::Idle && row.load == load);
+        let rows = report.latency.iter().filter(move |row| row.waiting == IdleMode::Idle && row.load == load);
         rows.map(|row| (row.others as f64, row.p50_us)).collect::<Vec<_>>()
     };
-    let polling = find(&report.latency, |row| row.waiting == Waiting::Polling).map_or(0.0, |row| row.p50_us);
+    let polling = find(&report.latency, |row| row.waiting == IdleMode::Polling).map_or(0.0, |row| row.p50_us);
     let chain = |joint| {
         let rows = report.chain.iter().filter(move |chain| chain.joint == joint);
         rows.map(|chain| (chain.length as f64, chain.gbps)).collect::<Vec<_>>()
@@ -255,11 +255,11 @@ fn chapters(report: &Report) -> Vec<Chapter> {
             plot: Plot {
                 x: linear("boxes in the chain"),
                 y: linear("gigabits a second"),
-                ticks: report.chain.iter().filter(|chain| chain.joint == Joint::Copy).map(|chain| chain.length as f64).collect(),
+                ticks: report.chain.iter().filter(|chain| chain.joint == Interconnect::Copy).map(|chain| chain.length as f64).collect(),
                 series: vec![
-                    Series::ours("switches that copy", chain(Joint::Copy)),
-                    Series::ours("switches, one pool", chain(Joint::Pool)),
-                    Series::ours("pipes", chain(Joint::Pipe)),
+                    Series::ours("switches that copy", chain(Interconnect::Copy)),
+                    Series::ours("switches, one pool", chain(Interconnect::Pool)),
+                    Series::ours("pipes", chain(Interconnect::Pipe)),
                     Series::apart("ClickOS, 2 and 9 boxes", papers::CHAIN_GBPS.to_vec()),
                 ],
             },
@@ -276,9 +276,9 @@ fn chapters(report: &Report) -> Vec<Chapter> {
                 y: logarithmic("microseconds, median"),
                 ticks: others.clone(),
                 series: [
-                    Series::ours("others idle", latency(Load::Idle)),
-                    Series::ours("others in endless loops", latency(Load::Cpu)),
-                    Series::ours("others busy with memory", latency(Load::Memory)),
+                    Series::ours("others idle", latency(NeighbourLoad::Idle)),
+                    Series::ours("others in endless loops", latency(NeighbourLoad::Cpu)),
+                    Series::ours("others busy with memory", latency(NeighbourLoad::Memory)),
                     flat("ClickOS, others idle", papers::PING_US, &[0.0, 11.0]),
                     Series::apart("ClickOS, others busy (up to)", vec![(11.0, papers::PING_BESIDE_HOGS_US)]),
                 ]
@@ -334,10 +334,10 @@ fn remarks(report: &Report) -> String {
         ""
     };
     let inside = match report.inside {
-        Inside::Click => {
+        BoxProgram::Click => {
             "The boxes run the engine with Click configurations; those that start are firewalls of ten rules."
         }
-        Inside::Probe => {
+        BoxProgram::Probe => {
             "The boxes run the probe, a program that sends, takes, mirrors and forwards: what is measured is \
             sandbox, rings and switch, without an engine."
         }

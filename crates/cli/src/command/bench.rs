@@ -1,7 +1,6 @@
 //! `clickbox bench`: measures, alone or beside another program.
 
 mod boxes;
-mod tables;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,9 +9,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::bench::{EXAMPLES, Load, Program, Trouble, count_of, has, median, prepare};
 use crate::configuration::system_words;
 use crate::output;
+use ::bench::engine::{EXAMPLES, Load, Program, Trouble, count_of, has, median, prepare};
 
 /// Measure configurations and boxes.
 #[derive(Args)]

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
-use bench::Kind;
+use bench::Backend;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Resource, getrlimit};
@@ -41,8 +41,8 @@ pub(crate) fn findings() -> Vec<Finding> {
         open_files(),
         locked_memory(&system.status()),
         memory_files(),
-        attempt(MACHINE, Kind::Vm),
-        attempt(PROCESS, Kind::Process),
+        attempt(MACHINE, Backend::Vm),
+        attempt(PROCESS, Backend::Process),
     ]
 }
 

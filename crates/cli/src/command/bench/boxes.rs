@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::{Effort, Error, Inside, Joint, Kind, Latency, Load, Machine, Mode, Scope, Stand, Waiting};
+use bench::{
+    Backend, BoxProgram, IdleMode, Interconnect, IoMode, Latency, Machine, MeasureError, NeighbourLoad,
+    ReportScope, SamplePlan, TestBed,
+};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use super::tables::{Rows, Table};
 use crate::configuration::system_words;
 use crate::{output, program};
+use bench::{Rows, Table};
 
 /// Sizes of frames that `--all` measures.
 const SIZES: [u16; 6] = [64, 128, 256, 512, 1024, 1500];
@@ -58,8 +61,9 @@ enum Sandbox {
     Vm,
     /// Sandboxed processes.
     Process,
-    /// Threads of this process, for development: nothing confines them.
-    None,
+    /// Threads of this process, without isolation, for development.
+    #[value(alias = "none")]
+    Thread,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -203,13 +207,13 @@ pub(super) struct AllArguments {
 /// Why a benchmark has no result.
 pub(super) enum Failure {
     /// Something could not be measured.
-    Measure(Error),
+    Measure(MeasureError),
     /// The result could not be written.
     Write(PathBuf, std::io::Error),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Failure {
         Failure::Measure(error)
     }
 }
@@ -228,7 +232,7 @@ impl What {
         match self {
             What::Boot(arguments) => {
                 let common = &arguments.common;
-                common.print(&bench::boot(&common.stand()?, arguments.count as usize, common.effort())?);
+                common.print(&bench::boot(&common.bed()?, arguments.count as usize, common.effort())?);
             }
             What::Io(arguments) => arguments.measure()?,
             What::Latency(arguments) => arguments.measure()?,
@@ -236,15 +240,15 @@ impl What {
             What::Density(arguments) => {
                 let common = &arguments.common;
                 let (boxes, size, ring) = (usize::from(arguments.boxes), arguments.size, arguments.ring);
-                common.print(&bench::density(&common.stand()?, boxes, size, ring, common.effort())?);
+                common.print(&bench::density(&common.bed()?, boxes, size, ring, common.effort())?);
             }
             What::State(arguments) => {
                 let common = &arguments.common;
-                common.print(&bench::state(&common.stand()?, &VALUES, common.effort())?);
+                common.print(&bench::state(&common.bed()?, &VALUES, common.effort())?);
             }
             What::Memory(arguments) => {
                 let common = &arguments.common;
-                common.print(&bench::memory(&common.stand()?, arguments.entries)?);
+                common.print(&bench::memory(&common.bed()?, arguments.entries)?);
             }
             What::All(arguments) => arguments.measure()?,
         }
@@ -254,28 +258,28 @@ impl What {
 
 impl Common {
     /// Boxes of the kind that is wished for, or else of the first that works.
-    fn stand(&self) -> Result<Stand, Error> {
+    fn bed(&self) -> Result<TestBed, MeasureError> {
         let inside = match self.inside {
-            InsideName::Click => Inside::Click,
-            InsideName::Probe => Inside::Probe,
+            InsideName::Click => BoxProgram::Click,
+            InsideName::Probe => BoxProgram::Probe,
         };
-        let stand = |kind| Stand::new(kind, inside, Some(program::run));
+        let bed = |kind| TestBed::new(kind, inside, Some(program::run));
         match self.sandbox {
-            Some(Sandbox::Vm) => stand(Kind::Vm),
-            Some(Sandbox::Process) => stand(Kind::Process),
-            Some(Sandbox::None) => stand(Kind::None),
-            None => match stand(Kind::Vm) {
-                Err(Error::NoKvm) => {
+            Some(Sandbox::Vm) => bed(Backend::Vm),
+            Some(Sandbox::Process) => bed(Backend::Process),
+            Some(Sandbox::Thread) => bed(Backend::Thread),
+            None => match bed(Backend::Vm) {
+                Err(MeasureError::NoKvm) => {
                     eprintln!("clickbox: no usable /dev/kvm here: the boxes are processes");
-                    stand(Kind::Process)
+                    bed(Backend::Process)
                 }
                 result => result,
             },
         }
     }
 
-    fn effort(&self) -> Effort {
-        Effort { runs: self.runs, time: Duration::from_millis(self.time) }
+    fn effort(&self) -> SamplePlan {
+        SamplePlan { runs: self.runs, time: Duration::from_millis(self.time) }
     }
 
     fn print(&self, figures: &(impl Serialize + Table)) {
@@ -297,10 +301,10 @@ impl AllArguments {
         // A folder that can't be written to is to be known before minutes of measuring.
         std::fs::create_dir_all(&self.out).map_err(|error| Failure::Write(self.out.clone(), error))?;
         write("index.html", "")?;
-        let scope = Scope { boxes: self.count as usize, ..Scope::default() };
+        let scope = ReportScope { boxes: self.count as usize, ..ReportScope::default() };
         let machine = Machine::this();
         let tell = |what: &str| eprintln!("measuring {what} ...");
-        let report = bench::report(&common.stand()?, machine, &scope, common.effort(), tell)?;
+        let report = bench::report(&common.bed()?, machine, &scope, common.effort(), tell)?;
         write("index.html", &bench::page(&report))?;
         write("report.json", &output::to_json(&report))?;
         if common.json {
@@ -313,17 +317,17 @@ impl AllArguments {
 }
 
 impl IoArguments {
-    fn measure(&self) -> Result<(), Error> {
+    fn measure(&self) -> Result<(), MeasureError> {
         let (common, mode) = (&self.common, self.mode.into());
-        let stand = common.stand()?;
+        let bed = common.bed()?;
         if !self.all {
-            common.print(&bench::io(&stand, mode, self.size, self.ring, common.effort())?);
+            common.print(&bench::io(&bed, mode, self.size, self.ring, common.effort())?);
             return Ok(());
         }
         let mut rows = Vec::new();
         for size in SIZES {
             for ring in RINGS {
-                rows.push(bench::io(&stand, mode, size, ring, common.effort())?);
+                rows.push(bench::io(&bed, mode, size, ring, common.effort())?);
             }
         }
         common.print(&Rows { rows });
@@ -332,17 +336,19 @@ impl IoArguments {
 }
 
 impl LatencyArguments {
-    fn measure(&self) -> Result<(), Error> {
+    fn measure(&self) -> Result<(), MeasureError> {
         let common = &self.common;
-        let stand = common.stand()?;
-        let mut rows = vec![bench::latency(&stand, Waiting::Polling, 0, Load::Idle, common.effort())?];
-        for &load in Load::all(stand.inside()) {
-            for &others in self.others.iter().filter(|others| load == Load::Idle || **others > 0) {
-                rows.push(bench::latency(&stand, Waiting::Idle, others.into(), load, common.effort())?);
+        let bed = common.bed()?;
+        let mut rows =
+            vec![bench::latency(&bed, IdleMode::Polling, 0, NeighbourLoad::Idle, common.effort())?];
+        for &load in NeighbourLoad::all(bed.box_program()) {
+            for &others in self.others.iter().filter(|others| load == NeighbourLoad::Idle || **others > 0) {
+                rows.push(bench::latency(&bed, IdleMode::Idle, others.into(), load, common.effort())?);
             }
         }
         if let Some(&others) = self.others.last().filter(|others| **others > 0) {
-            let row = bench::latency(&stand, Waiting::Polling, others.into(), Load::Idle, common.effort())?;
+            let row =
+                bench::latency(&bed, IdleMode::Polling, others.into(), NeighbourLoad::Idle, common.effort())?;
             rows.push(row);
         }
         common.print(&Latency { rows });
@@ -351,16 +357,16 @@ impl LatencyArguments {
 }
 
 impl ChainArguments {
-    fn measure(&self) -> Result<(), Error> {
+    fn measure(&self) -> Result<(), MeasureError> {
         let common = &self.common;
-        let stand = common.stand()?;
+        let bed = common.bed()?;
         let joint = match (self.pipes, self.copy) {
-            (true, _) => Joint::Pipe,
-            (_, true) => Joint::Copy,
-            _ => Joint::Pool,
+            (true, _) => Interconnect::Pipe,
+            (_, true) => Interconnect::Copy,
+            _ => Interconnect::Pool,
         };
         let one =
-            |length: u16| bench::chain(&stand, length.into(), joint, self.size, self.ring, common.effort());
+            |length: u16| bench::chain(&bed, length.into(), joint, self.size, self.ring, common.effort());
         match self.length {
             Some(length) => common.print(&one(length)?),
             None => {
@@ -372,13 +378,13 @@ impl ChainArguments {
     }
 }
 
-impl From<ModeName> for Mode {
-    fn from(name: ModeName) -> Mode {
+impl From<ModeName> for IoMode {
+    fn from(name: ModeName) -> IoMode {
         match name {
-            ModeName::Send => Mode::Send,
-            ModeName::Receive => Mode::Receive,
-            ModeName::Forward => Mode::Forward,
-            ModeName::Mirror => Mode::Mirror,
+            ModeName::Send => IoMode::Send,
+            ModeName::Receive => IoMode::Receive,
+            ModeName::Forward => IoMode::Forward,
+            ModeName::Mirror => IoMode::Mirror,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A trial: whether boxes of a kind run here at all.
 
-use crate::boot::start;
-use crate::error::Error;
-use crate::stand::Stand;
+use crate::boxes::boot::start;
+use crate::boxes::test_bed::TestBed;
+use crate::error::MeasureError;
 use std::fs::read_link;
 
 /// What a box did that was tried.
@@ -15,8 +15,8 @@ pub struct Trial {
 }
 
 /// Makes one box, sends a packet through it, and takes it away.
-pub fn trial(stand: &Stand) -> Result<Trial, Error> {
-    let (sandbox, steps) = start(stand)?;
+pub fn trial(bed: &TestBed) -> Result<Trial, MeasureError> {
+    let (sandbox, steps) = start(bed)?;
     let namespaces = sandbox.process_id().map(|id| {
         let namespace = |process: &str| read_link(format!("/proc/{process}/ns/user")).ok();
         namespace(&id.to_string()) != namespace("self")

@@ -5,14 +5,14 @@ use serde::Serialize;
 /// What runs in the boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Inside {
+pub enum BoxProgram {
     /// The engine, with a Click configuration.
     Click,
     /// A small program that does nothing but move packets: what is measured then is sandbox, rings and switch.
     Probe,
 }
 
-impl Inside {
+impl BoxProgram {
     /// The image that holds it.
     pub(crate) fn image(self) -> &'static [u8] {
         match self {
@@ -40,7 +40,7 @@ impl Inside {
 
 /// What a box does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
+pub(crate) enum Workload {
     /// Takes packets.
     Drop,
     /// Sends packets of so many bytes as fast as it can.
@@ -63,7 +63,7 @@ pub(crate) enum Program {
 
 /// A table of many entries, of which the size is of interest and not the speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Table {
+pub(crate) enum TableKind {
     /// Routes to prefixes of 24 bits.
     Routes,
     /// Rules of a firewall.
@@ -72,7 +72,7 @@ pub(crate) enum Table {
     Patterns,
 }
 
-impl Table {
+impl TableKind {
     /// All of them.
     pub(crate) const ALL: [Self; 3] = [Self::Routes, Self::Rules, Self::Patterns];
 
@@ -139,12 +139,12 @@ pub(crate) const PACKET: [u8; 60] = {
     packet
 };
 
-impl Program {
+impl Workload {
     /// The text that is installed.
-    pub(crate) fn configuration(self, inside: Inside) -> String {
-        match inside {
-            Inside::Click => self.click(),
-            Inside::Probe => self.probe(),
+    pub(crate) fn configuration(self, box_program: BoxProgram) -> String {
+        match box_program {
+            BoxProgram::Click => self.click(),
+            BoxProgram::Probe => self.probe(),
         }
     }
 

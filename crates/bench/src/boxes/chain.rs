@@ -1,12 +1,12 @@
 //! How fast packets pass through boxes that stand one behind the other.
 
-use crate::effort::Effort;
-use crate::error::Error;
-use crate::io::gbps;
-use crate::program::Program;
-use crate::stand::{PATIENCE, Stand};
+use crate::boxes::attach;
+use crate::boxes::io::gbps;
+use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
+use crate::boxes::workload::Workload;
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
 use crate::statistics::{median, rounded};
-use crate::wiring;
 use boundary::Slots;
 use sandbox::Settings;
 use serde::Serialize;
@@ -19,7 +19,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 /// What joins the boxes of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Joint {
+pub enum Interconnect {
     /// Switches, which hand packets on with their buffers: boxes of one owner that share a packet pool.
     Pool,
     /// Switches, which copy packets: boxes that share nothing.
@@ -28,7 +28,7 @@ pub enum Joint {
     Pipe,
 }
 
-impl Joint {
+impl Interconnect {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Pool, Self::Copy, Self::Pipe];
 }
@@ -39,7 +39,7 @@ pub struct Chain {
     /// Boxes: the first sends, the last takes, those between send on.
     pub length: usize,
     /// What joins them.
-    pub joint: Joint,
+    pub joint: Interconnect,
     /// Bytes of a frame.
     pub size: u16,
     /// Slots of a ring.
@@ -56,27 +56,27 @@ pub struct Chain {
 /// on one core; between each two is a switch of its own, or a pipe. Boxes in threads can share no pool: their packets
 /// are copied.
 pub fn chain(
-    stand: &Stand,
+    bed: &TestBed,
     length: usize,
-    joint: Joint,
+    joint: Interconnect,
     size: u16,
     ring: u32,
-    effort: Effort,
-) -> Result<Chain, Error> {
+    effort: SamplePlan,
+) -> Result<Chain, MeasureError> {
     let slots = Slots::new(ring)?;
-    let pool = if joint == Joint::Copy { None } else { stand.pool()? };
-    let joint = if pool.is_none() && joint == Joint::Pool { Joint::Copy } else { joint };
+    let pool = if joint == Interconnect::Copy { None } else { bed.pool()? };
+    let joint = if pool.is_none() && joint == Interconnect::Pool { Interconnect::Copy } else { joint };
     // As in the daemon.
-    let quantum = slots.count() * if joint == Joint::Pipe { PIPE_RINGS } else { 1 };
+    let quantum = slots.count() * if joint == Interconnect::Pipe { PIPE_RINGS } else { 1 };
     let run = |program| {
-        let settings = Settings { pool: pool.clone(), quantum, ..Stand::settings(program, slots, None) };
-        stand.run_with(program, &settings)
+        let settings = Settings { pool: pool.clone(), quantum, ..TestBed::settings(program, slots, None) };
+        bed.run_with(program, &settings)
     };
-    let mut boxes = vec![run(Program::Send(size))?];
+    let mut boxes = vec![run(Workload::Send(size))?];
     for _ in 2..length {
-        boxes.push(run(Program::Forward)?);
+        boxes.push(run(Workload::Forward)?);
     }
-    boxes.push(run(Program::Drop)?);
+    boxes.push(run(Workload::Drop)?);
     let mut hops = Vec::new();
     for (index, pair) in (0..).zip(1..boxes.len()) {
         let (before, after) = boxes.split_at_mut(pair);
@@ -85,17 +85,17 @@ pub fn chain(
         let from_port = usize::from(index > 0);
         let mut table = StaticTable::new();
         table.set_default(Some(PortId(1)));
-        let mut hop = SwitchRunner::new(table).map_err(wiring::system)?;
-        if joint == Joint::Pipe {
-            hop.add_link(Box::new(BoxLink::new(wiring::port(from, from_port)?, wiring::port(to, 0)?)));
+        let mut hop = SwitchRunner::new(table).map_err(attach::system)?;
+        if joint == Interconnect::Pipe {
+            hop.add_link(Box::new(BoxLink::new(attach::port(from, from_port)?, attach::port(to, 0)?)));
         } else {
-            wiring::attach(&mut hop, from, from_port)?;
-            wiring::attach(&mut hop, to, 0)?;
+            attach::attach(&mut hop, from, from_port)?;
+            attach::attach(&mut hop, to, 0)?;
         }
         hops.push(hop);
     }
     carry(&mut hops, joint, WARM_UP)?;
-    Stand::settle(&boxes);
+    TestBed::settle(&boxes);
     let mut rates = Vec::new();
     for _ in 0..effort.runs.max(1) {
         rates.push(carry(&mut hops, joint, effort.time)? / 1e6);
@@ -105,7 +105,11 @@ pub fn chain(
 }
 
 /// Moves packets for so long, and until one reached the last box; how many did in a second.
-fn carry(hops: &mut [SwitchRunner<StaticTable>], joint: Joint, time: Duration) -> Result<f64, Error> {
+fn carry(
+    hops: &mut [SwitchRunner<StaticTable>],
+    joint: Interconnect,
+    time: Duration,
+) -> Result<f64, MeasureError> {
     let (begin, before) = (Instant::now(), arrived(hops, joint));
     loop {
         for hop in &mut *hops {
@@ -117,19 +121,19 @@ fn carry(hops: &mut [SwitchRunner<StaticTable>], joint: Joint, time: Duration) -
             if moved > 0.0 {
                 return Ok(moved / took.as_secs_f64());
             }
-            if took >= time + PATIENCE {
-                return Err(Error::Late { what: "the first packet" });
+            if took >= time + REPLY_TIMEOUT {
+                return Err(MeasureError::Late { what: "the first packet" });
             }
         }
     }
 }
 
 /// Packets that were given to the last box.
-fn arrived(hops: &mut [SwitchRunner<StaticTable>], joint: Joint) -> f64 {
+fn arrived(hops: &mut [SwitchRunner<StaticTable>], joint: Interconnect) -> f64 {
     let Some(last) = hops.last_mut() else { return 0.0 };
     let counters = match joint {
-        Joint::Pipe => last.link(0).map(|link| link.counters()[1]),
-        Joint::Pool | Joint::Copy => last.switch().counters(PortId(1)).copied(),
+        Interconnect::Pipe => last.link(0).map(|link| link.counters()[1]),
+        Interconnect::Pool | Interconnect::Copy => last.switch().counters(PortId(1)).copied(),
     };
     counters.map_or(0, |counters| counters.sent_frames) as f64
 }

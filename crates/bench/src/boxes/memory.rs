@@ -1,8 +1,8 @@
 //! What the memory of a box is made of.
 
-use crate::error::Error;
-use crate::program::{Inside, Table};
-use crate::stand::{Kind, PATIENCE, Stand};
+use crate::boxes::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
+use crate::boxes::workload::{BoxProgram, TableKind};
+use crate::error::MeasureError;
 use crate::statistics::rounded;
 use boundary::{AreaLayout, Request, Slots, Stats, control};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How long the largest table may take to be installed.
 const INSTALL_TIME: Duration = Duration::from_secs(60);
 
-/// Rings that the ClickOS paper's Table 3 lists.
+/// Rings that the ClickOS paper's TableKind 3 lists.
 const RINGS: [u32; 6] = [64, 128, 256, 512, 1024, 2048];
 
 /// What the memory of a box is made of.
@@ -55,20 +55,20 @@ pub struct RingMemory {
 
 /// The memory of ports of all sizes, and of tables in boxes of a stand: of so many routes, as many rules, and two
 /// patterns for five of them, as in the ClickOS paper, which had a thousand.
-pub fn memory(stand: &Stand, entries: u32) -> Result<Memory, Error> {
-    let tables = match (stand.kind(), stand.inside()) {
-        (Kind::Vm | Kind::Process, Inside::Click) => {
-            Table::ALL.into_iter().map(|table| measure(stand, table, entries)).collect::<Result<_, _>>()?
+pub fn memory(bed: &TestBed, entries: u32) -> Result<Memory, MeasureError> {
+    let tables = match (bed.backend(), bed.box_program()) {
+        (Backend::Vm | Backend::Process, BoxProgram::Click) => {
+            TableKind::ALL.into_iter().map(|table| measure(bed, table, entries)).collect::<Result<_, _>>()?
         }
         _ => Vec::new(),
     };
     Ok(Memory { tables, ..ports()? })
 }
 
-fn measure(stand: &Stand, table: Table, entries: u32) -> Result<TableMemory, Error> {
+fn measure(bed: &TestBed, table: TableKind, entries: u32) -> Result<TableMemory, MeasureError> {
     let count = table.count(entries);
     let (one, many) = (table.configuration(1), table.configuration(count));
-    let ((few, _), (all, private)) = (filled(stand, &one)?, filled(stand, &many)?);
+    let ((few, _), (all, private)) = (filled(bed, &one)?, filled(bed, &many)?);
     let kilobytes = |bytes: u64| bytes as f64 / 1024.0;
     Ok(TableMemory {
         entries: table.entries(),
@@ -80,17 +80,17 @@ fn measure(stand: &Stand, table: Table, entries: u32) -> Result<TableMemory, Err
 }
 
 /// Bytes that a box with a configuration uses of its heap, and those that are private to it.
-fn filled(stand: &Stand, configuration: &str) -> Result<(u64, usize), Error> {
-    let mut sandbox = stand.host().create(stand.place(), &Stand::roomy())?;
-    stand.start(&mut sandbox)?;
+fn filled(bed: &TestBed, configuration: &str) -> Result<(u64, usize), MeasureError> {
+    let mut sandbox = bed.host().create(bed.place(), &TestBed::roomy())?;
+    bed.start(&mut sandbox)?;
     sandbox.install("", configuration, INSTALL_TIME)?;
-    let reply = sandbox.call(&Request::Stats, PATIENCE)?;
+    let reply = sandbox.call(&Request::Stats, REPLY_TIMEOUT)?;
     let stats = Stats::decode(&reply).map_err(sandbox::ControlError::Reply)?;
     Ok((stats.heap_used, sandbox.private_memory()?))
 }
 
-fn ports() -> Result<Memory, Error> {
-    let port = |ring| -> Result<RingMemory, Error> {
+fn ports() -> Result<Memory, MeasureError> {
+    let port = |ring| -> Result<RingMemory, MeasureError> {
         let layout = AreaLayout::new(&[Slots::new(ring)?])?;
         Ok(RingMemory { ring, kb: (layout.size - control::SIZE) / 1024 })
     };

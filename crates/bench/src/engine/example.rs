@@ -2,13 +2,13 @@
 
 /// A configuration of `examples/`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Example {
+pub struct Example {
     /// Its name: that of the file without its ending.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its text.
-    pub(crate) text: &'static str,
+    pub text: &'static str,
     /// Whether the addresses of the traffic matter to it: whether it is measured with many flows.
-    pub(crate) has_flows: bool,
+    pub has_flows: bool,
 }
 
 macro_rules! example {
@@ -22,7 +22,7 @@ macro_rules! example {
 }
 
 /// The nine middleboxes that the ClickOS paper measures, in its order.
-pub(crate) const EXAMPLES: &[Example] = &[
+pub const EXAMPLES: &[Example] = &[
     example!("wire", false),
     example!("ethermirror", false),
     example!("router", false),

@@ -1,10 +1,10 @@
 //! Packets a second through one box.
 
-use crate::effort::Effort;
-use crate::error::Error;
-use crate::line::Line;
-use crate::program::Program;
-use crate::stand::{PATIENCE, Stand};
+use crate::boxes::feed_port::FeedPort;
+use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
+use crate::boxes::workload::Workload;
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
 use crate::statistics::{median, rounded};
 use boundary::Slots;
 use serde::Serialize;
@@ -19,7 +19,7 @@ const VISITS: u32 = 16;
 /// What the box does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum IoMode {
     /// It makes packets.
     Send,
     /// It takes packets.
@@ -34,7 +34,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Io {
     /// What it does.
-    pub mode: Mode,
+    pub mode: IoMode,
     /// Bytes of a frame.
     pub size: u16,
     /// Slots of a ring.
@@ -53,19 +53,19 @@ pub(crate) fn gbps(mpps: f64, size: u16) -> f64 {
 }
 
 /// Feeds one box as fast as it takes packets, and takes from it what it sends.
-pub fn io(stand: &Stand, mode: Mode, size: u16, ring: u32, effort: Effort) -> Result<Io, Error> {
+pub fn io(bed: &TestBed, mode: IoMode, size: u16, ring: u32, effort: SamplePlan) -> Result<Io, MeasureError> {
     let program = match mode {
-        Mode::Send => Program::Send(size),
-        Mode::Receive => Program::Drop,
-        Mode::Forward => Program::Forward,
-        Mode::Mirror => Program::Mirror,
+        IoMode::Send => Workload::Send(size),
+        IoMode::Receive => Workload::Drop,
+        IoMode::Forward => Workload::Forward,
+        IoMode::Mirror => Workload::Mirror,
     };
-    let mut sandbox = stand.run(program, Slots::new(ring)?, None)?;
-    let lines = (0..program.ports()).map(|port| Line::take(&mut sandbox, port));
+    let mut sandbox = bed.run(program, Slots::new(ring)?, None)?;
+    let lines = (0..program.ports()).map(|port| FeedPort::take(&mut sandbox, port));
     let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
     let packet = vec![7; usize::from(size)];
     run(&mut lines, mode, &packet, WARM_UP)?;
-    Stand::settle([&sandbox]);
+    TestBed::settle([&sandbox]);
     let mut rates = Vec::new();
     for _ in 0..effort.runs.max(1) {
         rates.push(run(&mut lines, mode, &packet, effort.time)? / 1e6);
@@ -75,15 +75,15 @@ pub fn io(stand: &Stand, mode: Mode, size: u16, ring: u32, effort: Effort) -> Re
 }
 
 /// Moves packets for so long, and until one came through; how many did in a second.
-fn run(lines: &mut [Line], mode: Mode, packet: &[u8], time: Duration) -> Result<f64, Error> {
+fn run(lines: &mut [FeedPort], mode: IoMode, packet: &[u8], time: Duration) -> Result<f64, MeasureError> {
     let begin = Instant::now();
     let mut moved = 0;
     loop {
         for _ in 0..VISITS {
             moved += match (mode, &mut *lines) {
-                (Mode::Receive, [line, ..]) => line.fill(packet)?,
-                (Mode::Send, [line, ..]) => line.drain()?,
-                (Mode::Forward, [from, to, ..]) => {
+                (IoMode::Receive, [line, ..]) => line.fill(packet)?,
+                (IoMode::Send, [line, ..]) => line.drain()?,
+                (IoMode::Forward, [from, to, ..]) => {
                     from.fill(packet)?;
                     to.drain()?
                 }
@@ -98,8 +98,8 @@ fn run(lines: &mut [Line], mode: Mode, packet: &[u8], time: Duration) -> Result<
         if took >= time && moved > 0 {
             return Ok(moved as f64 / took.as_secs_f64());
         }
-        if took >= time + PATIENCE {
-            return Err(Error::Late { what: "the first packet" });
+        if took >= time + REPLY_TIMEOUT {
+            return Err(MeasureError::Late { what: "the first packet" });
         }
     }
 }

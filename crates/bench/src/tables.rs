@@ -2,22 +2,24 @@
 
 use std::fmt::Write;
 
-use bench::{Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, Times};
+use crate::{Boot, Chain, Density, Io, Latency, LatencyRow, Memory, State, StateRow, Times};
 use serde::Serialize;
 
 /// Several measurements of one kind.
 #[derive(Serialize)]
-pub(super) struct Rows<T> {
-    pub(super) rows: Vec<T>,
+pub struct Rows<T> {
+    /// One row for each measurement.
+    pub rows: Vec<T>,
 }
 
 /// Figures for people.
-pub(super) trait Table {
+pub trait Table {
     /// What stands above the lines.
     fn head() -> String;
     /// One or more lines.
     fn lines(&self) -> String;
 
+    /// The head and the lines.
     fn table(&self) -> String {
         format!("{}\n{}", Self::head(), self.lines())
     }

@@ -14,19 +14,19 @@ const PORTS: u32 = 60_000;
 
 /// What a configuration is measured with. What is `None` stays as it is in the configuration.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Load {
+pub struct Load {
     /// Bytes of each frame.
-    pub(crate) size: u32,
+    pub size: u32,
     /// Rules of the filter, of which the last one allows everything.
-    pub(crate) rules: Option<u32>,
+    pub rules: Option<u32>,
     /// Routes, to which packets go at random; one of them is the default.
-    pub(crate) routes: Option<u32>,
+    pub routes: Option<u32>,
     /// Source addresses, of which each packet has a random one.
-    pub(crate) flows: Option<u32>,
+    pub flows: Option<u32>,
 }
 
 /// A configuration's text for a load, and the parameters that it is run with.
-pub(crate) fn prepare(text: &str, load: &Load) -> (String, Vec<(&'static str, String)>) {
+pub fn prepare(text: &str, load: &Load) -> (String, Vec<(&'static str, String)>) {
     let mut text = text.to_string();
     let mut parameters = vec![("LENGTH", load.size.to_string())];
     if let Some(frame) = frame_of(&text) {
@@ -57,12 +57,12 @@ pub(crate) fn prepare(text: &str, load: &Load) -> (String, Vec<(&'static str, St
 }
 
 /// Whether a configuration has an element of this name with arguments.
-pub(crate) fn has(text: &str, name: &str) -> bool {
+pub fn has(text: &str, name: &str) -> bool {
     arguments_of(text, name).is_some()
 }
 
 /// How many arguments an element has that stand without commas in them, as rules do.
-pub(crate) fn count_of(text: &str, name: &str) -> Option<u32> {
+pub fn count_of(text: &str, name: &str) -> Option<u32> {
     let (start, end) = arguments_of(text, name)?;
     u32::try_from(text[start..end].split(',').count()).ok()
 }

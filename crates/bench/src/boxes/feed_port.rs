@@ -1,28 +1,28 @@
 //! The host's end of a box's port, with what wakes the box.
 
-use crate::error::Error;
-use crate::stand::PATIENCE;
+use crate::boxes::test_bed::REPLY_TIMEOUT;
+use crate::error::MeasureError;
 use boundary::limits::BUFFER_SIZE;
 use sandbox::{Doorbell, HostPort, Sandbox};
 use std::time::Instant;
 
 /// A port of a box, as what feeds it holds it.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct FeedPort {
     port: HostPort,
     doorbell: Doorbell,
     buffer: Box<[u8; BUFFER_SIZE]>,
 }
 
-impl Line {
+impl FeedPort {
     /// A port that nobody has taken yet.
-    pub(crate) fn take(sandbox: &mut Sandbox, index: usize) -> Result<Self, Error> {
-        let port = sandbox.take_port(index).ok_or(Error::NoPort(index))?;
+    pub(crate) fn take(sandbox: &mut Sandbox, index: usize) -> Result<Self, MeasureError> {
+        let port = sandbox.take_port(index).ok_or(MeasureError::NoPort(index))?;
         Ok(Self { port, doorbell: sandbox.doorbell(), buffer: Box::new([0; BUFFER_SIZE]) })
     }
 
     /// Sends a packet as often as there is room; how often.
-    pub(crate) fn fill(&mut self, packet: &[u8]) -> Result<u64, Error> {
+    pub(crate) fn fill(&mut self, packet: &[u8]) -> Result<u64, MeasureError> {
         let room = self.port.room(u32::MAX)?;
         let mut sent = 0;
         while sent < room && self.port.send(packet)? {
@@ -35,7 +35,7 @@ impl Line {
     }
 
     /// Takes every packet that is there; how many.
-    pub(crate) fn drain(&mut self) -> Result<u64, Error> {
+    pub(crate) fn drain(&mut self) -> Result<u64, MeasureError> {
         let mut received = 0;
         for _ in 0..self.port.available(u32::MAX)? {
             received += u64::from(self.port.receive(&mut self.buffer)?.is_some());
@@ -47,7 +47,7 @@ impl Line {
     }
 
     /// Sends one packet and waits for one; how long that took is for the caller to say.
-    pub(crate) fn exchange(&mut self, packet: &[u8]) -> Result<(), Error> {
+    pub(crate) fn exchange(&mut self, packet: &[u8]) -> Result<(), MeasureError> {
         self.port.room(1)?;
         self.port.send(packet)?;
         if self.port.publish() {
@@ -59,8 +59,9 @@ impl Line {
             std::hint::spin_loop();
             looks += 1;
             // The clock is far from free, and the answer usually near.
-            if looks.is_multiple_of(4096) && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                return Err(Error::Late { what: "the box's answer" });
+            if looks.is_multiple_of(4096) && since.get_or_insert_with(Instant::now).elapsed() > REPLY_TIMEOUT
+            {
+                return Err(MeasureError::Late { what: "the box's answer" });
             }
         }
         self.port.receive(&mut self.buffer)?;

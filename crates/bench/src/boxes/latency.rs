@@ -1,10 +1,10 @@
 //! How long a box takes to answer, alone and beside others.
 
-use crate::effort::Effort;
-use crate::error::Error;
-use crate::line::Line;
-use crate::program::{Inside, PACKET, Program};
-use crate::stand::Stand;
+use crate::boxes::feed_port::FeedPort;
+use crate::boxes::test_bed::TestBed;
+use crate::boxes::workload::{BoxProgram, PACKET, Workload};
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
 use crate::statistics::{median, percentile, rounded};
 use boundary::Slots;
 use sandbox::Settings;
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// What a box does while there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Waiting {
+pub enum IdleMode {
     /// It sleeps.
     Idle,
     /// It looks for work all the time.
@@ -30,7 +30,7 @@ pub enum Waiting {
 /// What the other boxes do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Load {
+pub enum NeighbourLoad {
     /// Nothing.
     Idle,
     /// They use all of the processor that they get.
@@ -39,12 +39,12 @@ pub enum Load {
     Memory,
 }
 
-impl Load {
+impl NeighbourLoad {
     /// What others can do, by what is inside.
-    pub fn all(inside: Inside) -> &'static [Self] {
-        match inside {
-            Inside::Click => &[Self::Idle, Self::Cpu, Self::Memory],
-            Inside::Probe => &[Self::Idle, Self::Cpu],
+    pub fn all(box_program: BoxProgram) -> &'static [Self] {
+        match box_program {
+            BoxProgram::Click => &[Self::Idle, Self::Cpu, Self::Memory],
+            BoxProgram::Probe => &[Self::Idle, Self::Cpu],
         }
     }
 }
@@ -61,11 +61,11 @@ pub struct Latency {
 pub struct LatencyRow {
     /// How the box waits.
     #[serde(rename = "box")]
-    pub waiting: Waiting,
+    pub waiting: IdleMode,
     /// Other boxes on its core.
     pub others: usize,
     /// What they do.
-    pub load: Load,
+    pub load: NeighbourLoad,
     /// The median, in microseconds.
     #[serde(serialize_with = "rounded")]
     pub p50_us: f64,
@@ -76,30 +76,30 @@ pub struct LatencyRow {
 
 /// Asks a box again and again, each time after it came to rest.
 pub fn latency(
-    stand: &Stand,
-    waiting: Waiting,
+    bed: &TestBed,
+    waiting: IdleMode,
     others: usize,
-    load: Load,
-    effort: Effort,
-) -> Result<LatencyRow, Error> {
+    load: NeighbourLoad,
+    effort: SamplePlan,
+) -> Result<LatencyRow, MeasureError> {
     let slots = Slots::new(SLOTS)?;
-    let settings = Stand::settings(Program::Ping, slots, None);
+    let settings = TestBed::settings(Workload::Ping, slots, None);
     // As a box polls that has a processor for itself. Others are on the same core here, where the kernel divides the
     // time.
-    let alone = if waiting == Waiting::Polling { stand.worker_alone()? } else { None };
+    let alone = if waiting == IdleMode::Polling { bed.worker_alone()? } else { None };
     let settings = match waiting {
-        Waiting::Idle => settings,
-        Waiting::Polling => Settings { polls: true, quantum: 0, ..settings },
+        IdleMode::Idle => settings,
+        IdleMode::Polling => Settings { polls: true, quantum: 0, ..settings },
     };
-    let mut sandbox = stand.run_alone(alone.as_ref(), Program::Ping, &settings)?;
+    let mut sandbox = bed.run_alone(alone.as_ref(), Workload::Ping, &settings)?;
     let neighbour = match load {
-        Load::Idle => Program::Mirror,
-        Load::Cpu => Program::Loop,
-        Load::Memory => Program::Memory,
+        NeighbourLoad::Idle => Workload::Mirror,
+        NeighbourLoad::Cpu => Workload::Loop,
+        NeighbourLoad::Memory => Workload::Memory,
     };
-    let neighbours = (0..others).map(|_| stand.run(neighbour, slots, None));
+    let neighbours = (0..others).map(|_| bed.run(neighbour, slots, None));
     let _neighbours = neighbours.collect::<Result<Vec<_>, _>>()?;
-    let mut line = Line::take(&mut sandbox, 0)?;
+    let mut line = FeedPort::take(&mut sandbox, 0)?;
     line.exchange(&PACKET)?;
     let (mut middles, mut tails) = (Vec::new(), Vec::new());
     for _ in 0..effort.runs.max(1) {

@@ -1,12 +1,12 @@
 //! How fast many boxes on one core send in sum, and how evenly.
 
-use crate::effort::Effort;
-use crate::error::Error;
-use crate::io::gbps;
-use crate::program::Program;
-use crate::stand::{PATIENCE, Stand};
+use crate::boxes::attach;
+use crate::boxes::io::gbps;
+use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
+use crate::boxes::workload::Workload;
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
 use crate::statistics::{median, rounded, spread};
-use crate::wiring;
 use boundary::Slots;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -41,19 +41,25 @@ pub struct Density {
 }
 
 /// Lets boxes send as fast as they can, through one switch, to a port that takes everything.
-pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort) -> Result<Density, Error> {
+pub fn density(
+    bed: &TestBed,
+    boxes: usize,
+    size: u16,
+    ring: u32,
+    effort: SamplePlan,
+) -> Result<Density, MeasureError> {
     let mut table = StaticTable::new();
     table.set_default(Some(PortId(0)));
-    let mut switch = SwitchRunner::new(table).map_err(wiring::system)?;
+    let mut switch = SwitchRunner::new(table).map_err(attach::system)?;
     switch.add_port(Box::new(Null), PortSettings::default())?;
     let (mut kept, mut ports) = (Vec::new(), Vec::new());
     for _ in 0..boxes {
-        let mut sandbox = stand.run(Program::Send(size), Slots::new(ring)?, None)?;
-        ports.push(wiring::attach(&mut switch, &mut sandbox, 0)?);
+        let mut sandbox = bed.run(Workload::Send(size), Slots::new(ring)?, None)?;
+        ports.push(attach::attach(&mut switch, &mut sandbox, 0)?);
         kept.push(sandbox);
     }
     run(&mut switch, &ports, WARM_UP)?;
-    Stand::settle(&kept);
+    TestBed::settle(&kept);
     let time = effort.time.max(SHARE * u32::try_from(boxes).unwrap_or(u32::MAX));
     let (mut sums, mut spreads) = (Vec::new(), Vec::new());
     for _ in 0..effort.runs.max(1) {
@@ -66,7 +72,11 @@ pub fn density(stand: &Stand, boxes: usize, size: u16, ring: u32, effort: Effort
 }
 
 /// Moves packets for so long, and until one came; how many each port sent in a second.
-fn run(switch: &mut SwitchRunner<StaticTable>, ports: &[PortId], time: Duration) -> Result<Vec<f64>, Error> {
+fn run(
+    switch: &mut SwitchRunner<StaticTable>,
+    ports: &[PortId],
+    time: Duration,
+) -> Result<Vec<f64>, MeasureError> {
     let (begin, before) = (Instant::now(), counts(switch, ports));
     loop {
         switch.step();
@@ -80,8 +90,8 @@ fn run(switch: &mut SwitchRunner<StaticTable>, ports: &[PortId], time: Duration)
         if rates.iter().any(|rate| *rate > 0.0) {
             return Ok(rates);
         }
-        if took >= time + PATIENCE {
-            return Err(Error::Late { what: "the first packet" });
+        if took >= time + REPLY_TIMEOUT {
+            return Err(MeasureError::Late { what: "the first packet" });
         }
     }
 }

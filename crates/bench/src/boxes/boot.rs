@@ -1,10 +1,10 @@
 //! How long a box takes from the wish for it to its first packet: a firewall of ten rules, where it runs Click.
 
-use crate::effort::Effort;
-use crate::error::Error;
-use crate::line::Line;
-use crate::program::{PACKET, Program};
-use crate::stand::{Kind, PATIENCE, Stand};
+use crate::boxes::feed_port::FeedPort;
+use crate::boxes::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
+use crate::boxes::workload::{PACKET, Workload};
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
 use crate::statistics::{Times, median, milliseconds, rounded};
 use boundary::Slots;
 use sandbox::{Sandbox, Snapshot};
@@ -66,14 +66,14 @@ pub struct BootSteps {
 pub(crate) type Start = [f64; 4];
 
 /// Starts `count` boxes one after the other.
-pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> {
+pub fn boot(bed: &TestBed, count: usize, effort: SamplePlan) -> Result<Boot, MeasureError> {
     let (mut whole, mut installs, mut steps) = (Vec::new(), Vec::new(), [const { Vec::new() }; 4]);
     let (mut private, mut removals, mut curves) = (Vec::new(), Vec::new(), Vec::new());
     let mut copies = Vec::new();
     for _ in 0..effort.runs.max(1) {
         let (mut boxes, mut starts) = (Vec::new(), Vec::new());
         for _ in 0..count {
-            let (sandbox, start) = start(stand)?;
+            let (sandbox, start) = start(bed)?;
             boxes.push(sandbox);
             starts.push(start);
         }
@@ -89,8 +89,8 @@ pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> 
         let begin = Instant::now();
         drop(boxes);
         removals.push(milliseconds(begin.elapsed()) / count.max(1) as f64);
-        if stand.kind() != Kind::None {
-            copies.push(Times::of(&copy(stand, count)?));
+        if bed.backend() != Backend::Thread {
+            copies.push(Times::of(&copy(bed, count)?));
         }
     }
     let [create, start, install, first_packet] = steps.map(median);
@@ -108,17 +108,17 @@ pub fn boot(stand: &Stand, count: usize, effort: Effort) -> Result<Boot, Error> 
 
 /// Copies one box again and again, keeping all copies; how long each took to its first packet. Installing the original
 /// and taking the snapshot are not in it: they are done once.
-fn copy(stand: &Stand, count: usize) -> Result<Vec<f64>, Error> {
-    let program = Program::Firewall;
-    let settings = Stand::settings(program, Slots::new(SLOTS)?, None);
-    let mut original = stand.run(program, Slots::new(SLOTS)?, None)?;
+fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
+    let program = Workload::Firewall;
+    let settings = TestBed::settings(program, Slots::new(SLOTS)?, None);
+    let mut original = bed.run(program, Slots::new(SLOTS)?, None)?;
     let snapshot = rested(&mut original)?;
     let (mut boxes, mut times) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let begin = Instant::now();
-        let mut sandbox = stand.host().restore(stand.place(), &snapshot, &settings)?;
-        stand.start(&mut sandbox)?;
-        Line::take(&mut sandbox, 0)?.exchange(&PACKET)?;
+        let mut sandbox = bed.host().restore(bed.place(), &snapshot, &settings)?;
+        bed.start(&mut sandbox)?;
+        FeedPort::take(&mut sandbox, 0)?.exchange(&PACKET)?;
         times.push(milliseconds(begin.elapsed()));
         boxes.push(sandbox);
     }
@@ -126,14 +126,14 @@ fn copy(stand: &Stand, count: usize) -> Result<Vec<f64>, Error> {
 }
 
 /// A snapshot of a box, as soon as it has said what it has to say, and rests.
-fn rested(sandbox: &mut Sandbox) -> Result<Snapshot, Error> {
+fn rested(sandbox: &mut Sandbox) -> Result<Snapshot, MeasureError> {
     let begin = Instant::now();
     loop {
         while sandbox.event()?.is_some() {}
         match sandbox.snapshot() {
             Ok(snapshot) => return Ok(snapshot),
-            Err(_) if begin.elapsed() < PATIENCE => std::thread::sleep(NAP),
-            Err(_) => return Err(Error::Late { what: "a rest of the box" }),
+            Err(_) if begin.elapsed() < REPLY_TIMEOUT => std::thread::sleep(NAP),
+            Err(_) => return Err(MeasureError::Late { what: "a rest of the box" }),
         }
     }
 }
@@ -150,21 +150,21 @@ fn curve(count: usize, runs: &[Vec<f64>]) -> Vec<(f64, f64)> {
 }
 
 /// Starts a box and sends a packet through it.
-pub(crate) fn start(stand: &Stand) -> Result<(Sandbox, Start), Error> {
-    let program = Program::Firewall;
-    let configuration = program.configuration(stand.inside());
-    let settings = Stand::settings(program, Slots::new(SLOTS)?, None);
+pub(crate) fn start(bed: &TestBed) -> Result<(Sandbox, Start), MeasureError> {
+    let program = Workload::Firewall;
+    let configuration = program.configuration(bed.box_program());
+    let settings = TestBed::settings(program, Slots::new(SLOTS)?, None);
     let mut clock = Instant::now();
     let mut lap = || {
         let now = Instant::now();
         milliseconds(now.duration_since(std::mem::replace(&mut clock, now)))
     };
-    let mut sandbox = stand.host().create(stand.place(), &settings)?;
+    let mut sandbox = bed.host().create(bed.place(), &settings)?;
     let create = lap();
-    stand.start(&mut sandbox)?;
+    bed.start(&mut sandbox)?;
     let start = lap();
-    sandbox.install("", &configuration, PATIENCE)?;
+    sandbox.install("", &configuration, REPLY_TIMEOUT)?;
     let install = lap();
-    Line::take(&mut sandbox, 0)?.exchange(&PACKET)?;
+    FeedPort::take(&mut sandbox, 0)?.exchange(&PACKET)?;
     Ok((sandbox, [create, start, install, lap()]))
 }

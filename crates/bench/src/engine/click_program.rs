@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// Why a program could not be measured.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// It could not be started, or its output not read.
     Start(std::io::Error),
     /// It failed, and said this.
@@ -38,7 +38,7 @@ impl std::fmt::Display for Trouble {
 
 /// A program with Click's command line.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub struct Program {
     path: PathBuf,
     /// What comes before Click's own options.
     prefix: Vec<&'static str>,
@@ -48,17 +48,17 @@ pub(crate) struct Program {
 
 impl Program {
     /// This program.
-    pub(crate) fn own(patience: Duration) -> std::io::Result<Program> {
+    pub fn own(patience: Duration) -> std::io::Result<Program> {
         Ok(Program { path: std::env::current_exe()?, prefix: vec!["click"], patience })
     }
 
     /// Another one.
-    pub(crate) fn other(path: &Path, patience: Duration) -> Program {
+    pub fn other(path: &Path, patience: Duration) -> Program {
         Program { path: path.to_path_buf(), prefix: Vec::new(), patience }
     }
 
     /// How many packets take about `time`, after `warm` packets.
-    pub(crate) fn calibrate(
+    pub fn calibrate(
         &self,
         file: &Path,
         parameters: &[String],
@@ -72,13 +72,7 @@ impl Program {
     }
 
     /// Nanoseconds of processor time a packet, over `count` packets after `warm` ones.
-    pub(crate) fn measure(
-        &self,
-        file: &Path,
-        parameters: &[String],
-        warm: u64,
-        count: u64,
-    ) -> Result<f64, Trouble> {
+    pub fn measure(&self, file: &Path, parameters: &[String], warm: u64, count: u64) -> Result<f64, Trouble> {
         let start = if warm > 0 { self.run(file, parameters, warm)? } else { 0.0 };
         let all = self.run(file, parameters, warm + count)?;
         Ok((all - start).max(0.0) * 1e9 / count as f64)
@@ -139,7 +133,7 @@ fn seconds(line: &str) -> Option<f64> {
 }
 
 /// The middle of some numbers; 0 of none.
-pub(crate) fn median(numbers: &mut [f64]) -> f64 {
+pub fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {
         0 => 0.0,

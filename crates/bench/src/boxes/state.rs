@@ -1,9 +1,9 @@
 //! How long a handler of a box takes to be written and read.
 
-use crate::effort::Effort;
-use crate::error::Error;
-use crate::program::Program;
-use crate::stand::{PATIENCE, Stand};
+use crate::boxes::test_bed::{REPLY_TIMEOUT, TestBed};
+use crate::boxes::workload::Workload;
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
 use crate::statistics::{median, percentile, rounded};
 use boundary::{Request, Slots};
 use sandbox::Sandbox;
@@ -50,14 +50,14 @@ pub struct Transaction {
 }
 
 /// Writes and reads a handler of a box that rests in between, with values of each length.
-pub fn state(stand: &Stand, sizes: &[usize], effort: Effort) -> Result<State, Error> {
-    let mut sandbox = stand.run(Program::Store, Slots::new(SLOTS)?, None)?;
+pub fn state(bed: &TestBed, sizes: &[usize], effort: SamplePlan) -> Result<State, MeasureError> {
+    let mut sandbox = bed.run(Workload::Store, Slots::new(SLOTS)?, None)?;
     let mut rows = Vec::new();
     for &size in sizes {
-        let (handler, before) = stand.inside().write_handler();
+        let (handler, before) = bed.box_program().write_handler();
         let value = [before.as_bytes(), &vec![b'1'; size]].concat();
         let write = Request::Write { name: "", handler, value: &value };
-        let read = Request::Read { name: "", handler: stand.inside().read_handler(), argument: b"" };
+        let read = Request::Read { name: "", handler: bed.box_program().read_handler(), argument: b"" };
         let (mut writes, mut reads) = (Vec::new(), Vec::new());
         for _ in 0..effort.runs.max(1) {
             writes.push(run(&mut sandbox, &write, effort)?);
@@ -69,8 +69,8 @@ pub fn state(stand: &Stand, sizes: &[usize], effort: Effort) -> Result<State, Er
     Ok(State { write_us, read_us, rows })
 }
 
-fn run(sandbox: &mut Sandbox, request: &Request, effort: Effort) -> Result<Transaction, Error> {
-    let times = effort.sample(PAUSE, || Ok(sandbox.call(request, PATIENCE).map(drop)?))?;
+fn run(sandbox: &mut Sandbox, request: &Request, effort: SamplePlan) -> Result<Transaction, MeasureError> {
+    let times = effort.sample(PAUSE, || Ok(sandbox.call(request, REPLY_TIMEOUT).map(drop)?))?;
     Ok(Transaction { p50: percentile(&times, 50), p99: percentile(&times, 99) })
 }
 

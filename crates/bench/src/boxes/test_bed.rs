@@ -1,7 +1,7 @@
 //! Where boxes are made to be measured.
 
-use crate::error::Error;
-use crate::program::{Inside, Program};
+use crate::boxes::workload::{BoxProgram, Workload};
+use crate::error::MeasureError;
 use boundary::Slots;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use sandbox::thread::Entry;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a box may take to answer before it counts as broken.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Private memory of a box, of which only what it touches is taken.
 const MEMORY: usize = 8 << 20;
@@ -19,24 +19,24 @@ const MEMORY: usize = 8 << 20;
 /// What carries the boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum Backend {
     /// Virtual machines.
     Vm,
     /// Sandboxed processes.
     Process,
     /// Threads of this process: nothing confines them.
-    None,
+    Thread,
 }
 
 /// A host for boxes of one kind, with a core for them and another for what feeds them. Whoever makes it
 /// stays on that other core for as long as it lives.
 #[derive(Debug)]
-pub struct Stand {
+pub struct TestBed {
     // Machines go before the worker that runs them: fields are dropped in order.
     worker: Option<Worker>,
     host: Host,
-    kind: Kind,
-    inside: Inside,
+    backend: Backend,
+    box_program: BoxProgram,
     /// What boxes in threads run.
     entry: Option<Entry>,
     before: Option<CpuSet>,
@@ -44,46 +44,52 @@ pub struct Stand {
     boxes: Option<usize>,
 }
 
-impl Stand {
+impl TestBed {
     /// A stand for boxes of a kind. `entry` is what boxes in threads run; it is the caller's to link.
-    pub fn new(kind: Kind, inside: Inside, entry: Option<Entry>) -> Result<Self, Error> {
+    pub fn new(
+        backend: Backend,
+        box_program: BoxProgram,
+        entry: Option<Entry>,
+    ) -> Result<Self, MeasureError> {
         let before = sched_getaffinity(None).ok();
         let cores = before.as_ref().map(allowed).unwrap_or_default();
         // Threads stay on the core on which they are made, and processes on that of the thread that makes
         // them.
         pin(cores.last());
-        let host = Host::new(inside.image())?;
-        let worker = match kind {
-            Kind::Vm if !host.has_machines() => return Err(Error::NoKvm),
-            Kind::Vm => Some(Worker::start()?),
-            Kind::None if entry.is_none() || inside != Inside::Click => return Err(Error::NoEntry),
-            Kind::Process | Kind::None => None,
+        let host = Host::new(box_program.image())?;
+        let worker = match backend {
+            Backend::Vm if !host.has_machines() => return Err(MeasureError::NoKvm),
+            Backend::Vm => Some(Worker::start()?),
+            Backend::Thread if entry.is_none() || box_program != BoxProgram::Click => {
+                return Err(MeasureError::NoEntry);
+            }
+            Backend::Process | Backend::Thread => None,
         };
         pin(cores.first());
-        Ok(Self { worker, host, kind, inside, entry, before, boxes: cores.last().copied() })
+        Ok(Self { worker, host, backend, box_program, entry, before, boxes: cores.last().copied() })
     }
 
     /// What carries its boxes.
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn backend(&self) -> Backend {
+        self.backend
     }
 
     /// What runs in its boxes.
-    pub fn inside(&self) -> Inside {
-        self.inside
+    pub fn box_program(&self) -> BoxProgram {
+        self.box_program
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
         match (&self.worker, self.entry) {
             (Some(worker), _) => Place::Machine(worker),
-            (None, Some(entry)) if self.kind == Kind::None => Place::Thread(entry),
+            (None, Some(entry)) if self.backend == Backend::Thread => Place::Thread(entry),
             _ => Place::Process,
         }
     }
 
     /// Lets a box begin, on the core for boxes.
-    pub(crate) fn start(&self, sandbox: &mut Sandbox) -> Result<(), Error> {
-        if self.kind == Kind::None {
+    pub(crate) fn start(&self, sandbox: &mut Sandbox) -> Result<(), MeasureError> {
+        if self.backend == Backend::Thread {
             // A thread stays on the core on which it is made.
             let here = sched_getaffinity(None).ok();
             pin(self.boxes.as_ref());
@@ -102,7 +108,7 @@ impl Stand {
     }
 
     /// What a box is made of that runs a program, with so many slots to a ring.
-    pub(crate) fn settings(program: Program, slots: Slots, bell: Option<Arc<Bell>>) -> Settings {
+    pub(crate) fn settings(program: Workload, slots: Slots, bell: Option<Arc<Bell>>) -> Settings {
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
         let ports = vec![port; program.ports()];
         Settings { ports, quantum: slots.count(), bell, ..Settings::new(MEMORY) }
@@ -116,24 +122,24 @@ impl Stand {
     /// A box that runs a program.
     pub(crate) fn run(
         &self,
-        program: Program,
+        program: Workload,
         slots: Slots,
         bell: Option<Arc<Bell>>,
-    ) -> Result<Sandbox, Error> {
+    ) -> Result<Sandbox, MeasureError> {
         self.run_with(program, &Self::settings(program, slots, bell))
     }
 
     /// A packet pool for boxes of this kind to share, where they can.
-    pub(crate) fn pool(&self) -> Result<Option<Arc<PacketPool>>, Error> {
-        Ok(match self.kind {
-            Kind::Vm => Some(PacketPool::for_machines()?),
-            Kind::Process => Some(PacketPool::for_processes()?),
-            Kind::None => None,
+    pub(crate) fn pool(&self) -> Result<Option<Arc<PacketPool>>, MeasureError> {
+        Ok(match self.backend {
+            Backend::Vm => Some(PacketPool::for_machines()?),
+            Backend::Process => Some(PacketPool::for_processes()?),
+            Backend::Thread => None,
         })
     }
 
     /// A box that runs a program, of these settings.
-    pub(crate) fn run_with(&self, program: Program, settings: &Settings) -> Result<Sandbox, Error> {
+    pub(crate) fn run_with(&self, program: Workload, settings: &Settings) -> Result<Sandbox, MeasureError> {
         self.run_at(self.place(), program, settings)
     }
 
@@ -145,8 +151,8 @@ impl Stand {
     }
 
     /// A worker for a single machine, on the core for boxes. Nothing where boxes are no machines.
-    pub(crate) fn worker_alone(&self) -> Result<Option<Worker>, Error> {
-        if self.kind != Kind::Vm {
+    pub(crate) fn worker_alone(&self) -> Result<Option<Worker>, MeasureError> {
+        if self.backend != Backend::Vm {
             return Ok(None);
         }
         let worker = Worker::alone()?;
@@ -158,21 +164,21 @@ impl Stand {
     pub(crate) fn run_alone(
         &self,
         worker: Option<&Worker>,
-        program: Program,
+        program: Workload,
         settings: &Settings,
-    ) -> Result<Sandbox, Error> {
+    ) -> Result<Sandbox, MeasureError> {
         self.run_at(worker.map_or_else(|| self.place(), Place::Machine), program, settings)
     }
 
-    fn run_at(&self, place: Place, program: Program, settings: &Settings) -> Result<Sandbox, Error> {
+    fn run_at(&self, place: Place, program: Workload, settings: &Settings) -> Result<Sandbox, MeasureError> {
         let mut sandbox = self.host.create(place, settings)?;
         self.start(&mut sandbox)?;
-        sandbox.install("", &program.configuration(self.inside), PATIENCE)?;
+        sandbox.install("", &program.configuration(self.box_program), REPLY_TIMEOUT)?;
         Ok(sandbox)
     }
 }
 
-impl Drop for Stand {
+impl Drop for TestBed {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             // A thread that can't have its cores back goes on with those that it has.

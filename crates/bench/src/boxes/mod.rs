@@ -1,0 +1,25 @@
+//! Measurements of boxes: start, packets, replies, memory. Each makes its boxes on a [`TestBed`].
+
+mod attach;
+mod boot;
+mod chain;
+mod density;
+mod feed_port;
+mod io;
+mod latency;
+mod memory;
+mod state;
+mod test_bed;
+mod trial;
+mod workload;
+
+pub use boot::{Boot, BootSteps, boot};
+pub use chain::{Chain, Interconnect, chain};
+pub use density::{Density, density};
+pub use io::{Io, IoMode, io};
+pub use latency::{IdleMode, Latency, LatencyRow, NeighbourLoad, latency};
+pub use memory::{Memory, RingMemory, TableMemory, memory};
+pub use state::{State, StateRow, Transaction, state};
+pub use test_bed::{Backend, TestBed};
+pub use trial::{Trial, trial};
+pub use workload::BoxProgram;
