@@ -5,6 +5,7 @@ use bench::{
     SamplePlan, TestBed, Times,
 };
 use std::time::Duration;
+use test_support::{Capability, skip};
 
 const SHORT: SamplePlan = SamplePlan { runs: 1, time: Duration::from_millis(20) };
 
@@ -18,9 +19,7 @@ fn on_each(check: impl Fn(&TestBed)) {
     ] {
         match TestBed::new(kind, inside, None) {
             Ok(bed) => check(&bed),
-            Err(MeasureError::NoKvm) => {
-                eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here")
-            }
+            Err(MeasureError::NoKvm) => skip(Capability::Kvm, MeasureError::NoKvm),
             Err(error) => panic!("{kind:?} {inside:?}: {error}"),
         }
     }

@@ -2,6 +2,7 @@
 //! where they are missing.
 
 use std::process::{Command, Stdio};
+use test_support::{Capability, require};
 
 /// Runs a shell script in a new network namespace; `$CLICK` is the program. `None` where that can't be done.
 fn in_namespace(script: &str) -> Option<String> {
@@ -10,9 +11,7 @@ fn in_namespace(script: &str) -> Option<String> {
         command.stdin(Stdio::null());
         command
     };
-    let possible = own("unshare").args(["-n", "ip", "link", "set", "lo", "up"]).output();
-    if !possible.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: needs root, `unshare -n` and `ip`");
+    if !require(Capability::Root) {
         return None;
     }
     let click = format!("timeout 20 {} click", env!("CARGO_BIN_EXE_clickbox"));

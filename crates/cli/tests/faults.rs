@@ -11,6 +11,7 @@ use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use support::Daemon;
+use test_support::{Capability, require};
 
 const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Discard;\n";
 
@@ -18,19 +19,20 @@ const CONFIGURATION: &str = "i :: InfiniteSource(LIMIT 3) -> c :: Counter -> Dis
 struct Disk(Child);
 
 impl Disk {
-    /// Makes one. Nothing: that is not allowed here.
-    fn new(size: &str) -> Option<Disk> {
+    /// Makes one of this size.
+    fn new(size: &str) -> Disk {
         let script = format!("mount -t tmpfs -o size={size} none /mnt && echo there && exec cat");
         let mut child = Command::new("unshare")
             .args(["-m", "sh", "-c", &script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .ok()?;
+            .expect("unshare starts");
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut()?).read_line(&mut line).ok()?;
+        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("a line");
         let disk = Disk(child);
-        (line == "there\n").then_some(disk)
+        assert_eq!(line, "there\n");
+        disk
     }
 
     /// A daemon that keeps its definitions there.
@@ -51,10 +53,10 @@ impl Drop for Disk {
 /// acknowledged is there after a restart, even if the daemon was killed while the disk was full.
 #[test]
 fn a_full_disk_changes_nothing() {
-    let Some(disk) = Disk::new("3m") else {
-        eprintln!("SKIPPED: a file system of one's own needs root and `unshare`: a full disk is not tested");
+    if !require(Capability::Root) {
         return;
-    };
+    }
+    let disk = Disk::new("3m");
     let daemon = disk.daemon("disk");
     let small = daemon.file("small.click", CONFIGURATION);
     daemon.check(&["create", "first", &small, "--sandbox", "process"], 0, &[]);

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("switch", &["boundary", "packet"]),
     ("image", &[]),
     ("api", &[]),
+    ("test-support", &[]),
     ("daemon", &["api", "boundary", "click-lang", "packet", "sandbox", "switch"]),
     // The plain process borrows the drivers of the switch, which have the `unsafe` that devices need.
     ("bench", &["boundary", "image", "packet", "sandbox", "switch"]),

@@ -7,6 +7,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use support::{Daemon, PATIENCE, kilobytes};
+use test_support::{Capability, require, skip};
 
 fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
@@ -75,16 +76,14 @@ fn weights_divide_what_is_wanted_by_both() {
         daemon
     };
     let daemon = start("weights-process", "process");
-    if !daemon.check(&["doctor"], 0, &[]).contains("CAP_SYS_NICE") {
+    if daemon.check(&["doctor"], 0, &[]).contains("CAP_SYS_NICE") {
+        skip(Capability::Root, "CAP_SYS_NICE");
+    } else {
         let found = ratio(&daemon, |name, daemon| count(&daemon.json(&["show", name])["usage"]["own_ns"]));
         assert!((2.0..4.5).contains(&found), "processes: {found}");
     }
     drop(daemon);
-    let probe = Daemon::start("weights-probe");
-    let usable = probe.json(&["doctor"])["daemon"]["kvm"]["usable"] == true;
-    drop(probe);
-    if !usable {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
+    if !require(Capability::Kvm) {
         return;
     }
     let daemon = start("weights-machine", "vm");

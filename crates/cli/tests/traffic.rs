@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::network::Network;
 use support::{Daemon, PATIENCE};
+use test_support::{Capability, require};
 
 /// The port that all packets go to.
 const PORT: u16 = 5000;
@@ -91,12 +92,10 @@ struct Stage {
 
 impl Stage {
     fn new(name: &str, boxes: usize) -> Option<Stage> {
-        let (Some(left), Some(right), Some(middle)) = (Network::new(), Network::new(), Network::new()) else {
-            eprintln!(
-                "SKIPPED: networks of one's own need root and `ip`: traffic between them is not tested"
-            );
+        if !require(Capability::Root) {
             return None;
-        };
+        }
+        let [left, right, middle] = [(); 3].map(|()| Network::new());
         let sides = [left, right];
         for (side, network) in sides.iter().enumerate() {
             let (here, far) = (host_mac(side), side + 1);

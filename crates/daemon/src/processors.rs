@@ -143,6 +143,7 @@ impl Drop for AffinityGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use test_support::{Capability, skip};
 
     /// Where the calling thread may run.
     fn allowed() -> Vec<usize> {
@@ -155,8 +156,8 @@ mod tests {
         let cores = Arc::new(Processors::new());
         let all = cores.all.clone();
         if all.len() < 2 {
-            eprintln!("SKIPPED: there is one processor only, and boxes can't have it");
             assert!(matches!(cores.reserve(), Err(OperationError::NoProcessor { all: 1 })));
+            skip(Capability::Processors, "boxes can't have the only one");
             return;
         }
         let thread = std::thread::spawn(move || {

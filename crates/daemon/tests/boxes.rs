@@ -7,6 +7,7 @@ use daemon::{OperationError, Settings, Supervisor};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::time::{Duration, Instant};
 use support::{Folder, PATIENCE, handler, in_each, name, process, settings, state, supervisor, until};
+use test_support::{Capability, require};
 
 fn code<T: std::fmt::Debug>(result: Result<T, OperationError>) -> ErrorCode {
     result.unwrap_err().code()
@@ -145,10 +146,10 @@ fn a_dedicated_box_has_its_processor() {
     let mut two = CpuSet::new();
     let all = sched_getaffinity(None).unwrap();
     (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).take(2).for_each(|core| two.set(core));
-    if two.count() < 2 || sched_setaffinity(None, &two).is_err() {
-        eprintln!("SKIPPED: there is one processor only, and boxes can't have it");
+    if !require(Capability::Processors) {
         return;
     }
+    sched_setaffinity(None, &two).unwrap();
     in_each(|supervisor, sandbox| {
         let shared = supervisor.create_box(process("shared", "mirror", &["-"])).unwrap().status;
         assert_eq!((shared.dedicated, shared.processor), (false, None));
@@ -352,11 +353,10 @@ fn processor_time_is_limited() {
 /// Machines that never give their turns back have their worker's time by their weights.
 #[test]
 fn loops_share_a_worker_by_their_weights() {
-    let supervisor = Supervisor::start(&Settings { workers: 1, ..settings() }).unwrap();
-    if !supervisor.host().unwrap().kvm.usable {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here: weights of machines are not tested");
+    if !require(Capability::Kvm) {
         return;
     }
+    let supervisor = Supervisor::start(&Settings { workers: 1, ..settings() }).unwrap();
     for (box_name, weight) in [("less", 50u32), ("usual", 100), ("more", 300)] {
         supervisor
             .create_box(CreateBox {

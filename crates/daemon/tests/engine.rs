@@ -12,6 +12,7 @@ use sandbox::thread::Start;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use support::{handler, name, process, state, switch, until};
+use test_support::{Capability, require};
 
 /// The program of a box in a thread.
 fn program(start: Start) {
@@ -26,9 +27,7 @@ fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
         Supervisor::start(&Settings { workers: 2, thread: Some(program), ..settings }).unwrap()
     };
     let kinds = start().host().unwrap().sandboxes;
-    if !kinds.contains(&Sandbox::Vm) {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
-    }
+    assert_eq!(kinds.contains(&Sandbox::Vm), require(Capability::Kvm));
     assert!(kinds.contains(&Sandbox::Process) && kinds.contains(&Sandbox::None));
     kinds.into_iter().for_each(|kind| check(&start(), kind));
 }

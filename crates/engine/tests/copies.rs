@@ -7,6 +7,7 @@ use sandbox::{Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
 use sandboxes::{PATIENCE, exchange, host, install, read, settings};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use test_support::{Capability, require};
 
 const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u :: Unqueue -> ToDevice(1);
     dice :: Script(TYPE PASSIVE, return $(random 4000000000));
@@ -14,10 +15,8 @@ const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u ::
 
 /// Runs `check` in a machine, where there are any, and in a process.
 fn in_each(check: impl Fn(&str, Place)) {
-    if host().has_machines() {
+    if require(Capability::Kvm) {
         check("machine", Place::Machine(&Worker::start().unwrap()));
-    } else {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
     check("process", Place::Process);
 }

@@ -8,6 +8,7 @@ use boundary::Request;
 use case::{Case, cases};
 use sandbox::{ControlError, Place, Sandbox, Settings, Worker};
 use sandboxes::{PATIENCE, host, program, settings};
+use test_support::{Capability, require};
 
 /// Simulated seconds after which a run that does not end is stopped.
 const LONGEST: u32 = 3_600;
@@ -83,8 +84,7 @@ fn run(place: Place, batches: &[u32], slots: u32) {
 
 #[test]
 fn the_corpus_ends_in_a_machine_as_it_says() {
-    if !host().has_machines() {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+    if !require(Capability::Kvm) {
         return;
     }
     let worker = Worker::start().unwrap();

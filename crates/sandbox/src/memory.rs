@@ -339,12 +339,13 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use test_support::{Capability, skip};
 
     #[test]
     fn pages_that_are_set_aside_are_used_first() {
         let arena = Arena::with_set_aside(8 << 20).unwrap();
         let Some(better) = &arena.better else {
-            eprintln!("SKIPPED: no large pages are set aside here (vm.nr_hugepages)");
+            skip(Capability::HugePages, "vm.nr_hugepages is 0");
             return;
         };
         let (first, second) = (arena.take(1, PAGE).unwrap(), arena.take(better.mapping.size, PAGE).ok());
@@ -382,7 +383,7 @@ mod tests {
             assert!(found == bytes);
         }
         match [&one, &other].map(|mapping| large_bytes(mapping.base)) {
-            [0, 0] => eprintln!("SKIPPED: this kernel gathers no large pages for files in memory"),
+            [0, 0] => skip(Capability::HugePages, "the kernel gathers none for files in memory"),
             large => assert_eq!(large, [2 * LARGE_PAGE; 2]),
         }
     }

@@ -8,6 +8,7 @@ use sandbox::{End, Place, Sandbox, State, Worker};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use support::{PATIENCE, begin, ended, exchange, host, in_each, settings, until};
+use test_support::{Capability, require};
 
 /// A box writes random words over everything that it shares, while the host goes on using its ends.
 #[test]
@@ -64,11 +65,9 @@ fn neighbours_lose_nothing() {
         assert!(received.iter().zip(&packets).all(|(came, went)| came[12..] == went[12..]), "{name}");
         assert_eq!(good.state(), State::Running, "{name}");
     };
-    if host().has_machines() {
+    if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
         check(Place::Machine(&worker), "machine");
-    } else {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
     check(Place::Process, "process");
 }
@@ -76,8 +75,7 @@ fn neighbours_lose_nothing() {
 /// A loop is called out of its turn, counted, and takes about its share.
 #[test]
 fn a_loop_shares_its_worker() {
-    if !host().has_machines() {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+    if !require(Capability::Kvm) {
         return;
     }
     let worker = Worker::start().unwrap();
@@ -99,8 +97,7 @@ fn a_loop_shares_its_worker() {
 /// keeps nobody waiting.
 #[test]
 fn one_that_rings_without_end_shares_its_worker() {
-    if !host().has_machines() {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+    if !require(Capability::Kvm) {
         return;
     }
     let worker = Worker::start().unwrap();
@@ -154,8 +151,7 @@ fn a_process_has_nothing_left() {
 /// Memory of a box that has ended is zero for the next one.
 #[test]
 fn the_next_box_finds_nothing() {
-    if !host().has_machines() {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+    if !require(Capability::Kvm) {
         return;
     }
     let worker = Worker::start().unwrap();

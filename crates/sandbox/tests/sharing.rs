@@ -7,14 +7,11 @@ use boundary::{Request, Slots};
 use sandbox::{Leave, Place, PortSettings, Sandbox, Settings, Worker};
 use std::time::Duration;
 use support::{begin, exchange, host, settings, until};
+use test_support::{Capability, require};
 
 /// A worker, where there are machines.
 fn worker() -> Option<Worker> {
-    if host().has_machines() {
-        return Some(Worker::start().unwrap());
-    }
-    eprintln!("SKIPPED: there is no usable /dev/kvm here");
-    None
+    require(Capability::Kvm).then(|| Worker::start().unwrap())
 }
 
 fn make(worker: &Worker, settings: &Settings, command: &str) -> Sandbox {
@@ -53,8 +50,7 @@ fn loops_keep_no_answer_waiting() {
 /// other: quanta are weights.
 #[test]
 fn a_quantum_is_what_a_turn_sends() {
-    if !host().has_machines() {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+    if !require(Capability::Kvm) {
         return;
     }
     let slots = Slots::new(2048).unwrap();

@@ -5,6 +5,7 @@ mod support;
 use boundary::Request;
 use sandbox::{CreateError, Place, PortSettings, Sandbox, Snapshot, SnapshotError, State, Worker};
 use support::{PATIENCE, begin, exchange, host, settings, until};
+use test_support::{Capability, require};
 
 fn write(value: &[u8]) -> Request<'_> {
     Request::Write { name: "", handler: "value", value }
@@ -24,10 +25,8 @@ fn snapshot(sandbox: &mut Sandbox) -> Snapshot {
 
 #[test]
 fn copies_go_on_where_the_snapshot_was_taken() {
-    if host().has_machines() {
+    if require(Capability::Kvm) {
         check(Place::Machine(&Worker::start().unwrap()));
-    } else {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
     check(Place::Process);
 }
@@ -67,8 +66,7 @@ fn check(place: Place) {
 
 #[test]
 fn a_snapshot_stays_in_its_kind_of_place() {
-    if !host().has_machines() {
-        eprintln!("SKIPPED: there is no usable /dev/kvm here");
+    if !require(Capability::Kvm) {
         return;
     }
     let worker = Worker::start().unwrap();

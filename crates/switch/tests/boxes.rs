@@ -9,6 +9,7 @@ use switch::driver::{BoxPort, Pipe};
 use switch::{
     Batch, BoxLink, Driver, LearningBridge, LearningSettings, PortId, PortSettings, Reason, SwitchRunner,
 };
+use test_support::{Capability, require};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -18,10 +19,7 @@ type Bridge = SwitchRunner<LearningBridge>;
 fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
     let host = Host::new(image::PROBE).unwrap();
     let runner = sandbox::Worker::start().unwrap();
-    let machines = host.has_machines().then_some(Place::Machine(&runner));
-    if machines.is_none() {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
-    }
+    let machines = require(Capability::Kvm).then_some(Place::Machine(&runner));
     for place in machines.into_iter().chain([Place::Process]) {
         let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
         let bell = Arc::new(Bell::from(bridge.bell().unwrap()));

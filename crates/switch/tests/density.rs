@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use switch::driver::BoxPort;
 use switch::{LearningBridge, LearningSettings, PortSettings, SwitchRunner};
+use test_support::{Capability, require};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -33,9 +34,7 @@ fn descriptors() -> usize {
 fn idle_boxes_cost_next_to_nothing() {
     let host = Host::new(image::PROBE).unwrap();
     let runner = sandbox::Worker::start().unwrap();
-    if !host.has_machines() {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
-    }
+    let machines = require(Capability::Kvm);
     let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
     let bell = Arc::new(Bell::from(bridge.bell().unwrap()));
     let port = sandbox::PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
@@ -43,7 +42,7 @@ fn idle_boxes_cost_next_to_nothing() {
     let before = descriptors();
     let mut boxes: Vec<Sandbox> = Vec::new();
     for number in 0..BOXES {
-        let place = match host.has_machines() && number % 2 == 0 {
+        let place = match machines && number % 2 == 0 {
             true => Place::Machine(&runner),
             false => Place::Process,
         };

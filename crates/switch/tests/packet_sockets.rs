@@ -1,5 +1,5 @@
-//! Packet sockets, read from rings in shared memory, on interfaces in a network of the test's own: needs the privilege to make
-//! one, and says so where it is missing.
+//! Packet sockets, read from rings in shared memory, on interfaces in a network namespace of the
+//! test's own (needs root).
 
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 use switch::device::{PacketSocket, PacketSocketSettings, SendOutcome};
 use switch::driver::AfPacket;
 use switch::{Batch, Driver, DriverError};
+use test_support::{Capability, require, skip};
 
 /// How long a test waits for frames that must come.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Moves this thread into a new network with the interfaces `left` and `right`, joined; false where that isn't allowed.
+/// Moves this thread into a new network namespace with a veth pair, `left` and `right`; false where the test is skipped.
 fn joined_interfaces() -> bool {
+    if !require(Capability::Root) {
+        return false;
+    }
     // SAFETY: it changes this thread's namespaces only.
     let own = unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 };
     let made = own
@@ -21,9 +25,7 @@ fn joined_interfaces() -> bool {
         && ip("link set left up")
         && ip("link set right up");
     if !made {
-        eprintln!(
-            "SKIPPED: a network namespace with a pair of interfaces can't be made here: packet sockets are not tested"
-        );
+        skip(Capability::Root, "a network namespace with a veth pair can't be made");
     }
     made
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::BoxPort;
 use switch::{BoxLink, Link, PortId, StaticTable, SwitchRunner};
+use test_support::{Capability, require};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -40,11 +41,9 @@ impl Maker<'_> {
 fn in_each(check: impl Fn(&Maker)) {
     let host = Host::new(image::PROBE).unwrap();
     let worker = sandbox::Worker::start().unwrap();
-    if host.has_machines() {
+    if require(Capability::Kvm) {
         let pool = PacketPool::for_machines().unwrap();
         check(&Maker { host: &host, place: Place::Machine(&worker), pool });
-    } else {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
     let pool = PacketPool::for_processes().unwrap();
     check(&Maker { host: &host, place: Place::Process, pool });

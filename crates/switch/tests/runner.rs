@@ -12,6 +12,7 @@ use switch::{
     Batch, Driver, DriverError, LearningBridge, LearningSettings, PortSettings, Reason, StaticTable,
     SwitchRunner,
 };
+use test_support::{Capability, require, skip};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -162,10 +163,10 @@ fn ip(words: &str) -> bool {
     Command::new("ip").args(words.split(' ')).output().is_ok_and(|output| output.status.success())
 }
 
-/// Moves this thread into a network namespace of its own; false where that isn't allowed.
+/// Moves this thread into a network namespace of its own; false where the test is skipped.
 fn own_network() -> bool {
     // SAFETY: it changes this thread's namespaces only.
-    unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
+    require(Capability::Root) && unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
 }
 
 /// Sends frames on one side of a runner, and takes what comes on the other, until as many have come or
@@ -261,13 +262,12 @@ fn cross(
 #[test]
 fn frames_cross_devices_of_the_kernel() {
     if !own_network() {
-        eprintln!("SKIPPED: a network namespace can't be made here");
         return;
     }
     let (tap, veth) = match (Tap::open("tap0"), ip("link add left type veth peer name right")) {
         (Ok(tap), true) => (tap, true),
         (tap, veth) => {
-            eprintln!("SKIPPED: no TAP device or no veth here ({:?}, {veth})", tap.err());
+            skip(Capability::Root, format!("TAP device: {:?}, veth pair: {veth}", tap.err()));
             return;
         }
     };

@@ -10,19 +10,20 @@ use std::process::{Command, Stdio};
 pub(crate) struct Network(File);
 
 impl Network {
-    /// Makes one; none where that isn't allowed.
-    pub(crate) fn new() -> Option<Network> {
+    /// Makes one.
+    pub(crate) fn new() -> Network {
         let make = || {
             #[expect(
                 deprecated,
                 reason = "its successor is unsafe for what is not done here: to share no descriptors"
             )]
-            rustix::thread::unshare(UnshareFlags::NEWNET).ok()?;
-            File::open("/proc/thread-self/ns/net").ok()
+            rustix::thread::unshare(UnshareFlags::NEWNET).expect("a network namespace");
+            File::open("/proc/thread-self/ns/net").expect("the network namespace")
         };
         // In a thread of its own, which moves and ends.
-        let network = Network(std::thread::spawn(make).join().ok()??);
-        network.ip(&["link set lo up"]).then_some(network)
+        let network = Network(std::thread::spawn(make).join().expect("the thread ends"));
+        assert!(network.ip(&["link set lo up"]));
+        network
     }
 
     /// Does something in it, threads and programs that are started there included.

@@ -5,6 +5,7 @@ use api::{BoxName, BoxState, CreateBox, HandlerPath, PortRequest, Sandbox, Switc
 use daemon::{Settings, Supervisor};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use test_support::{Capability, require};
 
 /// Long enough for a loaded machine; only a failure takes as long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
@@ -45,11 +46,9 @@ pub(crate) fn process(name: &str, command: &str, ports: &[&str]) -> CreateBox {
 pub(crate) fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
     let supervisor = supervisor();
     check(&supervisor, Sandbox::Process);
-    if supervisor.host().unwrap().kvm.usable {
+    if require(Capability::Kvm) {
         let supervisor = self::supervisor();
         check(&supervisor, Sandbox::Vm);
-    } else {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
 }
 

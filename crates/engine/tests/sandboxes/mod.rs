@@ -9,6 +9,7 @@ use sandbox::{Bell, Doorbell, Host, HostPort, Place, PortSettings, Sandbox, Sett
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use test_support::{Capability, require};
 
 /// Long enough for a loaded machine; only a failure takes as long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,11 +28,9 @@ pub(crate) fn program(start: Start) {
 
 /// Runs `check` on a box in a machine, where there are any, on one in a process, and on one in a thread.
 pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
-    if host().has_machines() {
+    if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
         check("machine", host().create(Place::Machine(&worker), settings).unwrap());
-    } else {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
     check("process", host().create(Place::Process, settings).unwrap());
     check("thread", host().create(Place::Thread(program), settings).unwrap());

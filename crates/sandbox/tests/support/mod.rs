@@ -6,6 +6,7 @@ use boundary::limits::BUFFER_SIZE;
 use sandbox::{Bell, Doorbell, Host, HostPort, Place, PortSettings, Sandbox, Settings, State, Worker};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use test_support::{Capability, require};
 
 /// Long enough for a loaded machine; only a failure takes as long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,11 +19,9 @@ pub(crate) fn host() -> &'static Host {
 
 /// Runs `check` on a box in a machine, where there are any, and on one in a process.
 pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
-    if host().has_machines() {
+    if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
         check("machine", host().create(Place::Machine(&worker), settings).unwrap());
-    } else {
-        eprintln!("SKIPPED for virtual machines: there is no usable /dev/kvm here");
     }
     check("process", host().create(Place::Process, settings).unwrap());
 }

@@ -1,0 +1,161 @@
+//! What tests need from the machine that they run on, and how they skip where it is missing.
+//!
+//! A test that needs `/dev/kvm` starts with `if !require(Capability::Kvm) { return; }`. Where the capability is missing,
+//! one line on the standard error stream says which test was skipped and why. Where the environment variable
+//! `CLICKBOX_REQUIRE` names the capability, the test fails instead, so that a machine on which nothing may be skipped
+//! (the one of the continuous integration) can't lose a test unnoticed:
+//!
+//! ```sh
+//! CLICKBOX_REQUIRE=kvm,root,nested cargo test
+//! ```
+//!
+//! Invariant: no skip is silent. Lines go to the file descriptor and not through `eprintln!`, whose output the test
+//! harness captures and shows for failed tests only.
+//!
+//! Absent: anything that is not for tests. Crates have this one as a dev-dependency only.
+
+#![forbid(unsafe_code)]
+
+use std::fmt::{self, Display};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// The environment variable that lists the capabilities which may not be missing, separated by commas.
+pub const VARIABLE: &str = "CLICKBOX_REQUIRE";
+
+/// Something that not every machine offers to the tests that run on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// `/dev/kvm` can be opened, so boxes can run in virtual machines.
+    Kvm,
+    /// The tests may make network and mount namespaces, and `ip` is installed.
+    Root,
+    /// An emulated processor with SVM, to run boxes by the rules of real hardware.
+    Nested,
+    /// The generators that read the OpenAPI document.
+    Openapi,
+    /// Two processors or more.
+    Processors,
+    /// Huge pages: reserved ones (`vm.nr_hugepages`), or a kernel that makes them of files in memory.
+    HugePages,
+}
+
+impl Capability {
+    /// All of them.
+    pub const ALL: &[Capability] =
+        &[Self::Kvm, Self::Root, Self::Nested, Self::Openapi, Self::Processors, Self::HugePages];
+
+    /// Its name in `CLICKBOX_REQUIRE`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Root => "root",
+            Self::Nested => "nested",
+            Self::Openapi => "openapi",
+            Self::Processors => "processors",
+            Self::HugePages => "huge-pages",
+        }
+    }
+
+    /// Checks that the machine has it. Those that only an attempt can show ([`Self::Nested`], [`Self::Openapi`],
+    /// [`Self::HugePages`]) count as present: the test that tries calls [`skip`].
+    fn check(self) -> Result<(), String> {
+        match self {
+            Self::Kvm => match OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("/dev/kvm: {error}")),
+            },
+            Self::Root => namespaces(),
+            Self::Processors => match thread::available_parallelism() {
+                Ok(count) if count.get() > 1 => Ok(()),
+                _ => Err("there is only one processor".to_string()),
+            },
+            Self::Nested | Self::Openapi | Self::HugePages => Ok(()),
+        }
+    }
+}
+
+impl Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Whether the machine has this capability. If it has not, the line that says so is printed, and the caller returns.
+///
+/// # Panics
+///
+/// Where `CLICKBOX_REQUIRE` names a missing capability, or a word that is none.
+#[must_use]
+pub fn require(capability: Capability) -> bool {
+    match capability.check() {
+        Ok(()) => true,
+        Err(reason) => {
+            skip(capability, reason);
+            false
+        }
+    }
+}
+
+/// Says that a test, or a part of it, is skipped for want of this capability. For tests that find out by trying.
+///
+/// # Panics
+///
+/// Where `CLICKBOX_REQUIRE` names the capability, or a word that is none.
+pub fn skip(capability: Capability, reason: impl Display) {
+    assert!(!is_required(capability), "{capability} is missing, and {VARIABLE} names it: {reason}");
+    let thread = thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // One write, so that the lines of several tests don't mix. A failed write has no better place to be reported.
+    let line = format!("SKIPPED {test}: {capability} is missing ({reason})\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Whether `CLICKBOX_REQUIRE` names this capability. For tests that are too slow to run unless they are asked for.
+///
+/// # Panics
+///
+/// Where `CLICKBOX_REQUIRE` has a word that names no capability.
+pub fn is_required(capability: Capability) -> bool {
+    let list = std::env::var(VARIABLE).unwrap_or_default();
+    match parse_list(&list) {
+        Ok(required) => required.contains(&capability),
+        Err(word) => panic!("{VARIABLE}: there is no capability {word:?}"),
+    }
+}
+
+/// The capabilities of a list, or the first word that names none.
+fn parse_list(list: &str) -> Result<Vec<Capability>, &str> {
+    let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let find =
+        |word| Capability::ALL.iter().copied().find(|capability| capability.name() == word).ok_or(word);
+    words.map(find).collect()
+}
+
+/// Tries what tests do with root's privileges, in a process that ends at once.
+fn namespaces() -> Result<(), String> {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "ip", "link", "set", "lo", "up"]).stdin(Stdio::null());
+    match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_string()),
+        Err(error) => Err(format!("unshare: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_misspelt_words_refused() {
+        assert_eq!(parse_list(""), Ok(vec![]));
+        assert_eq!(parse_list("kvm, root,"), Ok(vec![Capability::Kvm, Capability::Root]));
+        assert_eq!(parse_list("kvm,rooot"), Err("rooot"));
+        for capability in Capability::ALL {
+            assert_eq!(parse_list(capability.name()), Ok(vec![*capability]));
+        }
+    }
+}
