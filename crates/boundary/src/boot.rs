@@ -66,9 +66,9 @@ impl core::error::Error for BootError {}
 /// What carries a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Platform {
+pub enum PlatformKind {
     /// A virtual machine: it leaves by writing to a port.
-    Machine = 0,
+    Vm = 0,
     /// A process: it leaves by a system call.
     Process = 1,
     /// A thread of the host's process, for development.
@@ -117,14 +117,14 @@ pub enum MemoryKind {
     /// The stack. A page that is not mapped lies below it.
     Stack = 3,
     /// The area shared with the host.
-    Area = 4,
+    SharedRegion = 4,
     /// A packet pool shared with other boxes of the same owner.
     Pool = 5,
 }
 
 impl MemoryKind {
     fn from_bits(bits: u32) -> Result<Self, DecodeError> {
-        [Self::Data, Self::Heap, Self::Stack, Self::Area, Self::Pool]
+        [Self::Data, Self::Heap, Self::Stack, Self::SharedRegion, Self::Pool]
             .into_iter()
             .find(|kind| *kind as u32 == bits)
             .ok_or(DecodeError::Value(bits.into()))
@@ -165,7 +165,7 @@ pub struct PortInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootInfo {
     /// What carries the box.
-    pub platform: Platform,
+    pub platform: PlatformKind,
     /// What the processor can do.
     pub features: CpuFeatures,
     /// Rate of the time stamp counter, per second.
@@ -224,9 +224,9 @@ impl BootInfo {
             return Err(BootError::Version { found });
         }
         let platform = match fields.u32()? {
-            0 => Platform::Machine,
-            1 => Platform::Process,
-            2 => Platform::Thread,
+            0 => PlatformKind::Vm,
+            1 => PlatformKind::Process,
+            2 => PlatformKind::Thread,
             other => return Err(DecodeError::Value(other.into()).into()),
         };
         let mut info = Self {
@@ -297,7 +297,7 @@ mod tests {
             mtu: 1500,
         };
         BootInfo {
-            platform: Platform::Process,
+            platform: PlatformKind::Process,
             features: CpuFeatures::AVX2.with(CpuFeatures::AES),
             tsc_hz: 2_100_000_000,
             clock_tsc: 1,
@@ -331,7 +331,7 @@ mod tests {
         full.u64(MAGIC).u32(PROTOCOL);
         for seed in 0..2_000 {
             assert!(BootInfo::read(&&Hostile::new(4096, seed)).is_err());
-            BootInfo::find_region(&&Hostile::new(4096, seed), MemoryKind::Area);
+            BootInfo::find_region(&&Hostile::new(4096, seed), MemoryKind::SharedRegion);
             let mut page = full.0.clone();
             page.resize(12 + seed as usize % 200, seed as u8);
             drop(BootInfo::decode(&page));

@@ -81,7 +81,7 @@ pub struct PortLayout {
 /// The buffers may be those of a pool that several boxes share. They are other memory then, and lie behind the area at
 /// the next large page; between the two nothing is mapped, and no part of the layout lies there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AreaLayout {
+pub struct RegionLayout {
     /// The ports in order.
     pub ports: Vec<PortLayout>,
     /// Bytes of the area, a multiple of the page size.
@@ -90,7 +90,7 @@ pub struct AreaLayout {
     pub extent: usize,
 }
 
-impl AreaLayout {
+impl RegionLayout {
     /// Lays out an area for ports with so many slots each.
     pub fn new(ports: &[Slots]) -> Result<Self, LayoutError> {
         if ports.len() > MAX_PORTS {
@@ -141,7 +141,7 @@ mod tests {
     fn parts_do_not_overlap_and_a_slot_costs_four_kilobytes() {
         for slots in [64, 128, 256, 512, 1024, 2048] {
             let slots = Slots::new(slots).unwrap();
-            let layout = AreaLayout::new(&[slots; MAX_PORTS]).unwrap();
+            let layout = RegionLayout::new(&[slots; MAX_PORTS]).unwrap();
             let (mut end, mut first) = (control::SIZE, 0);
             for port in &layout.ports {
                 assert_eq!((port.receive, u32::from(port.first)), (end, first));
@@ -155,13 +155,14 @@ mod tests {
             assert_eq!(layout.size, end + first_size(&layout));
             assert!(layout.size - control::SIZE <= MAX_PORTS * (slots.count() as usize * 4096 + 40_960));
         }
-        assert_eq!(AreaLayout::new(&[Slots::new(64).unwrap(); 17]), Err(LayoutError::Ports(17)));
+        assert_eq!(RegionLayout::new(&[Slots::new(64).unwrap(); 17]), Err(LayoutError::Ports(17)));
     }
 
     #[test]
     fn a_shared_pool_lies_behind_the_area() {
         let slots = [64, 2048].map(|slots| Slots::new(slots).unwrap());
-        let (own, pooled) = (AreaLayout::new(&slots).unwrap(), AreaLayout::pooled(&slots, 6 << 20).unwrap());
+        let (own, pooled) =
+            (RegionLayout::new(&slots).unwrap(), RegionLayout::pooled(&slots, 6 << 20).unwrap());
         assert_eq!((pooled.buffers(), own.extent), (2 * 64 + 2 * 2048, own.size));
         assert_eq!(own.size - pooled.size, pooled.buffers() * BUFFER_SIZE);
         for (own, pooled) in own.ports.iter().zip(&pooled.ports) {
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(pooled.extent, 8 << 20);
     }
 
-    fn first_size(layout: &AreaLayout) -> usize {
+    fn first_size(layout: &RegionLayout) -> usize {
         layout.ports[0].buffers_size
     }
 }

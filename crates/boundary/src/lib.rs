@@ -18,36 +18,38 @@ extern crate alloc;
 mod boot;
 mod codec;
 mod crash;
-mod ground;
-mod holders;
+pub mod exit;
+mod idle;
 mod layout;
-pub mod leave;
+mod leases;
 pub mod limits;
-mod loans;
 mod mailbox;
 mod memory;
-mod origin;
-mod patience;
+mod owners;
+mod platform;
 mod port;
 mod ring;
+mod source;
 mod status;
 mod version;
 
-pub use boot::{BootError, BootInfo, CpuFeatures, MemoryKind, MemoryRegion, Platform, PortInfo};
+pub use boot::{BootError, BootInfo, CpuFeatures, MemoryKind, MemoryRegion, PlatformKind, PortInfo};
 pub use codec::DecodeError;
 pub use crash::{CrashBatch, CrashCause, CrashPacket, CrashPage, CrashReport, Registers, fault};
-pub use ground::{Ground, HeapUse, Rest};
-pub use holders::{Holder, Holders};
-pub use layout::{AreaLayout, LayoutError, PortLayout, control};
-pub use loans::Loans;
+pub use idle::IdleBackoff;
+pub use layout::{LayoutError, PortLayout, RegionLayout, control};
+pub use leases::BufferLeases;
 pub use mailbox::{
-    ChannelError, Diagnostic, Event, Frame, FrameReader, FrameWriter, Inbox, Kind, Message, Outbox,
+    ChannelError, Diagnostic, Event, Frame, FrameReader, FrameWriter, Inbox, Message, MessageKind, Outbox,
     PortStats, Reply, Request, Severity, Stats,
 };
-pub use memory::{LINE, Mapped, SharedMemory};
-pub use origin::{Origin, Remainder};
-pub use patience::Patience;
-pub use port::{HostPort, NEAR, Passed, PortFault, Taken};
-pub use ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError, Slots, indices};
+pub use memory::{CACHE_LINE, Mapped, SharedMemory};
+pub use owners::{BufferOwners, PoolMember};
+pub use platform::{DoorbellCount, HeapUse, Platform};
+pub use port::{ForwardReport, HostPort, NEAR_PREFETCH, PortFault, TakenPacket};
+pub use ring::{
+    Consumer, CorruptIndex, Descriptor, DescriptorError, PoolLayout, Producer, RingError, Slots, indices,
+};
+pub use source::{PayloadTail, SourceRegion};
 pub use status::{BoxState, StatusPage};
 pub use version::{NOTE_NAME, NOTE_TYPE, NoteError, PROTOCOL, VersionNote};

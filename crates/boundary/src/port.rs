@@ -1,34 +1,34 @@
 //! The host's end of a box's port. Packets are copied, so that what was checked stays as it was.
 
-use crate::holders::{Holder, Holders};
 use crate::layout::PortLayout;
 use crate::limits::BUFFER_SIZE;
-use crate::memory::{LINE, Mapped, SharedMemory};
-use crate::origin::{Origin, Remainder};
-use crate::ring::{Consumer, Corrupt, Descriptor, DescriptorError, Pool, Producer, RingError};
+use crate::memory::{CACHE_LINE, Mapped, SharedMemory};
+use crate::owners::{BufferOwners, PoolMember};
+use crate::ring::{Consumer, CorruptIndex, Descriptor, DescriptorError, PoolLayout, Producer, RingError};
+use crate::source::{PayloadTail, SourceRegion};
 use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
 
 /// How many packets ahead memory is asked for: the time of so many packets is that of a cache miss.
-const AHEAD: u32 = 8;
+const PREFETCH_DISTANCE: u32 = 8;
 
 /// How many packets ahead memory is asked for whole, for packets of more than a line: a processor waits for only so
 /// many lines at once.
-pub const NEAR: u32 = 2;
+pub const NEAR_PREFETCH: u32 = 2;
 
 /// What a box did to its port that no correct box does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortFault {
     /// An index is impossible: the port is of no more use.
-    Corrupt(Corrupt),
+    Corrupt(CorruptIndex),
     /// A descriptor leaves its pool. One of a packet from the box costs that packet; one of a free slot to the box can't be
     /// filled, nor left out.
     Descriptor(DescriptorError),
 }
 
-impl From<Corrupt> for PortFault {
-    fn from(corrupt: Corrupt) -> Self {
+impl From<CorruptIndex> for PortFault {
+    fn from(corrupt: CorruptIndex) -> Self {
         Self::Corrupt(corrupt)
     }
 }
@@ -56,9 +56,9 @@ pub struct HostPort<Owner> {
     to_box: Producer<Mapped>,
     from_box: Consumer<Mapped>,
     buffers: Mapped,
-    pool: Pool,
+    pool: PoolLayout,
     /// Who the box is among those that share its pool.
-    member: Option<(Arc<Holders>, Holder)>,
+    member: Option<(Arc<BufferOwners>, PoolMember)>,
     /// Keeps the memory that the rings lie in.
     owner: Owner,
 }
@@ -88,7 +88,7 @@ impl<Owner> HostPort<Owner> {
             to_box: Producer::at(ring(layout.receive)?, layout.slots, positions[0])?,
             from_box: Consumer::at(ring(layout.transmit)?, layout.slots, positions[1])?,
             buffers: part(area, layout.buffers, layout.buffers_size)?,
-            pool: Pool::in_bytes(layout.buffers_size),
+            pool: PoolLayout::in_bytes(layout.buffers_size),
             member: None,
             owner,
         })
@@ -100,7 +100,7 @@ impl<Owner> HostPort<Owner> {
         area: &Mapped,
         layout: &PortLayout,
         buffers: Mapped,
-        (holders, holder): (Arc<Holders>, Holder),
+        (holders, holder): (Arc<BufferOwners>, PoolMember),
         own: &[u16],
         owner: Owner,
     ) -> Result<Self, RingError> {
@@ -111,7 +111,7 @@ impl<Owner> HostPort<Owner> {
         to_box.fill_with(own.by_ref());
         Producer::new(ring(layout.transmit)?, slots)?.fill_with(own);
         let from_box = Consumer::new(ring(layout.transmit)?, slots)?;
-        let pool = Pool::in_bytes(buffers.size());
+        let pool = PoolLayout::in_bytes(buffers.size());
         Ok(Self { to_box, from_box, buffers, pool, member: Some((holders, holder)), owner })
     }
 
@@ -131,29 +131,31 @@ impl<Owner> HostPort<Owner> {
     /// As [`send`](Self::send), for a packet of which only the beginning has been copied out of where it
     /// came from.
     #[inline(always)]
-    pub fn send_parts(&mut self, head: &[u8], rest: Option<Remainder>) -> Result<bool, PortFault> {
+    pub fn send_parts(&mut self, head: &[u8], rest: Option<PayloadTail>) -> Result<bool, PortFault> {
         let length = head.len() + rest.map_or(0, |rest| rest.length());
         let hint = |spare: Descriptor, length| {
             let start = self.pool.buffer(spare.buffer).ok()?;
-            Some(start + usize::from(Pool::place(spare.buffer, length)))
+            Some(start + usize::from(PoolLayout::packet_offset(spare.buffer, length)))
         };
-        if let Some(start) = self.to_box.ahead(AHEAD).and_then(|spare| hint(spare, LINE)) {
-            self.buffers.expect_write(start);
+        if let Some(start) =
+            self.to_box.peek_ahead(PREFETCH_DISTANCE).and_then(|spare| hint(spare, CACHE_LINE))
+        {
+            self.buffers.prefetch_write(start);
         }
-        if length > LINE
-            && let Some(start) = self.to_box.ahead(NEAR).and_then(|spare| hint(spare, length))
+        if length > CACHE_LINE
+            && let Some(start) = self.to_box.peek_ahead(NEAR_PREFETCH).and_then(|spare| hint(spare, length))
         {
             // The next ones are likely to be as long.
-            self.buffers.expect_writes(start, length.min(BUFFER_SIZE));
+            self.buffers.prefetch_writes(start, length.min(BUFFER_SIZE));
         }
         let Some(spare) = self.to_box.spare().filter(|_| length <= BUFFER_SIZE) else {
             return Ok(false);
         };
-        let offset = Pool::place(spare.buffer, length);
+        let offset = PoolLayout::packet_offset(spare.buffer, length);
         let start = self.pool.buffer(spare.buffer)? + usize::from(offset);
-        match head.first_chunk::<LINE>() {
+        match head.first_chunk::<CACHE_LINE>() {
             // Of a known length it is a few instructions instead of a call.
-            Some(line) if head.len() == LINE => self.buffers.write(start, line),
+            Some(line) if head.len() == CACHE_LINE => self.buffers.write(start, line),
             _ => self.buffers.write(start, head),
         }
         if let Some(rest) = rest {
@@ -185,39 +187,39 @@ impl<Owner> HostPort<Owner> {
         Ok(Some(packet))
     }
 
-    /// Takes the next packet that the box has sent where it lies in [`origin`](Self::origin), for the caller
+    /// Takes the next packet that the box has sent where it lies in [`source_region`](Self::source_region), for the caller
     /// to copy before [`release`](Self::release). Nothing: as in [`receive`](Self::receive).
     ///
     /// The box may still write to it: what is to be relied on is copied first, and then looked at.
     #[inline(always)]
-    pub fn take(&mut self) -> Result<Option<Taken>, PortFault> {
-        if let Some(next) = self.from_box.ahead(AHEAD)
+    pub fn take(&mut self) -> Result<Option<TakenPacket>, PortFault> {
+        if let Some(next) = self.from_box.peek_ahead(PREFETCH_DISTANCE)
             && let Ok(start) = self.pool.buffer(next.buffer)
         {
-            self.buffers.expect_read(start + usize::from(next.offset) % BUFFER_SIZE);
+            self.buffers.prefetch_read(start + usize::from(next.offset) % BUFFER_SIZE);
         }
         let slot = self.from_box.position();
         let Some(descriptor) = self.from_box.pop() else { return Ok(None) };
-        Ok(Some(Taken { range: self.pool.range(descriptor)?, slot }))
+        Ok(Some(TakenPacket { range: self.pool.range(descriptor)?, slot }))
     }
 
     /// Gives the box another buffer for one that went with its packet to another box
-    /// ([`adopt`](Self::adopt)). Only before [`release`](Self::release).
+    /// ([`take_ownership`](Self::take_ownership)). Only before [`release`](Self::release).
     #[inline]
-    pub fn leave(&mut self, slot: u32, spare: u16) {
-        self.from_box.leave(slot, spare);
+    pub fn replace_buffer(&mut self, slot: u32, spare: u16) {
+        self.from_box.replace_buffer(slot, spare);
     }
 
-    /// Who the box of this origin is, if both boxes share a pool: its packets can be [adopted](Self::adopt).
-    pub fn mate(&self, origin: &Origin) -> Option<Holder> {
+    /// Who the box of this origin is, if both boxes share a pool: its packets can be [taken over](Self::take_ownership).
+    pub fn pool_peer(&self, origin: &SourceRegion) -> Option<PoolMember> {
         origin.holder(&self.member.as_ref()?.0)
     }
 
-    /// Takes a packet over from a [mate](Self::mate), with the buffer in which it lies; of its bytes `head` are in
+    /// Takes a packet over from a [pool peer](Self::pool_peer), with the buffer in which it lies; of its bytes `head` are in
     /// front of the rest. What is returned is the buffer for the other box in return. Nothing: a buffer is not theirs,
     /// or the ring is full; the packet is to be [sent](Self::send_parts) then.
     #[inline]
-    pub fn adopt(&mut self, from: Holder, head: usize, rest: Remainder) -> Option<u16> {
+    pub fn take_ownership(&mut self, from: PoolMember, head: usize, rest: PayloadTail) -> Option<u16> {
         let (holders, to) = self.member.as_ref()?;
         let spare = self.to_box.spare()?.buffer;
         let start = rest.start().checked_sub(head)?;
@@ -232,11 +234,11 @@ impl<Owner> HostPort<Owner> {
     }
 
     /// The memory that the port's packets lie in.
-    pub fn origin(&self) -> Origin
+    pub fn source_region(&self) -> SourceRegion
     where
         Owner: Clone + Send + Sync + 'static,
     {
-        Origin::new(self.buffers, self.member.clone(), self.owner.clone())
+        SourceRegion::new(self.buffers, self.member.clone(), self.owner.clone())
     }
 
     /// Gives the slots that were received from back. True: the box sleeps, and its doorbell is to be rung.
@@ -249,7 +251,11 @@ impl<Owner> HostPort<Owner> {
     /// nothing looks at their contents. Between boxes that share a pool a packet goes with its buffer, for another in
     /// return; else it is copied. Packets that leave their pool are left out, and so are those in buffers that
     /// their box does not have. What the other ring has no room for stays.
-    pub fn pass<Other>(&mut self, other: &mut HostPort<Other>, most: u32) -> Result<Passed, PortFault> {
+    pub fn pass<Other>(
+        &mut self,
+        other: &mut HostPort<Other>,
+        most: u32,
+    ) -> Result<ForwardReport, PortFault> {
         if let (Some((holders, from)), Some((others, to))) = (&self.member, &other.member)
             && Arc::ptr_eq(holders, others)
         {
@@ -264,11 +270,11 @@ impl<Owner> HostPort<Owner> {
         &mut self,
         other: &mut HostPort<Other>,
         most: u32,
-        (holders, from, to): (Arc<Holders>, Holder, Holder),
-    ) -> Result<Passed, PortFault> {
+        (holders, from, to): (Arc<BufferOwners>, PoolMember, PoolMember),
+    ) -> Result<ForwardReport, PortFault> {
         let there = self.from_box.available(most)?.min(most);
         let count = other.to_box.free(there)?.min(there);
-        let mut passed = Passed::default();
+        let mut passed = ForwardReport::default();
         for _ in 0..count {
             let Some(spare) = other.to_box.spare() else { break };
             let mut sound = false;
@@ -292,17 +298,22 @@ impl<Owner> HostPort<Owner> {
     }
 
     /// [`pass`](Self::pass) between boxes that share nothing.
-    fn copy_over<Other>(&mut self, other: &mut HostPort<Other>, most: u32) -> Result<Passed, PortFault> {
+    fn copy_over<Other>(
+        &mut self,
+        other: &mut HostPort<Other>,
+        most: u32,
+    ) -> Result<ForwardReport, PortFault> {
         let there = self.from_box.available(most)?.min(most);
         let count = other.to_box.free(there)?.min(there);
-        let mut passed = Passed::default();
+        let mut passed = ForwardReport::default();
         for _ in 0..count {
-            self.expect_copy(other, AHEAD, 1);
-            self.expect_copy(other, NEAR, BUFFER_SIZE);
+            self.prefetch_copy(other, PREFETCH_DISTANCE, 1);
+            self.prefetch_copy(other, NEAR_PREFETCH, BUFFER_SIZE);
             let (Some(packet), Some(spare)) = (self.from_box.pop(), other.to_box.spare()) else { break };
             match (self.pool.range(packet), other.pool.buffer(spare.buffer)) {
                 (Ok(from), Ok(to)) => {
-                    let (length, offset) = (packet.length, Pool::place(spare.buffer, from.len()));
+                    let (length, offset) =
+                        (packet.length, PoolLayout::packet_offset(spare.buffer, from.len()));
                     self.buffers.copy_to(from.start, &other.buffers, to + usize::from(offset), from.len());
                     other.to_box.push(Descriptor { buffer: spare.buffer, offset, length, flags: 0 });
                     passed.packets += 1;
@@ -318,15 +329,15 @@ impl<Owner> HostPort<Owner> {
 
     /// Asks for the memory of the packet that is `distance` packets on its way to another box, as far as `most` bytes.
     #[inline(always)]
-    fn expect_copy<Other>(&self, other: &HostPort<Other>, distance: u32, most: usize) {
-        let packet = self.from_box.ahead(distance).and_then(|packet| self.pool.range(packet).ok());
-        let spare = other.to_box.ahead(distance).map(|spare| spare.buffer);
+    fn prefetch_copy<Other>(&self, other: &HostPort<Other>, distance: u32, most: usize) {
+        let packet = self.from_box.peek_ahead(distance).and_then(|packet| self.pool.range(packet).ok());
+        let spare = other.to_box.peek_ahead(distance).map(|spare| spare.buffer);
         if let (Some(packet), Some((spare, start))) =
             (packet, spare.and_then(|spare| Some((spare, other.pool.buffer(spare).ok()?))))
         {
-            let place = usize::from(Pool::place(spare, packet.len()));
-            self.buffers.expect_reads(packet.start, packet.len().min(most));
-            other.buffers.expect_writes(start + place, packet.len().min(most));
+            let place = usize::from(PoolLayout::packet_offset(spare, packet.len()));
+            self.buffers.prefetch_reads(packet.start, packet.len().min(most));
+            other.buffers.prefetch_writes(start + place, packet.len().min(most));
         }
     }
 
@@ -358,16 +369,16 @@ impl<Owner> HostPort<Owner> {
 
 /// A packet that [`HostPort::take`] took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenPacket {
     /// Where it lies.
     pub range: Range<usize>,
-    /// The slot that it was in, for [`HostPort::leave`].
+    /// The slot that it was in, for [`HostPort::replace_buffer`].
     pub slot: u32,
 }
 
 /// What [`HostPort::pass`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct ForwardReport {
     /// Packets that went over.
     pub packets: u32,
     /// Their bytes.
@@ -388,7 +399,7 @@ fn part(area: &Mapped, offset: usize, size: usize) -> Result<Mapped, RingError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::AreaLayout;
+    use crate::layout::RegionLayout;
     use crate::memory::hostile::Random;
     use crate::ring::Slots;
     use alloc::vec;
@@ -398,7 +409,7 @@ mod tests {
 
     /// Runs `body` with a new area that has one port of 64 slots.
     fn with_area(body: impl FnOnce(Mapped, PortLayout)) {
-        let layout = AreaLayout::new(&[Slots::new(64).unwrap()]).unwrap();
+        let layout = RegionLayout::new(&[Slots::new(64).unwrap()]).unwrap();
         let mut words = vec![0u64; layout.size / 8];
         // SAFETY: the vector outlives `body` and is not touched meanwhile.
         let area = unsafe { Mapped::new(NonNull::new(words.as_mut_ptr().cast()).unwrap(), layout.size) };
@@ -466,20 +477,20 @@ mod tests {
 
     /// Two boxes of one pool: the second one's side of a port, and what it had at first.
     fn with_pool(
-        body: impl FnOnce([HostPort<()>; 2], [(Consumer<Mapped>, Producer<Mapped>); 2], Mapped, Arc<Holders>),
+        body: impl FnOnce([HostPort<()>; 2], [(Consumer<Mapped>, Producer<Mapped>); 2], Mapped, Arc<BufferOwners>),
     ) {
         let slots = [Slots::new(64).unwrap()];
         let size = 300 * BUFFER_SIZE;
-        let layout = AreaLayout::pooled(&slots, size).unwrap();
+        let layout = RegionLayout::pooled(&slots, size).unwrap();
         let mut words = vec![0u64; (2 * layout.size + size) / 8];
         let all = NonNull::new(words.as_mut_ptr().cast()).unwrap();
         // SAFETY: the vector outlives `body` and is not touched meanwhile.
         let memory = unsafe { Mapped::new(all, words.len() * 8) };
         let areas = [0, layout.size].map(|start| memory.part(start, layout.size).unwrap());
         let buffers = memory.part(2 * layout.size, size).unwrap();
-        let holders = Arc::new(Holders::new(size));
+        let holders = Arc::new(BufferOwners::new(size));
         let port = |number: u16| {
-            let holder = Holder::new(number + 1).unwrap();
+            let holder = PoolMember::new(number + 1).unwrap();
             let own = holders.take(holder, layout.buffers()).unwrap();
             let member = (holders.clone(), holder);
             HostPort::pooled(&areas[usize::from(number)], &layout.ports[0], buffers, member, &own, ())
@@ -513,37 +524,37 @@ mod tests {
                 }
                 receives.release();
             }
-            assert_eq!([1, 2].map(|box_| holders.give_back(Holder::new(box_).unwrap())), [128; 2]);
+            assert_eq!([1, 2].map(|box_| holders.give_back(PoolMember::new(box_).unwrap())), [128; 2]);
         });
     }
 
     /// Does what a switch does: looks at each packet's head, and hands it on with its buffer where that may be.
     fn switch(from: &mut HostPort<()>, to: &mut HostPort<()>) -> u32 {
-        let (origin, mut left, mut adopted) =
-            (Origin::new(from.buffers, from.member.clone(), ()), Vec::new(), 0);
-        let mate = to.mate(&origin).unwrap();
+        let (origin, mut left, mut handed_over) =
+            (SourceRegion::new(from.buffers, from.member.clone(), ()), Vec::new(), 0);
+        let pool_peer = to.pool_peer(&origin).unwrap();
         let there = from.available(64).unwrap();
         to.room(there).unwrap();
         for _ in 0..there {
-            let Ok(Some(Taken { range, slot })) = from.take() else { continue };
+            let Ok(Some(TakenPacket { range, slot })) = from.take() else { continue };
             let head = range.len().min(2);
             let mut bytes = [0; 2];
             from.buffers.read(range.start, &mut bytes[..head]);
-            let rest = origin.rest(range.start + head..range.end);
-            match to.adopt(mate, head, rest) {
+            let rest = origin.tail(range.start + head..range.end);
+            match to.take_ownership(pool_peer, head, rest) {
                 Some(spare) => {
                     left.push((slot, spare));
-                    adopted += 1;
+                    handed_over += 1;
                 }
                 None => drop(to.send_parts(&bytes[..head], Some(rest)).unwrap()),
             }
         }
         to.publish();
         for (slot, spare) in left {
-            from.leave(slot, spare);
+            from.replace_buffer(slot, spare);
         }
         from.release();
-        adopted
+        handed_over
     }
 
     #[test]
@@ -569,7 +580,7 @@ mod tests {
                 }
                 receives.release();
             }
-            assert_eq!([1, 2].map(|box_| holders.give_back(Holder::new(box_).unwrap())), [128; 2]);
+            assert_eq!([1, 2].map(|box_| holders.give_back(PoolMember::new(box_).unwrap())), [128; 2]);
         });
     }
 
@@ -617,7 +628,7 @@ mod tests {
                 left.release();
             }
             assert!(faulty > 100);
-            assert_eq!([1, 2].map(|box_| holders.give_back(Holder::new(box_).unwrap())), [128; 2]);
+            assert_eq!([1, 2].map(|box_| holders.give_back(PoolMember::new(box_).unwrap())), [128; 2]);
             assert_eq!(buffers.size(), 300 * BUFFER_SIZE);
         });
     }

@@ -10,8 +10,8 @@ const WAKE: usize = 192;
 const GENERATION: usize = 256;
 const RESTING: usize = 320;
 const ALARM: usize = 384;
-const PRISTINE: usize = 448;
-const FREE: usize = 512;
+const CLONE_SAFE: usize = 448;
+const UNCONTENDED: usize = 512;
 const POLLS: usize = 576;
 const HELD: usize = 640;
 
@@ -59,38 +59,38 @@ impl<M: SharedMemory> StatusPage<M> {
 
     /// Until when, by the time stamp counter, a box that has used its quantum up may keep its turn: nobody else waits for
     /// one. The host takes that back when somebody comes.
-    pub fn free_until(&self) -> u64 {
-        self.0.load_u64(FREE, Relaxed)
+    pub fn uncontended_until(&self) -> u64 {
+        self.0.load_u64(UNCONTENDED, Relaxed)
     }
 
     /// Sets until when the box may keep its turn; 0: for its quantum only.
-    pub fn set_free_until(&self, tsc: u64) {
-        self.0.store_u64(FREE, tsc, Relaxed);
+    pub fn set_uncontended_until(&self, tsc: u64) {
+        self.0.store_u64(UNCONTENDED, tsc, Relaxed);
     }
 
     /// Whether the box is to look for work without ever resting: it has a processor for itself.
-    pub fn polls(&self) -> bool {
+    pub fn is_polling(&self) -> bool {
         self.0.load_u32(POLLS, Relaxed) != 0
     }
 
     /// Sets whether the box never rests.
-    pub fn set_polls(&self, polls: bool) {
+    pub fn set_polling(&self, polls: bool) {
         self.0.store_u32(POLLS, u32::from(polls), Relaxed);
     }
 
     /// Packets that the box says it has: taken out of its rings or made, and neither sent nor dropped. As of the last time
     /// that it took or sent some, or ended a round. A box may say anything.
-    pub fn held(&self) -> u64 {
+    pub fn packets_held(&self) -> u64 {
         self.0.load_u64(HELD, Relaxed)
     }
 
     /// Says how many packets the box has.
-    pub fn set_held(&self, packets: u64) {
+    pub fn set_packets_held(&self, packets: u64) {
         self.0.store_u64(HELD, packets, Relaxed);
     }
 
     /// Whether the host wishes the box to stop.
-    pub fn stop_wished(&self) -> bool {
+    pub fn stop_requested(&self) -> bool {
         self.0.load_u32(STOP, Acquire) != 0
     }
 
@@ -119,7 +119,7 @@ impl<M: SharedMemory> StatusPage<M> {
     /// its ports' addresses, which copies have of their own, has no seed of its own choice, and waits for no moment. `None`
     /// while it does not rest.
     pub fn is_clone_safe(&self) -> Option<bool> {
-        match self.0.load_u32(PRISTINE, Acquire) {
+        match self.0.load_u32(CLONE_SAFE, Acquire) {
             0 => None,
             word => Some(word == 1),
         }
@@ -132,7 +132,7 @@ impl<M: SharedMemory> StatusPage<M> {
             Some(true) => 1,
             Some(false) => 2,
         };
-        self.0.store_u32(PRISTINE, word, Release);
+        self.0.store_u32(CLONE_SAFE, word, Release);
     }
 
     /// Where in the page a box in a process says that it rests.

@@ -2,7 +2,7 @@
 
 use crate::port::Port;
 use alloc::vec::Vec;
-use boundary::{Corrupt, Descriptor, Loans, Mapped, Pool, PortInfo, SharedMemory};
+use boundary::{BufferLeases, CorruptIndex, Descriptor, Mapped, PoolLayout, PortInfo, SharedMemory};
 use core::ops::Range;
 use packet::Packet;
 
@@ -16,8 +16,8 @@ pub(crate) struct NoPacket(pub(crate) usize);
 /// there.
 pub(crate) struct Buffers {
     memory: Mapped,
-    pool: Pool,
-    loans: Loans,
+    pool: PoolLayout,
+    leases: BufferLeases,
     spares: Vec<u16>,
 }
 
@@ -27,8 +27,8 @@ impl Buffers {
         let (start, size) =
             ports.first().map_or((0, 0), |port| (port.buffers as usize, port.buffers_size as usize));
         let memory = area.part(start, size)?;
-        let pool = Pool::in_bytes(size);
-        Some(Buffers { memory, pool, loans: Loans::new(memory), spares: Vec::new() })
+        let pool = PoolLayout::in_bytes(size);
+        Some(Buffers { memory, pool, leases: BufferLeases::new(memory), spares: Vec::new() })
     }
 
     /// Sees to it that there are so many spare buffers, as far as possible without holding up what is to be sent.
@@ -37,11 +37,11 @@ impl Buffers {
         wanted: usize,
         packets: &packet::Pool,
         ports: &[Port],
-    ) -> Result<(), Corrupt> {
+    ) -> Result<(), CorruptIndex> {
         while self.spares.len() < wanted
             && let Some(bytes) = packets.returned()
         {
-            self.spares.extend(self.loans.take_back(bytes));
+            self.spares.extend(self.leases.take_back(bytes));
         }
         for port in ports {
             if self.spares.len() >= wanted {
@@ -54,14 +54,14 @@ impl Buffers {
 
     /// Says that a packet will be looked at soon.
     #[inline]
-    pub(crate) fn expect(&self, packet: Descriptor) {
-        self.loans.expect(packet);
+    pub(crate) fn prefetch(&self, packet: Descriptor) {
+        self.leases.prefetch(packet);
     }
 
     /// Says that a buffer will be filled soon with so many bytes.
     #[inline]
-    pub(crate) fn expect_fill(&self, spare: Descriptor, length: usize) {
-        self.loans.expect_fill(spare.buffer, length);
+    pub(crate) fn prefetch_fill(&self, spare: Descriptor, length: usize) {
+        self.leases.prefetch_fill(spare.buffer, length);
     }
 
     /// Buffers that nothing lies in.
@@ -88,10 +88,10 @@ impl Buffers {
         packet: Descriptor,
         packets: &packet::Pool,
     ) -> Option<Result<Packet, NoPacket>> {
-        let (bytes, range) = self.loans.lend(packet)?;
+        let (bytes, range) = self.leases.lend(packet)?;
         let length = range.len();
         Some(packets.lend(bytes, range).map_err(|bytes| {
-            self.spares.extend(self.loans.take_back(bytes));
+            self.spares.extend(self.leases.take_back(bytes));
             NoPacket(length)
         }))
     }
@@ -112,19 +112,20 @@ impl Buffers {
     /// What names a packet in a buffer that was given up.
     #[inline]
     pub(crate) fn name(&mut self, bytes: &'static mut [u8], range: Range<usize>) -> Option<Descriptor> {
-        let buffer = self.loans.take_back(bytes)?;
+        let buffer = self.leases.take_back(bytes)?;
         Some(Descriptor { buffer, offset: range.start as u16, length: range.len() as u16, flags: 0 })
     }
 
     /// What names a copy of `bytes` in a spare buffer. Nothing when they are too many for one, or the buffer is none.
     #[inline]
     pub(crate) fn fill(&mut self, buffer: u16, bytes: &[u8]) -> Option<Descriptor> {
-        let (offset, length) = (Pool::place(buffer, bytes.len()), u16::try_from(bytes.len()).ok()?);
+        let (offset, length) =
+            (PoolLayout::packet_offset(buffer, bytes.len()), u16::try_from(bytes.len()).ok()?);
         let descriptor = Descriptor { buffer, offset, length, flags: 0 };
-        let (lent, range) = self.loans.lend(descriptor)?;
+        let (lent, range) = self.leases.lend(descriptor)?;
         if let Some(place) = lent.get_mut(range) {
             place.copy_from_slice(bytes);
         }
-        self.loans.take_back(lent).map(|_| descriptor)
+        self.leases.take_back(lent).map(|_| descriptor)
     }
 }

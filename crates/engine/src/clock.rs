@@ -66,11 +66,11 @@ fn nanoseconds(cycles: u64, scale: u64) -> i64 {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
-    use boundary::{CpuFeatures, Platform};
+    use boundary::{CpuFeatures, PlatformKind};
 
     fn clock(tsc_hz: u64) -> Clock {
         Clock::new(&BootInfo {
-            platform: Platform::Thread,
+            platform: PlatformKind::Thread,
             features: CpuFeatures::default(),
             tsc_hz,
             clock_tsc: 1_000,

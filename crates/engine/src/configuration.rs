@@ -1,7 +1,7 @@
 //! One configuration of a box.
 
-use crate::environment::Surroundings;
-use crate::world::World;
+use crate::context::BoxContext;
+use crate::environment::BoxEnvironment;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -26,7 +26,7 @@ pub(crate) struct Configuration {
     /// When its next timer comes.
     pub(crate) next: Option<Timestamp>,
     /// Packets that its elements made as they began.
-    pub(crate) patterns: usize,
+    pub(crate) template_packets: usize,
 }
 
 /// The text's name in messages.
@@ -35,11 +35,11 @@ pub(crate) fn file(name: &str) -> &str {
 }
 
 /// Compiles a text. Libraries that it requires are looked for among the box's files.
-pub(crate) fn compile(world: &World, file: &str, text: &str) -> Compiled {
+pub(crate) fn compile(context: &BoxContext, file: &str, text: &str) -> Compiled {
     let is_class = |name: &str| registry().has(name);
     let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
     let reader = |name: &str, _: &str| {
-        let files = world.files.borrow();
+        let files = context.files.borrow();
         let text = core::str::from_utf8(files.get(name)?).ok()?;
         Some(Library { path: name.into(), text: text.into() })
     };
@@ -56,54 +56,54 @@ impl Configuration {
     ///
     /// What was found, with all errors.
     pub(crate) fn make(
-        world: &Rc<World>,
+        context: &Rc<BoxContext>,
         name: &str,
         text: &str,
     ) -> Result<(Configuration, Vec<Diagnostic>), Vec<Diagnostic>> {
-        let surroundings = Rc::new(Surroundings::new(world, name));
+        let environment = Rc::new(BoxEnvironment::new(context, name));
         let options = Options { stop_when_idle: false, ..Options::default() };
-        Configuration::make_in(world, surroundings, name, text, options)
+        Configuration::make_in(context, environment, name, text, options)
     }
 
     /// As `make`, in an environment of its own.
     pub(crate) fn make_in(
-        world: &World,
+        context: &BoxContext,
         environment: Rc<dyn Environment>,
         name: &str,
         text: &str,
         options: Options,
     ) -> Result<(Configuration, Vec<Diagnostic>), Vec<Diagnostic>> {
-        let compiled = compile(world, file(name), text);
+        let compiled = compile(context, file(name), text);
         if compiled.has_errors() {
             return Err(compiled.diagnostics);
         }
         let options = Options { source: text.to_string(), ..options };
-        let before = world.pool.live();
-        let router = Router::in_pool(compiled.graph, registry(), environment, options, world.pool.clone())?;
+        let before = context.pool.live();
+        let router = Router::in_pool(compiled.graph, registry(), environment, options, context.pool.clone())?;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(router.warnings());
-        let patterns = world.pool.live().saturating_sub(before);
-        Ok((Configuration { name: name.into(), router, next: None, patterns }, warnings))
+        let template_packets = context.pool.live().saturating_sub(before);
+        Ok((Configuration { name: name.into(), router, next: None, template_packets }, warnings))
     }
 
     /// Puts another text in its place, with the state carried over; its warnings. What was dropped so far is added to
     /// `drops`.
     pub(crate) fn swap(
         &mut self,
-        world: &World,
+        context: &BoxContext,
         text: &str,
         drops: &mut Drops,
     ) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-        let compiled = compile(world, file(&self.name), text);
+        let compiled = compile(context, file(&self.name), text);
         if compiled.has_errors() {
             return Err(compiled.diagnostics);
         }
         let mut all = drops.clone();
         self.add_drops(&mut all);
-        let before = world.pool.live();
+        let before = context.pool.live();
         self.router.swap(compiled.graph, text.to_string())?;
         // What waits in queues was carried over.
-        self.patterns = (self.patterns + world.pool.live()).saturating_sub(before);
+        self.template_packets = (self.template_packets + context.pool.live()).saturating_sub(before);
         *drops = all;
         let mut warnings = compiled.diagnostics;
         warnings.extend_from_slice(self.router.warnings());

@@ -1,12 +1,12 @@
 //! One side of a port, as elements have it.
 
+use crate::context::BoxContext;
 use crate::port::{Port, Side};
-use crate::world::World;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
-use boundary::Corrupt;
+use boundary::CorruptIndex;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 use packet::{BATCH, Batch, Pool};
 
@@ -15,7 +15,7 @@ const FEW: usize = 16;
 
 /// One side of a port.
 struct PortDevice {
-    world: Rc<World>,
+    context: Rc<BoxContext>,
     number: usize,
     side: Side,
     /// The side is this device's as long as this lives.
@@ -35,7 +35,7 @@ pub(crate) fn place(descriptor: Descriptor) -> (usize, Side) {
 
 /// Opens a port for a router of a configuration.
 pub(crate) fn open(
-    world: &Rc<World>,
+    context: &Rc<BoxContext>,
     configuration: &str,
     making: u64,
     request: &DeviceRequest,
@@ -43,8 +43,8 @@ pub(crate) fn open(
     let DeviceRequest::Interface { name, receive, .. } = request else {
         return Err(IoError::Unsupported("a device of the host"));
     };
-    let count = world.ports.len();
-    let port = name.parse::<usize>().ok().and_then(|number| Some((number, world.ports.get(number)?)));
+    let count = context.ports.len();
+    let port = name.parse::<usize>().ok().and_then(|number| Some((number, context.ports.get(number)?)));
     let Some((number, port)) = port else {
         return Err(IoError::NotFound(match count {
             0 => "this box has no ports".into(),
@@ -62,22 +62,22 @@ pub(crate) fn open(
             false => format!("it is {used} by the configuration ‘{holder}’ already"),
         })
     })?;
-    Ok(Box::new(PortDevice { world: world.clone(), number, side, _held: held }))
+    Ok(Box::new(PortDevice { context: context.clone(), number, side, _held: held }))
 }
 
 impl PortDevice {
     /// Takes packets out of a ring, with buffers gathered to be left in their places.
-    fn take(&self, port: &Port, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), Corrupt> {
-        let world = &self.world;
+    fn take(&self, port: &Port, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), CorruptIndex> {
+        let context = &self.context;
         let waiting = port.waiting(most)?;
         if waiting == 0 {
             return Ok(());
         }
-        let mut buffers = world.buffers.borrow_mut();
-        buffers.gather(waiting, pool, &world.ports)?;
+        let mut buffers = context.buffers.borrow_mut();
+        buffers.gather(waiting, pool, &context.ports)?;
         // Those for which there is no buffer would be copied: they may wait for the next visit, when these are gone.
         let waiting = if buffers.spares() < FEW { waiting } else { waiting.min(buffers.spares()) };
-        port.receive(&mut buffers, pool, waiting, world.now(), into)?;
+        port.receive(&mut buffers, pool, waiting, context.now(), into)?;
         self.show(port);
         Ok(())
     }
@@ -85,31 +85,31 @@ impl PortDevice {
     /// Shows the host what is in the rings now. What is in the box is told before it is woken: a box that ends meanwhile
     /// has each packet in one place.
     fn show(&self, port: &Port) {
-        self.world.tell_held();
-        port.show(self.side, &*self.world.ground);
+        self.context.publish_packets_held();
+        port.show(self.side, &*self.context.platform);
     }
 
-    fn damaged(&self, corrupt: Corrupt) -> IoError {
-        self.world.fail(corrupt);
+    fn damaged(&self, corrupt: CorruptIndex) -> IoError {
+        self.context.fail(corrupt);
         IoError::Failed(corrupt.to_string())
     }
 }
 
 impl Device for PortDevice {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
-        let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
+        let Some(port) = self.context.ports.get(self.number) else { return Ok(()) };
         let before = into.len();
         self.take(port, pool, most, into).map_err(|corrupt| self.damaged(corrupt))?;
-        self.world.quota.count_received(into.len() - before);
+        self.context.quota.count_received(into.len() - before);
         Ok(())
     }
 
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError> {
-        let Some(port) = self.world.ports.get(self.number) else { return Ok(()) };
+        let Some(port) = self.context.ports.get(self.number) else { return Ok(()) };
         let before = batch.len();
-        let mut buffers = self.world.buffers.borrow_mut();
+        let mut buffers = self.context.buffers.borrow_mut();
         port.send(&mut buffers, batch).map_err(|corrupt| self.damaged(corrupt))?;
-        self.world.quota.count_sent(before - batch.len());
+        self.context.quota.count_sent(before - batch.len());
         self.show(port);
         Ok(())
     }
@@ -119,9 +119,9 @@ impl Device for PortDevice {
     }
 
     fn count_full(&mut self, count: u64) {
-        if let Some(port) = self.world.ports.get(self.number) {
+        if let Some(port) = self.context.ports.get(self.number) {
             port.count_full(count);
-            self.world.quota.count_sent(usize::try_from(count).unwrap_or(usize::MAX));
+            self.context.quota.count_sent(usize::try_from(count).unwrap_or(usize::MAX));
         }
     }
 
@@ -134,10 +134,10 @@ impl Device for PortDevice {
     }
 
     fn lost(&self) -> u64 {
-        self.world.ports.get(self.number).map_or(0, |port| port.no_buffer())
+        self.context.ports.get(self.number).map_or(0, |port| port.no_buffer())
     }
 
     fn link(&self) -> Option<[u8; 6]> {
-        self.world.ports.get(self.number).map(|port| self.world.address(port))
+        self.context.ports.get(self.number).map(|port| self.context.address(port))
     }
 }

@@ -1,20 +1,20 @@
-//! Diagnostics as the mailbox carries them.
+//! Compiler diagnostics in the form that the mailbox carries.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use click_lang::{Diagnostic, Severity};
 use core::fmt::Write;
 
-/// What the mailbox carries of diagnostics about the text called `file`.
-pub(crate) fn to_wire(diagnostics: &[Diagnostic], file: &str) -> Vec<boundary::Diagnostic> {
-    diagnostics.iter().map(|diagnostic| one_to_wire(diagnostic, file)).collect()
+/// Converts diagnostics about the text called `file` for the mailbox.
+pub(crate) fn for_mailbox(diagnostics: &[Diagnostic], file: &str) -> Vec<boundary::Diagnostic> {
+    diagnostics.iter().map(|diagnostic| convert(diagnostic, file)).collect()
 }
 
-fn one_to_wire(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {
+fn convert(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {
     let mut message = String::new();
-    let place = diagnostic.location.as_ref().filter(|place| &*place.file == file);
-    // A place in a library is told in words.
-    if let Some(elsewhere) = diagnostic.location.as_ref().filter(|_| place.is_none()) {
+    let location = diagnostic.location.as_ref().filter(|location| &*location.file == file);
+    // The mailbox has no file names: a location in a library becomes part of the message.
+    if let Some(elsewhere) = diagnostic.location.as_ref().filter(|_| location.is_none()) {
         let _ = write!(message, "{elsewhere}: ");
     }
     message.push_str(&diagnostic.message);
@@ -27,14 +27,14 @@ fn one_to_wire(diagnostic: &Diagnostic, file: &str) -> boundary::Diagnostic {
             Severity::Warning => boundary::Severity::Warning,
             Severity::Note => boundary::Severity::Note,
         },
-        line: place.map_or(0, |place| place.line),
-        column: place.map_or(0, |place| place.column),
+        line: location.map_or(0, |location| location.line),
+        column: location.map_or(0, |location| location.column),
         message,
         hint: diagnostic.hint.clone().unwrap_or_default(),
     }
 }
 
-/// Diagnostics as one text, in the shape in which Click prints them.
+/// Diagnostics as one text, in the form in which Click prints them.
 pub(crate) fn text(diagnostics: &[Diagnostic]) -> String {
     let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
     lines.join("\n")

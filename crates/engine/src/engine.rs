@@ -1,14 +1,14 @@
 //! The engine: its parts, and its rounds.
 
 use crate::configuration::{Configuration, Drops};
+use crate::context::BoxContext;
 use crate::events::Events;
-use crate::world::World;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BootInfo, BoxState, ChannelError, Corrupt, FrameReader, FrameWriter, Ground, Inbox, Mapped, Outbox,
-    Patience, StatusPage, control,
+    BootInfo, BoxState, ChannelError, CorruptIndex, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped,
+    Outbox, Platform, StatusPage, control,
 };
 use core::fmt;
 
@@ -16,19 +16,19 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineError {
     /// The area is smaller than its control part.
-    Area,
+    Region,
     /// A port lies outside the area.
     Port(usize),
     /// The mailbox is damaged.
     Channel(ChannelError),
     /// A ring is damaged.
-    Ring(Corrupt),
+    Ring(CorruptIndex),
 }
 
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EngineError::Area => write!(f, "the shared area is too small"),
+            EngineError::Region => write!(f, "the shared area is too small"),
             EngineError::Port(number) => write!(f, "port {number} is outside the shared area"),
             EngineError::Channel(error) => write!(f, "the mailbox is damaged: {error}"),
             EngineError::Ring(error) => write!(f, "a port is damaged: {error}"),
@@ -44,15 +44,15 @@ impl From<ChannelError> for EngineError {
     }
 }
 
-impl From<Corrupt> for EngineError {
-    fn from(error: Corrupt) -> Self {
+impl From<CorruptIndex> for EngineError {
+    fn from(error: CorruptIndex) -> Self {
         EngineError::Ring(error)
     }
 }
 
 /// The program of a box.
 pub struct Engine {
-    pub(crate) world: Rc<World>,
+    pub(crate) context: Rc<BoxContext>,
     pub(crate) area: Mapped,
     pub(crate) status: StatusPage<Mapped>,
     pub(crate) requests: FrameReader<Mapped>,
@@ -64,23 +64,23 @@ pub struct Engine {
     pub(crate) drops: Drops,
     pub(crate) busy_cycles: u64,
     pub(crate) generation: u32,
-    patience: Patience,
+    backoff: IdleBackoff,
 }
 
 impl Engine {
     /// An engine in the area that a boot info describes. It says that it is ready.
-    pub fn new(info: &BootInfo, area: Mapped, ground: Rc<dyn Ground>) -> Result<Engine, EngineError> {
-        let channel = |offset| area.part(offset, control::CHANNEL_SIZE).ok_or(EngineError::Area);
-        let reader = |offset| FrameReader::new(channel(offset)?).map_err(|_| EngineError::Area);
-        let writer = |offset| FrameWriter::new(channel(offset)?).map_err(|_| EngineError::Area);
+    pub fn new(info: &BootInfo, area: Mapped, platform: Rc<dyn Platform>) -> Result<Engine, EngineError> {
+        let channel = |offset| area.part(offset, control::CHANNEL_SIZE).ok_or(EngineError::Region);
+        let reader = |offset| FrameReader::new(channel(offset)?).map_err(|_| EngineError::Region);
+        let writer = |offset| FrameWriter::new(channel(offset)?).map_err(|_| EngineError::Region);
         let status =
-            area.part(control::STATUS, control::PAGE_SIZE).ok_or(EngineError::Area).map(StatusPage)?;
+            area.part(control::STATUS, control::PAGE_SIZE).ok_or(EngineError::Region).map(StatusPage)?;
         // A request that would fill the heap is refused before it does.
-        let heap = ground.heap_use().size;
+        let heap = platform.heap_use().size;
         let longest = if heap == 0 { MAX_REQUEST } else { MAX_REQUEST.min(heap / 2) };
         let events = Events::new(writer(control::EVENTS)?, heap);
         let engine = Engine {
-            world: Rc::new(World::new(info, &area, status, ground, events)?),
+            context: Rc::new(BoxContext::new(info, &area, status, platform, events)?),
             requests: reader(control::REQUESTS)?,
             replies: writer(control::REPLIES)?,
             inbox: Inbox::new(longest),
@@ -89,7 +89,7 @@ impl Engine {
             drops: Drops::new(),
             busy_cycles: 0,
             generation: status.generation(),
-            patience: Patience::new(info.tsc_hz),
+            backoff: IdleBackoff::new(info.tsc_hz),
             area,
             status,
         };
@@ -99,7 +99,7 @@ impl Engine {
 
     /// Serves mailbox and configurations until the host wishes the box to stop.
     pub fn run(&mut self) -> Result<(), EngineError> {
-        while !self.status.stop_wished() {
+        while !self.status.stop_requested() {
             self.round()?;
         }
         // Elements close what they have open, and their last words go out.
@@ -110,42 +110,43 @@ impl Engine {
     /// One round: requests, a turn for each configuration, what is to be said; and after many rounds without work, a
     /// rest. True: the box has rested.
     pub fn round(&mut self) -> Result<bool, EngineError> {
-        let ground = self.world.ground.clone();
-        ground.stand();
+        let platform = self.context.platform.clone();
+        platform.pause_point();
         if self.status.generation() != self.generation {
             self.renew();
         }
         let served = self.serve()?;
-        let start = ground.cycles();
+        let start = platform.cycles();
         let worked = self.turn()?;
         if worked {
-            self.busy_cycles += ground.cycles().wrapping_sub(start);
+            self.busy_cycles += platform.cycles().wrapping_sub(start);
         }
         if served {
-            let patterns = self.configurations.iter().map(|configuration| configuration.patterns);
-            self.world.set_patterns(patterns.sum());
+            let template_packets =
+                self.configurations.iter().map(|configuration| configuration.template_packets);
+            self.context.set_template_packets(template_packets.sum());
         }
         if worked || served {
-            self.world.tell_held();
+            self.context.publish_packets_held();
         }
         self.flush()?;
-        if self.world.is_turn_over() {
-            self.world.quota.begin();
-            ground.end_turn();
+        if self.context.is_turn_over() {
+            self.context.quota.begin();
+            platform.end_turn();
         }
-        if worked || served || self.status.polls() {
-            self.patience.renew();
+        if worked || served || self.status.is_polling() {
+            self.backoff.reset();
             return Ok(false);
         }
-        if !self.patience.is_out(start, self.status.free_until()) {
+        if !self.backoff.should_idle(start, self.status.uncontended_until()) {
             return Ok(false);
         }
-        self.patience.renew();
-        if self.world.quota.is_plenty() && ground.linger() {
-            self.world.quota.begin();
+        self.backoff.reset();
+        if self.context.quota.is_busy() && platform.yield_before_idle() {
+            self.context.quota.begin();
             return Ok(false);
         }
-        self.rest()?;
+        self.idle()?;
         Ok(true)
     }
 
@@ -155,7 +156,7 @@ impl Engine {
         for configuration in &mut self.configurations {
             worked |= configuration.turn();
         }
-        self.world.fault()?;
+        self.context.fault()?;
         Ok(worked)
     }
 
@@ -163,9 +164,9 @@ impl Engine {
     fn renew(&mut self) {
         self.generation = self.status.generation();
         if let Ok(info) = BootInfo::read(&self.area) {
-            self.world.renew(&info);
+            self.context.renew(&info);
             for configuration in &self.configurations {
-                configuration.router.reseed(self.world.seed());
+                configuration.router.reseed(self.context.seed());
             }
         }
     }

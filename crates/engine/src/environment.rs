@@ -1,8 +1,8 @@
-//! The outside world of one configuration in a box.
+//! The environment of one configuration in a box.
 
+use crate::context::BoxContext;
 use crate::device;
 use crate::files::{Input, Lines, Output};
-use crate::world::World;
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -12,31 +12,31 @@ use core::net::Ipv4Addr;
 use element::{Descriptor, Device, DeviceRequest, Environment, Interface, IoError, Reader, Writer};
 use packet::Timestamp;
 
-/// The outside world of one configuration.
-pub(crate) struct Surroundings {
-    world: Rc<World>,
+/// The environment of one configuration.
+pub(crate) struct BoxEnvironment {
+    context: Rc<BoxContext>,
     name: String,
     /// How many routers were begun to be made for it.
     making: Cell<u64>,
 }
 
-impl Surroundings {
-    pub(crate) fn new(world: &Rc<World>, name: &str) -> Surroundings {
-        Surroundings { world: world.clone(), name: name.into(), making: Cell::new(0) }
+impl BoxEnvironment {
+    pub(crate) fn new(context: &Rc<BoxContext>, name: &str) -> BoxEnvironment {
+        BoxEnvironment { context: context.clone(), name: name.into(), making: Cell::new(0) }
     }
 }
 
-impl Environment for Surroundings {
+impl Environment for BoxEnvironment {
     fn now(&self) -> Timestamp {
-        self.world.now()
+        self.context.now()
     }
 
     fn steady(&self) -> Timestamp {
-        self.world.steady()
+        self.context.steady()
     }
 
     fn seed(&self) -> u64 {
-        self.world.seed()
+        self.context.seed()
     }
 
     fn prepare(&self) {
@@ -44,28 +44,28 @@ impl Environment for Surroundings {
     }
 
     fn console(&self, text: &str) {
-        self.world.events.borrow_mut().say(&self.name, text, self.world.steady());
+        self.context.events.borrow_mut().say(&self.name, text, self.context.steady());
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
-        Input::open(&self.world.files.borrow(), path)
+        Input::open(&self.context.files.borrow(), path)
     }
 
     /// Where a file ends already only the host knows: what is appended to it counts from zero too.
     fn create(&self, path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
         if path == "-" {
-            return Ok(Box::new(Lines::new(self.world.clone(), &self.name)));
+            return Ok(Box::new(Lines::new(self.context.clone(), &self.name)));
         }
-        Ok(Box::new(Output::new(self.world.clone(), path)))
+        Ok(Box::new(Output::new(self.context.clone(), path)))
     }
 
     fn device(&self, request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
-        device::open(&self.world, &self.name, self.making.get(), request)
+        device::open(&self.context, &self.name, self.making.get(), request)
     }
 
     fn interface(&self, name: &str) -> Option<Interface> {
-        let port = self.world.ports.get(name.parse::<usize>().ok()?)?;
-        Some(Interface { ip: None, link: Some(self.world.address(port)) })
+        let port = self.context.ports.get(name.parse::<usize>().ok()?)?;
+        Some(Interface { ip: None, link: Some(self.context.address(port)) })
     }
 
     fn host(&self, _name: &str) -> Option<Ipv4Addr> {
@@ -74,7 +74,7 @@ impl Environment for Surroundings {
 
     fn list(&self, path: &str) -> Result<Vec<String>, IoError> {
         let folder = path.trim_end_matches('/');
-        let files = self.world.files.borrow();
+        let files = self.context.files.borrow();
         let inside = |name: &String| match folder {
             "" | "." => (!name.contains('/')).then(|| name.clone()),
             _ => name
@@ -94,14 +94,14 @@ impl Environment for Surroundings {
     }
 
     fn is_turn_over(&self) -> bool {
-        self.world.is_turn_over()
+        self.context.is_turn_over()
     }
 
     fn is_ready(&self, descriptor: Descriptor, _read: bool, _write: bool) -> bool {
         let (number, side) = device::place(descriptor);
-        let Some(port) = self.world.ports.get(number) else { return false };
+        let Some(port) = self.context.ports.get(number) else { return false };
         port.is_ready(side).unwrap_or_else(|corrupt| {
-            self.world.fail(corrupt);
+            self.context.fail(corrupt);
             false
         })
     }

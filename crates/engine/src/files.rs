@@ -1,7 +1,7 @@
 //! Files that were shipped with a configuration, and those that elements write.
 
+use crate::context::BoxContext;
 use crate::limits::MAX_LINE;
-use crate::world::World;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -53,47 +53,47 @@ impl Reader for Input {
 
 /// A file that is written: its bytes go to the host as events.
 pub(crate) struct Output {
-    world: Rc<World>,
+    context: Rc<BoxContext>,
     path: Rc<str>,
     position: u64,
 }
 
 impl Output {
     /// A file of the host's.
-    pub(crate) fn new(world: Rc<World>, path: &str) -> Output {
-        Output { world, path: path.into(), position: 0 }
+    pub(crate) fn new(context: Rc<BoxContext>, path: &str) -> Output {
+        Output { context, path: path.into(), position: 0 }
     }
 }
 
 impl Writer for Output {
     fn write(&mut self, bytes: &[u8]) -> Result<(), IoError> {
-        let now = self.world.steady();
-        self.world.events.borrow_mut().output(&self.path, self.position, bytes, now);
+        let now = self.context.steady();
+        self.context.events.borrow_mut().output(&self.path, self.position, bytes, now);
         self.position += bytes.len() as u64;
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), IoError> {
-        self.world.events.borrow_mut().gather();
+        self.context.events.borrow_mut().gather();
         Ok(())
     }
 }
 
 /// Standard output, which in a box is the log: whole lines go there.
 pub(crate) struct Lines {
-    world: Rc<World>,
+    context: Rc<BoxContext>,
     configuration: String,
     line: Vec<u8>,
 }
 
 impl Lines {
-    pub(crate) fn new(world: Rc<World>, configuration: &str) -> Lines {
-        Lines { world, configuration: configuration.into(), line: Vec::new() }
+    pub(crate) fn new(context: Rc<BoxContext>, configuration: &str) -> Lines {
+        Lines { context, configuration: configuration.into(), line: Vec::new() }
     }
 
     fn say(&mut self) {
-        let now = self.world.steady();
-        self.world.events.borrow_mut().say(&self.configuration, &String::from_utf8_lossy(&self.line), now);
+        let now = self.context.steady();
+        self.context.events.borrow_mut().say(&self.configuration, &String::from_utf8_lossy(&self.line), now);
         self.line.clear();
     }
 }

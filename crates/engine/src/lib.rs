@@ -1,7 +1,7 @@
 //! What runs inside a box: configurations, served over its mailbox, on its ports.
 //!
 //! [`Engine::run`] is the program of a box. It joins a router for each configuration to the area that the box shares
-//! with its host, and asks nothing of what carries it but a [`Ground`](boundary::Ground): so the same code runs in a
+//! with its host, and asks nothing of what carries it but a [`Platform`](boundary::Platform): so the same code runs in a
 //! virtual machine, in a process with four system calls, and in a thread.
 //!
 //! Invariants:
@@ -19,21 +19,21 @@ extern crate alloc;
 mod buffers;
 mod clock;
 mod configuration;
+mod context;
+mod crash_context;
 mod device;
 mod diagnostics;
 mod engine;
 mod environment;
 mod events;
 mod files;
+mod idle;
 mod limits;
 mod port;
 mod quota;
 mod rehearsal;
-mod rest;
-mod scene;
 mod serve;
-mod world;
 
+pub use crash_context::CrashContext;
 pub use engine::{Engine, EngineError};
 pub use limits::{CONSOLE_LINES, MAX_LINE, MAX_REHEARSED, OUTPUT_BYTES};
-pub use scene::Scene;

@@ -8,12 +8,14 @@ use alloc::rc::{Rc, Weak};
 use alloc::string::String;
 use alloc::vec::Vec;
 use boundary::limits::BUFFER_SIZE;
-use boundary::{Consumer, Corrupt, Ground, LINE, Mapped, NEAR, PortInfo, PortStats, Producer};
+use boundary::{
+    CACHE_LINE, Consumer, CorruptIndex, Mapped, NEAR_PREFETCH, Platform, PortInfo, PortStats, Producer,
+};
 use core::cell::{Cell, RefCell};
 use packet::{Batch, PacketType, Timestamp};
 
 /// How many packets ahead memory is asked for: the time of so many packets is that of a cache miss.
-const AHEAD: u32 = 8;
+const PREFETCH_DISTANCE: u32 = 8;
 
 /// The share of a transmit ring's slots that keep their buffers, one in so many.
 const KEPT: u32 = 2;
@@ -120,14 +122,14 @@ impl Port {
         most: usize,
         now: Timestamp,
         into: &mut Batch,
-    ) -> Result<(), Corrupt> {
+    ) -> Result<(), CorruptIndex> {
         let mut ring = self.receive.borrow_mut();
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         let count = ring.available(most)?.min(most);
         let (mac, mut stats) = (self.mac.get(), self.stats.get());
         for _ in 0..count {
-            if let Some(next) = ring.ahead(AHEAD) {
-                buffers.expect(next);
+            if let Some(next) = ring.peek_ahead(PREFETCH_DISTANCE) {
+                buffers.prefetch(next);
             }
             let received = match buffers.spare() {
                 Some(spare) => ring.exchange(spare).and_then(|packet| buffers.accept(packet, pool)),
@@ -155,14 +157,14 @@ impl Port {
     }
 
     /// Packets that a receiver may take out now, at most so many.
-    pub(crate) fn waiting(&self, most: usize) -> Result<usize, Corrupt> {
+    pub(crate) fn waiting(&self, most: usize) -> Result<usize, CorruptIndex> {
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         Ok(self.receive.borrow_mut().available(most)?.min(most) as usize)
     }
 
     /// Takes buffers out of free slots of the transmit ring until `into` has as many as wanted. Some slots keep
     /// theirs, for packets that have none.
-    pub(crate) fn lend_spares(&self, wanted: usize, into: &mut Vec<u16>) -> Result<(), Corrupt> {
+    pub(crate) fn lend_spares(&self, wanted: usize, into: &mut Vec<u16>) -> Result<(), CorruptIndex> {
         let mut ring = self.transmit.borrow_mut();
         let missing = wanted.saturating_sub(into.len()) as u32;
         let borrowed = ring.borrowed();
@@ -175,7 +177,7 @@ impl Port {
     }
 
     /// Puts packets from the front of `batch` into the ring, for `show`, and leaves those for which there is no room.
-    pub(crate) fn send(&self, buffers: &mut Buffers, batch: &mut Batch) -> Result<(), Corrupt> {
+    pub(crate) fn send(&self, buffers: &mut Buffers, batch: &mut Batch) -> Result<(), CorruptIndex> {
         let mut ring = self.transmit.borrow_mut();
         let wanted = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         let wished = wanted.saturating_add(ring.borrowed());
@@ -196,9 +198,9 @@ impl Port {
                     let spare = buffers.spare().or_else(|| ring.borrow().map(|spare| spare.buffer));
                     let Some(spare) = spare else { break };
                     // A line comes later than a short packet is copied.
-                    let distance = if packet.len() <= LINE { AHEAD } else { NEAR };
-                    if let Some(next) = ring.ahead(distance) {
-                        buffers.expect_fill(next, packet.len());
+                    let distance = if packet.len() <= CACHE_LINE { PREFETCH_DISTANCE } else { NEAR_PREFETCH };
+                    if let Some(next) = ring.peek_ahead(distance) {
+                        buffers.prefetch_fill(next, packet.len());
                     }
                     buffers.fill(spare, packet.data())
                 }
@@ -222,13 +224,13 @@ impl Port {
     }
 
     /// Lets the host see what was received or sent, and wakes it if it waits for that.
-    pub(crate) fn show(&self, side: Side, ground: &dyn Ground) {
+    pub(crate) fn show(&self, side: Side, platform: &dyn Platform) {
         let rings = match side {
             Side::Receive => self.receive.borrow_mut().release(),
             Side::Transmit => self.transmit.borrow_mut().publish(),
         };
         if rings {
-            ground.ring_host();
+            platform.ring_host();
         }
     }
 
@@ -239,7 +241,7 @@ impl Port {
     }
 
     /// Whether there is a packet, or room that is worth going on for.
-    pub(crate) fn is_ready(&self, side: Side) -> Result<bool, Corrupt> {
+    pub(crate) fn is_ready(&self, side: Side) -> Result<bool, CorruptIndex> {
         Ok(match side {
             Side::Receive => self.receive.borrow_mut().available(1)? > 0,
             Side::Transmit => {
@@ -251,7 +253,7 @@ impl Port {
     }
 
     /// Announces that the box sleeps until there is. False: there is already.
-    pub(crate) fn prepare_sleep(&self, side: Side) -> Result<bool, Corrupt> {
+    pub(crate) fn prepare_sleep(&self, side: Side) -> Result<bool, CorruptIndex> {
         match side {
             Side::Receive => self.receive.borrow_mut().prepare_sleep(),
             Side::Transmit => self.transmit.borrow_mut().prepare_sleep_for(self.slots / WORTH),

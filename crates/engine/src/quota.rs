@@ -1,10 +1,10 @@
 //! What a turn of the box may take: a quantum of packets, and more while nobody else waits.
 
-use boundary::{Ground, Mapped, StatusPage};
+use boundary::{Mapped, Platform, StatusPage};
 use core::cell::Cell;
 
 /// Packets of a turn from which on it is worth to look for more before a rest.
-const PLENTY: u64 = 32;
+const BUSY_TURN: u64 = 32;
 
 /// The use of a turn.
 pub(crate) struct Quota {
@@ -36,19 +36,19 @@ impl Quota {
 
     /// Whether the turn is to be given back. One that moves no packets never is: whoever only computes is called out by
     /// the host, which shares time among those by their weights.
-    pub(crate) fn is_over(&self, ground: &dyn Ground) -> bool {
+    pub(crate) fn is_over(&self, platform: &dyn Platform) -> bool {
         let quantum = u64::from(self.status.quantum());
-        quantum != 0 && self.received.get().max(self.sent.get()) >= quantum && !self.is_free(ground)
+        quantum != 0 && self.received.get().max(self.sent.get()) >= quantum && !self.is_free(platform)
     }
 
     /// Whether so many packets were moved that it is worth to look for more before a rest.
-    pub(crate) fn is_plenty(&self) -> bool {
-        self.received.get().max(self.sent.get()) >= PLENTY
+    pub(crate) fn is_busy(&self) -> bool {
+        self.received.get().max(self.sent.get()) >= BUSY_TURN
     }
 
     /// Whether nobody else waits for a turn.
-    fn is_free(&self, ground: &dyn Ground) -> bool {
-        let until = self.status.free_until();
-        until != 0 && ground.cycles() < until
+    fn is_free(&self, platform: &dyn Platform) -> bool {
+        let until = self.status.uncontended_until();
+        until != 0 && platform.cycles() < until
     }
 }

@@ -1,10 +1,10 @@
 //! A rehearsal: a configuration run in simulated time until it ends.
 
 use crate::configuration::Configuration;
+use crate::context::BoxContext;
 use crate::engine::Engine;
 use crate::files::Input;
 use crate::limits::MAX_REHEARSAL_ROUNDS;
-use crate::world::World;
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -18,9 +18,9 @@ use router::Options;
 const START: Timestamp = Timestamp::from_parts(1_000_000_000, 0);
 const SEED: u64 = 1;
 
-/// The outside world of a rehearsal: shipped files, and a console.
-struct Stage {
-    world: Rc<World>,
+/// The environment of a rehearsal: shipped files, and a console.
+struct DryRunEnvironment {
+    context: Rc<BoxContext>,
     rounds: Cell<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Writer for Nowhere {
     }
 }
 
-impl Environment for Stage {
+impl Environment for DryRunEnvironment {
     fn now(&self) -> Timestamp {
         START
     }
@@ -51,11 +51,11 @@ impl Environment for Stage {
     }
 
     fn console(&self, text: &str) {
-        self.world.events.borrow_mut().say("", text, START);
+        self.context.events.borrow_mut().say("", text, START);
     }
 
     fn open(&self, path: &str) -> Result<Box<dyn Reader>, IoError> {
-        Input::open(&self.world.files.borrow(), path)
+        Input::open(&self.context.files.borrow(), path)
     }
 
     fn create(&self, _path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
@@ -82,16 +82,17 @@ impl Engine {
         seconds: u32,
         batch: u32,
     ) -> Result<Vec<u8>, Vec<Diagnostic>> {
-        let stage = Rc::new(Stage { world: self.world.clone(), rounds: Cell::new(0) });
+        let environment = Rc::new(DryRunEnvironment { context: self.context.clone(), rounds: Cell::new(0) });
         let options =
             Options { batch: batch as usize, simulated: Some(START), seed: Some(SEED), ..Options::default() };
-        self.world.events.borrow_mut().keep();
-        let made = Configuration::make_in(&self.world, stage, name, text, options).map(|(mut made, _)| {
-            made.router.run(Some(START + Timestamp::from_parts(seconds.into(), 0)));
-            made.router.stop();
-            made
-        });
-        let said = self.world.events.borrow_mut().take_kept();
+        self.context.events.borrow_mut().keep();
+        let made =
+            Configuration::make_in(&self.context, environment, name, text, options).map(|(mut made, _)| {
+                made.router.run(Some(START + Timestamp::from_parts(seconds.into(), 0)));
+                made.router.stop();
+                made
+            });
+        let said = self.context.events.borrow_mut().take_kept();
         let made = made?;
         self.configurations.retain(|configuration| configuration.name != name);
         self.configurations.push(made);

@@ -11,9 +11,7 @@ const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
 fn failed(result: Result<impl std::fmt::Debug, Refused>) -> String {
     match result {
         Err(Refused::Failed(reason)) => reason,
-        Err(Refused::Rejected(found)) => {
-            found.into_iter().map(|diagnostic| diagnostic.message + "\n").collect()
-        }
+        Err(Refused::Rejected(found)) => found.into_iter().map(|finding| finding.message + "\n").collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -166,7 +164,7 @@ fn a_check_tells_everything_and_runs_nothing() {
     assert_eq!(check("FromDevice(0) -> Counter -> ToDevice(0);"), []);
     let found =
         check("FromDevice(0)\n  -> Cuonter -> c :: Counter(1, 2, 3) -> Discard;\nIdle -> [0]Nowhere;");
-    let errors: Vec<_> = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
+    let errors: Vec<_> = found.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.iter().any(|error| error.message.contains("Cuonter") && error.line == 2), "{found:?}");
     assert!(errors.iter().any(|error| error.message.contains("Nowhere") && error.line == 3), "{found:?}");
     assert!(errors.iter().any(|error| error.hint.contains("Counter")), "{found:?}");
@@ -232,15 +230,15 @@ fn timers_come_in_time_and_the_box_rests_between_them() {
     let mut bench = Bench::new(1, 64);
     bench.install("", "TimedSource(INTERVAL 0.5) -> c :: Counter -> ToDevice(0);").unwrap();
     bench.settle();
-    let rests = bench.ground.rests.get();
+    let rests = bench.platform.rests.get();
     bench.pass(10_000);
     let count = bench.receive(0).len();
     assert!((19..=21).contains(&count), "{count} packets in 10 s");
-    assert!(bench.ground.rests.get() - rests < 60, "it rests between timers");
-    assert!(bench.ground.alarm.get().is_some());
+    assert!(bench.platform.rests.get() - rests < 60, "it rests between timers");
+    assert!(bench.platform.alarm.get().is_some());
     bench.call(&Request::Remove { name: "" }).unwrap();
     bench.settle();
-    assert_eq!(bench.ground.alarm.get(), None, "nothing is left to wake for");
+    assert_eq!(bench.platform.alarm.get(), None, "nothing is left to wake for");
 }
 
 #[test]
@@ -274,19 +272,19 @@ fn a_turn_ends_with_the_quantum() {
     bench.status().set_quantum(512);
     bench.send(0, &frames(2_000, 60));
     bench.settle();
-    let turns = bench.ground.turns.get();
+    let turns = bench.platform.turns.get();
     assert!((3..=4).contains(&turns), "{turns} turns for 2,000 packets");
     // While nobody else waits it goes on.
-    bench.status().set_free_until(u64::MAX);
+    bench.status().set_uncontended_until(u64::MAX);
     bench.receive(1);
     bench.send(0, &frames(2_000, 60));
     bench.settle();
-    assert_eq!(bench.ground.turns.get(), turns);
+    assert_eq!(bench.platform.turns.get(), turns);
     // Who only computes is called out by the host: it does not give its turn back.
-    bench.status().set_free_until(0);
+    bench.status().set_uncontended_until(0);
     bench.install("second", "InfiniteSource(LIMIT 1000000) -> Discard;").unwrap();
     bench.settle();
-    assert_eq!(bench.ground.turns.get(), turns);
+    assert_eq!(bench.platform.turns.get(), turns);
 }
 
 #[test]
@@ -294,14 +292,14 @@ fn a_box_lets_others_run_before_a_rest_after_much_work() {
     let mut bench = Bench::new(2, 64);
     bench.install("", FORWARD).unwrap();
     bench.settle();
-    let mut lingers = |packets| {
-        let before = bench.ground.lingers.get();
+    let mut yields = |packets| {
+        let before = bench.platform.yields.get();
         assert_eq!(bench.send(0, &frames(packets, 60)), packets);
         bench.settle();
         assert_eq!(bench.receive(1).len(), packets);
-        bench.ground.lingers.get() - before
+        bench.platform.yields.get() - before
     };
-    assert_eq!([lingers(60), lingers(1), lingers(60)], [1, 0, 1]);
+    assert_eq!([yields(60), yields(1), yields(60)], [1, 0, 1]);
 }
 
 #[test]
@@ -333,7 +331,7 @@ fn a_turn_ends_though_nothing_leaves() {
     for _ in 0..100 {
         bench.engine.round().unwrap();
     }
-    assert!(bench.ground.turns.get() >= 50, "{} turns", bench.ground.turns.get());
+    assert!(bench.platform.turns.get() >= 50, "{} turns", bench.platform.turns.get());
 }
 
 #[test]
@@ -341,14 +339,14 @@ fn a_box_that_polls_never_rests() {
     let mut bench = Bench::new(2, 64);
     bench.install("", FORWARD).unwrap();
     bench.settle();
-    bench.status().set_polls(true);
+    bench.status().set_polling(true);
     for number in 1..50 {
         assert!((0..100).all(|_| !bench.engine.round().unwrap()), "{number}");
         bench.send(0, &frames(1, 60));
         bench.engine.round().unwrap();
         assert_eq!(bench.receive(1).len(), 1, "{number}");
     }
-    bench.status().set_polls(false);
+    bench.status().set_polling(false);
     bench.settle();
 }
 
@@ -406,6 +404,6 @@ fn the_scene_is_empty_between_calls() {
     let mut bench = Bench::new(2, 64);
     bench.install("", FORWARD).unwrap();
     bench.settle();
-    assert!(bench.engine.scene().is_none());
+    assert!(bench.engine.crash_context().is_none());
     let _ = TSC_HZ;
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::pool::PoolState;
-use crate::{Glimpse, Packet};
+use crate::{BatchTrace, Packet};
 
 /// The most packets in a batch.
 pub const BATCH: usize = 256;
@@ -76,8 +76,8 @@ impl Batch {
 
     /// What a crash report shows of it.
     #[inline]
-    pub fn glimpse(&self) -> Glimpse {
-        Glimpse::of(&self.packets)
+    pub fn trace(&self) -> BatchTrace {
+        BatchTrace::of(&self.packets)
     }
 
     /// The packets as a slice.

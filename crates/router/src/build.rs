@@ -10,7 +10,7 @@ use core::cell::{Cell, RefCell};
 
 use click_lang::{Diagnostic, Graph, Severity};
 use element::{Arguments, Environment, HandlerError, Message, Names, Runtime, Setup, SetupError};
-use packet::{BATCH, Glimpse, Pool, Timestamp};
+use packet::{BATCH, BatchTrace, Pool, Timestamp};
 
 use crate::clock::Clock;
 use crate::hookup::{Hookup, error, hook_up, named};
@@ -151,7 +151,7 @@ impl RouterState {
             clock,
             shared_random: RefCell::default(),
             running: Cell::new(NO_ELEMENT),
-            in_hand: Cell::new(Glimpse::NOTHING),
+            in_hand: Cell::new(BatchTrace::EMPTY),
             outputs: RefCell::default(),
             stacks: RefCell::default(),
             successor: RefCell::default(),

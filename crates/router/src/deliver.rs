@@ -45,7 +45,7 @@ impl RouterState {
             match node.object.try_borrow_mut().as_deref_mut() {
                 Ok(Some(object)) => {
                     self.running.set(delivery.element);
-                    self.in_hand.set(delivery.batch.glimpse());
+                    self.in_hand.set(delivery.batch.trace());
                     let mut cx = Context::new(self, outputs, &node.groups, delivery.element);
                     object.push(&mut cx, delivery.port, delivery.batch);
                 }

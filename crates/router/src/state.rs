@@ -12,7 +12,7 @@ use element::{
     AdditiveRandom, Context, Descriptor, DynElement, Environment, HandlerError, LogTap, Names, Outputs,
     Runtime,
 };
-use packet::{Glimpse, Pool};
+use packet::{BatchTrace, Pool};
 
 use crate::build::Options;
 use crate::clock::Clock;
@@ -52,7 +52,7 @@ pub(crate) struct RouterState {
     pub(crate) shared_random: RefCell<Option<AdditiveRandom>>,
     /// For a crash report: the element that is being called, and what it was handed.
     pub(crate) running: Cell<usize>,
-    pub(crate) in_hand: Cell<Glimpse>,
+    pub(crate) in_hand: Cell<BatchTrace>,
     /// Kept for reuse: one for each level of nesting.
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,

@@ -3,7 +3,7 @@
 use core::ops::Bound;
 
 use element::{Descriptor, Runtime};
-use packet::{Glimpse, Timestamp};
+use packet::{BatchTrace, Timestamp};
 
 use crate::router::Router;
 use crate::state::{NO_ELEMENT, Watch};
@@ -90,7 +90,7 @@ impl Router {
 
     /// The element that is being called, and the batch that was handed on last: for a crash report. It takes no
     /// memory, and works in the middle of any call.
-    pub fn running(&self) -> Option<(&str, Glimpse)> {
+    pub fn running(&self) -> Option<(&str, BatchTrace)> {
         let element = self.core.running.get();
         let node = self.core.nodes.get(element).filter(|_| element != NO_ELEMENT)?;
         Some((&node.name, self.core.in_hand.get()))

@@ -8,7 +8,7 @@ use crate::pool::{Membership, POOL_SIZE};
 use crate::settings::Settings;
 use crate::snapshot::{Shared, SnapshotError};
 use boundary::{
-    AreaLayout, BootInfo, CrashPage, Mapped, MemoryKind, MemoryRegion, Platform, PortInfo, StatusPage,
+    BootInfo, CrashPage, Mapped, MemoryKind, MemoryRegion, PlatformKind, PortInfo, RegionLayout, StatusPage,
     control, indices,
 };
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Area {
 /// What an area is made of but its memory.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) layout: AreaLayout,
+    pub(crate) layout: RegionLayout,
     /// The pool that holds the buffers, if it is shared.
     pub(crate) membership: Option<Membership>,
 }
@@ -42,11 +42,11 @@ impl Plan {
         let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
         match &settings.pool {
             Some(pool) if shares => {
-                let layout = AreaLayout::pooled(&slots, POOL_SIZE)?;
+                let layout = RegionLayout::pooled(&slots, POOL_SIZE)?;
                 let membership = Some(pool.join(layout.buffers())?);
                 Ok(Self { layout, membership })
             }
-            _ => Ok(Self { layout: AreaLayout::new(&slots)?, membership: None }),
+            _ => Ok(Self { layout: RegionLayout::new(&slots)?, membership: None }),
         }
     }
 
@@ -57,7 +57,7 @@ impl Plan {
 
     /// What the box is told of area and pool, of which the area begins at `address`.
     pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
-        let area = MemoryRegion { kind: MemoryKind::Area, address, size: self.layout.extent as u64 };
+        let area = MemoryRegion { kind: MemoryKind::SharedRegion, address, size: self.layout.extent as u64 };
         let pool = self.pool_offset().map(|offset| MemoryRegion {
             kind: MemoryKind::Pool,
             address: address + offset as u64,
@@ -157,7 +157,7 @@ impl Area {
     pub(crate) fn write_boot_info(
         &self,
         settings: &Settings,
-        platform: Platform,
+        platform: PlatformKind,
         regions: &[MemoryRegion],
     ) -> Result<(), CreateError> {
         let (clock_tsc, clock_unix_ns) = cpu::clock();
@@ -183,7 +183,7 @@ impl Area {
         };
         info.write(&self.memory)?;
         self.status()?.set_quantum(settings.quantum);
-        self.status()?.set_polls(settings.polls);
+        self.status()?.set_polling(settings.polls);
         Ok(())
     }
 }

@@ -40,4 +40,4 @@ pub use process::SetupError;
 pub use sandbox::{Bell, Doorbell, End, Remote, Sandbox, State, Usage};
 pub use settings::{PortSettings, Settings, SettingsError};
 pub use snapshot::{Snapshot, SnapshotError};
-pub use vm::{Leave, Machine, Worker};
+pub use vm::{Machine, VmExit, Worker};

@@ -5,7 +5,7 @@ use crate::lock::lock;
 use crate::memory::{LARGE_PAGE, Mapping};
 use crate::process;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
-use boundary::{Holder, Holders, Mapped};
+use boundary::{BufferOwners, Mapped, PoolMember};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,8 +23,8 @@ pub struct PacketPool {
     mapping: Mapping,
     /// What processes map; a pool of machines has none.
     file: Option<OwnedFd>,
-    holders: Arc<Holders>,
-    members: Mutex<BTreeSet<Holder>>,
+    holders: Arc<BufferOwners>,
+    members: Mutex<BTreeSet<PoolMember>>,
 }
 
 impl PacketPool {
@@ -43,11 +43,11 @@ impl PacketPool {
     }
 
     fn new(mapping: Mapping, file: Option<OwnedFd>) -> Arc<Self> {
-        let holders = Arc::new(Holders::new(POOL_SIZE));
+        let holders = Arc::new(BufferOwners::new(POOL_SIZE));
         Arc::new(Self { mapping, file, holders, members: Mutex::default() })
     }
 
-    fn members(&self) -> MutexGuard<'_, BTreeSet<Holder>> {
+    fn members(&self) -> MutexGuard<'_, BTreeSet<PoolMember>> {
         lock(&self.members)
     }
 
@@ -55,7 +55,7 @@ impl PacketPool {
     pub(crate) fn join(self: &Arc<Self>, buffers: usize) -> Result<Membership, CreateError> {
         let holder = {
             let mut members = self.members();
-            let free = (1..=u16::MAX).filter_map(Holder::new).find(|number| !members.contains(number));
+            let free = (1..=u16::MAX).filter_map(PoolMember::new).find(|number| !members.contains(number));
             let holder = free.ok_or(CreateError::PoolFull)?;
             members.insert(holder);
             holder
@@ -70,7 +70,7 @@ impl PacketPool {
 #[derive(Debug)]
 pub(crate) struct Membership {
     pool: Arc<PacketPool>,
-    holder: Holder,
+    holder: PoolMember,
     /// What its rings start with.
     pub(crate) own: Vec<u16>,
 }
@@ -81,7 +81,7 @@ impl Membership {
         self.pool.mapping.mapped()
     }
 
-    pub(crate) fn member(&self) -> (Arc<Holders>, Holder) {
+    pub(crate) fn member(&self) -> (Arc<BufferOwners>, PoolMember) {
         (self.pool.holders.clone(), self.holder)
     }
 

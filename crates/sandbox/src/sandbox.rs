@@ -250,7 +250,7 @@ impl Sandbox {
 
     /// Packets that are in the box, in no ring, as it said last.
     pub fn held(&self) -> u64 {
-        self.area.status().map_or(0, |status| status.held())
+        self.area.status().map_or(0, |status| status.packets_held())
     }
 
     /// Makes a running box stand still.

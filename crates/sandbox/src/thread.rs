@@ -12,7 +12,9 @@ use crate::memory::{Arena, PAGE, Use};
 use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::settings::Settings;
 use crate::snapshot::{Snapshot, SnapshotError};
-use boundary::{BootInfo, CrashCause, Ground, Mapped, MemoryKind, MemoryRegion, Platform, Rest, StatusPage};
+use boundary::{
+    BootInfo, CrashCause, DoorbellCount, Mapped, MemoryKind, MemoryRegion, Platform, PlatformKind, StatusPage,
+};
 use std::any::Any;
 use std::os::unix::thread::JoinHandleExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,12 +43,12 @@ pub struct Start {
     /// The area that it shares with the host.
     pub area: Mapped,
     /// What it stands on.
-    pub footing: Footing,
+    pub platform: ThreadPlatform,
 }
 
 /// What a box in a thread stands on.
 #[derive(Clone, Debug)]
-pub struct Footing(Arc<Shared>);
+pub struct ThreadPlatform(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -54,13 +56,13 @@ struct Shared {
     status: StatusPage<Mapped>,
     bell: Option<Arc<Bell>>,
     end_bell: Option<Arc<Bell>>,
-    posture: Mutex<Posture>,
+    state: Mutex<ThreadState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Posture {
-    /// It is to stand still.
+struct ThreadState {
+    /// It is to pause_point still.
     held: bool,
     /// It does.
     stands: bool,
@@ -97,14 +99,14 @@ impl Threaded {
         let memory = area.memory();
         let address = memory.pointer(0, area.plan.layout.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
         let size = area.plan.layout.size as u64;
-        let region = MemoryRegion { kind: MemoryKind::Area, address, size };
-        area.write_boot_info(settings, Platform::Thread, &[region])?;
+        let region = MemoryRegion { kind: MemoryKind::SharedRegion, address, size };
+        area.write_boot_info(settings, PlatformKind::Thread, &[region])?;
         let shared = Shared {
             area: area.clone(),
             status: area.status()?,
             bell: settings.bell.clone(),
             end_bell: settings.end_bell.clone(),
-            posture: Mutex::default(),
+            state: Mutex::default(),
             changed: Condvar::new(),
         };
         Ok(Self { shared: Arc::new(shared), entry, thread: Mutex::new(None) })
@@ -112,35 +114,38 @@ impl Threaded {
 }
 
 impl Shared {
-    fn posture(&self) -> MutexGuard<'_, Posture> {
-        lock(&self.posture)
+    fn state(&self) -> MutexGuard<'_, ThreadState> {
+        lock(&self.state)
     }
 
     /// Waits until `done`, at most so long.
-    fn wait_for(&self, done: impl Fn(&Posture) -> bool) {
+    fn wait_for(&self, done: impl Fn(&ThreadState) -> bool) {
         let start = Instant::now();
-        let mut posture = self.posture();
-        while !done(&posture) {
+        let mut state = self.state();
+        while !done(&state) {
             let Some(left) = PATIENCE.checked_sub(start.elapsed()) else { return };
-            posture = self.changed.wait_timeout(posture, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Runs the program to its end.
     fn run(self: &Arc<Self>, entry: Entry) {
         let memory = self.area.memory();
-        let start =
-            BootInfo::read(&memory).map(|info| Start { info, area: memory, footing: Footing(self.clone()) });
+        let start = BootInfo::read(&memory).map(|info| Start {
+            info,
+            area: memory,
+            platform: ThreadPlatform(self.clone()),
+        });
         let end = match start.map(|start| catch_unwind(AssertUnwindSafe(|| entry(start)))) {
             Ok(Ok(())) => End::Stopped,
             Ok(Err(panic)) => self.crashed(panic.as_ref()),
             Err(_) => End::Vanished { status: 0 },
         };
-        let mut posture = self.posture();
-        posture.time = cpu::thread_time();
-        let end = if posture.killed { End::Killed } else { end };
-        posture.end.get_or_insert(end);
-        drop(posture);
+        let mut state = self.state();
+        state.time = cpu::thread_time();
+        let end = if state.killed { End::Killed } else { end };
+        state.end.get_or_insert(end);
+        drop(state);
         self.changed.notify_all();
         self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
     }
@@ -157,24 +162,24 @@ impl Shared {
     }
 }
 
-impl Ground for Footing {
+impl Platform for ThreadPlatform {
     fn cycles(&self) -> u64 {
         cpu::cycles()
     }
 
-    fn rest(&self) -> Rest {
-        Rest(self.0.status.doorbell())
+    fn prepare_idle(&self) -> DoorbellCount {
+        DoorbellCount(self.0.status.doorbell())
     }
 
-    fn idle(&self, rest: Rest, alarm: Option<u64>) {
-        let mut posture = self.0.posture();
+    fn idle(&self, rest: DoorbellCount, alarm: Option<u64>) {
+        let mut state = self.0.state();
         while self.0.status.doorbell() == rest.0 {
             let left = alarm.map(|alarm| cpu::time(alarm.saturating_sub(cpu::cycles())));
-            posture = match left {
-                None => self.0.changed.wait(posture).unwrap_or_else(PoisonError::into_inner),
+            state = match left {
+                None => self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => return,
                 Some(left) => {
-                    self.0.changed.wait_timeout(posture, left).unwrap_or_else(PoisonError::into_inner).0
+                    self.0.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
@@ -188,15 +193,15 @@ impl Ground for Footing {
         self.0.bell.iter().for_each(|bell| bell.ring());
     }
 
-    fn stand(&self) {
-        let mut posture = self.0.posture();
-        if posture.held {
-            posture.stands = true;
+    fn pause_point(&self) {
+        let mut state = self.0.state();
+        if state.held {
+            state.stands = true;
             self.0.changed.notify_all();
-            while posture.held {
-                posture = self.0.changed.wait(posture).unwrap_or_else(PoisonError::into_inner);
+            while state.held {
+                state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            posture.stands = false;
+            state.stands = false;
         }
     }
 }
@@ -205,7 +210,7 @@ impl Carrier for Threaded {
     fn ring(&self) {
         self.shared.status.ring();
         // Whoever is about to sleep has either seen the bell, or waits for this already.
-        drop(self.shared.posture());
+        drop(self.shared.state());
         self.shared.changed.notify_all();
     }
 
@@ -221,41 +226,41 @@ impl Carrier for Threaded {
     }
 
     fn suspend(&self) {
-        self.shared.posture().held = true;
+        self.shared.state().held = true;
         self.ring();
-        self.shared.wait_for(|posture| posture.stands || posture.end.is_some());
+        self.shared.wait_for(|state| state.stands || state.end.is_some());
     }
 
     fn resume(&self) {
-        self.shared.posture().held = false;
+        self.shared.state().held = false;
         self.ring();
     }
 
     fn kill(&self) {
         let started = lock(&self.thread).take();
-        self.shared.posture().killed = true;
+        self.shared.state().killed = true;
         self.shared.status.set_stop(true);
         self.resume();
         let Some(thread) = started else { return };
-        self.shared.wait_for(|posture| posture.end.is_some());
-        let mut posture = self.shared.posture();
-        if posture.end.replace(End::Killed).is_some() {
-            drop(posture);
+        self.shared.wait_for(|state| state.end.is_some());
+        let mut state = self.shared.state();
+        if state.end.replace(End::Killed).is_some() {
+            drop(state);
             // It has said its last; what is left of it is joined, or was a panic that is told already.
             let _ = thread.join();
         }
     }
 
     fn end(&self) -> Option<End> {
-        self.shared.posture().end.clone()
+        self.shared.state().end.clone()
     }
 
     fn usage(&self) -> Usage {
         let thread = lock(&self.thread);
-        let posture = self.shared.posture();
+        let state = self.shared.state();
         let time = match &*thread {
-            Some(thread) if posture.end.is_none() => thread_time(thread),
-            _ => posture.time,
+            Some(thread) if state.end.is_none() => thread_time(thread),
+            _ => state.time,
         };
         Usage { time, ..Usage::default() }
     }

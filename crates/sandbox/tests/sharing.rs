@@ -4,7 +4,7 @@ mod support;
 
 use boundary::limits::BUFFER_SIZE;
 use boundary::{Request, Slots};
-use sandbox::{Leave, Place, PortSettings, Sandbox, Settings, Worker};
+use sandbox::{Place, PortSettings, Sandbox, Settings, VmExit, Worker};
 use std::time::Duration;
 use support::{begin, exchange, host, settings, until};
 use test_support::{Capability, require};
@@ -64,7 +64,7 @@ fn a_quantum_is_what_a_turn_sends() {
         let mut sent = Vec::new();
         while sent.len() < 10 {
             let leave = machine.enter();
-            assert!(matches!(leave, Leave::TurnOver | Leave::Ring | Leave::Kicked), "{leave:?}");
+            assert!(matches!(leave, VmExit::TurnOver | VmExit::Ring | VmExit::Kicked), "{leave:?}");
             let mut taken = 0;
             while ports[0].available(1).unwrap() > 0 {
                 ports[0].receive(&mut buffer).unwrap().unwrap();

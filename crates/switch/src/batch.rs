@@ -1,6 +1,6 @@
 //! Frames on their way through the switch.
 
-use boundary::{Origin, Remainder, Taken};
+use boundary::{PayloadTail, SourceRegion, TakenPacket};
 
 /// Bytes of the longest frame: one packet buffer.
 pub const MAX_FRAME: usize = boundary::limits::BUFFER_SIZE;
@@ -22,7 +22,7 @@ pub struct Batch {
     filled: usize,
     entries: Vec<Entry>,
     /// Where the rests lie.
-    source: Option<Origin>,
+    source: Option<SourceRegion>,
     /// Slots of the source whose frames went on with their buffers, and what lies there instead.
     replaced: Vec<(u32, u16)>,
     capacity: usize,
@@ -48,7 +48,7 @@ pub struct SplitFrame<'a> {
     /// The frame's first bytes: all of them, or at least an Ethernet header.
     pub head: &'a [u8],
     /// Where the others are.
-    pub tail: Option<Remainder<'a>>,
+    pub tail: Option<PayloadTail<'a>>,
 }
 
 impl SplitFrame<'_> {
@@ -111,7 +111,7 @@ impl Batch {
         let tail = match &self.source {
             Some(source) if entry.tail > 0 => {
                 let start = entry.tail_start as usize;
-                Some(source.rest(start..start + usize::from(entry.tail)))
+                Some(source.tail(start..start + usize::from(entry.tail)))
             }
             _ => None,
         };
@@ -161,7 +161,7 @@ impl Batch {
     /// Adds a frame that lies in the source, of which the head is copied now. It is at most [`MAX_FRAME`] long and
     /// inside the source.
     #[inline(always)]
-    pub(crate) fn push_split(&mut self, source: &Origin, Taken { range, slot }: Taken) {
+    pub(crate) fn push_split(&mut self, source: &SourceRegion, TakenPacket { range, slot }: TakenPacket) {
         let (start, length) = (self.filled, range.len().min(MAX_FRAME));
         let here = length.min(HEAD);
         let Some(space) = self.bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<HEAD>) else {
@@ -190,12 +190,12 @@ impl Batch {
 
     /// Says where the frames of [`push_split`](Self::push_split) lie: once, as all frames of a batch come from
     /// one port.
-    pub(crate) fn set_source(&mut self, source: &Origin) {
+    pub(crate) fn set_source(&mut self, source: &SourceRegion) {
         self.source = Some(source.clone());
     }
 
     /// Where the rests lie.
-    pub(crate) fn source(&self) -> Option<&Origin> {
+    pub(crate) fn source(&self) -> Option<&SourceRegion> {
         self.source.as_ref()
     }
 
@@ -227,7 +227,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use boundary::{AreaLayout, HostPort, Mapped, Slots};
+    use boundary::{HostPort, Mapped, RegionLayout, Slots};
     use std::ptr::NonNull;
     use std::sync::Arc;
 
@@ -252,19 +252,19 @@ mod tests {
     fn parts_are_completed_as_they_lie() {
         let mut words: Vec<u64> = (0..4 * 256).collect();
         let expected: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let layout = AreaLayout::new(&[Slots::new(64).unwrap()]).unwrap();
+        let layout = RegionLayout::new(&[Slots::new(64).unwrap()]).unwrap();
         let mut area = vec![0u64; layout.size / 8];
         let buffers = layout.ports[0].buffers / 8;
         area[buffers..buffers + words.len()].swap_with_slice(&mut words);
         // SAFETY: the vector outlives the test's use of it, and is not touched meanwhile.
         let memory = unsafe { Mapped::new(NonNull::new(area.as_mut_ptr().cast()).unwrap(), layout.size) };
-        let source = HostPort::at(&memory, &layout.ports[0], [0; 2], Arc::new(())).unwrap().origin();
+        let source = HostPort::at(&memory, &layout.ports[0], [0; 2], Arc::new(())).unwrap().source_region();
         let mut batch = Batch::new(6);
         let ranges = [0..2048, 3..67, 100..120, 7000..7065, 50..50, 6144..8192];
         for round in 0..2 {
             batch.set_source(&source);
             for range in &ranges {
-                batch.push_split(&source, Taken { range: range.clone(), slot: 0 });
+                batch.push_split(&source, TakenPacket { range: range.clone(), slot: 0 });
             }
             let parts: Vec<_> = (0..batch.len()).filter_map(|number| batch.split_frame(number)).collect();
             let lengths: Vec<usize> = parts.iter().map(|part| part.length()).collect();

@@ -1,7 +1,7 @@
 //! The first instructions, and the version note by which the host knows the image.
 
-use crate::leave::Platform;
-use crate::{fault, heap, leave, process};
+use crate::exit::ExitMethod;
+use crate::{exit, fault, heap, process};
 use boundary::{BootError, BootInfo, CrashCause, CrashPage, Mapped, MemoryKind, control};
 use core::arch::{asm, global_asm};
 use core::ptr::NonNull;
@@ -56,11 +56,11 @@ unsafe extern "Rust" {
 extern "C" fn begin(area: usize) -> ! {
     memory::link();
     if area != 0 {
-        leave::set_platform(Platform::Machine, area);
+        exit::set_exit_method(ExitMethod::PortWrite, area);
         enter();
     }
-    leave::set_platform(Platform::Process, process::map_area());
-    let Some(control) = leave::part(0, control::SIZE) else { leave::crash() };
+    exit::set_exit_method(ExitMethod::SystemCall, process::map_area());
+    let Some(control) = exit::part(0, control::SIZE) else { exit::crash() };
     let region = |kind| BootInfo::find_region(&control, kind);
     let (Some(heap), Some(stack)) = (region(MemoryKind::Heap), region(MemoryKind::Stack)) else {
         refuse(&control);
@@ -78,9 +78,9 @@ extern "C" fn begin(area: usize) -> ! {
 
 /// From here on both platforms are the same: memory is mapped, the stack is the box's own.
 extern "C" fn enter() -> ! {
-    let Some(control) = leave::part(0, control::SIZE) else { leave::crash() };
+    let Some(control) = exit::part(0, control::SIZE) else { exit::crash() };
     let region = |kind| BootInfo::find_region(&control, kind);
-    let (Some(whole), Some(free)) = (region(MemoryKind::Area), region(MemoryKind::Heap)) else {
+    let (Some(whole), Some(free)) = (region(MemoryKind::SharedRegion), region(MemoryKind::Heap)) else {
         refuse(&control);
     };
     // SAFETY: the heap's region is mapped, its memory is new, and nothing else lies in it.
@@ -91,7 +91,7 @@ extern "C" fn enter() -> ! {
     let area = unsafe { Mapped::new(base, whole.size as usize) };
     match BootInfo::read(&area) {
         Ok(info) => {
-            leave::set_tsc_hz(info.tsc_hz);
+            exit::set_tsc_hz(info.tsc_hz);
             run(Boot { info, area })
         }
         Err(_) => refuse(&control),
@@ -107,5 +107,5 @@ fn refuse(control: &Mapped) -> ! {
         };
         page.begin(CrashCause::Version { found });
     }
-    leave::crash()
+    exit::crash()
 }

@@ -3,8 +3,8 @@
 //! The host's interrupt table leads all 32 vectors to the table below, in ring 3 and on a stack of its
 //! own. What was interrupted is never returned to.
 
-use crate::leave;
-use boundary::{CrashPage, Mapped, control, fault, leave::CRASH_PORT};
+use crate::exit;
+use boundary::{CrashPage, Mapped, control, exit::CRASH_PORT, fault};
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -88,7 +88,7 @@ global_asm!(
     "out dx, al",
     "jmp 3b",
     ".text",
-    area = sym leave::AREA,
+    area = sym exit::AREA,
     page = const control::CRASH,
     state = const fault::STATE,
     exception = const fault::EXCEPTION,
@@ -101,10 +101,10 @@ global_asm!(
 );
 
 extern "C" fn after() -> ! {
-    if let Some(page) = leave::crash_page() {
+    if let Some(page) = exit::crash_page() {
         add_context(&page);
     }
-    leave::crash()
+    exit::crash()
 }
 
 static CONTEXT: AtomicUsize = AtomicUsize::new(0);

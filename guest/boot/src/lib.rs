@@ -12,15 +12,15 @@
 extern crate alloc;
 
 mod entry;
+mod exit;
 mod fault;
-mod ground;
 mod heap;
-mod leave;
 mod panic;
+mod platform;
 mod process;
 
 pub use entry::Boot;
+pub use exit::{cycles, end_turn, idle, prepare_idle, region, ring_host, stop};
 pub use fault::on_crash;
-pub use ground::Floor;
 pub use heap::heap_use;
-pub use leave::{cycles, end_turn, idle, region, rest, ring_host, stop};
+pub use platform::GuestPlatform;

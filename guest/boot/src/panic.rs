@@ -1,6 +1,6 @@
 //! A panic ends in a crash report.
 
-use crate::{fault, heap, leave};
+use crate::{exit, fault, heap};
 use boundary::CrashCause;
 use boundary::limits::MAX_CRASH_MESSAGE;
 use core::fmt::Write;
@@ -24,7 +24,7 @@ impl Write for Text {
 
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
-    if let Some(page) = leave::crash_page() {
+    if let Some(page) = exit::crash_page() {
         let cause = if heap::exhausted() { CrashCause::OutOfMemory } else { CrashCause::Panic };
         if page.begin(cause) {
             let mut text = Text { bytes: [0; MAX_CRASH_MESSAGE], length: 0 };
@@ -34,17 +34,17 @@ fn panic(info: &PanicInfo) -> ! {
             fault::add_context(&page);
         }
     }
-    leave::crash()
+    exit::crash()
 }
 
 /// The prebuilt library names this for unwinding, which panics here never do.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
-    leave::crash()
+    exit::crash()
 }
 
 /// As above; the address of this one stands beside functions of the prebuilt library.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() -> ! {
-    leave::crash()
+    exit::crash()
 }

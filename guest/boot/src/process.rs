@@ -4,10 +4,10 @@
 //! pool and a snapshot. Before the program runs all but the bell are used and closed, and a filter leaves four system
 //! calls: sleep (and go on with it after standing still), give way, ring, end.
 
+use crate::exit::crash_page;
 use crate::fault::add_context;
-use crate::leave::crash_page;
 use boundary::{
-    BootInfo, CrashCause, Mapped, MemoryKind, MemoryRegion, SharedMemory, StatusPage, control, fault, leave,
+    BootInfo, CrashCause, Mapped, MemoryKind, MemoryRegion, SharedMemory, StatusPage, control, exit, fault,
 };
 use core::arch::{asm, naked_asm};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -55,7 +55,7 @@ fn call(number: usize, arguments: [usize; 6]) -> isize {
 /// Ends the process when a step of the set-up failed; the host learns which one from the status.
 fn require(step: i32, result: isize) -> usize {
     if result < 0 {
-        exit(leave::SETUP_STATUS + step);
+        exit(exit::SETUP_STATUS + step);
     }
     result as usize
 }
@@ -65,21 +65,21 @@ pub(crate) fn map_area() -> usize {
     let shared = |descriptor: i32, address, size, fixed| {
         call(MMAP, [address, size, READ_WRITE, MAP_SHARED | fixed, descriptor as usize, 0])
     };
-    let first = require(1, shared(leave::AREA_DESCRIPTOR, 0, control::SIZE, 0));
-    let Some(base) = core::ptr::NonNull::new(first as *mut u8) else { exit(leave::SETUP_STATUS) };
+    let first = require(1, shared(exit::REGION_DESCRIPTOR, 0, control::SIZE, 0));
+    let Some(base) = core::ptr::NonNull::new(first as *mut u8) else { exit(exit::SETUP_STATUS) };
     // SAFETY: just mapped, and never unmapped.
     let control = unsafe { Mapped::new(base, control::SIZE) };
     let region = |kind| BootInfo::find_region(&control, kind);
     let fixed = |step, descriptor, region: MemoryRegion| {
         require(step, shared(descriptor, region.address as usize, region.size as usize, MAP_FIXED))
     };
-    let area = match region(MemoryKind::Area) {
-        Some(area) => fixed(2, leave::AREA_DESCRIPTOR, area),
-        None => exit(leave::SETUP_STATUS + 3),
+    let area = match region(MemoryKind::SharedRegion) {
+        Some(area) => fixed(2, exit::REGION_DESCRIPTOR, area),
+        None => exit(exit::SETUP_STATUS + 3),
     };
     // A pool that is shared with others lies in the area's addresses, over what the area's file has not.
     if let Some(pool) = region(MemoryKind::Pool) {
-        fixed(15, leave::POOL_DESCRIPTOR, pool);
+        fixed(15, exit::POOL_DESCRIPTOR, pool);
     }
     area
 }
@@ -104,14 +104,14 @@ pub(crate) fn confine(control: &Mapped, heap: MemoryRegion, own_stack: MemoryReg
     for signal in FAULT_SIGNALS {
         require(7, call(RT_SIGACTION, [signal, action.as_ptr() as usize, 0, 8, 0, 0]));
     }
-    let bell = leave::BELL_DESCRIPTOR as usize;
+    let bell = exit::BELL_DESCRIPTOR as usize;
     require(8, call(CLOSE_RANGE, [0, bell - 1, 0, 0, 0, 0]));
     require(8, call(CLOSE_RANGE, [bell + 1, u32::MAX as usize, 0, 0, 0, 0]));
     require(9, call(PRCTL, [PR_SET_PDEATHSIG, 9, 0, 0, 0, 0]));
     require(10, call(PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0]));
     let length = control.load_u64(control::FILTER, Relaxed) as usize;
     let Some(instructions) = control.pointer(control::FILTER + 8, 8 * length) else {
-        exit(leave::SETUP_STATUS + 11);
+        exit(exit::SETUP_STATUS + 11);
     };
     let program = [length, instructions.as_ptr() as usize];
     require(12, call(SECCOMP, [SECCOMP_SET_MODE_FILTER, 0, program.as_ptr() as usize, 0, 0, 0]));
@@ -120,7 +120,7 @@ pub(crate) fn confine(control: &Mapped, heap: MemoryRegion, own_stack: MemoryReg
 
 /// Fills memory from a snapshot, when there is one.
 fn fill_memory() -> bool {
-    let descriptor = leave::SNAPSHOT_DESCRIPTOR as usize;
+    let descriptor = exit::SNAPSHOT_DESCRIPTOR as usize;
     let read = |to: usize, size: usize, at: usize| call(PREAD, [descriptor, to, size, at, 0, 0]);
     let mut count = 0usize;
     if read(&raw mut count as usize, 8, 0) != 8 {
@@ -199,14 +199,14 @@ pub(crate) fn sleep(status: &Mapped, seen: u32, limit: Option<u64>) {
 }
 
 /// Lets others run.
-pub(crate) fn give_way() {
+pub(crate) fn yield_processor() {
     call(SCHED_YIELD, [0; 6]);
 }
 
 /// Rings for the host. A host without a bell isn't waiting for one.
 pub(crate) fn ring() {
     let one = 1u64;
-    call(WRITE, [leave::BELL_DESCRIPTOR as usize, &raw const one as usize, 8, 0, 0, 0]);
+    call(WRITE, [exit::BELL_DESCRIPTOR as usize, &raw const one as usize, 8, 0, 0, 0]);
 }
 
 /// Ends the process.
@@ -248,5 +248,5 @@ extern "C" fn on_signal(_signal: i32, _info: usize, context: usize) -> ! {
             add_context(&page);
         }
     }
-    exit(leave::CRASHED_STATUS)
+    exit(exit::CRASHED_STATUS)
 }

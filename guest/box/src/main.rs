@@ -8,12 +8,12 @@ mod report;
 
 use alloc::boxed::Box;
 use alloc::rc::Rc;
-use boot::{Boot, Floor};
+use boot::{Boot, GuestPlatform};
 use engine::Engine;
 
 #[unsafe(no_mangle)]
 fn run(boot: Boot) -> ! {
-    let engine = match Engine::new(&boot.info, boot.area, Rc::new(Floor)) {
+    let engine = match Engine::new(&boot.info, boot.area, Rc::new(GuestPlatform)) {
         Ok(engine) => Box::leak(Box::new(engine)),
         Err(error) => panic!("{error}"),
     };

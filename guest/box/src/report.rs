@@ -20,12 +20,12 @@ pub(crate) fn watch(engine: &mut Engine) {
 fn add(page: &CrashPage<Mapped>) {
     let engine = ENGINE.load(Relaxed);
     // SAFETY: null, or the engine that `watch` was given, which is never dropped. What ran has ended for ever, so
-    // nobody else uses it; it may be in the middle of a change, which `scene` only reads around.
-    let Some(scene) = unsafe { engine.as_ref() }.and_then(Engine::scene) else { return };
-    page.set_element(scene.name());
-    page.set_batch(scene.batch.count());
+    // nobody else uses it; it may be in the middle of a change, which `crash_context` only reads around.
+    let Some(crash_context) = unsafe { engine.as_ref() }.and_then(Engine::crash_context) else { return };
+    page.set_element(crash_context.name());
+    page.set_batch(crash_context.batch.count());
     // Where packets may lie.
-    let regions = [MemoryKind::Heap, MemoryKind::Area].map(boot::region);
+    let regions = [MemoryKind::Heap, MemoryKind::SharedRegion].map(boot::region);
     let is_mapped = |address: usize, size: usize| {
         let (start, end) = (address as u64, (address as u64).checked_add(size as u64));
         let holds = |region: &MemoryRegion| {
@@ -33,9 +33,9 @@ fn add(page: &CrashPage<Mapped>) {
         };
         regions.iter().flatten().any(holds)
     };
-    for place in 0..scene.batch.count() {
+    for place in 0..crash_context.batch.count() {
         // SAFETY: nothing else runs any more, and heap and area stay mapped.
-        let packet = unsafe { scene.batch.packet(place, is_mapped) }.unwrap_or_default();
+        let packet = unsafe { crash_context.batch.packet(place, is_mapped) }.unwrap_or_default();
         if place == 0 {
             page.set_packet(packet);
         }

@@ -1,6 +1,6 @@
 //! A port as the probe sees it.
 
-use boundary::{Consumer, Corrupt, Descriptor, Mapped, Pool, PortInfo, PortStats, Producer};
+use boundary::{Consumer, CorruptIndex, Descriptor, Mapped, PoolLayout, PortInfo, PortStats, Producer};
 
 /// Packets that are moved at once.
 pub(crate) const BATCH: u32 = 256;
@@ -15,7 +15,7 @@ pub(crate) struct Port {
     /// Slots that are worth to be woken for once the transmit ring was full.
     pub(crate) worth: u32,
     buffers: Mapped,
-    pool: Pool,
+    pool: PoolLayout,
 }
 
 /// Gives back what was received, and wakes the host if it sleeps for want of room.
@@ -43,13 +43,13 @@ impl Port {
             transmit: Producer::new(ring(info.transmit)?, info.slots).ok()?,
             stats: PortStats::default(),
             worth: info.slots.count() / WORTH,
-            pool: Pool::in_bytes(info.buffers_size as usize),
+            pool: PoolLayout::in_bytes(info.buffers_size as usize),
             buffers,
         })
     }
 
     /// Takes packets and forgets them; how many.
-    pub(crate) fn drop_batch(&mut self) -> Result<u32, Corrupt> {
+    pub(crate) fn drop_batch(&mut self) -> Result<u32, CorruptIndex> {
         let count = self.receive.available(BATCH)?.min(BATCH);
         for _ in 0..count {
             if let Some(packet) = self.receive.pop() {
@@ -62,7 +62,7 @@ impl Port {
     }
 
     /// Sends packets of `length` bytes; how many.
-    pub(crate) fn send_batch(&mut self, length: u16) -> Result<u32, Corrupt> {
+    pub(crate) fn send_batch(&mut self, length: u16) -> Result<u32, CorruptIndex> {
         let count = self.transmit.free(BATCH)?.min(BATCH);
         for _ in 0..count {
             let Some(spare) = self.transmit.spare() else { break };
@@ -75,7 +75,7 @@ impl Port {
     }
 
     /// Sends a batch back, addresses exchanged; how many.
-    pub(crate) fn mirror_batch(&mut self) -> Result<u32, Corrupt> {
+    pub(crate) fn mirror_batch(&mut self) -> Result<u32, CorruptIndex> {
         let count = self.receive.available(BATCH)?.min(BATCH);
         let count = self.transmit.free(count)?.min(count);
         for _ in 0..count {
@@ -91,7 +91,7 @@ impl Port {
     }
 
     /// Hands a batch to `other`; how many. Nothing is copied: the ports share their buffers.
-    pub(crate) fn forward_batch(&mut self, other: &mut Self) -> Result<u32, Corrupt> {
+    pub(crate) fn forward_batch(&mut self, other: &mut Self) -> Result<u32, CorruptIndex> {
         let count = self.receive.available(BATCH)?.min(BATCH);
         let count = other.transmit.free(count)?.min(count);
         for _ in 0..count {

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use boot::Boot;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BoxState, ChannelError, Corrupt, Event, Diagnostic, FrameReader, FrameWriter, Inbox, Mapped, Message,
-    Outbox, Patience, Reply, Request, Stats, StatusPage, control,
+    BoxState, ChannelError, CorruptIndex, Diagnostic, Event, FrameReader, FrameWriter, IdleBackoff, Inbox,
+    Mapped, Message, Outbox, Reply, Request, Stats, StatusPage, control,
 };
 
 pub(crate) struct Program {
@@ -60,7 +60,7 @@ impl Program {
     }
 
     pub(crate) fn run(mut self) -> ! {
-        let (mut patience, mut used) = (Patience::new(self.tsc_hz), 0);
+        let (mut backoff, mut used) = (IdleBackoff::new(self.tsc_hz), 0);
         loop {
             let served = self.serve().unwrap_or_else(|error| panic!("{error}"));
             let start = boot::cycles();
@@ -68,19 +68,19 @@ impl Program {
             if moved > 0 {
                 self.busy_cycles += boot::cycles() - start;
             }
-            if self.status.stop_wished() {
+            if self.status.stop_requested() {
                 boot::stop();
             }
             used += moved;
             let quantum = self.status.quantum();
-            if quantum != 0 && used >= quantum && boot::cycles() >= self.status.free_until() {
+            if quantum != 0 && used >= quantum && boot::cycles() >= self.status.uncontended_until() {
                 used = 0;
                 boot::end_turn();
             }
-            if moved > 0 || served || self.command == Command::Busy || self.status.polls() {
-                patience.renew();
-            } else if patience.is_out(start, self.status.free_until()) {
-                patience.renew();
+            if moved > 0 || served || self.command == Command::Busy || self.status.is_polling() {
+                backoff.reset();
+            } else if backoff.should_idle(start, self.status.uncontended_until()) {
+                backoff.reset();
                 used = 0;
                 if self.is_stuck().unwrap_or_else(|error| panic!("{error}")) {
                     boot::end_turn();
@@ -92,7 +92,7 @@ impl Program {
     }
 
     /// Whether packets that are to go on find no room.
-    fn is_stuck(&mut self) -> Result<bool, Corrupt> {
+    fn is_stuck(&mut self) -> Result<bool, CorruptIndex> {
         let mut waiting = 0;
         for port in &mut self.ports {
             waiting += port.receive.available(1)?;
@@ -102,7 +102,7 @@ impl Program {
 
     /// Leaves, unless there is work: flags first, then one more look, then away.
     fn rest(&mut self) -> Result<(), ChannelError> {
-        let rest = boot::rest();
+        let rest = boot::prepare_idle();
         let mut sleeps = self.requests.prepare_sleep()?;
         for port in &mut self.ports {
             sleeps &= port.receive.prepare_sleep()?;
@@ -115,7 +115,7 @@ impl Program {
         if !self.outbox.is_empty() {
             sleeps &= self.replies.prepare_sleep()?;
         }
-        if sleeps && !self.status.stop_wished() {
+        if sleeps && !self.status.stop_requested() {
             boot::idle(rest, self.alarm);
         }
         self.requests.end_sleep();
@@ -127,7 +127,7 @@ impl Program {
         Ok(())
     }
 
-    fn move_packets(&mut self) -> Result<u32, Corrupt> {
+    fn move_packets(&mut self) -> Result<u32, CorruptIndex> {
         let mut moved = 0;
         match self.command {
             Command::Drop => {

@@ -8,7 +8,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::alloc::{GlobalAlloc, Layout};
 
-use boundary::{BootInfo, Ground, Mapped, Rest};
+use boundary::{BootInfo, DoorbellCount, Mapped, Platform};
 use core::ptr::NonNull;
 use element::{Descriptor, Environment};
 use engine::Engine;
@@ -55,14 +55,14 @@ impl Environment for Void {
 /// A box that is asked nothing.
 struct Nowhere;
 
-impl Ground for Nowhere {
+impl Platform for Nowhere {
     fn cycles(&self) -> u64 {
         0
     }
-    fn rest(&self) -> Rest {
-        Rest(0)
+    fn prepare_idle(&self) -> DoorbellCount {
+        DoorbellCount(0)
     }
-    fn idle(&self, _: Rest, _: Option<u64>) {}
+    fn idle(&self, _: DoorbellCount, _: Option<u64>) {}
     fn end_turn(&self) {}
     fn ring_host(&self) {}
 }

@@ -4,7 +4,7 @@ use crate::boxes::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::{BoxProgram, TableKind};
 use crate::error::MeasureError;
 use crate::statistics::rounded;
-use boundary::{AreaLayout, Request, Slots, Stats, control};
+use boundary::{RegionLayout, Request, Slots, Stats, control};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn filled(bed: &TestBed, configuration: &str) -> Result<(u64, usize), MeasureErr
 
 fn ports() -> Result<Memory, MeasureError> {
     let port = |ring| -> Result<RingMemory, MeasureError> {
-        let layout = AreaLayout::new(&[Slots::new(ring)?])?;
+        let layout = RegionLayout::new(&[Slots::new(ring)?])?;
         Ok(RingMemory { ring, kb: (layout.size - control::SIZE) / 1024 })
     };
     Ok(Memory {

@@ -10,7 +10,7 @@
 
 use crate::limits::{CHANNEL_SIZE, MAX_CHUNK};
 use crate::memory::SharedMemory;
-use crate::ring::{Corrupt, HEADER, Reader, RingError, Writer};
+use crate::ring::{CorruptIndex, HEADER, Reader, RingError, Writer};
 use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::Ordering::Relaxed;
@@ -21,7 +21,7 @@ const LAST: u16 = 1;
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
-pub enum Kind {
+pub enum MessageKind {
     /// Request: run a configuration.
     Install = 1,
     /// Request: end a configuration.
@@ -52,7 +52,7 @@ pub enum Kind {
     Output = 33,
 }
 
-impl Kind {
+impl MessageKind {
     const ALL: [Self; 14] = [
         Self::Install,
         Self::Remove,
@@ -79,7 +79,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelError {
     /// An index is impossible.
-    Corrupt(Corrupt),
+    Corrupt(CorruptIndex),
     /// A frame's kind means nothing.
     UnknownKind(u16),
     /// A frame says more bytes than a frame can have, or than were published.
@@ -95,8 +95,8 @@ pub enum ChannelError {
     Disordered,
 }
 
-impl From<Corrupt> for ChannelError {
-    fn from(corrupt: Corrupt) -> Self {
+impl From<CorruptIndex> for ChannelError {
+    fn from(corrupt: CorruptIndex) -> Self {
         Self::Corrupt(corrupt)
     }
 }
@@ -119,7 +119,7 @@ impl core::error::Error for ChannelError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// What the message is.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Number of the message: a reply carries its request's.
     pub number: u32,
     /// Bytes of the whole message.
@@ -250,7 +250,7 @@ impl<M: SharedMemory> FrameReader<M> {
         if length as usize > MAX_CHUNK || frame_bytes(length) > there {
             return Err(ChannelError::FrameLength(length));
         }
-        let kind = Kind::from_bits(kind).ok_or(ChannelError::UnknownKind(kind))?;
+        let kind = MessageKind::from_bits(kind).ok_or(ChannelError::UnknownKind(kind))?;
         let length = length as usize;
         if total as usize > limit || message.len() + length > total as usize {
             return Err(ChannelError::TooLong { bytes: total, limit });

@@ -1,6 +1,6 @@
 //! What a box tells unasked.
 
-use super::channel::Kind;
+use super::channel::MessageKind;
 use super::message::Message;
 use crate::codec::{DecodeError, Decoder, Encoder};
 
@@ -32,11 +32,11 @@ impl<'a> Event<'a> {
         let kind = match *self {
             Self::Console { name, line } => {
                 fields.bytes(name).bytes(line);
-                Kind::Console
+                MessageKind::Console
             }
             Self::Output { file, position, bytes } => {
                 fields.bytes(file).u64(position).bytes(bytes);
-                Kind::Output
+                MessageKind::Output
             }
         };
         Message { kind, number, payload: fields.0 }
@@ -46,8 +46,8 @@ impl<'a> Event<'a> {
     pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
         let mut fields = Decoder(&message.payload);
         let event = match message.kind {
-            Kind::Console => Self::Console { name: fields.bytes()?, line: fields.bytes()? },
-            Kind::Output => {
+            MessageKind::Console => Self::Console { name: fields.bytes()?, line: fields.bytes()? },
+            MessageKind::Output => {
                 Self::Output { file: fields.bytes()?, position: fields.u64()?, bytes: fields.bytes()? }
             }
             other => return Err(DecodeError::Value(other as u64)),

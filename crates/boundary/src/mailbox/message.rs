@@ -1,6 +1,6 @@
 //! Whole messages: cut into frames on one side, put together on the other.
 
-use super::channel::{ChannelError, Frame, FrameReader, FrameWriter, Kind};
+use super::channel::{ChannelError, Frame, FrameReader, FrameWriter, MessageKind};
 use crate::limits::MAX_CHUNK;
 use crate::memory::SharedMemory;
 use alloc::collections::VecDeque;
@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// What it is.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// A request's number, chosen by the host; its reply carries the same. Events count up.
     pub number: u32,
     /// The fields, encoded: see [`Request`](crate::Request), [`Reply`](crate::Reply),

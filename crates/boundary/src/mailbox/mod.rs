@@ -11,7 +11,7 @@ mod reply;
 mod request;
 
 pub(crate) use channel::CHANNEL_BYTES;
-pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, Kind};
+pub use channel::{ChannelError, Frame, FrameReader, FrameWriter, MessageKind};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::Event;
 pub use message::{Inbox, Message, Outbox};

@@ -1,6 +1,6 @@
 //! What a box answers.
 
-use super::channel::Kind;
+use super::channel::MessageKind;
 use super::message::Message;
 use crate::codec::{DecodeError, Decoder, Encoder};
 use crate::limits::{MAX_DROP_REASON, MAX_DROP_REASONS, MAX_PORTS};
@@ -25,10 +25,10 @@ impl<'a> Reply<'a> {
     /// The message that answers request `number`.
     pub fn encode(&self, number: u32) -> Message {
         let (kind, payload) = match *self {
-            Self::Done(value) => (Kind::Done, value),
-            Self::Failed(reason) => (Kind::Failed, reason),
-            Self::Missing(reason) => (Kind::Missing, reason),
-            Self::Rejected(diagnostics) => (Kind::Rejected, diagnostics),
+            Self::Done(value) => (MessageKind::Done, value),
+            Self::Failed(reason) => (MessageKind::Failed, reason),
+            Self::Missing(reason) => (MessageKind::Missing, reason),
+            Self::Rejected(diagnostics) => (MessageKind::Rejected, diagnostics),
         };
         Message { kind, number, payload: payload.to_vec() }
     }
@@ -36,10 +36,10 @@ impl<'a> Reply<'a> {
     /// The reply in a message.
     pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
         match message.kind {
-            Kind::Done => Ok(Self::Done(&message.payload)),
-            Kind::Failed => Ok(Self::Failed(&message.payload)),
-            Kind::Missing => Ok(Self::Missing(&message.payload)),
-            Kind::Rejected => Ok(Self::Rejected(&message.payload)),
+            MessageKind::Done => Ok(Self::Done(&message.payload)),
+            MessageKind::Failed => Ok(Self::Failed(&message.payload)),
+            MessageKind::Missing => Ok(Self::Missing(&message.payload)),
+            MessageKind::Rejected => Ok(Self::Rejected(&message.payload)),
             other => Err(DecodeError::Value(other as u64)),
         }
     }

@@ -1,6 +1,6 @@
 //! What the host asks of a box.
 
-use super::channel::Kind;
+use super::channel::MessageKind;
 use super::message::Message;
 use crate::codec::{DecodeError, Decoder, Encoder};
 
@@ -77,32 +77,32 @@ impl<'a> Request<'a> {
         let kind = match *self {
             Self::Install { name, configuration } => {
                 fields.bytes(name.as_bytes()).bytes(configuration.as_bytes());
-                Kind::Install
+                MessageKind::Install
             }
             Self::Remove { name } => {
                 fields.bytes(name.as_bytes());
-                Kind::Remove
+                MessageKind::Remove
             }
             Self::Read { name, handler, argument } => {
                 fields.bytes(name.as_bytes()).bytes(handler.as_bytes()).bytes(argument);
-                Kind::Read
+                MessageKind::Read
             }
             Self::Write { name, handler, value } => {
                 fields.bytes(name.as_bytes()).bytes(handler.as_bytes()).bytes(value);
-                Kind::Write
+                MessageKind::Write
             }
-            Self::Stats => Kind::Stats,
+            Self::Stats => MessageKind::Stats,
             Self::File { name, contents } => {
                 fields.bytes(name.as_bytes()).bytes(contents);
-                Kind::File
+                MessageKind::File
             }
             Self::Rehearse { name, configuration, seconds, batch } => {
                 fields.bytes(name.as_bytes()).bytes(configuration.as_bytes()).u32(seconds).u32(batch);
-                Kind::Rehearse
+                MessageKind::Rehearse
             }
             Self::Check { configuration } => {
                 fields.bytes(configuration.as_bytes());
-                Kind::Check
+                MessageKind::Check
             }
         };
         Message { kind, number, payload: fields.0 }
@@ -112,23 +112,23 @@ impl<'a> Request<'a> {
     pub fn decode(message: &'a Message) -> Result<Self, DecodeError> {
         let mut fields = Decoder(&message.payload);
         let request = match message.kind {
-            Kind::Install => Self::Install { name: fields.text()?, configuration: fields.text()? },
-            Kind::Remove => Self::Remove { name: fields.text()? },
-            Kind::Read => {
+            MessageKind::Install => Self::Install { name: fields.text()?, configuration: fields.text()? },
+            MessageKind::Remove => Self::Remove { name: fields.text()? },
+            MessageKind::Read => {
                 Self::Read { name: fields.text()?, handler: fields.text()?, argument: fields.bytes()? }
             }
-            Kind::Write => {
+            MessageKind::Write => {
                 Self::Write { name: fields.text()?, handler: fields.text()?, value: fields.bytes()? }
             }
-            Kind::Stats => Self::Stats,
-            Kind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
-            Kind::Rehearse => Self::Rehearse {
+            MessageKind::Stats => Self::Stats,
+            MessageKind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
+            MessageKind::Rehearse => Self::Rehearse {
                 name: fields.text()?,
                 configuration: fields.text()?,
                 seconds: fields.u32()?,
                 batch: fields.u32()?,
             },
-            Kind::Check => Self::Check { configuration: fields.text()? },
+            MessageKind::Check => Self::Check { configuration: fields.text()? },
             other => return Err(DecodeError::Value(other as u64)),
         };
         fields.end()?;

@@ -24,7 +24,7 @@ fn messages_of_every_size_arrive_whole_and_in_order() {
         let sizes = [0, 1, 7, 8, 9, MAX_CHUNK - 1, MAX_CHUNK, MAX_CHUNK + 1, 65_536, 1 << 20, 3, 100_003];
         for (number, size) in sizes.into_iter().enumerate() {
             let payload = (0..size).map(|byte| (byte * 7 + number) as u8).collect();
-            outbox.push(Message { kind: Kind::Done, number: number as u32, payload });
+            outbox.push(Message { kind: MessageKind::Done, number: number as u32, payload });
         }
         let mut received = 0;
         while received < sizes.len() {
@@ -46,7 +46,7 @@ fn what_is_withdrawn_is_not_sent_unless_it_was_begun() {
     with_channel(|mut writer, mut reader| {
         let (mut outbox, mut inbox) = (Outbox::default(), Inbox::new(MAX_REQUEST));
         for (number, size) in [(1, 40_000), (2, 5), (3, 6), (2, 7)] {
-            outbox.push(Message { kind: Kind::Write, number, payload: vec![0; size] });
+            outbox.push(Message { kind: MessageKind::Write, number, payload: vec![0; size] });
         }
         outbox.flush(&mut writer).unwrap();
         for number in [1, 2, 9] {
@@ -62,7 +62,7 @@ fn what_is_withdrawn_is_not_sent_unless_it_was_begun() {
             reader.release();
         }
         assert_eq!((numbers, outbox.is_empty()), (vec![(1, 40_000), (3, 6)], true));
-        outbox.push(Message { kind: Kind::Write, number: 4, payload: vec![0; 9] });
+        outbox.push(Message { kind: MessageKind::Write, number: 4, payload: vec![0; 9] });
         outbox.withdraw(4);
         assert!(outbox.is_empty() && outbox.bytes() == 0);
     });
@@ -85,7 +85,7 @@ fn requests_replies_and_events_survive_the_trip() {
         assert_eq!(Request::decode(&message), Ok(request));
         assert!(Reply::decode(&message).is_err() && Event::decode(&message).is_err());
         let cut = Message { payload: message.payload[..message.payload.len() / 2].to_vec(), ..message };
-        assert!(Request::decode(&cut).is_err() || cut.kind == Kind::Stats);
+        assert!(Request::decode(&cut).is_err() || cut.kind == MessageKind::Stats);
     }
     for reply in [Reply::Done(b"7"), Reply::Failed(b"no"), Reply::Missing(b"c"), Reply::Rejected(b"\0\0\0\0")]
     {
@@ -111,7 +111,7 @@ fn requests_replies_and_events_survive_the_trip() {
 fn a_message_over_the_limit_is_refused_before_it_is_stored() {
     with_channel(|mut writer, mut reader| {
         let mut outbox = Outbox::default();
-        outbox.push(Message { kind: Kind::Done, number: 1, payload: vec![0; 1001] });
+        outbox.push(Message { kind: MessageKind::Done, number: 1, payload: vec![0; 1001] });
         outbox.flush(&mut writer).unwrap();
         let error = Inbox::new(1000).poll(&mut reader);
         assert_eq!(error, Err(ChannelError::TooLong { bytes: 1001, limit: 1000 }));
@@ -120,10 +120,10 @@ fn a_message_over_the_limit_is_refused_before_it_is_stored() {
 
 #[test]
 fn frames_that_do_not_belong_together_are_refused() {
-    let frame = Frame { kind: Kind::Done, number: 1, total: 4, last: false };
+    let frame = Frame { kind: MessageKind::Done, number: 1, total: 4, last: false };
     for second in [
         Frame { number: 2, ..frame },
-        Frame { kind: Kind::Failed, ..frame },
+        Frame { kind: MessageKind::Failed, ..frame },
         Frame { total: 5, ..frame },
         Frame { last: true, ..frame },
     ] {
@@ -151,7 +151,7 @@ fn a_hostile_peer_is_harmless() {
                 1 => drop(reader.release()),
                 2 => {
                     let frame =
-                        Frame { kind: Kind::Read, number: 0, total: random.edge() as u32, last: true };
+                        Frame { kind: MessageKind::Read, number: 0, total: random.edge() as u32, last: true };
                     let _ = writer.send(frame, &vec![0; random.next() as usize % 5000]);
                 }
                 _ => drop(writer.prepare_sleep()),
@@ -159,7 +159,7 @@ fn a_hostile_peer_is_harmless() {
             assert!(!memory.loaded_twice());
         }
         drop(inbox.poll(&mut reader));
-        outbox.push(Message { kind: Kind::Stats, number: 1, payload: vec![0; 40_000] });
+        outbox.push(Message { kind: MessageKind::Stats, number: 1, payload: vec![0; 40_000] });
         let _ = outbox.flush(&mut writer);
     }
 }
@@ -173,9 +173,15 @@ fn random_payloads_are_refused_or_read() {
         for _ in 0..random.next() % 12 {
             payload.extend_from_slice(&random.edge().to_le_bytes()[..1 + random.next() as usize % 8]);
         }
-        for kind in
-            [Kind::Install, Kind::Read, Kind::File, Kind::Check, Kind::Done, Kind::Console, Kind::Output]
-        {
+        for kind in [
+            MessageKind::Install,
+            MessageKind::Read,
+            MessageKind::File,
+            MessageKind::Check,
+            MessageKind::Done,
+            MessageKind::Console,
+            MessageKind::Output,
+        ] {
             let message = Message { kind, number: 0, payload: payload.clone() };
             let _ = Request::decode(&message);
             let _ = Reply::decode(&message);

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 /// Bytes of a cache line.
-pub const LINE: usize = 64;
+pub const CACHE_LINE: usize = 64;
 
 /// A mapped range that a peer may change at any time.
 ///
@@ -29,7 +29,7 @@ impl Mapped {
     /// # Safety
     ///
     /// The range must be mapped readable and writable for as long as the value or a copy or part of it is
-    /// used, and no Rust reference to any byte of it may exist meanwhile but those of [`Loans`](crate::Loans).
+    /// used, and no Rust reference to any byte of it may exist meanwhile but those of [`BufferLeases`](crate::BufferLeases).
     pub const unsafe fn new(base: NonNull<u8>, size: usize) -> Self {
         Self { base, size }
     }
@@ -62,26 +62,26 @@ impl Mapped {
 
     /// Says that the cache line at `offset` will be read soon. Of what is not in the range nothing comes of it.
     #[inline(always)]
-    pub(crate) fn expect_read(&self, offset: usize) {
-        expect_read(self.base.as_ptr().wrapping_add(offset));
+    pub(crate) fn prefetch_read(&self, offset: usize) {
+        prefetch_read(self.base.as_ptr().wrapping_add(offset));
     }
 
     /// Says that the cache line at `offset` will be written soon. Of what is not in the range nothing comes of it.
     #[inline(always)]
-    pub(crate) fn expect_write(&self, offset: usize) {
-        expect_write(self.base.as_ptr().wrapping_add(offset));
+    pub(crate) fn prefetch_write(&self, offset: usize) {
+        prefetch_write(self.base.as_ptr().wrapping_add(offset));
     }
 
     /// Says that all cache lines of a range will be read soon.
     #[inline(always)]
-    pub(crate) fn expect_reads(&self, start: usize, length: usize) {
-        for_each_line(self.base.as_ptr().wrapping_add(start), length, expect_read);
+    pub(crate) fn prefetch_reads(&self, start: usize, length: usize) {
+        for_each_line(self.base.as_ptr().wrapping_add(start), length, prefetch_read);
     }
 
     /// Says that all cache lines of a range will be written soon.
     #[inline(always)]
-    pub(crate) fn expect_writes(&self, start: usize, length: usize) {
-        for_each_line(self.base.as_ptr().wrapping_add(start), length, expect_write);
+    pub(crate) fn prefetch_writes(&self, start: usize, length: usize) {
+        for_each_line(self.base.as_ptr().wrapping_add(start), length, prefetch_write);
     }
 
     #[inline(always)]
@@ -178,13 +178,13 @@ unsafe impl SharedMemory for Mapped {
 /// Calls `expect` for every cache line of `length` bytes from `start` on, if that is where a line begins.
 #[inline(always)]
 fn for_each_line(start: *const u8, length: usize, expect: impl Fn(*const u8)) {
-    for line in 0..length.div_ceil(LINE) {
-        expect(start.wrapping_add(line * LINE));
+    for line in 0..length.div_ceil(CACHE_LINE) {
+        expect(start.wrapping_add(line * CACHE_LINE));
     }
 }
 
 #[inline(always)]
-fn expect_read(at: *const u8) {
+fn prefetch_read(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: it changes nothing but what the processor's caches hold, and does nothing where nothing is mapped.
     unsafe {
@@ -193,9 +193,9 @@ fn expect_read(at: *const u8) {
 }
 
 #[inline(always)]
-fn expect_write(at: *const u8) {
+fn prefetch_write(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as in `expect_read`; a processor without this instruction does nothing.
+    // SAFETY: as in `prefetch_read`; a processor without this instruction does nothing.
     unsafe {
         core::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly))
     };
@@ -222,8 +222,8 @@ mod tests {
         assert!(memory.part(8, 9).is_none() && memory.part(8, 8).is_some());
         for (from, to, length) in [(9, 0, 8), (0, 9, 8), (0, 0, 17), (usize::MAX, 0, 1)] {
             assert!(!memory.copy_to(from, &memory, to, length));
-            memory.expect_read(from);
-            memory.expect_write(to);
+            memory.prefetch_read(from);
+            memory.prefetch_write(to);
         }
         assert_eq!(bytes, [0xaa; 4]);
     }

@@ -1,6 +1,6 @@
 //! The side of a ring that takes packets out.
 
-use super::cursor::{Corrupt, Reader, RingError, Slots};
+use super::cursor::{CorruptIndex, Reader, RingError, Slots};
 use super::descriptor::Descriptor;
 use super::producer::place;
 use crate::memory::SharedMemory;
@@ -32,7 +32,7 @@ impl<M: SharedMemory> Consumer<M> {
     /// Descriptors that can be popped. Looks at the producer's index only when fewer than `wanted` are
     /// known.
     #[inline(always)]
-    pub fn available(&mut self, wanted: u32) -> Result<u32, Corrupt> {
+    pub fn available(&mut self, wanted: u32) -> Result<u32, CorruptIndex> {
         self.reader.available(&self.memory, wanted)
     }
 
@@ -75,7 +75,7 @@ impl<M: SharedMemory> Consumer<M> {
     /// What the slot holds that will be taken after `distance` others: a hint where memory will be needed
     /// soon, and nothing to act upon, as the slot is loaded again when it is taken.
     #[inline(always)]
-    pub fn ahead(&self, distance: u32) -> Option<Descriptor> {
+    pub fn peek_ahead(&self, distance: u32) -> Option<Descriptor> {
         let slot = self.reader.tail().wrapping_add(distance) & self.mask;
         (self.reader.known() > distance)
             .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
@@ -84,7 +84,7 @@ impl<M: SharedMemory> Consumer<M> {
     /// Leaves another buffer in a slot from which a descriptor was taken, named by the
     /// [`position`](Self::position) at which that was, for the producer. Only before [`release`](Self::release).
     #[inline(always)]
-    pub fn leave(&self, position: u32, spare: u16) {
+    pub fn replace_buffer(&self, position: u32, spare: u16) {
         let left = Descriptor { buffer: spare, ..Descriptor::default() };
         self.memory.store_u64(place(position & self.mask), left.to_bits(), Relaxed);
     }
@@ -97,7 +97,7 @@ impl<M: SharedMemory> Consumer<M> {
     }
 
     /// Announces that the caller sleeps until a packet is there. False: one is there already, don't sleep.
-    pub fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
+    pub fn prepare_sleep(&mut self) -> Result<bool, CorruptIndex> {
         self.reader.prepare_sleep(&self.memory)
     }
 

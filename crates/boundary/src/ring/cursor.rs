@@ -32,7 +32,7 @@ pub(crate) const HEADER: usize = 256;
 
 /// The peer stored an index that no correct peer can have stored. The ring can't be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corrupt {
+pub struct CorruptIndex {
     /// What was found in shared memory.
     pub found: u32,
     /// The index below which it may not be.
@@ -41,13 +41,13 @@ pub struct Corrupt {
     pub span: u32,
 }
 
-impl fmt::Display for Corrupt {
+impl fmt::Display for CorruptIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ring index {} is not within {} of {}", self.found, self.span, self.least)
     }
 }
 
-impl core::error::Error for Corrupt {}
+impl core::error::Error for CorruptIndex {}
 
 /// Why a ring can't be laid over a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,12 +157,12 @@ impl Writer {
     /// Units that can be written. Looks at the reader's index only when fewer than `wanted` are known to
     /// be free.
     #[inline(always)]
-    pub(crate) fn free(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, Corrupt> {
+    pub(crate) fn free(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, CorruptIndex> {
         if self.capacity.wrapping_sub(self.head.wrapping_sub(self.tail)) < wanted {
             let found = memory.load_u32(TAIL, Acquire);
             let span = self.published.wrapping_sub(self.tail);
             if found.wrapping_sub(self.tail) > span {
-                return Err(Corrupt { found, least: self.tail, span });
+                return Err(CorruptIndex { found, least: self.tail, span });
             }
             self.tail = found;
         }
@@ -187,7 +187,11 @@ impl Writer {
     }
 
     /// Announces sleep until `wanted` units are free. False: they are free already, don't sleep.
-    pub(crate) fn prepare_sleep(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<bool, Corrupt> {
+    pub(crate) fn prepare_sleep(
+        &mut self,
+        memory: &impl SharedMemory,
+        wanted: u32,
+    ) -> Result<bool, CorruptIndex> {
         memory.store_u32(WRITER_SLEEPS, 1, Relaxed);
         memory.fence();
         let wanted = wanted.min(self.capacity);
@@ -234,12 +238,12 @@ impl Reader {
     /// Units that can be taken. Looks at the writer's index only when fewer than `wanted` are known to be
     /// there.
     #[inline(always)]
-    pub(crate) fn available(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, Corrupt> {
+    pub(crate) fn available(&mut self, memory: &impl SharedMemory, wanted: u32) -> Result<u32, CorruptIndex> {
         if self.known() < wanted {
             let found = memory.load_u32(HEAD, Acquire);
             let span = self.capacity.wrapping_sub(self.head.wrapping_sub(self.released));
             if found.wrapping_sub(self.head) > span {
-                return Err(Corrupt { found, least: self.head, span });
+                return Err(CorruptIndex { found, least: self.head, span });
             }
             self.head = found;
         }
@@ -264,7 +268,7 @@ impl Reader {
     }
 
     /// Announces sleep until a unit is there. False: one is there already, don't sleep.
-    pub(crate) fn prepare_sleep(&mut self, memory: &impl SharedMemory) -> Result<bool, Corrupt> {
+    pub(crate) fn prepare_sleep(&mut self, memory: &impl SharedMemory) -> Result<bool, CorruptIndex> {
         memory.store_u32(READER_SLEEPS, 1, Relaxed);
         memory.fence();
         let work = self.available(memory, 1)? > 0;

@@ -71,17 +71,17 @@ impl core::error::Error for DescriptorError {}
 
 /// The shape of a pool: buffers of [`BUFFER_SIZE`] bytes, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct PoolLayout {
     buffers: u32,
 }
 
 /// Bytes of a cache line, and the least room that is left before a packet, for headers to be put in front.
-const LINE: u16 = 64;
+const CACHE_LINE: u16 = 64;
 
 /// Lines among which packets' beginnings are spread.
 const LINES: u16 = 8;
 
-impl Pool {
+impl PoolLayout {
     /// The pool that a region of so many bytes holds: its whole buffers, at most [`MAX_BUFFERS`].
     pub const fn in_bytes(bytes: usize) -> Self {
         let buffers = bytes / BUFFER_SIZE;
@@ -106,11 +106,11 @@ impl Pool {
     /// buffer than its neighbours'. Buffers lie a power of two apart, so packets that all began at the same
     /// place would drive each other's headers out of the caches.
     #[inline(always)]
-    pub const fn place(buffer: u16, length: usize) -> u16 {
-        let spread = LINE + (buffer >> 1) % LINES * LINE;
+    pub const fn packet_offset(buffer: u16, length: usize) -> u16 {
+        let spread = CACHE_LINE + (buffer >> 1) % LINES * CACHE_LINE;
         match length {
             length if length + spread as usize <= BUFFER_SIZE => spread,
-            length if length + LINE as usize <= BUFFER_SIZE => LINE,
+            length if length + CACHE_LINE as usize <= BUFFER_SIZE => CACHE_LINE,
             _ => 0,
         }
     }

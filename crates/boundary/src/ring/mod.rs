@@ -6,8 +6,8 @@ mod descriptor;
 mod producer;
 
 pub use consumer::Consumer;
-pub use cursor::{Corrupt, RingError, Slots, indices};
-pub use descriptor::{Descriptor, DescriptorError, Pool};
+pub use cursor::{CorruptIndex, RingError, Slots, indices};
+pub use descriptor::{Descriptor, DescriptorError, PoolLayout};
 pub use producer::Producer;
 
 pub(crate) use cursor::{HEADER, Reader, Writer};

@@ -1,6 +1,6 @@
 //! The side of a ring that puts packets in.
 
-use super::cursor::{Corrupt, HEADER, RingError, Slots, Writer};
+use super::cursor::{CorruptIndex, HEADER, RingError, Slots, Writer};
 use super::descriptor::Descriptor;
 use crate::memory::SharedMemory;
 use core::sync::atomic::Ordering::Relaxed;
@@ -59,7 +59,7 @@ impl<M: SharedMemory> Producer<M> {
 
     /// Slots that can be pushed. Looks at the consumer's index only when fewer than `wanted` are known.
     #[inline(always)]
-    pub fn free(&mut self, wanted: u32) -> Result<u32, Corrupt> {
+    pub fn free(&mut self, wanted: u32) -> Result<u32, CorruptIndex> {
         self.writer.free(&self.memory, wanted)
     }
 
@@ -95,7 +95,7 @@ impl<M: SharedMemory> Producer<M> {
     /// What the slot holds that will be filled after `distance` others: a hint where memory will be needed
     /// soon, and nothing to act upon, as the slot is loaded again when it is filled.
     #[inline(always)]
-    pub fn ahead(&self, distance: u32) -> Option<Descriptor> {
+    pub fn peek_ahead(&self, distance: u32) -> Option<Descriptor> {
         let slot = self.writer.head().wrapping_add(distance) & self.mask;
         (self.writer.room() > distance)
             .then(|| Descriptor::from_bits(self.memory.load_u64(place(slot), Relaxed)))
@@ -122,12 +122,12 @@ impl<M: SharedMemory> Producer<M> {
 
     /// Announces that the caller sleeps until a slot is free that has its buffer. False: one is already, don't
     /// sleep.
-    pub fn prepare_sleep(&mut self) -> Result<bool, Corrupt> {
+    pub fn prepare_sleep(&mut self) -> Result<bool, CorruptIndex> {
         self.prepare_sleep_for(1)
     }
 
     /// As [`prepare_sleep`](Self::prepare_sleep), for so many slots.
-    pub fn prepare_sleep_for(&mut self, slots: u32) -> Result<bool, Corrupt> {
+    pub fn prepare_sleep_for(&mut self, slots: u32) -> Result<bool, CorruptIndex> {
         self.writer.prepare_sleep(&self.memory, self.borrowed.saturating_add(slots))
     }
 

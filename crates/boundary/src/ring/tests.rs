@@ -28,7 +28,7 @@ fn what_goes_in_comes_out_in_order_across_the_wrap() {
         let memory = region(&mut words);
         let mut producer = Producer::at(memory, SLOTS, start).unwrap();
         let mut consumer = Consumer::at(memory, SLOTS, start).unwrap();
-        // A resumed ring's indices stand in shared memory already.
+        // A resumed ring's indices pause_point in shared memory already.
         memory.store_u32(0, start, Relaxed);
         memory.store_u32(64, start, Relaxed);
         let mut random = Random::new(u64::from(start) + 7);
@@ -156,7 +156,7 @@ fn sizes_are_checked() {
 
 #[test]
 fn descriptors_are_checked_against_their_pool() {
-    let pool = Pool::in_bytes(10 * BUFFER_SIZE + 5);
+    let pool = PoolLayout::in_bytes(10 * BUFFER_SIZE + 5);
     assert_eq!(pool.buffers(), 10);
     let cases = [
         (9, 0, 2048, true),
@@ -170,14 +170,14 @@ fn descriptors_are_checked_against_their_pool() {
         assert_eq!(pool.range(descriptor).is_ok(), valid, "{descriptor:?}");
         assert_eq!(Descriptor::from_bits(descriptor.to_bits()), descriptor);
     }
-    assert_eq!(Pool::in_bytes(usize::MAX).buffers(), 65536);
+    assert_eq!(PoolLayout::in_bytes(usize::MAX).buffers(), 65536);
 }
 
 /// Whatever the shared words say, each operation stays inside the ring, terminates, hands out only
 /// descriptors that the pool check accepts or names as wrong, and loads no word twice.
 #[test]
 fn a_hostile_peer_is_harmless() {
-    let pool = Pool::in_bytes(128 * BUFFER_SIZE);
+    let pool = PoolLayout::in_bytes(128 * BUFFER_SIZE);
     for seed in 0..4_000 {
         let memory = Hostile::new(SLOTS.bytes(), seed);
         let mut random = Random::new(seed);

@@ -3,8 +3,9 @@
 
 use boundary::limits::{BUFFER_SIZE, MAX_EVENT, MAX_REPLY};
 use boundary::{
-    AreaLayout, BootInfo, CpuFeatures, Diagnostic, Event, FrameReader, FrameWriter, Ground, HostPort, Inbox,
-    Mapped, Outbox, Platform, PortInfo, Reply, Request, Rest, Slots, Stats, StatusPage, control,
+    BootInfo, CpuFeatures, Diagnostic, DoorbellCount, Event, FrameReader, FrameWriter, HostPort, Inbox,
+    Mapped, Outbox, Platform, PlatformKind, PortInfo, RegionLayout, Reply, Request, Slots, Stats, StatusPage,
+    control,
 };
 use engine::Engine;
 use std::cell::Cell;
@@ -18,29 +19,29 @@ const ROUND: u64 = 1_000;
 /// Seconds since 1970 when a test begins.
 pub(crate) const NOW: u64 = 1_700_000_000;
 
-/// A ground whose time goes on with each round, and jumps to the alarm when the box rests.
+/// A platform whose time goes on with each round, and jumps to the alarm when the box rests.
 #[derive(Default)]
 pub(crate) struct Stepped {
     cycles: Cell<u64>,
     pub(crate) rests: Cell<u32>,
     pub(crate) turns: Cell<u32>,
     /// How often it let others run before a rest.
-    pub(crate) lingers: Cell<u32>,
+    pub(crate) yields: Cell<u32>,
     /// Whether a rest lasts until the alarm, rather than no time.
     pub(crate) sleeps: Cell<bool>,
     pub(crate) alarm: Cell<Option<u64>>,
 }
 
-impl Ground for Stepped {
+impl Platform for Stepped {
     fn cycles(&self) -> u64 {
         self.cycles.get()
     }
 
-    fn rest(&self) -> Rest {
-        Rest(0)
+    fn prepare_idle(&self) -> DoorbellCount {
+        DoorbellCount(0)
     }
 
-    fn idle(&self, _: Rest, alarm: Option<u64>) {
+    fn idle(&self, _: DoorbellCount, alarm: Option<u64>) {
         self.rests.set(self.rests.get() + 1);
         self.alarm.set(alarm);
         if let Some(alarm) = alarm.filter(|_| self.sleeps.get()) {
@@ -52,14 +53,14 @@ impl Ground for Stepped {
         self.turns.set(self.turns.get() + 1);
     }
 
-    fn linger(&self) -> bool {
-        self.lingers.set(self.lingers.get() + 1);
+    fn yield_before_idle(&self) -> bool {
+        self.yields.set(self.yields.get() + 1);
         true
     }
 
     fn ring_host(&self) {}
 
-    fn stand(&self) {
+    fn pause_point(&self) {
         self.cycles.set(self.cycles.get() + ROUND);
     }
 }
@@ -67,7 +68,7 @@ impl Ground for Stepped {
 /// A box in this thread, and its host's ends.
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
-    pub(crate) ground: Rc<Stepped>,
+    pub(crate) platform: Rc<Stepped>,
     pub(crate) ports: Vec<HostPort<()>>,
     pub(crate) area: Mapped,
     pub(crate) info: BootInfo,
@@ -94,7 +95,7 @@ impl Bench {
     /// A box with so many ports of so many slots.
     pub(crate) fn new(ports: usize, slots: u32) -> Bench {
         let slots = Slots::new(slots).unwrap();
-        let layout = AreaLayout::new(&vec![slots; ports]).unwrap();
+        let layout = RegionLayout::new(&vec![slots; ports]).unwrap();
         let mut memory = vec![0u64; layout.size / 8];
         // SAFETY: the vector outlives all users, which are fields before it, and is not touched meanwhile.
         let area = unsafe { Mapped::new(NonNull::new(memory.as_mut_ptr().cast()).unwrap(), layout.size) };
@@ -108,7 +109,7 @@ impl Bench {
             mtu: 1500,
         };
         let info = BootInfo {
-            platform: Platform::Thread,
+            platform: PlatformKind::Thread,
             features: CpuFeatures::default(),
             tsc_hz: TSC_HZ,
             clock_tsc: 0,
@@ -119,11 +120,11 @@ impl Bench {
         };
         info.write(&area).unwrap();
         let ports = layout.ports.iter().map(|port| HostPort::new(&area, port, ()).unwrap()).collect();
-        let ground = Rc::new(Stepped::default());
+        let platform = Rc::new(Stepped::default());
         let channel = |offset| area.part(offset, control::CHANNEL_SIZE).unwrap();
         Bench {
-            engine: Engine::new(&info, area, ground.clone()).unwrap(),
-            ground,
+            engine: Engine::new(&info, area, platform.clone()).unwrap(),
+            platform,
             ports,
             area,
             info,
@@ -154,12 +155,12 @@ impl Bench {
 
     /// Runs rounds until so much time has passed.
     pub(crate) fn pass(&mut self, milliseconds: u64) {
-        let end = self.ground.cycles() + milliseconds * TSC_HZ / 1000;
-        self.ground.sleeps.set(true);
-        while self.ground.cycles() < end {
+        let end = self.platform.cycles() + milliseconds * TSC_HZ / 1000;
+        self.platform.sleeps.set(true);
+        while self.platform.cycles() < end {
             self.engine.round().unwrap();
         }
-        self.ground.sleeps.set(false);
+        self.platform.sleeps.set(false);
     }
 
     /// Sends a request and runs rounds until it is answered.

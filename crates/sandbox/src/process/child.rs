@@ -12,8 +12,8 @@ use crate::process::spawn::Order;
 use crate::sandbox::{Carrier, End, Usage};
 use crate::settings::Settings;
 use crate::snapshot::{Private, Snapshot, SnapshotError};
-use boundary::leave::CRASHED_STATUS;
-use boundary::{Mapped, MemoryRegion, Platform, StatusPage, control};
+use boundary::exit::CRASHED_STATUS;
+use boundary::{Mapped, MemoryRegion, PlatformKind, StatusPage, control};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Child {
     ) -> Result<Self, CreateError> {
         let own = program.image.private_regions(settings.memory);
         let regions: Vec<_> = own.into_iter().chain(area.plan.regions(AREA_ADDRESS)).collect();
-        area.write_boot_info(settings, Platform::Process, &regions)?;
+        area.write_boot_info(settings, PlatformKind::Process, &regions)?;
         filter::write(&program.filter, &area.memory())?;
         Ok(Self {
             program: program.clone(),

@@ -21,8 +21,10 @@ impl Child {
             return Err(SnapshotError::Busy);
         }
         let shared = self.area.snapshot()?;
-        let own =
-            self.regions.iter().filter(|region| !matches!(region.kind, MemoryKind::Area | MemoryKind::Pool));
+        let own = self
+            .regions
+            .iter()
+            .filter(|region| !matches!(region.kind, MemoryKind::SharedRegion | MemoryKind::Pool));
         let read = || -> io::Result<Vec<u8>> {
             let (memory, map) =
                 (File::open(format!("/proc/{pid}/mem"))?, File::open(format!("/proc/{pid}/pagemap"))?);

@@ -1,7 +1,7 @@
 //! The system calls that a box in a process may make.
 
 use crate::process::spawn::SetupError;
-use boundary::leave::BELL_DESCRIPTOR;
+use boundary::exit::BELL_DESCRIPTOR;
 use boundary::{Mapped, SharedMemory, control};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,

@@ -4,7 +4,7 @@
 //! made it ends, so that no box outlives its host.
 
 use crate::error::SystemError;
-use boundary::leave::{AREA_DESCRIPTOR, BELL_DESCRIPTOR, POOL_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
+use boundary::exit::{BELL_DESCRIPTOR, POOL_DESCRIPTOR, REGION_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
 use std::ffi::c_void;
 use std::fmt;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -228,7 +228,7 @@ fn become_image(plan: &Plan) -> (&'static str, i32) {
             let (image, area) = (high(plan.image)?, high(plan.area)?);
             let (bell, snapshot, pool) = (maybe(plan.bell)?, maybe(plan.snapshot)?, maybe(plan.pool)?);
             let places = [
-                (area, AREA_DESCRIPTOR),
+                (area, REGION_DESCRIPTOR),
                 (bell, BELL_DESCRIPTOR),
                 (snapshot, SNAPSHOT_DESCRIPTOR),
                 (pool, POOL_DESCRIPTOR),
@@ -242,7 +242,7 @@ fn become_image(plan: &Plan) -> (&'static str, i32) {
             let rest = (POOL_DESCRIPTOR + 1) as u32;
             let closing = libc::syscall(libc::SYS_close_range, rest, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
             step("close its descriptors", closing)?;
-            for standard in 0..AREA_DESCRIPTOR {
+            for standard in 0..REGION_DESCRIPTOR {
                 libc::close(standard);
             }
             for (resource, limit) in LIMITS {

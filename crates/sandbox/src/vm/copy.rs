@@ -4,7 +4,7 @@ use crate::error::{CreateError, SystemError};
 use crate::settings::Settings;
 use crate::snapshot::{Private, Snapshot, SnapshotError};
 use crate::vm::machine::Machine;
-use boundary::{BoxState, Platform};
+use boundary::{BoxState, PlatformKind};
 
 impl Machine {
     /// Everything that is in the machine. The caller has it stand still.
@@ -41,7 +41,7 @@ impl Machine {
             chunk.write_pages(sparse);
         }
         self.area.restore(&snapshot.shared);
-        self.area.write_boot_info(settings, Platform::Machine, &self.private.regions)?;
+        self.area.write_boot_info(settings, PlatformKind::Vm, &self.private.regions)?;
         self.area.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
         let processor = &self.processor;
         processor.set_regs(registers).map_err(SystemError::kvm("set a processor's registers"))?;

@@ -9,8 +9,8 @@ use crate::settings::Settings;
 use crate::vm::hypervisor::Hypervisor;
 use crate::vm::memory::{FIRST_ADDRESS, POOL_ADDRESS, Private};
 use crate::vm::{kick, tables};
-use boundary::Platform;
-use boundary::leave::{CRASH_PORT, IDLE, LEAVE_PORT, RING, STOPPED, TURN_OVER};
+use boundary::PlatformKind;
+use boundary::exit::{CRASH_PORT, EXIT_PORT, IDLE, RING, STOPPED, TURN_OVER};
 use kvm_bindings::{
     KVM_MEM_READONLY, KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET, kvm_device_attr, kvm_dtable, kvm_regs,
     kvm_segment, kvm_sregs, kvm_userspace_memory_region, kvm_xcrs,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Why a machine was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum VmExit {
     /// It has nothing to do, and waits for its doorbell.
     Idle,
     /// Its quantum is used up.
@@ -87,7 +87,7 @@ impl Machine {
         kick::install()?;
         let (private, area) =
             Private::new(&hypervisor.image, hypervisor.descriptors(), settings.memory, plan, dense, sparse)?;
-        area.write_boot_info(settings, Platform::Machine, &private.regions)?;
+        area.write_boot_info(settings, PlatformKind::Vm, &private.regions)?;
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
         let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
         let mut slots = vec![
@@ -166,26 +166,26 @@ impl Machine {
     }
 
     /// Runs the box until it leaves or is called out. An ended box stays ended.
-    pub fn enter(&mut self) -> Leave {
+    pub fn enter(&mut self) -> VmExit {
         if self.ended {
-            return Leave::Crashed { address: 0 };
+            return VmExit::Crashed { address: 0 };
         }
         let processor = &mut self.processor;
         let leave = kick::noted(self.immediate_exit.as_ptr(), || match processor.run() {
-            Ok(VcpuExit::IoOut(LEAVE_PORT, &[reason])) => match reason {
-                IDLE => Some(Leave::Idle),
-                TURN_OVER => Some(Leave::TurnOver),
-                RING => Some(Leave::Ring),
-                STOPPED => Some(Leave::Stopped),
+            Ok(VcpuExit::IoOut(EXIT_PORT, &[reason])) => match reason {
+                IDLE => Some(VmExit::Idle),
+                TURN_OVER => Some(VmExit::TurnOver),
+                RING => Some(VmExit::Ring),
+                STOPPED => Some(VmExit::Stopped),
                 _ => None,
             },
-            Ok(VcpuExit::Intr) => Some(Leave::Kicked),
+            Ok(VcpuExit::Intr) => Some(VmExit::Kicked),
             Ok(VcpuExit::IoOut(CRASH_PORT, _)) | Ok(_) => None,
-            Err(error) if matches!(error.errno(), libc::EINTR | libc::EAGAIN) => Some(Leave::Kicked),
+            Err(error) if matches!(error.errno(), libc::EINTR | libc::EAGAIN) => Some(VmExit::Kicked),
             Err(_) => None,
         });
-        let leave = leave.unwrap_or_else(|| Leave::Crashed { address: self.fault_address() });
-        self.ended = matches!(leave, Leave::Stopped | Leave::Crashed { .. });
+        let leave = leave.unwrap_or_else(|| VmExit::Crashed { address: self.fault_address() });
+        self.ended = matches!(leave, VmExit::Stopped | VmExit::Crashed { .. });
         leave
     }
 

@@ -15,5 +15,5 @@ mod turns;
 mod worker;
 
 pub(crate) use hypervisor::Hypervisor;
-pub use machine::{Leave, Machine};
+pub use machine::{Machine, VmExit};
 pub use worker::Worker;

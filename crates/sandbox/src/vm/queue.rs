@@ -40,7 +40,7 @@ impl Queue {
     /// Adds a seat that says of itself that it is there. Who has a turn may no longer overdraw it.
     pub(super) fn push(&mut self, seat: Arc<Seat>) {
         if let Some((running, _)) = &self.running {
-            running.set_free_until(0);
+            running.set_uncontended_until(0);
         }
         let class = match seat.strays.load(Ordering::Relaxed) {
             false => Class::Prompt,

@@ -7,7 +7,7 @@ use crate::lock::lock;
 use crate::sandbox::{Bell, Carrier, End, Usage};
 use crate::settings::Settings;
 use crate::snapshot::{Snapshot, SnapshotError};
-use crate::vm::machine::{Leave, Machine};
+use crate::vm::machine::{Machine, VmExit};
 use crate::vm::turns::Class;
 use crate::vm::worker::Shared;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -108,12 +108,12 @@ impl Seat {
         let leave = loop {
             match machine.enter() {
                 // A call that came while it left is not told of any more: one that rings is looked at as one that was called.
-                Leave::Ring => self.bell.iter().for_each(|bell| bell.ring()),
-                Leave::Kicked => {}
+                VmExit::Ring => self.bell.iter().for_each(|bell| bell.ring()),
+                VmExit::Kicked => {}
                 leave => break leave,
             }
             if self.called_out() {
-                break Leave::Kicked;
+                break VmExit::Kicked;
             }
             if pressed.load(Ordering::SeqCst) {
                 self.spend(cpu::thread_time() - spent);
@@ -122,32 +122,32 @@ impl Seat {
             }
             // The timer doesn't know who came when, nor who was kept waiting by the kernel.
             if cpu::thread_time() - spent >= slice {
-                break Leave::Kicked;
+                break VmExit::Kicked;
             }
         };
-        if strays && leave == Leave::Kicked {
+        if strays && leave == VmExit::Kicked {
             self.spend(cpu::thread_time() - spent);
         } else {
             self.credit.store(0, Ordering::Relaxed);
         }
         self.turns.fetch_add(1, Ordering::Relaxed);
         // Where nobody else waits nobody can overstay.
-        let strays = leave == Leave::Kicked && !self.shared.alone;
+        let strays = leave == VmExit::Kicked && !self.shared.alone;
         self.strays.store(strays, Ordering::Relaxed);
-        self.cut.store(leave == Leave::Kicked, Ordering::SeqCst);
+        self.cut.store(leave == VmExit::Kicked, Ordering::SeqCst);
         match leave {
-            Leave::Idle => {
+            VmExit::Idle => {
                 let alarm = self.area.status().map_or(0, |status| status.alarm());
                 lock(&self.shared.queue).set_alarm(self, alarm);
                 return if self.rung.swap(false, Ordering::SeqCst) { After::More } else { After::Rest };
             }
-            Leave::TurnOver => return After::More,
-            Leave::Kicked | Leave::Ring => {
+            VmExit::TurnOver => return After::More,
+            VmExit::Kicked | VmExit::Ring => {
                 self.overstays.fetch_add(u64::from(strays && !self.called_out()), Ordering::Relaxed);
                 return After::More;
             }
-            Leave::Stopped => self.finish(End::Stopped),
-            Leave::Crashed { address } => self.finish(End::crashed(&self.area, address)),
+            VmExit::Stopped => self.finish(End::Stopped),
+            VmExit::Crashed { address } => self.finish(End::crashed(&self.area, address)),
         }
         *place = None;
         After::Rest
@@ -170,9 +170,9 @@ impl Seat {
     }
 
     /// Until when, by the time stamp counter, it may go on though its quantum is used up.
-    pub(super) fn set_free_until(&self, tsc: u64) {
+    pub(super) fn set_uncontended_until(&self, tsc: u64) {
         if let Ok(status) = self.area.status() {
-            status.set_free_until(tsc);
+            status.set_uncontended_until(tsc);
         }
     }
 

@@ -7,7 +7,7 @@
 
 use crate::memory::{LARGE_PAGE, PAGE};
 use boundary::VersionNote;
-use boundary::leave::{CRASH_PORT, LEAVE_PORT};
+use boundary::exit::{CRASH_PORT, EXIT_PORT};
 
 const PRESENT: u64 = 1;
 const WRITABLE: u64 = 1 << 1;
@@ -168,7 +168,7 @@ pub(crate) fn descriptor_page(note: &VersionNote) -> Vec<u8> {
     put(TSS + 0x24, &note.fault_stack.to_le_bytes());
     put(TSS + 102, &(BITMAP as u16).to_le_bytes());
     let mut bitmap = u64::MAX;
-    for port in [LEAVE_PORT, CRASH_PORT] {
+    for port in [EXIT_PORT, CRASH_PORT] {
         bitmap &= !(1 << port);
     }
     put(TSS + BITMAP, &bitmap.to_le_bytes());
@@ -233,7 +233,7 @@ mod tests {
         let bitmap = &page[(TSS + BITMAP) as usize..][..9];
         for port in 0..72u16 {
             let closed = bitmap[usize::from(port / 8)] >> (port % 8) & 1 == 1;
-            assert_eq!(closed, port != LEAVE_PORT && port != CRASH_PORT, "{port}");
+            assert_eq!(closed, port != EXIT_PORT && port != CRASH_PORT, "{port}");
         }
     }
 }

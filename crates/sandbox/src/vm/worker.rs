@@ -172,7 +172,7 @@ impl Shared {
                     0 => cpu::cycles() + cpu::ticks(next_alarm.map_or(FREE, |alarm| alarm.min(FREE))),
                     _ => 0,
                 };
-                seat.set_free_until(free);
+                seat.set_uncontended_until(free);
                 queue.running = Some((seat.clone(), class));
                 self.pressed.store(false, Ordering::SeqCst);
                 if resting {

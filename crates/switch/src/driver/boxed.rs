@@ -2,12 +2,12 @@
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
-use boundary::{HostPort, NEAR, Origin, PortFault};
+use boundary::{HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
 
 /// A box's port, and how to wake the box. The box's way to wake the switch is the bell that it was given.
 pub struct BoxPort<Owner> {
     pub(crate) port: HostPort<Owner>,
-    origin: Origin,
+    origin: SourceRegion,
     pub(crate) wake: Box<dyn Fn() + Send>,
 }
 
@@ -23,7 +23,7 @@ impl<Owner> BoxPort<Owner> {
     where
         Owner: Clone + Send + Sync + 'static,
     {
-        let origin = port.origin();
+        let origin = port.source_region();
         Self { port, origin, wake: Box::new(wake) }
     }
 
@@ -65,10 +65,10 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         for (at, number) in frames.iter().enumerate() {
             let Some(frame) = batch.split_frame(*number as usize) else { continue };
             if frame.tail.is_some()
-                && let Some(coming) = frames.get(at + NEAR as usize)
+                && let Some(coming) = frames.get(at + NEAR_PREFETCH as usize)
                 && let Some(rest) = batch.split_frame(*coming as usize).and_then(|coming| coming.tail)
             {
-                rest.expect();
+                rest.prefetch();
             }
             if !self.port.send_parts(frame.head, frame.tail)? {
                 break;
@@ -81,7 +81,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
     }
 
     fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
-        let Some(mate) = batch.source().and_then(|source| self.port.mate(source)) else {
+        let Some(peer) = batch.source().and_then(|source| self.port.pool_peer(source)) else {
             return self.send(batch, frames);
         };
         let mut sent = Sent::default();
@@ -89,7 +89,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
         for number in frames.iter().map(|number| *number as usize) {
             let Some(frame) = batch.split_frame(number) else { continue };
             let length = frame.length() as u64;
-            match frame.tail.and_then(|rest| self.port.adopt(mate, frame.head.len(), rest)) {
+            match frame.tail.and_then(|rest| self.port.take_ownership(peer, frame.head.len(), rest)) {
                 Some(spare) => batch.replace_buffer(number, spare),
                 None if self.port.send_parts(frame.head, frame.tail)? => {}
                 None => break,
@@ -118,7 +118,7 @@ impl<Owner: Send> Driver for BoxPort<Owner> {
 
     fn release(&mut self, batch: &Batch) {
         for (slot, spare) in batch.replaced_buffers() {
-            self.port.leave(*slot, *spare);
+            self.port.replace_buffer(*slot, *spare);
         }
         if self.port.release() {
             (self.wake)();

@@ -7,9 +7,9 @@ const ROUNDS: u32 = 16;
 /// machine and to come back.
 const LEAVING: u64 = 20_000;
 
-/// The patience of a box.
+/// How long a box looks for work before it sleeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct IdleBackoff {
     /// Cycles of the time stamp counter that it lasts while nobody else waits.
     long: u64,
     /// Rounds in vain, one after the other, and when the first of them was.
@@ -17,7 +17,7 @@ pub struct Patience {
     since: u64,
 }
 
-impl Patience {
+impl IdleBackoff {
     /// For a time stamp counter of such a rate.
     pub fn new(tsc_hz: u64) -> Self {
         Self { long: tsc_hz / LEAVING, rounds: 0, since: 0 }
@@ -25,18 +25,18 @@ impl Patience {
 
     /// There was work.
     #[inline]
-    pub fn renew(&mut self) {
+    pub fn reset(&mut self) {
         self.rounds = 0;
     }
 
-    /// There was none at `now`; whether the box is to rest. `free_until` is when, at the latest, others wait for its turn.
+    /// There was none at `now`; whether the box is to rest. `uncontended_until` is when, at the latest, others wait for its turn.
     #[inline]
-    pub fn is_out(&mut self, now: u64, free_until: u64) -> bool {
+    pub fn should_idle(&mut self, now: u64, uncontended_until: u64) -> bool {
         if self.rounds == 0 {
             self.since = now;
         }
         self.rounds = self.rounds.saturating_add(1);
-        self.rounds > ROUNDS && (now >= free_until || now.wrapping_sub(self.since) >= self.long)
+        self.rounds > ROUNDS && (now >= uncontended_until || now.wrapping_sub(self.since) >= self.long)
     }
 }
 
@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn who_keeps_nobody_waiting_waits_longer() {
-        let mut patience = Patience::new(2_000_000_000);
-        let mut rounds = |free_until| {
-            patience.renew();
-            (1..).find(|round| patience.is_out(1_000_000 + round * 1_000, free_until))
+        let mut backoff = IdleBackoff::new(2_000_000_000);
+        let mut rounds = |uncontended_until| {
+            backoff.reset();
+            (1..).find(|round| backoff.should_idle(1_000_000 + round * 1_000, uncontended_until))
         };
         assert_eq!([rounds(0), rounds(u64::MAX), rounds(1_080_000)], [Some(17), Some(101), Some(80)]);
     }

@@ -1,6 +1,6 @@
 //! Who has which buffer of a pool that several boxes share, as their host keeps it.
 
-use crate::ring::{Descriptor, Pool};
+use crate::ring::{Descriptor, PoolLayout};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
@@ -8,7 +8,7 @@ use core::sync::atomic::AtomicU16;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// A box among those that share a pool.
-pub type Holder = NonZeroU16;
+pub type PoolMember = NonZeroU16;
 
 /// The holder of each buffer: a box, in one of whose rings it is or which has taken it out, or nobody.
 ///
@@ -19,20 +19,20 @@ pub type Holder = NonZeroU16;
 /// Words are loaded and stored one by one. Of two threads that handle the same buffer at a time, which only boxes
 /// can bring about that lie, one may lose: then their owner's boxes share a buffer.
 #[derive(Debug)]
-pub struct Holders {
-    pool: Pool,
+pub struct BufferOwners {
+    pool: PoolLayout,
     holders: Box<[AtomicU16]>,
 }
 
-impl Holders {
+impl BufferOwners {
     /// A pool of so many bytes, whose buffers nobody has.
     pub fn new(bytes: usize) -> Self {
-        let pool = Pool::in_bytes(bytes);
+        let pool = PoolLayout::in_bytes(bytes);
         Self { pool, holders: (0..pool.buffers()).map(|_| AtomicU16::new(0)).collect() }
     }
 
     /// Gives `count` free buffers to a box; nothing when there are fewer.
-    pub fn take(&self, holder: Holder, count: usize) -> Option<Vec<u16>> {
+    pub fn take(&self, holder: PoolMember, count: usize) -> Option<Vec<u16>> {
         let mut taken = Vec::with_capacity(count);
         for (number, place) in (0u16..=u16::MAX).zip(&self.holders) {
             if taken.len() == count {
@@ -52,7 +52,7 @@ impl Holders {
     }
 
     /// Takes all buffers from a box that is gone; how many.
-    pub fn give_back(&self, holder: Holder) -> usize {
+    pub fn give_back(&self, holder: PoolMember) -> usize {
         let of_holder = |place: &&AtomicU16| place.load(Relaxed) == holder.get();
         self.holders.iter().filter(of_holder).map(|place| place.store(0, Relaxed)).count()
     }
@@ -60,7 +60,7 @@ impl Holders {
     /// Hands a packet with its buffer from one box to another, for the buffer that the other gives in return. False, and
     /// nothing has changed: one of them is not theirs, or the packet leaves its buffer.
     #[inline(always)]
-    pub(crate) fn exchange(&self, from: Holder, packet: Descriptor, to: Holder, spare: u16) -> bool {
+    pub(crate) fn exchange(&self, from: PoolMember, packet: Descriptor, to: PoolMember, spare: u16) -> bool {
         let sound = self.pool.range(packet).is_ok()
             && self.holder(packet.buffer) == from.get()
             && self.holder(spare) == to.get();
@@ -91,13 +91,13 @@ mod tests {
     use crate::limits::BUFFER_SIZE;
     use crate::memory::hostile::Random;
 
-    fn holder(number: u16) -> Holder {
-        Holder::new(number).unwrap()
+    fn holder(number: u16) -> PoolMember {
+        PoolMember::new(number).unwrap()
     }
 
     #[test]
     fn buffers_are_taken_and_given_back() {
-        let holders = Holders::new(10 * BUFFER_SIZE);
+        let holders = BufferOwners::new(10 * BUFFER_SIZE);
         assert_eq!(holders.take(holder(1), 4), Some(alloc::vec![0, 1, 2, 3]));
         assert_eq!(holders.take(holder(2), 7), None);
         assert_eq!(holders.take(holder(2), 6), Some(alloc::vec![4, 5, 6, 7, 8, 9]));
@@ -108,7 +108,7 @@ mod tests {
     /// Whatever boxes name, each keeps as many buffers as it has.
     #[test]
     fn lies_move_nothing() {
-        let (holders, mut random) = (Holders::new(60 * BUFFER_SIZE), Random::new(9));
+        let (holders, mut random) = (BufferOwners::new(60 * BUFFER_SIZE), Random::new(9));
         for number in 1..=3 {
             holders.take(holder(number), 20).unwrap();
         }

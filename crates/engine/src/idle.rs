@@ -6,19 +6,19 @@ use packet::Timestamp;
 
 impl Engine {
     /// Leaves until there is work or a timer comes, unless there is work already.
-    pub(crate) fn rest(&mut self) -> Result<(), EngineError> {
-        let ground = self.world.ground.clone();
-        let rest = ground.rest();
+    pub(crate) fn idle(&mut self) -> Result<(), EngineError> {
+        let platform = self.context.platform.clone();
+        let seen = platform.prepare_idle();
         let mut sleeps = self.requests.prepare_sleep()?;
         if !self.outbox.is_empty() {
             sleeps &= self.replies.prepare_sleep()?;
         }
-        sleeps &= self.world.events.borrow_mut().prepare_sleep()?;
+        sleeps &= self.context.events.borrow_mut().prepare_sleep()?;
         let mut damaged = Ok(());
         for configuration in &self.configurations {
             configuration.router.watched(|descriptor, _, _| {
                 let (number, side) = device::place(descriptor);
-                let Some(port) = self.world.ports.get(number) else { return };
+                let Some(port) = self.context.ports.get(number) else { return };
                 match port.prepare_sleep(side) {
                     Ok(empty) => sleeps &= empty,
                     Err(error) => damaged = Err(error),
@@ -26,20 +26,20 @@ impl Engine {
             });
         }
         damaged?;
-        let changed = self.status.stop_wished() || self.status.generation() != self.generation;
+        let changed = self.status.stop_requested() || self.status.generation() != self.generation;
         if sleeps && !changed {
             let next = self.next_timer();
             let seeded = self.configurations.iter().any(|configuration| configuration.router.is_seeded());
-            self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.world.is_addressed()));
-            ground.idle(rest, next.map(|at| self.world.clock.tsc(at)));
+            self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.context.is_addressed()));
+            platform.idle(seen, next.map(|at| self.context.clock.tsc(at)));
             self.status.set_clone_safe(None);
             // Only who has left begins anew: a box that finds work in its last look goes on with its turn.
-            self.world.quota.begin();
+            self.context.quota.begin();
         }
         self.requests.end_sleep();
         self.replies.end_sleep();
-        self.world.events.borrow().end_sleep();
-        self.world.ports.iter().for_each(|port| port.end_sleep());
+        self.context.events.borrow().end_sleep();
+        self.context.ports.iter().for_each(|port| port.end_sleep());
         Ok(())
     }
 

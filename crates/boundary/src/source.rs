@@ -1,7 +1,7 @@
 //! Packets that still lie where their box has put them.
 
-use crate::holders::{Holder, Holders};
 use crate::memory::{Mapped, SharedMemory};
+use crate::owners::{BufferOwners, PoolMember};
 use alloc::sync::Arc;
 use core::any::Any;
 use core::fmt;
@@ -9,24 +9,24 @@ use core::ops::Range;
 
 /// The memory in which a port's packets lie, to copy them from. It keeps that memory.
 #[derive(Clone)]
-pub struct Origin {
+pub struct SourceRegion {
     memory: Mapped,
     /// Who the box is among those that share the memory.
-    member: Option<(Arc<Holders>, Holder)>,
+    member: Option<(Arc<BufferOwners>, PoolMember)>,
     _owner: Arc<dyn Any + Send + Sync>,
 }
 
-impl Origin {
+impl SourceRegion {
     pub(crate) fn new(
         memory: Mapped,
-        member: Option<(Arc<Holders>, Holder)>,
+        member: Option<(Arc<BufferOwners>, PoolMember)>,
         owner: impl Any + Send + Sync,
     ) -> Self {
         Self { memory, member, _owner: Arc::new(owner) }
     }
 
     /// Who the box is, if these are the holders of the memory's buffers.
-    pub(crate) fn holder(&self, holders: &Arc<Holders>) -> Option<Holder> {
+    pub(crate) fn holder(&self, holders: &Arc<BufferOwners>) -> Option<PoolMember> {
         self.member.as_ref().filter(|(own, _)| Arc::ptr_eq(own, holders)).map(|(_, holder)| *holder)
     }
 
@@ -38,26 +38,26 @@ impl Origin {
 
     /// A range of the memory, to be copied from here to another port.
     #[inline(always)]
-    pub fn rest(&self, range: Range<usize>) -> Remainder<'_> {
-        Remainder { memory: &self.memory, start: range.start, length: range.len() }
+    pub fn tail(&self, range: Range<usize>) -> PayloadTail<'_> {
+        PayloadTail { memory: &self.memory, start: range.start, length: range.len() }
     }
 }
 
-impl fmt::Debug for Origin {
+impl fmt::Debug for SourceRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Origin").field("memory", &self.memory).finish_non_exhaustive()
+        f.debug_struct("SourceRegion").field("memory", &self.memory).finish_non_exhaustive()
     }
 }
 
 /// The end of a packet that still lies where it came from. The box there may write to it at any time.
 #[derive(Clone, Copy, Debug)]
-pub struct Remainder<'a> {
+pub struct PayloadTail<'a> {
     memory: &'a Mapped,
     start: usize,
     length: usize,
 }
 
-impl Remainder<'_> {
+impl PayloadTail<'_> {
     /// Its bytes.
     #[inline(always)]
     pub fn length(&self) -> usize {
@@ -72,8 +72,8 @@ impl Remainder<'_> {
 
     /// Says that it will be copied soon.
     #[inline]
-    pub fn expect(&self) {
-        self.memory.expect_reads(self.start, self.length);
+    pub fn prefetch(&self) {
+        self.memory.prefetch_reads(self.start, self.length);
     }
 
     /// Copies it to other memory; nothing happens when a range is outside.

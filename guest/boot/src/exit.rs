@@ -2,17 +2,19 @@
 
 use crate::process;
 use boundary::{
-    BootInfo, BoxState, CrashPage, Mapped, MemoryKind, MemoryRegion, Rest, StatusPage, control, leave,
+    BootInfo, BoxState, CrashPage, DoorbellCount, Mapped, MemoryKind, MemoryRegion, StatusPage, control, exit,
 };
 use core::arch::asm;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// What carries the box.
+/// How the box leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Platform {
-    Machine,
-    Process,
+pub(crate) enum ExitMethod {
+    /// A virtual machine writes to an I/O port.
+    PortWrite,
+    /// A process makes a system call.
+    SystemCall,
 }
 
 /// Address of the shared area; the fault entries read it too.
@@ -21,17 +23,17 @@ static IN_PROCESS: AtomicBool = AtomicBool::new(false);
 /// Rate of the time stamp counter, per second.
 static TSC_HZ: AtomicU64 = AtomicU64::new(1);
 
-pub(crate) fn set_platform(platform: Platform, area: usize) {
+pub(crate) fn set_exit_method(platform: ExitMethod, area: usize) {
     AREA.store(area, Relaxed);
-    IN_PROCESS.store(platform == Platform::Process, Relaxed);
+    IN_PROCESS.store(platform == ExitMethod::SystemCall, Relaxed);
 }
 
 pub(crate) fn set_tsc_hz(rate: u64) {
     TSC_HZ.store(rate.max(1), Relaxed);
 }
 
-fn platform() -> Platform {
-    if IN_PROCESS.load(Relaxed) { Platform::Process } else { Platform::Machine }
+fn exit_method() -> ExitMethod {
+    if IN_PROCESS.load(Relaxed) { ExitMethod::SystemCall } else { ExitMethod::PortWrite }
 }
 
 /// A part of the control area, if there is one yet.
@@ -55,24 +57,24 @@ pub(crate) fn crash_page() -> Option<CrashPage<Mapped>> {
 }
 
 /// The first step of a rest: take this, set the sleep flags, look for work once more, then [`idle`].
-pub fn rest() -> Rest {
-    Rest(status().map_or(0, |status| status.doorbell()))
+pub fn prepare_idle() -> DoorbellCount {
+    DoorbellCount(status().map_or(0, |status| status.doorbell()))
 }
 
 /// Leaves until the host has work, or the time stamp counter reaches `alarm`. Returns at once when the
 /// doorbell rang since `rest`.
-pub fn idle(rest: Rest, alarm: Option<u64>) {
+pub fn idle(rest: DoorbellCount, alarm: Option<u64>) {
     let Some(page) = part(control::STATUS, control::PAGE_SIZE) else { return };
-    match platform() {
-        Platform::Process => {
+    match exit_method() {
+        ExitMethod::SystemCall => {
             let left = alarm.map(|alarm| nanoseconds(alarm.saturating_sub(cycles())));
             if left != Some(0) {
                 process::sleep(&page, rest.0, left);
             }
         }
-        Platform::Machine => {
+        ExitMethod::PortWrite => {
             StatusPage(page).set_alarm(alarm.map_or(0, |alarm| alarm.max(1)));
-            out(leave::LEAVE_PORT, leave::IDLE);
+            out(exit::EXIT_PORT, exit::IDLE);
         }
     }
 }
@@ -90,26 +92,26 @@ pub fn cycles() -> u64 {
 
 /// Gives the turn back with work left.
 pub fn end_turn() {
-    match platform() {
-        Platform::Process => process::give_way(),
-        Platform::Machine => out(leave::LEAVE_PORT, leave::TURN_OVER),
+    match exit_method() {
+        ExitMethod::SystemCall => process::yield_processor(),
+        ExitMethod::PortWrite => out(exit::EXIT_PORT, exit::TURN_OVER),
     }
 }
 
 /// Lets others of the processor run; whether that is possible without leaving.
-pub fn linger() -> bool {
-    let in_process = platform() == Platform::Process;
+pub fn yield_before_idle() -> bool {
+    let in_process = exit_method() == ExitMethod::SystemCall;
     if in_process {
-        process::give_way();
+        process::yield_processor();
     }
     in_process
 }
 
 /// Rings for the host, which sleeps beside what the box has published.
 pub fn ring_host() {
-    match platform() {
-        Platform::Process => process::ring(),
-        Platform::Machine => out(leave::LEAVE_PORT, leave::RING),
+    match exit_method() {
+        ExitMethod::SystemCall => process::ring(),
+        ExitMethod::PortWrite => out(exit::EXIT_PORT, exit::RING),
     }
 }
 
@@ -119,9 +121,9 @@ pub fn stop() -> ! {
         status.set_state(BoxState::Stopped);
     }
     loop {
-        match platform() {
-            Platform::Process => process::exit(0),
-            Platform::Machine => out(leave::LEAVE_PORT, leave::STOPPED),
+        match exit_method() {
+            ExitMethod::SystemCall => process::exit(0),
+            ExitMethod::PortWrite => out(exit::EXIT_PORT, exit::STOPPED),
         }
     }
 }
@@ -129,9 +131,9 @@ pub fn stop() -> ! {
 /// Ends the box; the crash page says why.
 pub(crate) fn crash() -> ! {
     loop {
-        match platform() {
-            Platform::Process => process::exit(leave::CRASHED_STATUS),
-            Platform::Machine => out(leave::CRASH_PORT, 0),
+        match exit_method() {
+            ExitMethod::SystemCall => process::exit(exit::CRASHED_STATUS),
+            ExitMethod::PortWrite => out(exit::CRASH_PORT, 0),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What all configurations of a box share: ground, clock, ports, files, and what is said.
+//! What all configurations of a box share: platform, clock, ports, files, and what is said.
 
 use crate::buffers::Buffers;
 use crate::clock::Clock;
@@ -11,13 +11,13 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
-use boundary::{BootInfo, Corrupt, Ground, Mapped, StatusPage};
+use boundary::{BootInfo, CorruptIndex, Mapped, Platform, StatusPage};
 use core::cell::{Cell, RefCell};
 use packet::{Pool, Timestamp};
 
-/// The world of the configurations of a box.
-pub(crate) struct World {
-    pub(crate) ground: Rc<dyn Ground>,
+/// The context of the configurations of a box.
+pub(crate) struct BoxContext {
+    pub(crate) platform: Rc<dyn Platform>,
     pub(crate) clock: Clock,
     pub(crate) ports: Vec<Port>,
     /// Where the ports' packets lie.
@@ -31,42 +31,42 @@ pub(crate) struct World {
     pub(crate) quota: Quota,
     status: StatusPage<Mapped>,
     /// Packets that elements made as they began and keep, such as what sources send copies of.
-    patterns: Cell<usize>,
+    template_packets: Cell<usize>,
     /// Whether a configuration was told the address of a port.
     addressed: Cell<bool>,
     /// What the host did to a ring that it never does.
-    fault: Cell<Option<Corrupt>>,
+    fault: Cell<Option<CorruptIndex>>,
 }
 
-impl World {
+impl BoxContext {
     pub(crate) fn new(
         info: &BootInfo,
         area: &Mapped,
         status: StatusPage<Mapped>,
-        ground: Rc<dyn Ground>,
+        platform: Rc<dyn Platform>,
         events: Events,
-    ) -> Result<World, EngineError> {
+    ) -> Result<BoxContext, EngineError> {
         let ports = info.ports.iter().enumerate();
         let ports = ports.map(|(number, info)| Port::new(area, info).ok_or(EngineError::Port(number)));
         // Half of the heap for packets; configurations, tables and files have the rest.
-        let packets = match ground.heap_use().size {
+        let packets = match platform.heap_use().size {
             0 => USUAL_PACKETS,
             size => (size / 2 / PACKET_BYTES).max(LEAST_PACKETS),
         };
-        Ok(World {
+        Ok(BoxContext {
             clock: Clock::new(info),
             ports: ports.collect::<Result<_, _>>()?,
-            buffers: RefCell::new(Buffers::new(area, &info.ports).ok_or(EngineError::Area)?),
+            buffers: RefCell::new(Buffers::new(area, &info.ports).ok_or(EngineError::Region)?),
             files: RefCell::default(),
             events: RefCell::new(events),
             pool: Pool::new(packets),
             seeds: Cell::new((info.seeds, 0)),
             quota: Quota::new(status),
             status,
-            patterns: Cell::new(0),
+            template_packets: Cell::new(0),
             addressed: Cell::new(false),
             fault: Cell::new(None),
-            ground,
+            platform,
         })
     }
 
@@ -80,14 +80,14 @@ impl World {
     }
 
     /// Sets how many packets elements made as they began and keep.
-    pub(crate) fn set_patterns(&self, packets: usize) {
-        self.patterns.set(packets);
+    pub(crate) fn set_template_packets(&self, packets: usize) {
+        self.template_packets.set(packets);
     }
 
     /// Tells the host how many packets are in the box, in case it ends before they leave: a store, for a batch.
     #[inline]
-    pub(crate) fn tell_held(&self) {
-        self.status.set_held(self.pool.live().saturating_sub(self.patterns.get()) as u64);
+    pub(crate) fn publish_packets_held(&self) {
+        self.status.set_packets_held(self.pool.live().saturating_sub(self.template_packets.get()) as u64);
     }
 
     /// The address of a port, for a configuration that makes something of it.
@@ -103,12 +103,12 @@ impl World {
 
     /// Wall-clock time.
     pub(crate) fn now(&self) -> Timestamp {
-        self.clock.wall(self.ground.cycles())
+        self.clock.wall(self.platform.cycles())
     }
 
     /// Time that never jumps.
     pub(crate) fn steady(&self) -> Timestamp {
-        self.clock.steady(self.ground.cycles())
+        self.clock.steady(self.platform.cycles())
     }
 
     /// Bits that no other start of a box has, nor this one twice.
@@ -125,11 +125,11 @@ impl World {
 
     /// Whether the box is to give its turn back.
     pub(crate) fn is_turn_over(&self) -> bool {
-        self.quota.is_over(&*self.ground)
+        self.quota.is_over(&*self.platform)
     }
 
     /// Notes what can't be gone on with.
-    pub(crate) fn fail(&self, corrupt: Corrupt) {
+    pub(crate) fn fail(&self, corrupt: CorruptIndex) {
         self.fault.set(Some(corrupt));
     }
 

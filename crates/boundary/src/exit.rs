@@ -1,7 +1,7 @@
 //! How a box leaves: the only two doors of a virtual machine, and the codes of a process.
 
 /// The I/O port of an ordinary leave; its byte is one of [`IDLE`], [`TURN_OVER`], [`STOPPED`] and [`RING`].
-pub const LEAVE_PORT: u16 = 0x10;
+pub const EXIT_PORT: u16 = 0x10;
 
 /// The I/O port of a leave for ever: the crash page says why.
 pub const CRASH_PORT: u16 = 0x11;
@@ -25,7 +25,7 @@ pub const CRASHED_STATUS: i32 = 70;
 pub const SETUP_STATUS: i32 = 80;
 
 /// The descriptor under which a process finds its shared area.
-pub const AREA_DESCRIPTOR: i32 = 3;
+pub const REGION_DESCRIPTOR: i32 = 3;
 
 /// The descriptor of the counter (eventfd) by which a process rings for its host.
 pub const BELL_DESCRIPTOR: i32 = 4;

@@ -7,18 +7,18 @@ use core::ptr::null;
 /// Which packets were in somebody's hand: noted for every batch that is delivered, so it costs two stores, holds nothing
 /// and promises nothing. The packets may be gone, and their memory may have other ones.
 #[derive(Clone, Copy, Debug)]
-pub struct Glimpse {
+pub struct BatchTrace {
     packets: *const Packet,
     count: usize,
 }
 
-impl Glimpse {
+impl BatchTrace {
     /// No packet.
-    pub const NOTHING: Glimpse = Glimpse { packets: null(), count: 0 };
+    pub const EMPTY: BatchTrace = BatchTrace { packets: null(), count: 0 };
 
     #[inline]
-    pub(crate) fn of(packets: &[Packet]) -> Glimpse {
-        Glimpse { packets: packets.as_ptr(), count: packets.len() }
+    pub(crate) fn of(packets: &[Packet]) -> BatchTrace {
+        BatchTrace { packets: packets.as_ptr(), count: packets.len() }
     }
 
     /// Packets in the batch, as it was handed on.
@@ -68,17 +68,17 @@ mod tests {
     fn it_shows_the_packets_and_outlives_them() {
         let pool = Pool::new(4);
         let mut batch: Batch = [b"first", b"other"].iter().filter_map(|bytes| pool.packet(*bytes)).collect();
-        let glimpse = batch.glimpse();
+        let trace = batch.trace();
         let show = |place| {
             // SAFETY: one thread; batch and pool live.
-            unsafe { glimpse.packet(place, |_, _| true) }
+            unsafe { trace.packet(place, |_, _| true) }
         };
-        assert_eq!(glimpse.count(), 2);
+        assert_eq!(trace.count(), 2);
         assert_eq!([0, 1, 2].map(show), [Some(&b"first"[..]), Some(&b"other"[..]), None]);
         batch.clear();
         assert!(show(0).is_some());
         // SAFETY: as above; nothing is read.
-        let nothing = unsafe { Batch::new().glimpse().packet(0, |_, _| true) };
+        let nothing = unsafe { Batch::new().trace().packet(0, |_, _| true) };
         assert!(nothing.is_none());
     }
 
@@ -90,7 +90,7 @@ mod tests {
             let left = core::cell::Cell::new(reads);
             let is_mapped = |_, _| left.replace(left.get().saturating_sub(1)) > 0;
             // SAFETY: one thread; batch and pool live, more than is agreed to.
-            assert!(unsafe { batch.glimpse().packet(0, is_mapped) }.is_none());
+            assert!(unsafe { batch.trace().packet(0, is_mapped) }.is_none());
         }
     }
 }

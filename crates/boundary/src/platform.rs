@@ -2,7 +2,7 @@
 
 /// What the doorbell said before the box looked for work the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rest(pub u32);
+pub struct DoorbellCount(pub u32);
 
 /// How much of a box's heap is used, in bytes; all zero where nobody counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,24 +17,24 @@ pub struct HeapUse {
 
 /// What a box stands on: the few things that its program asks of whatever carries it. The image has one for
 /// machine and process, a box in a thread gets one from its host.
-pub trait Ground {
+pub trait Platform {
     /// The time stamp counter.
     fn cycles(&self) -> u64;
 
     /// The first step of a rest: take this, set the sleep flags, look for work once more, then
     /// [`idle`](Self::idle).
-    fn rest(&self) -> Rest;
+    fn prepare_idle(&self) -> DoorbellCount;
 
     /// Leaves until the host has work, or the time stamp counter reaches `alarm`. Returns at once when the
     /// doorbell rang since `rest`; may return early.
-    fn idle(&self, rest: Rest, alarm: Option<u64>);
+    fn idle(&self, rest: DoorbellCount, alarm: Option<u64>);
 
     /// Gives the turn back with work left.
     fn end_turn(&self);
 
     /// Lets others of the processor run, before a rest that comes after much work, where that costs less than a rest: more
     /// work may have come by then. Whether it did.
-    fn linger(&self) -> bool {
+    fn yield_before_idle(&self) -> bool {
         false
     }
 
@@ -47,5 +47,5 @@ pub trait Ground {
     }
 
     /// Called once a round: where a box is carried by nothing that could hold it, it stands still here.
-    fn stand(&self) {}
+    fn pause_point(&self) {}
 }

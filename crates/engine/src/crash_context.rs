@@ -2,18 +2,18 @@
 
 use crate::engine::Engine;
 use boundary::limits::MAX_CRASH_NAME;
-use packet::Glimpse;
+use packet::BatchTrace;
 
 /// What ran when nothing could go on.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene {
+pub struct CrashContext {
     name: [u8; MAX_CRASH_NAME],
     length: usize,
     /// The batch that was handed on last.
-    pub batch: Glimpse,
+    pub batch: BatchTrace,
 }
 
-impl Scene {
+impl CrashContext {
     /// `configuration:element`, or `element` in the main configuration; cut to what a report holds.
     pub fn name(&self) -> &[u8] {
         self.name.get(..self.length).unwrap_or_default()
@@ -30,16 +30,17 @@ impl Scene {
 impl Engine {
     /// What runs now. It takes no memory and changes nothing, and so may be asked after a fault in the middle of any
     /// call of [`run`](Self::run).
-    pub fn scene(&self) -> Option<Scene> {
-        let mut scene = Scene { name: [0; MAX_CRASH_NAME], length: 0, batch: Glimpse::NOTHING };
+    pub fn crash_context(&self) -> Option<CrashContext> {
+        let mut crash_context =
+            CrashContext { name: [0; MAX_CRASH_NAME], length: 0, batch: BatchTrace::EMPTY };
         let mut running = self.configurations.iter().filter_map(|it| Some((&it.name, it.router.running()?)));
         let (configuration, (element, batch)) = running.next()?;
         if !configuration.is_empty() {
-            scene.add(configuration);
-            scene.add(":");
+            crash_context.add(configuration);
+            crash_context.add(":");
         }
-        scene.add(element);
-        scene.batch = batch;
-        Some(scene)
+        crash_context.add(element);
+        crash_context.batch = batch;
+        Some(crash_context)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::limits::BUFFER_SIZE;
 use crate::memory::{Mapped, SharedMemory};
-use crate::ring::{Descriptor, Pool};
+use crate::ring::{Descriptor, PoolLayout};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -16,34 +16,34 @@ const BITS: u16 = 64;
 /// A buffer is out once at a time, whatever the peer names. What a lent buffer holds is as trustworthy as whoever
 /// else maps the pool: the host, and where a pool is shared the other boxes of the same owner.
 #[derive(Debug)]
-pub struct Loans {
+pub struct BufferLeases {
     buffers: Mapped,
-    pool: Pool,
+    pool: PoolLayout,
     /// A bit for each buffer that is out.
     out: Vec<u64>,
 }
 
-impl Loans {
+impl BufferLeases {
     /// All buffers of a pool, none of them lent.
     pub fn new(buffers: Mapped) -> Self {
-        let pool = Pool::in_bytes(buffers.size());
+        let pool = PoolLayout::in_bytes(buffers.size());
         Self { buffers, pool, out: vec![0; pool.buffers().div_ceil(BITS.into()) as usize] }
     }
 
     /// Says that a packet's first bytes will be read soon.
     #[inline(always)]
-    pub fn expect(&self, packet: Descriptor) {
+    pub fn prefetch(&self, packet: Descriptor) {
         if let Ok(range) = self.pool.range(packet) {
-            self.buffers.expect_read(range.start);
+            self.buffers.prefetch_read(range.start);
         }
     }
 
     /// Says that so many bytes will be written to a buffer soon.
     #[inline(always)]
-    pub fn expect_fill(&self, buffer: u16, length: usize) {
+    pub fn prefetch_fill(&self, buffer: u16, length: usize) {
         if let Ok(base) = self.pool.buffer(buffer) {
-            let place = usize::from(Pool::place(buffer, length));
-            self.buffers.expect_writes(base + place, length.min(BUFFER_SIZE));
+            let place = usize::from(PoolLayout::packet_offset(buffer, length));
+            self.buffers.prefetch_writes(base + place, length.min(BUFFER_SIZE));
         }
     }
 
@@ -86,11 +86,11 @@ mod tests {
     use crate::memory::hostile::Random;
     use core::ptr::NonNull;
 
-    /// Loans of a pool of so many buffers that lives as long as the test's process.
-    fn loans(buffers: usize) -> Loans {
+    /// BufferLeases of a pool of so many buffers that lives as long as the test's process.
+    fn leases(buffers: usize) -> BufferLeases {
         let words = Vec::leak(vec![0u64; buffers * BUFFER_SIZE / 8]);
-        // SAFETY: the memory is never given back, and reached through the loans only.
-        Loans::new(unsafe { Mapped::new(NonNull::from(&mut words[0]).cast(), buffers * BUFFER_SIZE) })
+        // SAFETY: the memory is never given back, and reached through the leases only.
+        BufferLeases::new(unsafe { Mapped::new(NonNull::from(&mut words[0]).cast(), buffers * BUFFER_SIZE) })
     }
 
     fn packet(buffer: u16, offset: u16, length: u16) -> Descriptor {
@@ -99,41 +99,41 @@ mod tests {
 
     #[test]
     fn a_buffer_is_out_once() {
-        let mut loans = loans(70);
-        let (bytes, range) = loans.lend(packet(69, 64, 100)).unwrap();
+        let mut leases = leases(70);
+        let (bytes, range) = leases.lend(packet(69, 64, 100)).unwrap();
         assert_eq!((bytes.len(), range), (BUFFER_SIZE, 64..164));
         bytes.fill(7);
-        assert!(loans.lend(packet(69, 0, 1)).is_none());
-        let (other, _) = loans.lend(packet(5, 0, 0)).unwrap();
-        assert_eq!(loans.take_back(bytes), Some(69));
-        assert_eq!(loans.take_back(other), Some(5));
-        let (bytes, range) = loans.lend(packet(69, 2000, 48)).unwrap();
+        assert!(leases.lend(packet(69, 0, 1)).is_none());
+        let (other, _) = leases.lend(packet(5, 0, 0)).unwrap();
+        assert_eq!(leases.take_back(bytes), Some(69));
+        assert_eq!(leases.take_back(other), Some(5));
+        let (bytes, range) = leases.lend(packet(69, 2000, 48)).unwrap();
         assert!(bytes[range].iter().all(|byte| *byte == 7));
     }
 
     #[test]
     fn what_is_no_loan_is_not_taken_back() {
-        let (mut loans, mut others) = (loans(4), self::loans(4));
+        let (mut leases, mut others) = (leases(4), self::leases(4));
         for impossible in
             [packet(4, 0, 1), packet(u16::MAX, 0, 1), packet(0, 2000, 49), packet(0, u16::MAX, 9)]
         {
-            assert!(loans.lend(impossible).is_none());
+            assert!(leases.lend(impossible).is_none());
         }
         let (foreign, _) = others.lend(packet(1, 0, 1)).unwrap();
-        assert_eq!(loans.take_back(foreign), None);
-        assert_eq!(loans.take_back(Vec::leak(vec![0; BUFFER_SIZE])), None);
-        let (bytes, _) = loans.lend(packet(1, 0, 1)).unwrap();
+        assert_eq!(leases.take_back(foreign), None);
+        assert_eq!(leases.take_back(Vec::leak(vec![0; BUFFER_SIZE])), None);
+        let (bytes, _) = leases.lend(packet(1, 0, 1)).unwrap();
         let (part, _) = bytes.split_at_mut(64);
-        assert_eq!(loans.take_back(part), None);
+        assert_eq!(leases.take_back(part), None);
     }
 
-    /// Whatever a peer names, no two loans overlap.
+    /// Whatever a peer names, no two leases overlap.
     #[test]
     fn hostile_names_never_overlap() {
-        let (mut loans, mut random, mut out) = (loans(100), Random::new(5), Vec::new());
+        let (mut leases, mut random, mut out) = (leases(100), Random::new(5), Vec::new());
         for _ in 0..20_000 {
             let named = Descriptor::from_bits(random.next() & 0x0000_07ff_07ff_007f);
-            if let Some((bytes, range)) = loans.lend(named) {
+            if let Some((bytes, range)) = leases.lend(named) {
                 assert!(
                     range.end <= bytes.len()
                         && !out.iter().any(|other: &&mut [u8]| other.as_ptr() == bytes.as_ptr())
@@ -142,7 +142,7 @@ mod tests {
             }
             if random.next() % 3 == 0 && !out.is_empty() {
                 let bytes = out.swap_remove(random.next() as usize % out.len());
-                assert!(loans.take_back(bytes).is_some());
+                assert!(leases.take_back(bytes).is_some());
             }
         }
     }
