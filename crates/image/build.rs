@@ -12,9 +12,11 @@ use std::process::Command;
 const IMAGES: [&str; 2] = ["clickbox", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 32] = [
+const SOURCES: [&str; 34] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
+    "crates/capture/Cargo.toml",
+    "crates/capture/src",
     "crates/classify/Cargo.toml",
     "crates/classify/src",
     "crates/click-lang/Cargo.toml",

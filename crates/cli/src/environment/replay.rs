@@ -1,85 +1,93 @@
-//! A capture that is in the program, played again and again.
+//! A capture in the program's memory, replayed in a loop.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use capture::{FILE_HEADER, Parser, PcapEncoder, Record};
 use element::{IoError, Reader};
 
-/// Bytes of a pcap file's header, and of each record's.
-const FILE_HEADER: usize = 24;
-const RECORD_HEADER: usize = 16;
-
-/// A pcap file that the program has in itself, instead of one of the host's.
+/// A capture in the program's memory, which a configuration reads like a file of the host.
 ///
-/// What elements print meanwhile is of no interest: it would say the same in each round.
+/// What elements print is discarded: it would repeat in each round.
 #[derive(Clone)]
 pub(crate) struct Supplied {
-    /// The name that configurations read it by.
+    /// The file name by which configurations read it.
     pub(crate) name: &'static str,
-    /// Its content, in little-endian byte order.
+    /// Its content.
     pub(crate) bytes: &'static [u8],
-    /// For how long it is played again when it is over.
+    /// For how long it is replayed.
     pub(crate) time: Duration,
-    /// How often it has been played.
+    /// How many rounds are complete.
     pub(crate) rounds: Rc<Cell<u32>>,
 }
 
-/// Plays a capture. Each round's packets are later than those of the round before, as if it had gone on.
+/// Replays a capture. The packets of each round continue the time of the round before.
 pub(super) struct Replay {
     supplied: Supplied,
     started: Instant,
-    position: usize,
-    /// Bytes of this round with the times of its packets.
+    /// Nanoseconds from one round to the next: whole seconds, so that the fractions stay.
+    period_ns: i64,
+    /// The bytes of this round: after the first one, records without a file header.
     round: Vec<u8>,
+    position: usize,
     read: u64,
 }
 
 impl Replay {
     pub(super) fn new(supplied: Supplied) -> Replay {
         supplied.rounds.set(0);
-        let round = supplied.bytes.to_vec();
-        Replay { supplied, started: Instant::now(), position: 0, round, read: 0 }
-    }
-
-    /// Goes to the first packet again, and makes all packets later.
-    fn again(&mut self) {
-        let span = span(self.supplied.bytes);
-        let mut at = FILE_HEADER;
-        while let Some(seconds) = number(&self.round, at) {
-            let length = number(&self.round, at + 8).unwrap_or(0) as usize;
-            if let Some(field) = self.round.get_mut(at..at + 4) {
-                field.copy_from_slice(&seconds.wrapping_add(span).to_le_bytes());
-            }
-            at += RECORD_HEADER + length;
+        let (mut first, mut last) = (None, 0);
+        for record in records(supplied.bytes) {
+            last = record.time_ns;
+            first = first.or(Some(last));
         }
-        self.position = FILE_HEADER.min(self.round.len());
+        let seconds = (last - first.unwrap_or(last)) / 1_000_000_000 + 1;
+        let mut replay = Replay {
+            supplied,
+            started: Instant::now(),
+            period_ns: seconds * 1_000_000_000,
+            round: Vec::new(),
+            position: 0,
+            read: 0,
+        };
+        replay.encode(0);
+        replay
+    }
+
+    /// Encodes a round: the first one with the file header, and each one later than the one before.
+    fn encode(&mut self, number: u32) {
+        self.round.clear();
+        self.position = 0;
+        let bytes = self.supplied.bytes;
+        let Ok(Some(link)) = Parser::new().link_type(&mut &*bytes) else { return };
+        let encoder = PcapEncoder::new(link);
+        if number == 0 {
+            self.round.extend_from_slice(&encoder.file_header());
+        }
+        let delay_ns = self.period_ns * i64::from(number);
+        for record in records(bytes) {
+            encoder.record(record.time_ns + delay_ns, record.original_length, record.bytes, &mut self.round);
+        }
     }
 }
 
-/// Seconds from one round to the next.
-fn span(bytes: &[u8]) -> u32 {
-    let (mut at, mut first, mut last) = (FILE_HEADER, None, 0);
-    while let Some(seconds) = number(bytes, at) {
-        last = seconds;
-        first = first.or(Some(seconds));
-        at += RECORD_HEADER + number(bytes, at + 8).unwrap_or(0) as usize;
-    }
-    last.wrapping_sub(first.unwrap_or(last)).wrapping_add(1)
-}
-
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes)
+/// The records of a capture, up to its end or to the first error.
+fn records(bytes: &'static [u8]) -> impl Iterator<Item = Record<'static>> {
+    let (mut parser, mut unread) = (Parser::new(), bytes);
+    std::iter::from_fn(move || parser.record(&mut unread).ok().flatten())
 }
 
 impl Reader for Replay {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
         if self.position >= self.round.len() {
-            self.supplied.rounds.set(self.supplied.rounds.get() + 1);
-            if self.started.elapsed() >= self.supplied.time || self.round.len() <= FILE_HEADER {
+            let rounds = self.supplied.rounds.get() + 1;
+            self.supplied.rounds.set(rounds);
+            let has_records = rounds > 1 || self.round.len() > FILE_HEADER;
+            if self.started.elapsed() >= self.supplied.time || !has_records {
                 return Ok(0);
             }
-            self.again();
+            self.encode(rounds);
         }
         let rest = self.round.get(self.position..).unwrap_or_default();
         let count = rest.len().min(into.len());
@@ -103,6 +111,7 @@ impl Reader for Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use capture::Decoder;
 
     #[test]
     fn rounds_follow_each_other_in_time() {
@@ -110,14 +119,34 @@ mod tests {
         let rounds = Rc::new(Cell::new(0));
         let time = Duration::from_secs(3600);
         let mut replay = Replay::new(Supplied { name: "x", bytes, time, rounds: rounds.clone() });
-        let mut all = vec![0; bytes.len() * 2 - FILE_HEADER];
-        let mut filled = 0;
-        while filled < all.len() {
-            filled += replay.read(&mut all[filled..]).expect("memory can be read");
+        let mut decoder = Decoder::new();
+        let (mut round, mut last) = (0, 0);
+        while round < 3 {
+            for expected in records(bytes) {
+                let found = loop {
+                    if let Some(record) = decoder.record().expect("a sound capture") {
+                        break record;
+                    }
+                    let count = replay.read(decoder.space()).expect("memory can be read");
+                    decoder.filled(count);
+                };
+                assert!(found.time_ns >= last, "round {round}");
+                last = found.time_ns;
+                assert_eq!(found.time_ns - expected.time_ns, replay.period_ns * round);
+                assert_eq!((found.original_length, found.bytes), (expected.original_length, expected.bytes));
+            }
+            round += 1;
         }
-        assert_eq!(rounds.get(), 1);
-        let (first, second) = (number(&all, FILE_HEADER), number(&all, bytes.len()));
-        assert_eq!(second, first.map(|first| first + span(bytes)));
-        assert_eq!(all[bytes.len() + 4..bytes.len() + 80], bytes[FILE_HEADER + 4..FILE_HEADER + 80]);
+        assert_eq!(rounds.get(), 2);
+    }
+
+    #[test]
+    fn a_capture_without_packets_ends_at_once() {
+        let bytes: &'static [u8] = &include_bytes!("../../../../testdata/mix.pcap")[..FILE_HEADER];
+        let time = Duration::from_secs(3600);
+        let mut replay = Replay::new(Supplied { name: "x", bytes, time, rounds: Rc::default() });
+        let mut into = [0; 100];
+        assert_eq!(replay.read(&mut into).ok(), Some(FILE_HEADER));
+        assert_eq!(replay.read(&mut into).ok(), Some(0));
     }
 }

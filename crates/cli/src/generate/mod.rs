@@ -8,7 +8,7 @@ mod flow;
 mod frame;
 mod random;
 
-use elements::trace::{Encoder, LinkType};
+use capture::{LinkType, PcapEncoder};
 use flow::{Flow, Outcome};
 use frame::{Frame, Size};
 use packet::Timestamp;
@@ -29,14 +29,13 @@ const SHARES: [usize; 3] = [443, 185, 372];
 
 /// Makes a capture of so many packets, as a pcap file.
 pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
-    let encoder = Encoder::new(LinkType::ETHERNET);
+    let encoder = PcapEncoder::new(LinkType::ETHERNET);
     let mut random = Random::new(seed);
     let mut flows: Vec<Flow> = Vec::new();
     let mut counts = [0; 3];
     let mut time = START;
     let mut scanned = 0;
-    let mut capture = Vec::new();
-    encoder.header(&mut capture);
+    let mut capture = encoder.file_header().to_vec();
     for number in 0..packets {
         time += Timestamp::from_nanos(1_000 + random.below(GAP) as i64);
         let mut frame = if random.below(SCAN) == 0 {
@@ -58,7 +57,7 @@ pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
         }
         let Frame { bytes, original_length } = frame;
         counts[Size::of(original_length) as usize] += 1;
-        encoder.record(time, original_length as u32, &bytes, &mut capture);
+        encoder.record(time.nanos(), original_length as u32, &bytes, &mut capture);
     }
     capture
 }
@@ -77,7 +76,7 @@ fn wanted(counts: &[usize; 3], number: usize) -> Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use elements::trace::Decoder;
+    use capture::Parser;
 
     #[test]
     fn the_same_seed_gives_the_same_capture() {
@@ -88,10 +87,9 @@ mod tests {
     #[test]
     fn sizes_have_their_shares() {
         let capture = capture(1, 3000);
-        let mut decoder = Decoder::new();
-        decoder.feed(&capture);
+        let (mut parser, mut unread) = (Parser::new(), capture.as_slice());
         let (mut counts, mut ip6, mut fragments, mut bad) = ([0usize; 3], 0, 0, 0);
-        while let Some(record) = decoder.record().unwrap() {
+        while let Some(record) = parser.record(&mut unread).unwrap() {
             counts[Size::of(record.original_length as usize) as usize] += 1;
             let network = record.bytes.get(14..).unwrap_or(&[]);
             ip6 += usize::from(network.first().is_some_and(|byte| byte >> 4 == 6));

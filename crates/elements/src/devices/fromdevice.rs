@@ -4,7 +4,8 @@ use element::arguments::Word;
 use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, IoError};
 
-use crate::trace::link::LinkType;
+use crate::trace::link;
+use capture::LinkType;
 
 /// The timer of another look.
 const LOOK: usize = 0;
@@ -96,7 +97,7 @@ impl Element for FromDevice {
         Handler::read("kernel_drops", "Packets lost before they could be read.", |from| {
             from.device.as_ref().map_or_else(|| "??".into(), |device| device.lost().to_string())
         }),
-        Handler::read("encap", "The link type.", |_| LinkType::ETHERNET.name()),
+        Handler::read("encap", "The link type.", |_| link::name(LinkType::ETHERNET)),
         Handler::read("count", "Packets received.", |from| from.count.to_string()),
         Handler::write("reset_counts", "Sets `count` to zero.", |from, _, _| {
             from.count = 0;
@@ -118,7 +119,7 @@ impl Element for FromDevice {
         if method.is_some_and(|method| !["LINUX", "PCAP"].contains(&&*method.0)) {
             return Err(SetupError::new("bad METHOD"));
         }
-        if args.encap.as_ref().is_some_and(|name| LinkType::parse(&name.0) != Some(LinkType::ETHERNET)) {
+        if args.encap.as_ref().is_some_and(|name| link::parse(&name.0) != Some(LinkType::ETHERNET)) {
             return Err(SetupError::new("bad encapsulation type"));
         }
         if args.bpf_filter.as_ref().is_some_and(|filter| !filter.is_empty()) {
@@ -216,7 +217,7 @@ impl FromDevice {
             }
             if !self.args.force_ip {
                 cx.send(0, packet);
-            } else if let Some((offset, length)) = LinkType::ETHERNET.ip_header(packet.data()) {
+            } else if let Some((offset, length)) = link::ip_header(LinkType::ETHERNET, packet.data()) {
                 packet.set_network(isize::try_from(offset).unwrap_or(0), length);
                 cx.send(0, packet);
             } else if cx.outputs() > 1 {

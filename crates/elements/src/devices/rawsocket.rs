@@ -4,7 +4,8 @@ use element::arguments::{FromArgument, IpProtocol, Raw, TcpPort, UdpPort};
 use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
 
-use crate::trace::link::LinkType;
+use crate::trace::link;
+use capture::LinkType;
 
 /// The timer of another try.
 const RETRY: usize = 0;
@@ -99,7 +100,7 @@ impl Element for RawSocket {
         super::report(cx, "recv", result, &mut self.trouble);
         for mut packet in batch.drain() {
             packet.set_timestamp(cx.now());
-            match LinkType::RAW.ip_header(packet.data()) {
+            match link::ip_header(LinkType::RAW, packet.data()) {
                 Some((_, length)) => {
                     packet.set_network(0, length);
                     cx.send(0, packet);

@@ -7,7 +7,8 @@ use element::prelude::*;
 use element::{Descriptor, Device, DeviceRequest, IoError, Signal};
 use packet::{Ip4Prefix, MacAddr};
 
-use crate::trace::link::LinkType;
+use crate::trace::link;
+use capture::LinkType;
 
 /// Bytes of an Ethernet header, which the largest packet does not count.
 pub(super) const ETHERNET: usize = 14;
@@ -165,7 +166,7 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
                 cx.send(0, packet);
                 continue;
             }
-            match LinkType::RAW.ip_header(packet.data()) {
+            match link::ip_header(LinkType::RAW, packet.data()) {
                 Some((_, length)) => {
                     packet.set_network(0, length);
                     cx.send(0, packet);

@@ -1,14 +1,15 @@
 //! `FromDump`: packets from a capture file.
 
-use super::input::Input;
-use super::replay::Replay;
-use super::{Decoder, LinkType};
+use super::link;
+use super::playback::Playback;
+use super::trace_file::TraceFile;
+use capture::{Decoder, LinkType};
 use element::Direction;
 use element::arguments::{FileName, HandlerCall, Real};
 use element::prelude::*;
 use packet::Ip4View;
 
-/// Reads packets from a pcap or pcapng file and emits them; `-` is standard input.
+/// Reads packets from a pcap or pcapng file and emits them; `-` is standard file.
 ///
 /// Packets keep their capture times; what was cut off when they were captured is in the extra length annotation. With
 /// FORCE_IP, or when the file holds IP packets without link headers, only packets with a sound IPv4 or IPv6 header
@@ -77,8 +78,8 @@ pub struct FromDumpArgs {
 /// The element.
 pub struct FromDump {
     args: FromDumpArgs,
-    replay: Replay,
-    input: Input,
+    playback: Playback,
+    file: TraceFile,
     decoder: Decoder,
     /// What the packets of the file begin with, if that is said.
     link: Option<LinkType>,
@@ -117,18 +118,18 @@ enum Next {
 impl Element for FromDump {
     type Args = FromDumpArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.replay.sampling()),
-        Handler::read("active", "Whether packets are emitted.", |dump| dump.replay.active.to_string()),
+        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.playback.sampling()),
+        Handler::read("active", "Whether packets are emitted.", |dump| dump.playback.active.to_string()),
         Handler::write("active", "Starts or stops emitting packets.", |dump, cx, value| {
             let active = cx.argument(value)?;
-            dump.replay.set_active(cx, active);
+            dump.playback.set_active(cx, active);
             Ok(())
         }),
         Handler::read("encap", "What packets begin with, as ToDump's ENCAP takes it.", |dump| {
-            dump.link.map_or_else(|| "<none>".into(), LinkType::name)
+            dump.link.map_or_else(|| "<none>".into(), link::name)
         }),
         Handler::write("stop", "Stops emitting packets, and the driver.", |dump, cx, _| {
-            dump.replay.set_active(cx, false);
+            dump.playback.set_active(cx, false);
             cx.stop();
             Ok(())
         }),
@@ -142,7 +143,7 @@ impl Element for FromDump {
             dump.end += span;
             if dump.has_end_action() {
                 dump.ends = true;
-                dump.replay.set_active(cx, true);
+                dump.playback.set_active(cx, true);
             }
             Ok(())
         }),
@@ -152,14 +153,14 @@ impl Element for FromDump {
             Ok(())
         }),
         Handler::write("reset_timing", "Takes the next packet's time for now.", |dump, _, _| {
-            dump.replay.reset_timing();
+            dump.playback.reset_timing();
             dump.times_known = false;
             Ok(())
         }),
         Handler::read("filename", "The file.", |dump| dump.args.filename.0.clone()),
-        Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.input.size()),
+        Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.file.size()),
         Handler::read("filepos", "Bytes of the unpacked file whose records were read.", |dump| {
-            let unfinished = if dump.exhausted { dump.decoder.unfinished() as u64 } else { 0 };
+            let unfinished = if dump.exhausted { dump.decoder.unread() as u64 } else { 0 };
             (dump.decoder.position() + unfinished).to_string()
         }),
     ];
@@ -179,10 +180,10 @@ impl Element for FromDump {
         } else if args.stop && args.end_call.is_some() {
             return Err(SetupError::new("END_CALL and STOP are mutually exclusive"));
         }
-        let replay = Replay::new(args.active, args.timing, args.sample.0, setup);
+        let playback = Playback::new(args.active, args.timing, args.sample.0, setup);
         Ok(FromDump {
-            replay,
-            input: Input::nothing(),
+            playback,
+            file: TraceFile::nothing(),
             decoder: Decoder::new(),
             link: None,
             held: None,
@@ -203,17 +204,17 @@ impl Element for FromDump {
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         let path = &self.args.filename.0;
-        self.input = Input::open(cx.environment(), path)
+        self.file = TraceFile::open(cx.environment(), path)
             .map_err(|error| SetupError::new(format!("{path}: {error}")))?;
-        self.open().map_err(|problem| SetupError::of_file(&self.input.name, problem))?;
-        self.decoder.pass_to(self.args.filepos);
+        self.open().map_err(|problem| SetupError::of_file(&self.file.name, problem))?;
+        self.decoder.skip_to(self.args.filepos);
         if let Some(call) = &self.args.end_call {
             call.check(cx)?;
         }
-        if self.replay.active {
-            self.replay.wake(cx);
+        if self.playback.active {
+            self.playback.wake(cx);
         } else {
-            self.replay.set_active(cx, false);
+            self.playback.set_active(cx, false);
         }
         Ok(())
     }
@@ -225,7 +226,7 @@ impl Element for FromDump {
         let most = cx.turns().min(cx.batch_limit()).max(1);
         let mut sent = 0;
         let mut read = 0;
-        while sent < most && read < TRIES * most && self.replay.active {
+        while sent < most && read < TRIES * most && self.playback.active {
             read += 1;
             match self.next(cx) {
                 Next::Packet(packet) => {
@@ -247,7 +248,7 @@ impl Element for FromDump {
             }
         }
         self.count += sent as u64;
-        if self.replay.active {
+        if self.playback.active {
             cx.schedule();
         }
         sent > 0
@@ -282,12 +283,12 @@ impl Element for FromDump {
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        self.replay.wake(cx);
+        self.playback.wake(cx);
     }
 
     fn inherit(&mut self, old: &mut FromDump, _: &mut Context) {
         if old.args.filename == self.args.filename {
-            core::mem::swap(&mut self.input, &mut old.input);
+            core::mem::swap(&mut self.file, &mut old.file);
             core::mem::swap(&mut self.decoder, &mut old.decoder);
             self.link = old.link;
             self.held = old.held.take();
@@ -300,22 +301,22 @@ impl FromDump {
     /// Reads the header, and checks it against what is asked for.
     fn open(&mut self) -> Result<(), String> {
         loop {
-            self.link = self.decoder.link().map_err(|error| error.to_string())?;
+            self.link = self.decoder.link_type().map_err(|error| error.to_string())?;
             if self.link.is_some() {
                 break;
             }
-            let bytes = self.input.next().map_err(|error| error.to_string())?;
-            if bytes.is_empty() {
+            let count = self.file.read(self.decoder.space()).map_err(|error| error.to_string())?;
+            if count == 0 {
                 // A capture without any interface has no packets either.
-                return match (self.decoder.position(), self.decoder.unfinished()) {
+                return match (self.decoder.position(), self.decoder.unread()) {
                     (0, 0) => Err("empty file".into()),
                     (0, _) => Err("not a tcpdump file (too short)".into()),
                     _ => Ok(()),
                 };
             }
-            self.decoder.feed(bytes);
+            self.decoder.filled(count);
         }
-        match self.link.filter(|link| self.args.force_ip && !link.can_hold_ip()) {
+        match self.link.filter(|link| self.args.force_ip && !link::can_hold_ip(*link)) {
             Some(link) => Err(format!("unknown linktype {}; can't force IP packets", link.0)),
             None => Ok(()),
         }
@@ -323,10 +324,10 @@ impl FromDump {
 
     /// Whether it plays; a packet at which the end was told is left out if that has stopped it.
     fn is_playing(&mut self) -> bool {
-        if core::mem::take(&mut self.told) && !self.replay.active {
+        if core::mem::take(&mut self.told) && !self.playback.active {
             self.held = None;
         }
-        self.replay.active
+        self.playback.active
     }
 
     /// The next packet, whose time has come.
@@ -339,7 +340,7 @@ impl FromDump {
             },
         };
         let reached = self.ends && packet.timestamp() >= self.end;
-        if reached || !self.replay.is_due(cx, &packet) {
+        if reached || !self.playback.is_due(cx, &packet) {
             self.held = Some((packet, link));
             return if reached { Next::Reached } else { Next::Wait };
         }
@@ -362,7 +363,7 @@ impl FromDump {
         if let Some(call) = &self.args.end_call {
             call.defer(cx);
         } else if self.has_end_action() {
-            self.replay.set_active(cx, false);
+            self.playback.set_active(cx, false);
             if self.args.stop {
                 cx.stop();
             }
@@ -382,11 +383,11 @@ impl FromDump {
                 Ok(Some(record)) => record,
                 Ok(None) if self.exhausted => return Err(Next::End),
                 Ok(None) => {
-                    match self.input.next() {
-                        Ok([]) => self.exhausted = true,
-                        Ok(bytes) => self.decoder.feed(bytes),
+                    match self.file.read(self.decoder.space()) {
+                        Ok(0) => self.exhausted = true,
+                        Ok(count) => self.decoder.filled(count),
                         Err(error) => {
-                            cx.say(&format!("{}: {error}", self.input.name));
+                            cx.say(&format!("{}: {error}", self.file.name));
                             self.exhausted = true;
                         }
                     }
@@ -394,14 +395,14 @@ impl FromDump {
                 }
                 Err(error) => {
                     if !core::mem::replace(&mut self.exhausted, true) {
-                        cx.say(&format!("{}: {error}", self.input.name));
+                        cx.say(&format!("{}: {error}", self.file.name));
                     }
                     return Err(Next::End);
                 }
             };
-            let time = record.timestamp;
+            let time = Timestamp::from_nanos(record.time_ns);
             if !core::mem::replace(&mut self.times_known, true) {
-                self.replay.begin(cx, time);
+                self.playback.begin(cx, time);
                 self.start = self.args.start.or(self.args.start_after.map(|span| time + span));
                 let after = self.args.end_after.map(|span| time + span);
                 let interval = self.args.interval.map(|span| self.start.unwrap_or(time) + span);
@@ -415,7 +416,7 @@ impl FromDump {
             self.start = None;
             // The end comes before the sample, as every packet may be the one that tells it.
             let ends = self.ends && time >= self.end;
-            if !ends && !self.replay.is_sampled(cx) {
+            if !ends && !self.playback.is_sampled(cx) {
                 return Err(Next::Nothing);
             }
             let mut packet = cx.packet(record.bytes).ok_or(Next::Nothing)?;
@@ -429,7 +430,7 @@ impl FromDump {
 
 /// Marks the IP header of a packet; one without goes to output 1.
 fn mark(cx: &mut Context, mut packet: Packet, link: LinkType) -> Next {
-    let Some((offset, length)) = link.ip_header(packet.data()) else {
+    let Some((offset, length)) = link::ip_header(link, packet.data()) else {
         if cx.outputs() > 1 {
             cx.send(1, packet);
         } else {

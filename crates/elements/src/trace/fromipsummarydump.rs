@@ -1,9 +1,9 @@
 //! `FromIPSummaryDump`: packets from a summary dump.
 
-use super::input::Input;
 use super::multipacket::{Multipacket, extra_packets};
-use super::replay::Replay;
+use super::playback::Playback;
 use super::summary::{Item, Reader};
+use super::trace_file::TraceFile;
 use element::Direction;
 use element::arguments::{FileName, Raw, Real};
 use element::prelude::*;
@@ -87,9 +87,9 @@ pub struct FromIPSummaryDumpArgs {
 /// The element.
 pub struct FromIPSummaryDump {
     args: FromIPSummaryDumpArgs,
-    replay: Replay,
+    playback: Playback,
     reader: Reader,
-    input: Input,
+    input: TraceFile,
     /// The next packet, when its time has not come.
     held: Option<Packet>,
     /// What is left of a packet that stands for several.
@@ -108,16 +108,16 @@ enum Next {
 impl Element for FromIPSummaryDump {
     type Args = FromIPSummaryDumpArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.replay.sampling()),
-        Handler::read("active", "Whether packets are emitted.", |dump| dump.replay.active.to_string()),
+        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.playback.sampling()),
+        Handler::read("active", "Whether packets are emitted.", |dump| dump.playback.active.to_string()),
         Handler::write("active", "Starts or stops emitting packets.", |dump, cx, value| {
             let active = cx.argument(value)?;
-            dump.replay.set_active(cx, active);
+            dump.playback.set_active(cx, active);
             Ok(())
         }),
         Handler::read("encap", "What packets begin with, as ToDump's ENCAP takes it.", |_| "IP".into()),
         Handler::write("stop", "Stops emitting packets, and the driver.", |dump, cx, _| {
-            dump.replay.set_active(cx, false);
+            dump.playback.set_active(cx, false);
             cx.stop();
             Ok(())
         }),
@@ -147,31 +147,31 @@ impl Element for FromIPSummaryDump {
         while let Some(Item::Notice { text, .. }) = reader.item() {
             setup.warn(text);
         }
-        let replay = Replay::new(args.active, args.timing, args.sample.0, setup);
-        let input = Input::nothing();
-        Ok(FromIPSummaryDump { args, replay, reader, input, held: None, several: None, exhausted: false })
+        let playback = Playback::new(args.active, args.timing, args.sample.0, setup);
+        let input = TraceFile::nothing();
+        Ok(FromIPSummaryDump { args, playback, reader, input, held: None, several: None, exhausted: false })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
         match self.open(cx) {
             Err(problem) if !self.args.allow_nonexistent => return Err(problem),
-            Err(_) => self.input = Input::nothing(),
+            Err(_) => self.input = TraceFile::nothing(),
             Ok(()) => {
                 if let Some(text) = self.reader.begin() {
                     cx.warn_of(&format!("{}:0", self.input.name), &text);
                 }
             }
         }
-        if self.replay.active {
-            self.replay.wake(cx);
+        if self.playback.active {
+            self.playback.wake(cx);
         } else {
-            self.replay.set_active(cx, false);
+            self.playback.set_active(cx, false);
         }
         Ok(())
     }
 
     fn task(&mut self, cx: &mut Context) -> bool {
-        if !self.replay.active {
+        if !self.playback.active {
             return false;
         }
         let most = cx.turns().min(cx.batch_limit()).max(1);
@@ -205,7 +205,7 @@ impl Element for FromIPSummaryDump {
 
     fn pull(&mut self, cx: &mut Context, _: usize, most: usize, into: &mut Batch) {
         let mut pulled = 0;
-        while pulled < most && self.replay.active {
+        while pulled < most && self.playback.active {
             match self.next(cx) {
                 Next::Packet(packet) => {
                     into.push(packet);
@@ -228,7 +228,7 @@ impl Element for FromIPSummaryDump {
     }
 
     fn timer(&mut self, cx: &mut Context, _: usize) {
-        self.replay.wake(cx);
+        self.playback.wake(cx);
     }
 
     fn inherit(&mut self, old: &mut FromIPSummaryDump, _: &mut Context) {
@@ -246,10 +246,10 @@ impl FromIPSummaryDump {
     /// Opens the dump and reads its first bytes.
     fn open(&mut self, cx: &Context) -> Result<(), SetupError> {
         self.input = match (&self.args.data, &self.args.filename) {
-            (Some(data), _) => Input::text(data.clone().into_bytes()),
+            (Some(data), _) => TraceFile::text(data.clone().into_bytes()),
             (None, path) => {
                 let path = path.as_ref().map_or("-", |path| path.0.as_str());
-                Input::open(cx.environment(), path)
+                TraceFile::open(cx.environment(), path)
                     .map_err(|error| SetupError::new(format!("{path}: {error}")))?
             }
         };
@@ -279,11 +279,11 @@ impl FromIPSummaryDump {
                 }
                 packet
             };
-            if !self.replay.is_due(cx, &packet) {
+            if !self.playback.is_due(cx, &packet) {
                 self.held = Some(packet);
                 return Next::Wait;
             }
-            if self.replay.is_sampled(cx) {
+            if self.playback.is_sampled(cx) {
                 return Next::Packet(packet);
             }
         }

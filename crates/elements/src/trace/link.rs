@@ -1,156 +1,109 @@
-//! Link types: what captured packets begin with, and where the IP header is behind it.
+//! Link types: their names in the language, and where the IP header begins behind a link header.
 
 use alloc::format;
 use alloc::string::String;
+use capture::LinkType;
 
-/// A link type number, as tcpdump's registry has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct LinkType(pub u32);
+/// The names of link types in arguments and handlers. Of several names for one type, the first is printed.
+const NAMES: &[(&str, LinkType)] = &[
+    ("NULL", LinkType::NULL),
+    ("IP", LinkType::RAW),
+    ("ETHER", LinkType::ETHERNET),
+    ("FDDI", LinkType::FDDI),
+    ("ATM", LinkType::ATM_RFC1483),
+    ("RFC1483", LinkType::ATM_RFC1483),
+    ("ATM_RFC1483", LinkType::ATM_RFC1483),
+    ("802_11", LinkType::IEEE802_11),
+    ("802.11", LinkType::IEEE802_11),
+    ("802_11_RADIO", LinkType::IEEE802_11_RADIO),
+    ("802.11_RADIO", LinkType::IEEE802_11_RADIO),
+    ("SLL", LinkType::LINUX_SLL),
+    ("AIRONET", LinkType::AIRONET),
+    ("HDLC", LinkType::C_HDLC),
+    ("PPP_HDLC", LinkType::PPP_HDLC),
+    ("PPP", LinkType::PPP),
+    ("SUNATM", LinkType::SUNATM),
+    ("PRISM", LinkType::PRISM),
+];
 
-impl LinkType {
-    /// BSD loopback: four bytes of address family.
-    pub const NULL: LinkType = LinkType(0);
-    /// Ethernet.
-    pub const ETHERNET: LinkType = LinkType(1);
-    /// PPP, with or without address and control bytes.
-    pub const PPP: LinkType = LinkType(9);
-    /// FDDI.
-    pub const FDDI: LinkType = LinkType(10);
-    /// PPP in HDLC-like framing.
-    pub const PPP_HDLC: LinkType = LinkType(50);
-    /// Classical IP over ATM (RFC 1483).
-    pub const ATM_RFC1483: LinkType = LinkType(100);
-    /// IPv4 or IPv6 with nothing before it.
-    pub const RAW: LinkType = LinkType(101);
-    /// Cisco HDLC.
-    pub const C_HDLC: LinkType = LinkType(104);
-    /// IEEE 802.11.
-    pub const IEEE802_11: LinkType = LinkType(105);
-    /// OpenBSD loopback: NULL with the family most significant byte first.
-    pub const LOOP: LinkType = LinkType(108);
-    /// Linux "cooked" captures.
-    pub const LINUX_SLL: LinkType = LinkType(113);
-    /// IEEE 802.11 behind a Prism header.
-    pub const PRISM: LinkType = LinkType(119);
-    /// IEEE 802.11 behind an Aironet header.
-    pub const AIRONET: LinkType = LinkType(120);
-    /// SunATM: a header, then ATM_RFC1483.
-    pub const SUNATM: LinkType = LinkType(123);
-    /// IEEE 802.11 behind a radiotap header.
-    pub const IEEE802_11_RADIO: LinkType = LinkType(127);
-    /// IPv4 with nothing before it.
-    pub const IPV4: LinkType = LinkType(228);
-    /// IPv6 with nothing before it.
-    pub const IPV6: LinkType = LinkType(229);
-    /// Linux "cooked" captures, second version.
-    pub const LINUX_SLL2: LinkType = LinkType(276);
+/// The link types behind which IP headers can be found.
+const WITH_IP: &[LinkType] = &[
+    LinkType::NULL,
+    LinkType::ETHERNET,
+    LinkType::PPP,
+    LinkType::FDDI,
+    LinkType::PPP_HDLC,
+    LinkType::ATM_RFC1483,
+    LinkType::RAW,
+    LinkType::C_HDLC,
+    LinkType::IEEE802_11,
+    LinkType::LOOP,
+    LinkType::LINUX_SLL,
+    LinkType::PRISM,
+    LinkType::SUNATM,
+    LinkType::IEEE802_11_RADIO,
+    LinkType::IPV4,
+    LinkType::IPV6,
+    LinkType::LINUX_SLL2,
+];
 
-    /// The names that dump elements know; of several for one number, the first is printed.
-    pub const NAMES: &[(&str, LinkType)] = &[
-        ("NULL", LinkType::NULL),
-        ("IP", LinkType::RAW),
-        ("ETHER", LinkType::ETHERNET),
-        ("FDDI", LinkType::FDDI),
-        ("ATM", LinkType::ATM_RFC1483),
-        ("RFC1483", LinkType::ATM_RFC1483),
-        ("ATM_RFC1483", LinkType::ATM_RFC1483),
-        ("802_11", LinkType::IEEE802_11),
-        ("802.11", LinkType::IEEE802_11),
-        ("802_11_RADIO", LinkType::IEEE802_11_RADIO),
-        ("802.11_RADIO", LinkType::IEEE802_11_RADIO),
-        ("SLL", LinkType::LINUX_SLL),
-        ("AIRONET", LinkType::AIRONET),
-        ("HDLC", LinkType::C_HDLC),
-        ("PPP_HDLC", LinkType::PPP_HDLC),
-        ("PPP", LinkType::PPP),
-        ("SUNATM", LinkType::SUNATM),
-        ("PRISM", LinkType::PRISM),
-    ];
+/// Parses a name, or a number such as `#101`.
+pub(crate) fn parse(text: &str) -> Option<LinkType> {
+    if let Some((_, link)) = NAMES.iter().find(|(name, _)| *name == text) {
+        return Some(*link);
+    }
+    let number: u32 = text.strip_prefix('#')?.parse().ok()?;
+    (number < 0x7fff_ffff).then_some(LinkType(number))
+}
 
-    /// The link types behind which IP headers can be found.
-    const WITH_IP: &[LinkType] = &[
-        LinkType::NULL,
-        LinkType::ETHERNET,
-        LinkType::PPP,
-        LinkType::FDDI,
-        LinkType::PPP_HDLC,
-        LinkType::ATM_RFC1483,
-        LinkType::RAW,
-        LinkType::C_HDLC,
-        LinkType::IEEE802_11,
-        LinkType::LOOP,
-        LinkType::LINUX_SLL,
-        LinkType::PRISM,
-        LinkType::SUNATM,
-        LinkType::IEEE802_11_RADIO,
-        LinkType::IPV4,
-        LinkType::IPV6,
-        LinkType::LINUX_SLL2,
-    ];
+/// The name, or the number such as `#101`.
+pub(crate) fn name(link: LinkType) -> String {
+    match NAMES.iter().find(|(_, known)| *known == link) {
+        Some((name, _)) => String::from(*name),
+        None => format!("#{}", link.0),
+    }
+}
 
-    /// Reads a name, or a number as in `#101`.
-    pub fn parse(text: &str) -> Option<LinkType> {
-        if let Some((_, link)) = LinkType::NAMES.iter().find(|(name, _)| *name == text) {
-            return Some(*link);
+/// Whether IP headers can be found behind this link type.
+pub(crate) fn can_hold_ip(link: LinkType) -> bool {
+    WITH_IP.contains(&link)
+}
+
+/// Finds a sound IPv4 or IPv6 header: where it begins and how long it is, in bytes.
+pub(crate) fn ip_header(link: LinkType, bytes: &[u8]) -> Option<(usize, usize)> {
+    let offset = network_offset(link, bytes)?;
+    let network = bytes.get(offset..)?;
+    let first = *network.first()?;
+    let length = match first >> 4 {
+        4 if first & 0xf >= 5 => usize::from(first & 0xf) * 4,
+        6 => 40,
+        _ => return None,
+    };
+    (network.len() >= length).then_some((offset, length))
+}
+
+/// Where the network header begins if the link header says that it is IP.
+fn network_offset(link: LinkType, bytes: &[u8]) -> Option<usize> {
+    let header = Header { bytes, offset: 0 };
+    match link {
+        LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => Some(0),
+        LinkType::ETHERNET => header.ethernet(),
+        LinkType::FDDI => header.fddi(),
+        LinkType::SUNATM => header.behind(4).rfc1483(),
+        LinkType::ATM_RFC1483 => header.rfc1483(),
+        LinkType::LINUX_SLL => header.typed(14),
+        LinkType::LINUX_SLL2 => header.typed(0).map(|_| 20),
+        LinkType::C_HDLC => header.typed(2),
+        LinkType::PPP_HDLC => header.ppp_hdlc(),
+        LinkType::PPP => header.ppp(),
+        LinkType::PRISM => header.behind(144).ieee802_11(),
+        LinkType::IEEE802_11 => header.ieee802_11(),
+        LinkType::IEEE802_11_RADIO => {
+            let length = usize::from(u16::from_le_bytes(header.pair(2)?));
+            if length < 8 { None } else { header.behind(length).ieee802_11() }
         }
-        let number: u32 = text.strip_prefix('#')?.parse().ok()?;
-        (number < 0x7fff_ffff).then_some(LinkType(number))
-    }
-
-    /// The name, or the number as in `#101`.
-    pub fn name(self) -> String {
-        match LinkType::NAMES.iter().find(|(_, link)| *link == self) {
-            Some((name, _)) => String::from(*name),
-            None => format!("#{}", self.0),
-        }
-    }
-
-    /// The number that stands for the same thing everywhere: some systems number raw IP 12 or 14.
-    pub(super) fn canonical(self) -> LinkType {
-        if matches!(self.0, 12 | 14) { LinkType::RAW } else { self }
-    }
-
-    /// Whether IP headers can be found behind this link type.
-    pub fn can_hold_ip(self) -> bool {
-        LinkType::WITH_IP.contains(&self)
-    }
-
-    /// Finds a sound IPv4 or IPv6 header: where it begins and how long it is, in bytes.
-    pub fn ip_header(self, bytes: &[u8]) -> Option<(usize, usize)> {
-        let offset = self.network_offset(bytes)?;
-        let network = bytes.get(offset..)?;
-        let first = *network.first()?;
-        let length = match first >> 4 {
-            4 if first & 0xf >= 5 => usize::from(first & 0xf) * 4,
-            6 => 40,
-            _ => return None,
-        };
-        (network.len() >= length).then_some((offset, length))
-    }
-
-    /// Where the network header begins if the link header says that it is IP.
-    fn network_offset(self, bytes: &[u8]) -> Option<usize> {
-        let place = Place { bytes, at: 0 };
-        match self {
-            LinkType::RAW | LinkType::IPV4 | LinkType::IPV6 => Some(0),
-            LinkType::ETHERNET => place.ethernet(),
-            LinkType::FDDI => place.fddi(),
-            LinkType::SUNATM => place.behind(4).rfc1483(),
-            LinkType::ATM_RFC1483 => place.rfc1483(),
-            LinkType::LINUX_SLL => place.typed(14),
-            LinkType::LINUX_SLL2 => place.typed(0).map(|_| 20),
-            LinkType::C_HDLC => place.typed(2),
-            LinkType::PPP_HDLC => place.ppp_hdlc(),
-            LinkType::PPP => place.ppp(),
-            LinkType::PRISM => place.behind(144).ieee802_11(),
-            LinkType::IEEE802_11 => place.ieee802_11(),
-            LinkType::IEEE802_11_RADIO => {
-                let length = usize::from(u16::from_le_bytes(place.pair(2)?));
-                if length < 8 { None } else { place.behind(length).ieee802_11() }
-            }
-            LinkType::NULL | LinkType::LOOP => place.family(),
-            _ => None,
-        }
+        LinkType::NULL | LinkType::LOOP => header.family(),
+        _ => None,
     }
 }
 
@@ -161,29 +114,30 @@ const PPP_IP6: u8 = 0x57;
 const LLC_IP: u8 = 0x06;
 const LLC_SNAP: u8 = 0xaa;
 
-/// A place in a packet from which headers are looked at.
+/// A header in a packet.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Header<'a> {
     bytes: &'a [u8],
-    at: usize,
+    /// Where it begins.
+    offset: usize,
 }
 
-impl Place<'_> {
+impl Header<'_> {
     fn behind(self, count: usize) -> Self {
-        Place { at: self.at.saturating_add(count), ..self }
+        Header { offset: self.offset.saturating_add(count), ..self }
     }
 
-    fn pair(self, offset: usize) -> Option<[u8; 2]> {
-        self.bytes.get(self.at.checked_add(offset)?..)?.first_chunk().copied()
+    fn pair(self, at: usize) -> Option<[u8; 2]> {
+        self.bytes.get(self.offset.checked_add(at)?..)?.first_chunk().copied()
     }
 
-    fn byte(self, offset: usize) -> Option<u8> {
-        self.bytes.get(self.at.checked_add(offset)?).copied()
+    fn byte(self, at: usize) -> Option<u8> {
+        self.bytes.get(self.offset.checked_add(at)?).copied()
     }
 
     /// An Ethernet type at an offset that says IP: the network header is behind it.
     fn typed(self, offset: usize) -> Option<usize> {
-        matches!(self.pair(offset)?, [0x08, 0x00] | [0x86, 0xdd]).then_some(self.at + offset + 2)
+        matches!(self.pair(offset)?, [0x08, 0x00] | [0x86, 0xdd]).then_some(self.offset + offset + 2)
     }
 
     /// Ethernet, perhaps with a VLAN tag or two.
@@ -207,7 +161,7 @@ impl Place<'_> {
         let llc = (self.byte(0)?, self.byte(1)?);
         if llc == (LLC_IP, LLC_IP) {
             self.byte(3)?;
-            return Some(self.at + 4);
+            return Some(self.offset + 4);
         }
         if llc != (LLC_SNAP, LLC_SNAP) {
             return None;
@@ -225,10 +179,10 @@ impl Place<'_> {
     }
 
     fn ppp(self) -> Option<usize> {
-        let place = if self.pair(0)? == [0xff, 0x03] { self.behind(2) } else { self };
-        match place.pair(0)? {
-            [PPP_IP | PPP_IP6, _] => Some(place.at + 1),
-            [0, PPP_IP | PPP_IP6] => Some(place.at + 2),
+        let header = if self.pair(0)? == [0xff, 0x03] { self.behind(2) } else { self };
+        match header.pair(0)? {
+            [PPP_IP | PPP_IP6, _] => Some(header.offset + 1),
+            [0, PPP_IP | PPP_IP6] => Some(header.offset + 2),
             _ => None,
         }
     }
@@ -236,7 +190,7 @@ impl Place<'_> {
     fn ppp_hdlc(self) -> Option<usize> {
         let protocol = self.pair(2)?;
         match self.byte(0)? {
-            0xff if matches!(protocol, [0, PPP_IP | PPP_IP6]) => Some(self.at + 4),
+            0xff if matches!(protocol, [0, PPP_IP | PPP_IP6]) => Some(self.offset + 4),
             // Unicast and broadcast of Cisco HDLC.
             0x0f | 0x8f => self.typed(2),
             _ => None,
@@ -257,7 +211,7 @@ impl Place<'_> {
     fn family(self) -> Option<usize> {
         let low = u16::from_le_bytes(self.pair(0)?);
         let family = if low == 0 { u16::from_be_bytes(self.pair(2)?) } else { low };
-        matches!(family, 2 | 24 | 28 | 30).then_some(self.at + 4)
+        matches!(family, 2 | 24 | 28 | 30).then_some(self.offset + 4)
     }
 }
 
@@ -269,23 +223,23 @@ mod tests {
 
     #[test]
     fn names() {
-        for (name, link) in LinkType::NAMES {
-            assert_eq!(LinkType::parse(name), Some(*link));
-            assert_eq!(LinkType::parse(&link.name()), Some(*link));
+        for (text, link) in NAMES {
+            assert_eq!(parse(text), Some(*link));
+            assert_eq!(parse(&name(*link)), Some(*link));
         }
-        assert_eq!(LinkType::parse("#228"), Some(LinkType::IPV4));
-        assert_eq!(LinkType(228).name(), "#228");
+        assert_eq!(parse("#228"), Some(LinkType::IPV4));
+        assert_eq!(name(LinkType(228)), "#228");
         for text in ["", "#", "ether", "#2147483647", "#-1", "228"] {
-            assert_eq!(LinkType::parse(text), None, "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 
     fn find(link: LinkType, header: &[u8]) -> Option<(usize, usize)> {
         let mut bytes = header.to_vec();
         bytes.extend([0x46; 24]);
-        let found = link.ip_header(&bytes);
+        let found = ip_header(link, &bytes);
         for length in 0..bytes.len() {
-            assert_eq!(link.ip_header(&bytes[..length]), None, "{link:?} cut to {length}");
+            assert_eq!(ip_header(link, &bytes[..length]), None, "{link:?} cut to {length}");
         }
         found
     }
@@ -326,9 +280,9 @@ mod tests {
 
     #[test]
     fn bad_headers_are_no_ip() {
-        assert_eq!(LinkType::RAW.ip_header(&[0x44; 60]), None);
-        assert_eq!(LinkType::RAW.ip_header(&[0x50; 60]), None);
-        assert_eq!(LinkType::RAW.ip_header(&[0x60; 40]), Some((0, 40)));
-        assert_eq!(LinkType::RAW.ip_header(&[0x60; 39]), None);
+        assert_eq!(ip_header(LinkType::RAW, &[0x44; 60]), None);
+        assert_eq!(ip_header(LinkType::RAW, &[0x50; 60]), None);
+        assert_eq!(ip_header(LinkType::RAW, &[0x60; 40]), Some((0, 40)));
+        assert_eq!(ip_header(LinkType::RAW, &[0x60; 39]), None);
     }
 }

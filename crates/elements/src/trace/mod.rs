@@ -1,34 +1,21 @@
-//! Traces: reading and writing captured packets.
+//! Traces: elements that read and write packets as captures (pcap, pcapng) and as summaries, which are lines of text.
 //!
-//! The formats know nothing of files: bytes are fed to a [`Decoder`] as they come, and an [`Encoder`] appends to a
-//! buffer. Whoever reads the file also unpacks it if it is compressed.
-//!
-//! Absent: writing pcapng, name resolution blocks, statistics and decryption secrets (skipped when read).
+//! The capture formats are the `capture` crate's. Files come from the environment, which also decompresses them.
 
 use element::Class;
 
-mod decoder;
-mod encoder;
-mod error;
 mod fromdump;
 mod fromipsummarydump;
-mod input;
-pub mod link;
+pub(crate) mod link;
 mod multipacket;
-mod order;
-mod pcap;
-mod pcapng;
-mod replay;
+mod playback;
 pub mod summary;
 mod todump;
 mod toipsummarydump;
+mod trace_file;
 
-pub use decoder::{Decoder, MAX_CAPTURE, Record};
-pub use encoder::Encoder;
-pub use error::DumpError;
 pub use fromdump::FromDump;
 pub use fromipsummarydump::FromIPSummaryDump;
-pub use link::LinkType;
 pub use todump::ToDump;
 pub use toipsummarydump::ToIPSummaryDump;
 

@@ -1,6 +1,7 @@
 //! `ToDump`: packets to a capture file.
 
-use super::{Encoder, LinkType};
+use super::link;
+use capture::{LinkType, PcapEncoder};
 use element::arguments::{FileName, Raw};
 use element::prelude::*;
 use element::{Signal, Writer, text};
@@ -53,11 +54,11 @@ pub struct ToDumpArgs {
 /// The element.
 pub struct ToDump {
     args: ToDumpArgs,
-    encoder: Encoder,
+    encoder: PcapEncoder,
     link: LinkType,
     writer: Option<Box<dyn Writer>>,
     /// Whether the file has its header.
-    begun: bool,
+    has_header: bool,
     /// What is to be written next; kept for its memory.
     buffer: Vec<u8>,
     signal: Signal,
@@ -85,7 +86,7 @@ impl Element for ToDump {
                 return Err(SetupError::new("specify at most one of 'ENCAP' and 'USE_ENCAP_FROM'"));
             }
             (Some(Raw(name)), None) => {
-                link = LinkType::parse(&text::unquote(name))
+                link = link::parse(&text::unquote(name))
                     .ok_or_else(|| SetupError::new("bad encapsulation type"))?;
             }
             (None, Some(Raw(names))) if text::words(names).is_empty() => {
@@ -93,9 +94,9 @@ impl Element for ToDump {
             }
             _ => {}
         }
-        let encoder = Encoder::new(link);
+        let encoder = PcapEncoder::new(link);
         let (signal, buffer) = (Signal::BUSY, Vec::new());
-        Ok(ToDump { args, encoder, link, writer: None, begun: false, buffer, signal, count: 0 })
+        Ok(ToDump { args, encoder, link, writer: None, has_header: false, buffer, signal, count: 0 })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -103,7 +104,7 @@ impl Element for ToDump {
             self.link = common_link(cx, names)?;
         }
         let ToDumpArgs { filename: FileName(filename), snaplen, nano, .. } = &self.args;
-        self.encoder = Encoder::new(self.link).snapshot(*snaplen).nanoseconds(*nano);
+        self.encoder = PcapEncoder::new(self.link).snapshot_length(*snaplen).nanoseconds(*nano);
         let writer = cx.environment().create(filename, false);
         self.writer = Some(writer.map_err(|error| SetupError::new(format!("{filename}: {error}")))?);
         if !cx.is_push_input(0) && cx.outputs() == 0 {
@@ -147,7 +148,7 @@ impl Element for ToDump {
         // The old file goes on where it is.
         if old.args.filename == self.args.filename && old.link == self.link && old.writer.is_some() {
             self.writer = old.writer.take();
-            self.begun = old.begun;
+            self.has_header = old.has_header;
         }
     }
 
@@ -170,7 +171,7 @@ impl ToDump {
             let time = if packet.timestamp().is_zero() { cx.now() } else { packet.timestamp() };
             let extra = if self.args.extra_length { packet.extra_length() } else { 0 };
             let original = (packet.len() as u32).wrapping_add(extra);
-            self.encoder.record(time, original, packet.data(), &mut self.buffer);
+            self.encoder.record(time.nanos(), original, packet.data(), &mut self.buffer);
         }
         if self.write(cx) {
             self.count += packets.len() as u64;
@@ -181,11 +182,11 @@ impl ToDump {
     fn write(&mut self, cx: &Context) -> bool {
         let Some(writer) = &mut self.writer else { return false };
         // The header is written late: the element may yet take a file over that has one.
-        let mut header = Vec::new();
-        if !core::mem::replace(&mut self.begun, true) {
-            self.encoder.header(&mut header);
+        let mut written = Ok(());
+        if !core::mem::replace(&mut self.has_header, true) {
+            written = writer.write(&self.encoder.file_header());
         }
-        let mut written = writer.write(&header).and_then(|()| writer.write(&self.buffer));
+        written = written.and_then(|()| writer.write(&self.buffer));
         self.buffer.clear();
         if self.args.unbuffered && written.is_ok() {
             written = writer.flush();
@@ -206,7 +207,7 @@ fn common_link(cx: &Context, names: &str) -> Result<LinkType, SetupError> {
         let answer = cx
             .read_handler(&format!("{name}.encap"), "")
             .map_err(|_| SetupError::new(format!("‘{name}’ has no ‘encap’ read handler")))?;
-        let link = LinkType::parse(answer.trim()).ok_or_else(|| {
+        let link = link::parse(answer.trim()).ok_or_else(|| {
             SetupError::new(format!("‘{name}.encap’ did not return a valid encapsulation type"))
         })?;
         if common.is_some_and(|common| common != link) {

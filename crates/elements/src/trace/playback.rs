@@ -8,7 +8,7 @@ const SAMPLING_BITS: u32 = 28;
 
 /// When packets are let out.
 #[derive(Clone, Debug)]
-pub(super) struct Replay {
+pub(super) struct Playback {
     /// Whether it plays.
     pub(super) active: bool,
     /// The probability by which packets are let out, times 2^28.
@@ -22,9 +22,9 @@ pub(super) struct Replay {
 /// The number of the timer that waits for a packet's time.
 pub(super) const TIMER: usize = 0;
 
-impl Replay {
+impl Playback {
     /// Reads the probability, which must not exceed 1.
-    pub(super) fn new(active: bool, timing: bool, sample: f64, setup: &mut Setup) -> Replay {
+    pub(super) fn new(active: bool, timing: bool, sample: f64, setup: &mut Setup) -> Playback {
         let one = f64::from(1u32 << SAMPLING_BITS);
         if sample > 1.0 {
             setup.warn("SAMPLE probability reduced to 1");
@@ -33,7 +33,7 @@ impl Replay {
         if sampling == 0 {
             setup.warn("SAMPLE probability is 0; emitting no packets");
         }
-        Replay { active, sampling, timing, offset: None }
+        Playback { active, sampling, timing, offset: None }
     }
 
     /// Whether the next packet is one of the sample.

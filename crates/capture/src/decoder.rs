@@ -1,0 +1,190 @@
+//! A parser with its read buffer.
+
+use crate::error::CaptureError;
+use crate::link_type::LinkType;
+use crate::parser::Parser;
+use crate::record::Record;
+use alloc::vec::Vec;
+
+/// Bytes of free space that a read is offered.
+const READ_SIZE: usize = 128 << 10;
+
+/// Decodes a capture that arrives piece by piece.
+///
+/// Fill the buffer, either by reading into [`space`](Self::space) and calling [`filled`](Self::filled), which copies
+/// nothing, or by [`feed`](Self::feed). Then take records until there are none, and fill the buffer again. It holds the bytes
+/// of the last read and at most one unfinished block.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    parser: Parser,
+    /// Initialised memory, of which `start..end` are bytes of the capture that have not been parsed.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Decoder {
+    /// A decoder at the start of a capture.
+    pub fn new() -> Decoder {
+        Decoder::default()
+    }
+
+    /// Free memory for the next bytes of the capture, at least 128 KB.
+    pub fn space(&mut self) -> &mut [u8] {
+        self.reserve(READ_SIZE);
+        self.buffer.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// Says that the first `count` bytes of [`space`](Self::space) have been filled.
+    pub fn filled(&mut self, count: usize) {
+        self.end = self.end.saturating_add(count).min(self.buffer.len());
+    }
+
+    /// Adds a copy of the next bytes of the capture.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let mut bytes = bytes;
+        if self.start == self.end {
+            // With nothing unread, bytes that are to be skipped need not be kept.
+            self.parser.consume_skipped(&mut bytes);
+        }
+        self.reserve(bytes.len());
+        if let Some(space) = self.buffer.get_mut(self.end..self.end + bytes.len()) {
+            space.copy_from_slice(bytes);
+            self.end += bytes.len();
+        }
+    }
+
+    /// Moves the unread bytes to the front of the buffer, and makes sure that `free` bytes follow them.
+    fn reserve(&mut self, free: usize) {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.buffer.len() - self.end < free {
+            self.buffer.resize(self.end + free, 0);
+        }
+    }
+
+    /// The next record; `None` when the buffer must be filled first.
+    ///
+    /// # Errors
+    /// The capture is malformed beyond recovery. Every further call returns the same error.
+    #[inline]
+    pub fn record(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
+        let mut unread = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let record = self.parser.record(&mut unread)?;
+        self.start = self.end - unread.len();
+        Ok(record)
+    }
+
+    /// The link type of the packets, once the headers are in the buffer; in pcapng, that of the section's first interface.
+    ///
+    /// # Errors
+    /// As [`Decoder::record`].
+    pub fn link_type(&mut self) -> Result<Option<LinkType>, CaptureError> {
+        let mut unread = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let link = self.parser.link_type(&mut unread)?;
+        self.start = self.end - unread.len();
+        Ok(link)
+    }
+
+    /// How far the capture has been decoded, in bytes; zero until the format is known.
+    pub fn position(&self) -> u64 {
+        self.parser.position()
+    }
+
+    /// Where the last record began, in bytes from the start of the capture; after the last record, where that ended.
+    pub fn record_position(&self) -> u64 {
+        self.parser.record_position()
+    }
+
+    /// How many records were skipped because they could not be used.
+    pub fn bad_records(&self) -> u64 {
+        self.parser.bad_records()
+    }
+
+    /// Bytes in the buffer that belong to no complete record; more than zero at the end of a truncated capture.
+    pub fn unread(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Skips everything before `position`, where a record must begin. Does nothing if it lies behind already.
+    pub fn skip_to(&mut self, position: u64) {
+        self.parser.skip_to(position);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LinkType, PcapEncoder};
+    use alloc::vec;
+
+    fn capture() -> Vec<u8> {
+        let encoder = PcapEncoder::new(LinkType::ETHERNET);
+        let mut capture = encoder.file_header().to_vec();
+        for length in 0..50u32 {
+            encoder.record(length.into(), length + 7, &vec![length as u8; length as usize], &mut capture);
+        }
+        capture
+    }
+
+    #[test]
+    fn any_split_gives_the_same_records() {
+        let capture = capture();
+        for size in [1, 2, 3, 7, 16, 100, capture.len()] {
+            let mut decoder = Decoder::new();
+            let mut seen = 0;
+            for piece in capture.chunks(size) {
+                decoder.feed(piece);
+                while let Some(record) = decoder.record().unwrap() {
+                    assert_eq!(record.time_ns, seen);
+                    assert_eq!(record.original_length, seen as u32 + 7);
+                    assert_eq!(record.bytes, vec![seen as u8; seen as usize]);
+                    seen += 1;
+                }
+            }
+            assert_eq!((seen, decoder.unread(), decoder.bad_records()), (50, 0, 0), "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_truncated_capture_leaves_unread_bytes() {
+        let capture = capture();
+        let mut decoder = Decoder::new();
+        decoder.feed(&capture[..capture.len() - 1]);
+        while decoder.record().unwrap().is_some() {}
+        assert_eq!(decoder.unread(), 16 + 48);
+        assert_eq!(decoder.link_type(), Ok(Some(LinkType::ETHERNET)));
+    }
+
+    #[test]
+    fn skips_to_a_position() {
+        let capture = capture();
+        let mut decoder = Decoder::new();
+        decoder.feed(&capture[..100]);
+        decoder.link_type().unwrap();
+        decoder.skip_to(24 + (0..40).map(|length| 16 + length).sum::<u64>());
+        decoder.feed(&capture[100..]);
+        assert_eq!(decoder.record().unwrap().unwrap().bytes.len(), 40);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic_or_hang() {
+        let capture = capture();
+        for at in 0..200 {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut capture = capture.clone();
+                capture[at] = value;
+                let mut decoder = Decoder::new();
+                decoder.feed(&capture);
+                while let Ok(Some(_)) = decoder.record() {}
+            }
+        }
+        let mut decoder = Decoder::new();
+        decoder.feed(b"GIF89a, which is no capture");
+        assert_eq!(decoder.record(), Err(CaptureError::Magic));
+        assert_eq!(decoder.link_type(), Err(CaptureError::Magic));
+    }
+}

@@ -1,0 +1,88 @@
+//! The file that a trace is read from.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use element::{Environment, IoError, Reader};
+
+/// Bytes read at once by [`TraceFile::next`].
+const CHUNK: usize = 1 << 16;
+
+/// A file of the environment, or a text of the configuration that is read like one.
+pub(super) struct TraceFile {
+    source: Source,
+    chunk: Vec<u8>,
+    /// The name for messages.
+    pub(super) name: String,
+    bytes_read: u64,
+}
+
+enum Source {
+    File(Box<dyn Reader>),
+    Text(Vec<u8>),
+    Ended,
+}
+
+impl TraceFile {
+    /// Opens a file; `-` is standard input.
+    pub(super) fn open(environment: &dyn Environment, path: &str) -> Result<TraceFile, IoError> {
+        let reader = environment.open(path)?;
+        let name = if path == "-" { "<stdin>" } else { path };
+        Ok(TraceFile { source: Source::File(reader), chunk: Vec::new(), name: name.into(), bytes_read: 0 })
+    }
+
+    /// Reads `bytes` as if they were a file.
+    pub(super) fn text(bytes: Vec<u8>) -> TraceFile {
+        TraceFile { source: Source::Text(bytes), chunk: Vec::new(), name: "<data>".into(), bytes_read: 0 }
+    }
+
+    /// An empty file.
+    pub(super) fn nothing() -> TraceFile {
+        TraceFile { source: Source::Ended, chunk: Vec::new(), name: String::new(), bytes_read: 0 }
+    }
+
+    /// Reads into the start of `into`; returns how many bytes, 0 at the end.
+    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError> {
+        let length = match &mut self.source {
+            Source::Ended => 0,
+            Source::Text(bytes) => {
+                let length = bytes.len().min(into.len());
+                into.iter_mut().zip(bytes.drain(..length)).for_each(|(to, byte)| *to = byte);
+                length
+            }
+            Source::File(reader) => reader.read(into)?,
+        };
+        self.bytes_read += length as u64;
+        if length == 0 {
+            self.source = Source::Ended;
+        }
+        Ok(length)
+    }
+
+    /// The next bytes; none at the end.
+    pub(super) fn next(&mut self) -> Result<&[u8], IoError> {
+        let mut chunk = core::mem::take(&mut self.chunk);
+        chunk.resize(CHUNK, 0);
+        let read = self.read(&mut chunk);
+        self.chunk = chunk;
+        Ok(self.chunk.get(..read?).unwrap_or(&[]))
+    }
+
+    /// The size of the stored file, as text; `-` if it is not known.
+    pub(super) fn size(&self) -> String {
+        let size = match &self.source {
+            Source::File(reader) => reader.size(),
+            Source::Text(rest) => Some(self.bytes_read + rest.len() as u64),
+            Source::Ended => Some(self.bytes_read),
+        };
+        size.map_or_else(|| "-".into(), |size| alloc::format!("{size}"))
+    }
+
+    /// Bytes of the stored file that have been read.
+    pub(super) fn position(&self) -> u64 {
+        match &self.source {
+            Source::File(reader) => reader.position(),
+            _ => self.bytes_read,
+        }
+    }
+}
