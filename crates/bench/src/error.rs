@@ -1,7 +1,7 @@
 //! Why something could not be measured.
 
 use boundary::{LayoutError, PortFault, RingError};
-use sandbox::{ControlError, CreateError, HostError, SystemError};
+use sandbox::{CallError, CreateError, HostError, SystemError};
 use std::fmt;
 use switch::SwitchError;
 
@@ -17,7 +17,7 @@ pub enum MeasureError {
     /// A box can't be made.
     Create(CreateError),
     /// A box doesn't answer.
-    Control(ControlError),
+    Control(CallError),
     /// A box broke its port.
     Port(PortFault),
     /// The system refused.
@@ -71,5 +71,5 @@ macro_rules! from {
     };
 }
 
-from!(LayoutError => Layout, HostError => Host, CreateError => Create, ControlError => Control, PortFault => Port,
+from!(LayoutError => Layout, HostError => Host, CreateError => Create, CallError => Control, PortFault => Port,
     SystemError => System, RingError => Ring, SwitchError => Switch);

@@ -2,7 +2,7 @@
 
 use crate::store::StoreError;
 use api::{ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, PortName, StackName, SwitchName};
-use sandbox::{ControlError, CreateError};
+use sandbox::{CallError, CreateError};
 use std::fmt;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ pub enum OperationError {
     /// The box ended meanwhile.
     Gone(BoxName),
     /// The box broke a protocol, and was ended.
-    Broken(BoxName, ControlError),
+    Broken(BoxName, CallError),
     /// The definition can't be stored.
     Store(StoreError),
     /// The daemon is ending.
@@ -83,17 +83,17 @@ pub enum OperationError {
 
 impl OperationError {
     /// The failure of a call of a box.
-    pub(crate) fn call(name: &BoxName, error: ControlError, time: Duration) -> Self {
+    pub(crate) fn call(name: &BoxName, error: CallError, time: Duration) -> Self {
         match error {
-            ControlError::Refused(reason) => Self::HandlerRefused(crate::escape::text(reason.as_bytes())),
-            ControlError::Missing(reason) => {
+            CallError::Refused(reason) => Self::HandlerRefused(crate::escape::text(reason.as_bytes())),
+            CallError::Missing(reason) => {
                 let reason = crate::escape::text(reason.as_bytes());
                 Self::Missing(format!("{reason}; `clickbox handlers {name}` lists what there is"))
             }
-            ControlError::Rejected(found) => Self::Refused(crate::boxes::diagnostics(found, None)),
-            ControlError::TimedOut => Self::Timeout(name.clone(), time),
-            ControlError::Ended => Self::Gone(name.clone()),
-            error @ (ControlError::Channel(_) | ControlError::Reply(_)) => Self::Broken(name.clone(), error),
+            CallError::Rejected(found) => Self::Refused(crate::boxes::diagnostics(found, None)),
+            CallError::TimedOut => Self::Timeout(name.clone(), time),
+            CallError::Ended => Self::Gone(name.clone()),
+            error @ (CallError::Channel(_) | CallError::Reply(_)) => Self::Broken(name.clone(), error),
         }
     }
 

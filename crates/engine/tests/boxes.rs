@@ -4,7 +4,7 @@ mod sandboxes;
 
 use boundary::limits::{BUFFER_SIZE, MAX_CRASH_BATCH, MAX_CRASH_START};
 use boundary::{CrashBatch, CrashCause, CrashPacket, Request, Stats};
-use sandbox::{ControlError, End, Sandbox, State};
+use sandbox::{CallError, ExitStatus, Sandbox, State};
 use sandboxes::{PATIENCE, check, exchange, in_each, install, read, settings, until};
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ fn a_swap_under_traffic_loses_nothing() {
             install(&mut sandbox, "", &next);
             let bad = sandbox.install("", "FromDevice(0) -> Nonsense -> ToDevice(1);", PATIENCE);
             assert!(
-                matches!(bad, Err(ControlError::Rejected(found)) if found[0].message.contains("Nonsense")),
+                matches!(bad, Err(CallError::Rejected(found)) if found[0].message.contains("Nonsense")),
                 "{place}"
             );
         }
@@ -68,7 +68,7 @@ fn a_check_runs_nothing() {
         let found = check(&mut sandbox, "FromDevice(0) -> Cuonter -> Discard;");
         assert!(found.iter().any(|diagnostic| diagnostic.hint.contains("Counter")), "{place}: {found:?}");
         let none = sandbox.call(&Request::Read { name: "", handler: "list", argument: b"" }, PATIENCE);
-        assert!(matches!(none, Err(ControlError::Missing(_))), "{place}: {none:?}");
+        assert!(matches!(none, Err(CallError::Missing(_))), "{place}: {none:?}");
     });
 }
 
@@ -115,7 +115,7 @@ fn a_box_stands_still_goes_on_and_stops() {
         sandbox.resume();
         until("the packet comes", || from.available(1).unwrap() == 1);
         sandbox.stop();
-        until("it stops", || sandbox.state() == State::Ended(End::Stopped));
+        until("it stops", || sandbox.state() == State::Ended(ExitStatus::Stopped));
     });
 }
 
@@ -125,7 +125,7 @@ fn a_box_is_killed() {
         sandbox.start().unwrap();
         install(&mut sandbox, "", "InfiniteSource -> Discard;");
         sandbox.kill();
-        assert_eq!(sandbox.state(), State::Ended(End::Killed), "{place}");
+        assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed), "{place}");
     });
 }
 
@@ -143,7 +143,7 @@ fn a_crash_names_the_element_and_shows_the_packet() {
             sandbox.doorbell().ring();
         }
         until("it crashes", || matches!(sandbox.state(), State::Ended(_)));
-        let State::Ended(End::Crashed(report)) = sandbox.state() else {
+        let State::Ended(ExitStatus::Crashed(report)) = sandbox.state() else {
             panic!("{place}: {:?}", sandbox.state())
         };
         assert_eq!(report.cause, CrashCause::OutOfMemory, "{place}: {report:?}");
@@ -191,7 +191,7 @@ fn a_crash_shows_the_batch_in_hand() {
             }
             matches!(sandbox.state(), State::Ended(_))
         });
-        let State::Ended(End::Crashed(report)) = sandbox.state() else {
+        let State::Ended(ExitStatus::Crashed(report)) = sandbox.state() else {
             panic!("{place}: {:?}", sandbox.state())
         };
         assert_eq!((report.cause, &report.element[..]), (CrashCause::OutOfMemory, &b"r"[..]), "{place}");

@@ -3,7 +3,7 @@
 mod sandboxes;
 
 use boundary::Request;
-use sandbox::{Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
+use sandbox::{PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
 use sandboxes::{PATIENCE, exchange, host, install, read, settings};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,11 +14,11 @@ const FIREWALL: &str = "FromDevice(0) -> c :: Counter -> q :: Queue(200) -> u ::
     clock :: Script(TYPE PASSIVE, return $(now));";
 
 /// Runs `check` in a machine, where there are any, and in a process.
-fn in_each(check: impl Fn(&str, Place)) {
+fn in_each(check: impl Fn(&str, Target)) {
     if require(Capability::Kvm) {
-        check("machine", Place::Machine(&Worker::start().unwrap()));
+        check("machine", Target::Vm(&Worker::start().unwrap()));
     }
-    check("process", Place::Process);
+    check("process", Target::Process);
 }
 
 fn frame(number: u32) -> Vec<u8> {

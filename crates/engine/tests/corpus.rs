@@ -6,7 +6,7 @@ mod sandboxes;
 
 use boundary::Request;
 use case::{Case, cases};
-use sandbox::{ControlError, Place, Sandbox, Settings, Worker};
+use sandbox::{CallError, Sandbox, Settings, Target, Worker};
 use sandboxes::{PATIENCE, host, program, settings};
 use test_support::{Capability, require};
 
@@ -20,7 +20,7 @@ const MEMORY: usize = 64 << 20;
 const FOR_TERMINALS: &str = "control/progressbar.test";
 
 /// Ships the files that a case finds: its own, and those of the project that its text names.
-fn ship(sandbox: &mut Sandbox, case: &Case) -> Result<(), ControlError> {
+fn ship(sandbox: &mut Sandbox, case: &Case) -> Result<(), CallError> {
     let project = |name: &str| {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
         Some((name.to_string(), std::fs::read(path).ok()?))
@@ -40,7 +40,7 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
     let said = match (sandbox.call(&rehearse, PATIENCE), &case.error) {
         (Ok(said), None) => String::from_utf8_lossy(&said).into_owned(),
         (Ok(_), Some(_)) => return vec!["there was no error".into()],
-        (Err(ControlError::Refused(error)), wanted) => {
+        (Err(CallError::Refused(error)), wanted) => {
             let wanted = wanted.as_deref().unwrap_or("no error");
             let missing = wanted.lines().filter(|line| !error.contains(line.trim()));
             return missing.map(|line| format!("`{line}` is not in the error:\n{error}")).collect();
@@ -66,7 +66,7 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
 }
 
 /// Runs all cases at one place, each in a box of its own.
-fn run(place: Place, batches: &[u32], slots: u32) {
+fn run(place: Target, batches: &[u32], slots: u32) {
     let settings = Settings { memory: MEMORY, ..settings(1, slots) };
     let mut failures = Vec::new();
     for (name, case) in cases().into_iter().filter(|(name, _)| !name.ends_with(FOR_TERMINALS)) {
@@ -88,17 +88,17 @@ fn the_corpus_ends_in_a_machine_as_it_says() {
         return;
     }
     let worker = Worker::start().unwrap();
-    run(Place::Machine(&worker), &[1, 256], 64);
-    run(Place::Machine(&worker), &[7], 2048);
+    run(Target::Vm(&worker), &[1, 256], 64);
+    run(Target::Vm(&worker), &[7], 2048);
 }
 
 #[test]
 fn the_corpus_ends_in_a_process_as_it_says() {
-    run(Place::Process, &[1, 256], 64);
-    run(Place::Process, &[7], 2048);
+    run(Target::Process, &[1, 256], 64);
+    run(Target::Process, &[7], 2048);
 }
 
 #[test]
 fn the_corpus_ends_in_a_thread_as_it_says() {
-    run(Place::Thread(program), &[7, 256], 64);
+    run(Target::Thread(program), &[7, 256], 64);
 }

@@ -29,7 +29,7 @@ pub(crate) fn clock_time(clock: libc::clockid_t) -> Duration {
 }
 
 /// Has a thread, or the only thread of a process, run on these processors and no others, where the kernel lets it.
-pub(crate) fn keep(thread: libc::pid_t, processors: &[usize]) {
+pub(crate) fn pin(thread: libc::pid_t, processors: &[usize]) {
     // SAFETY: an all-zero set is valid and empty; numbers beyond its size are left out; it is read for its size.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();

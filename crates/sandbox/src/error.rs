@@ -111,9 +111,9 @@ pub enum CreateError {
     /// All buffers of a shared packet pool are in use.
     PoolFull,
     /// A packet pool of machines was to be one of processes.
-    PoolPlace,
+    PoolTarget,
     /// A snapshot of a machine was to become a process, or the other way round.
-    OtherPlace,
+    SnapshotTarget,
     /// The box's process couldn't be set up.
     Process(SetupError),
 }
@@ -131,10 +131,10 @@ impl fmt::Display for CreateError {
                 f,
                 "all buffers of the packet pool are in use: give its boxes shorter rings, or let fewer share it"
             ),
-            Self::PoolPlace => {
+            Self::PoolTarget => {
                 write!(f, "a packet pool of machines can't be shared with a process: make one for processes")
             }
-            Self::OtherPlace => {
+            Self::SnapshotTarget => {
                 write!(f, "a snapshot becomes a box only where it was taken: machine or process")
             }
             Self::NoKvm => write!(f, "there is no usable /dev/kvm"),

@@ -1,17 +1,17 @@
 //! What makes boxes: an image, memory, and what carries them.
 
-use crate::area::{Area, Backing, Plan};
-use crate::control::Control;
 use crate::cpu;
 use crate::error::{CreateError, HostError};
 use crate::image::Image;
-use crate::memory::{Arena, Mapping, Use};
+use crate::mailbox::Mailbox;
+use crate::memory::{Arena, ArenaKind, Mapping};
 use crate::process::{self, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
-use crate::snapshot::{Shared, Snapshot};
-use crate::thread::{self, Entry, Threaded};
-use crate::vm::{Hypervisor, Machine, Worker};
+use crate::shared_region::{Backing, RegionPlan, SharedRegion};
+use crate::snapshot::{SharedState, Snapshot};
+use crate::thread::{self, Entry, ThreadBackend};
+use crate::vm::{Hypervisor, VirtualMachine, Worker};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ const DENSE_SPACE: usize = 64 << 30;
 const SPARSE_SPACE: usize = 1 << 40;
 
 /// The host's end of a box's port. It keeps the box's shared memory, not the box.
-pub type HostPort = boundary::HostPort<Arc<Area>>;
+pub type HostPort = boundary::HostPort<Arc<SharedRegion>>;
 
 /// Where a box is to run.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum Target<'a> {
     /// In a virtual machine, in this worker's care.
-    Machine(&'a Worker),
+    Vm(&'a Worker),
     /// In a process of its own.
     Process,
     /// In a thread of this process that runs this program instead of the image: for development, as nothing confines
@@ -46,7 +46,7 @@ pub struct Host {
 
 impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Host").field("machines", &self.has_machines()).finish_non_exhaustive()
+        f.debug_struct("Host").field("machines", &self.has_vms()).finish_non_exhaustive()
     }
 }
 
@@ -62,112 +62,121 @@ impl Host {
         let hypervisor = Hypervisor::open(&image)?.map(Arc::new);
         Ok(Self {
             dense: match hypervisor.is_some() {
-                true => Arena::with_set_aside(DENSE_SPACE)?,
-                false => Arena::new(DENSE_SPACE, Use::Dense)?,
+                true => Arena::with_hugetlb(DENSE_SPACE)?,
+                false => Arena::new(DENSE_SPACE, ArenaKind::Dense)?,
             },
             hypervisor,
             program: Arc::new(Program::new(&image)?),
-            sparse: Arena::new(SPARSE_SPACE, Use::Sparse)?,
+            sparse: Arena::new(SPARSE_SPACE, ArenaKind::Sparse)?,
         })
     }
 
     /// Whether virtual machines can be had here.
-    pub fn has_machines(&self) -> bool {
+    pub fn has_vms(&self) -> bool {
         self.hypervisor.is_some()
     }
 
     /// Makes a box. It doesn't run before [`Sandbox::start`].
-    pub fn create(&self, place: Place, settings: &Settings) -> Result<Sandbox, CreateError> {
+    pub fn create(&self, target: Target, settings: &Settings) -> Result<Sandbox, CreateError> {
         settings.check()?;
-        match place {
-            Place::Machine(worker) => {
-                let (machine, area) = self.make_machine(settings)?;
-                let (control, ports) = ends(&area)?;
-                let seat = worker.seat(machine, &area, settings);
-                Ok(Sandbox::new(Arc::new(seat), area, control, ports))
+        match target {
+            Target::Vm(worker) => {
+                let (machine, region) = self.make_vm(settings)?;
+                let (mailbox, ports) = endpoints(&region)?;
+                let task = worker.add(machine, &region, settings);
+                Ok(Sandbox::new(Arc::new(task), region, mailbox, ports))
             }
-            Place::Process => {
-                let (file, area) = process_area(settings)?;
-                let (control, ports) = ends(&area)?;
-                let child = process::Child::new(&self.program, &area, file, settings)?;
-                Ok(Sandbox::new(Arc::new(child), area, control, ports))
+            Target::Process => {
+                let (file, region) = process_region(settings)?;
+                let (mailbox, ports) = endpoints(&region)?;
+                let child = process::ProcessBackend::new(&self.program, &region, file, settings)?;
+                Ok(Sandbox::new(Arc::new(child), region, mailbox, ports))
             }
-            Place::Thread(entry) => {
-                let area = thread::area(Plan::new(settings, false)?)?;
-                let (control, ports) = ends(&area)?;
-                let threaded = Threaded::new(entry, &area, settings)?;
-                Ok(Sandbox::new(Arc::new(threaded), area, control, ports))
+            Target::Thread(entry) => {
+                let region = thread::area(RegionPlan::new(settings, false)?)?;
+                let (mailbox, ports) = endpoints(&region)?;
+                let threaded = ThreadBackend::new(entry, &region, settings)?;
+                Ok(Sandbox::new(Arc::new(threaded), region, mailbox, ports))
             }
         }
     }
 
-    /// Makes a box that goes on where a snapshot was taken, in the same kind of place. It gets fresh
+    /// Makes a box that goes on where a snapshot was taken, in the same kind of target. It gets fresh
     /// seeds, the time, and the addresses of its ports from `settings`; memory, ports' slots and the rest
     /// are as in the box that the snapshot was taken of.
     pub fn restore(
         &self,
-        place: Place,
+        target: Target,
         snapshot: &Snapshot,
         settings: &Settings,
     ) -> Result<Sandbox, CreateError> {
         let settings = snapshot.merge(settings);
-        match place {
-            Place::Machine(worker) => {
-                let (mut machine, area) = self.make_machine(&settings)?;
+        match target {
+            Target::Vm(worker) => {
+                let (mut machine, region) = self.make_vm(&settings)?;
                 machine.restore(snapshot, &settings)?;
-                let (control, ports) = ends_at(&area, &snapshot.shared)?;
-                let seat = worker.seat(machine, &area, &settings);
-                Ok(Sandbox::new(Arc::new(seat), area, control, ports))
+                let (mailbox, ports) = endpoints_at(&region, &snapshot.shared)?;
+                let task = worker.add(machine, &region, &settings);
+                Ok(Sandbox::new(Arc::new(task), region, mailbox, ports))
             }
-            Place::Process => {
-                let (file, area) = process_area(&settings)?;
-                let (control, ports) = ends_at(&area, &snapshot.shared)?;
-                let child = process::Child::restored(&self.program, &area, file, &settings, snapshot)?;
-                Ok(Sandbox::new(Arc::new(child), area, control, ports))
+            Target::Process => {
+                let (file, region) = process_region(&settings)?;
+                let (mailbox, ports) = endpoints_at(&region, &snapshot.shared)?;
+                let child =
+                    process::ProcessBackend::restored(&self.program, &region, file, &settings, snapshot)?;
+                Ok(Sandbox::new(Arc::new(child), region, mailbox, ports))
             }
-            Place::Thread(_) => Err(CreateError::OtherPlace),
+            Target::Thread(_) => Err(CreateError::SnapshotTarget),
         }
     }
 
     /// Makes a machine without a worker: the caller enters it when it likes.
-    pub fn create_machine(
+    pub fn create_vm(
         &self,
         settings: &Settings,
-    ) -> Result<(Machine, Control, Vec<HostPort>), CreateError> {
+    ) -> Result<(VirtualMachine, Mailbox, Vec<HostPort>), CreateError> {
         settings.check()?;
-        let (machine, area) = self.make_machine(settings)?;
-        let (control, ports) = ends(&area)?;
-        Ok((machine, control, ports))
+        let (machine, region) = self.make_vm(settings)?;
+        let (mailbox, ports) = endpoints(&region)?;
+        Ok((machine, mailbox, ports))
     }
 
-    fn make_machine(&self, settings: &Settings) -> Result<(Machine, Arc<Area>), CreateError> {
+    fn make_vm(&self, settings: &Settings) -> Result<(VirtualMachine, Arc<SharedRegion>), CreateError> {
         let hypervisor = self.hypervisor.as_ref().ok_or(CreateError::NoKvm)?;
-        let machine =
-            Machine::new(hypervisor, settings, Plan::new(settings, true)?, &self.dense, &self.sparse)?;
-        let area = machine.area.clone();
-        Ok((machine, area))
+        let machine = VirtualMachine::new(
+            hypervisor,
+            settings,
+            RegionPlan::new(settings, true)?,
+            &self.dense,
+            &self.sparse,
+        )?;
+        let region = machine.region.clone();
+        Ok((machine, region))
     }
 }
 
 /// An area that can be shared with a process, and its file.
-fn process_area(settings: &Settings) -> Result<(OwnedFd, Arc<Area>), CreateError> {
-    let plan = Plan::new(settings, true)?;
-    if plan.membership.as_ref().is_some_and(|membership| membership.file().is_none()) {
-        return Err(CreateError::PoolPlace);
+fn process_region(settings: &Settings) -> Result<(OwnedFd, Arc<SharedRegion>), CreateError> {
+    let layout = RegionPlan::new(settings, true)?;
+    if layout.membership.as_ref().is_some_and(|membership| membership.file().is_none()) {
+        return Err(CreateError::PoolTarget);
     }
-    let file = process::area_file(plan.layout.size)?;
-    let mapping = Mapping::shared(&file, plan.layout.size)?;
-    Ok((file, Area::new(mapping.mapped(), plan, Backing::Mapping(mapping))))
+    let file = process::region_file(layout.area.size)?;
+    let mapping = Mapping::shared(&file, layout.area.size)?;
+    Ok((file, SharedRegion::new(mapping.mapped(), layout, Backing::Mapping(mapping))))
 }
 
 /// The host's ends of an area that goes on where another stood.
-fn ends_at(area: &Arc<Area>, shared: &Shared) -> Result<(Control, Vec<HostPort>), CreateError> {
-    let ports = area.plan.layout.ports.iter().zip(&shared.ports);
-    let ports = ports.map(|(port, at)| HostPort::at(&area.memory(), port, *at, area.clone()));
-    Ok((Control::at(area.clone(), shared.channels)?, ports.collect::<Result<_, _>>()?))
+fn endpoints_at(
+    region: &Arc<SharedRegion>,
+    shared: &SharedState,
+) -> Result<(Mailbox, Vec<HostPort>), CreateError> {
+    let ports = region.layout.area.ports.iter().zip(&shared.ports);
+    let ports = ports.map(|(port, at)| HostPort::at(&region.memory(), port, *at, region.clone()));
+    Ok((Mailbox::at(region.clone(), shared.channels)?, ports.collect::<Result<_, _>>()?))
 }
 
 /// The host's ends of an area's mailbox and ports.
-fn ends(area: &Arc<Area>) -> Result<(Control, Vec<HostPort>), CreateError> {
-    Ok((Control::new(area.clone())?, area.ports()?))
+fn endpoints(region: &Arc<SharedRegion>) -> Result<(Mailbox, Vec<HostPort>), CreateError> {
+    Ok((Mailbox::new(region.clone())?, region.ports()?))
 }

@@ -1,7 +1,7 @@
 //! The image: an ELF program, read once.
 
 use crate::error::ImageError;
-use crate::memory::{LARGE_PAGE, PAGE};
+use crate::memory::{HUGE_PAGE, PAGE};
 use boundary::{MemoryKind, MemoryRegion, VersionNote};
 
 /// Where shared areas begin in a box's addresses; the image's shared part must end before.
@@ -15,8 +15,8 @@ const PRIVATE_FLOOR: u64 = 0x4000_0000;
 const SHARED_FLOOR: u64 = 0x2000;
 
 /// The most bytes of an image's variables and of its stack. Stops: a note or a header of nonsense that takes all memory.
-const MOST_DATA: u64 = 64 << 20;
-const MOST_STACK: u64 = 1 << 20;
+const MAX_DATA: u64 = 64 << 20;
+const MAX_STACK: u64 = 1 << 20;
 
 /// What a loaded segment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Image {
     pub(crate) fn shared_parts(&self) -> impl Iterator<Item = (&Segment, u64)> {
         let ends = self.shared.iter().skip(1).map(|segment| segment.address).chain([AREA_ADDRESS]);
         self.shared.iter().zip(ends).map(|(segment, limit)| {
-            let end = (segment.address + segment.size).next_multiple_of(LARGE_PAGE as u64);
+            let end = (segment.address + segment.size).next_multiple_of(HUGE_PAGE as u64);
             let end = if end <= limit { end } else { segment.end() };
             (segment, end - segment.address)
         })
@@ -127,7 +127,7 @@ impl Image {
         let page = PAGE as u64;
         let (address, heap) = (self.data.address, self.data.end());
         let data_size = heap - address;
-        let stack_size = self.note.stack_size.clamp(page, MOST_STACK).next_multiple_of(page);
+        let stack_size = self.note.stack_size.clamp(page, MAX_STACK).next_multiple_of(page);
         let heap_size = (size as u64).next_multiple_of(page).saturating_sub(stack_size + data_size).max(page);
         [
             MemoryRegion { kind: MemoryKind::Data, address, size: data_size },
@@ -145,7 +145,7 @@ impl Segment {
 
     fn check(&self) -> Result<(), ImageError> {
         let fits = match self.write {
-            true => self.address == PRIVATE_FLOOR && self.size <= MOST_DATA,
+            true => self.address == PRIVATE_FLOOR && self.size <= MAX_DATA,
             false => self.address >= SHARED_FLOOR && self.address < AREA_ADDRESS && self.size <= AREA_ADDRESS,
         };
         let valid = fits
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(image.entry, image.shared_start());
         assert!(image.shared.len() >= 2 && image.shared_end() < AREA_ADDRESS);
         for (segment, size) in image.shared_parts() {
-            let whole = |bytes: u64| bytes.is_multiple_of(LARGE_PAGE as u64);
+            let whole = |bytes: u64| bytes.is_multiple_of(HUGE_PAGE as u64);
             assert!(whole(segment.address) && whole(size), "{size:#x}");
         }
         assert!(image.note.fault_stack > image.data.address && image.note.fault_stack <= image.data.end());

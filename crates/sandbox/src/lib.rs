@@ -15,29 +15,29 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("boxes run on 64-bit x86 processors under Linux");
 
-mod area;
-mod control;
 mod cpu;
 mod error;
 mod host;
 mod image;
 mod lock;
+mod mailbox;
 mod memory;
 mod pool;
 mod process;
 mod sandbox;
 mod settings;
+mod shared_region;
 mod snapshot;
 pub mod thread;
 mod vm;
 
-pub use area::Area;
-pub use control::{Control, ControlError};
 pub use error::{CreateError, HostError, ImageError, SystemError};
-pub use host::{Host, HostPort, Place};
+pub use host::{Host, HostPort, Target};
+pub use mailbox::{CallError, Mailbox};
 pub use pool::PacketPool;
 pub use process::SetupError;
-pub use sandbox::{Bell, Doorbell, End, Remote, Sandbox, State, Usage};
+pub use sandbox::{ControlHandle, Doorbell, EventFd, ExitStatus, Sandbox, State, Usage};
 pub use settings::{PortSettings, Settings, SettingsError};
+pub use shared_region::SharedRegion;
 pub use snapshot::{Snapshot, SnapshotError};
-pub use vm::{Machine, VmExit, Worker};
+pub use vm::{VirtualMachine, VmExit, Worker};

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) const PAGE: usize = 4096;
 
 /// Bytes of a large page.
-pub(crate) const LARGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// Most bytes of large pages that an arena takes of those that the system has set aside: it keeps them while it lives.
-const MOST_SET_ASIDE: usize = 1 << 30;
+const MAX_HUGETLB: usize = 1 << 30;
 
 /// Pages of a piece of memory, by number.
 pub(crate) type Pages = Vec<(usize, Box<[u8; PAGE]>)>;
@@ -57,17 +57,17 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps zeroed private memory, aligned to 2 MB, of which nothing is taken before it is touched.
     pub(crate) fn anonymous(size: usize) -> Result<Self, SystemError> {
-        let whole = size.next_multiple_of(LARGE_PAGE) + LARGE_PAGE;
+        let whole = size.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let mapping = Self::map(None, whole, flags, -1)?;
         // The start is skipped to the next boundary; it stays mapped and untouched.
-        let skip = mapping.base.as_ptr().align_offset(LARGE_PAGE);
+        let skip = mapping.base.as_ptr().align_offset(HUGE_PAGE);
         let base = mapping.base;
         std::mem::forget(mapping);
         // SAFETY: both pieces lie in the mapping just made, and nobody uses them.
         unsafe {
             let start = base.add(skip);
-            let size = size.next_multiple_of(LARGE_PAGE);
+            let size = size.next_multiple_of(HUGE_PAGE);
             libc::munmap(base.as_ptr().cast(), skip);
             libc::munmap(start.add(size).as_ptr().cast(), whole - skip - size);
             Ok(Self { base: start, size })
@@ -79,15 +79,15 @@ impl Mapping {
     ///
     /// What of it is to be used has to be [taken](Self::populate) first: a page that a control group keeps back would end
     /// whoever touches it.
-    fn set_aside(most: usize) -> Option<Self> {
-        let size = (free_large_pages() / 2).saturating_mul(LARGE_PAGE).min(most);
+    fn hugetlb(most: usize) -> Option<Self> {
+        let size = (free_hugetlb_pages() / 2).saturating_mul(HUGE_PAGE).min(most);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
         if size == 0 { None } else { Self::map(None, size, flags, -1).ok() }
     }
 
     /// Takes the pages of a range, as if each was written to; whether they can be had.
     fn populate(&self, offset: usize, size: usize) -> bool {
-        let (start, end) = (offset / LARGE_PAGE * LARGE_PAGE, (offset + size).next_multiple_of(LARGE_PAGE));
+        let (start, end) = (offset / HUGE_PAGE * HUGE_PAGE, (offset + size).next_multiple_of(HUGE_PAGE));
         // SAFETY: the range lies in this mapping, which is of whole large pages; what is in it stays.
         unsafe {
             let address = self.base.add(start).as_ptr().cast();
@@ -98,7 +98,7 @@ impl Mapping {
     /// Maps a file's first `size` bytes, shared; where that is a large page or more, at the start of one.
     pub(crate) fn shared(file: &OwnedFd, size: usize) -> Result<Self, SystemError> {
         let file = file.as_raw_fd();
-        if size < LARGE_PAGE {
+        if size < HUGE_PAGE {
             return Self::map(None, size, libc::MAP_SHARED, file);
         }
         let place = Self::anonymous(size)?;
@@ -126,16 +126,16 @@ impl Mapping {
     }
 
     /// Has it backed by large pages, where the kernel has them to give.
-    pub(crate) fn prefer_large_pages(&self) {
+    pub(crate) fn prefer_huge_pages(&self) {
         self.advise(0, self.size, libc::MADV_HUGEPAGE);
     }
 
     /// Gathers what was touched of a range into large pages now, wherever the kernel can: what is in it stays, and whoever
     /// maps the same file finds large pages, too. It takes up to a millisecond for each.
-    pub(crate) fn gather(&self, offset: usize, size: usize) {
-        let end = offset.saturating_add(size).min(self.size) / LARGE_PAGE * LARGE_PAGE;
-        for start in (offset / LARGE_PAGE * LARGE_PAGE..end).step_by(LARGE_PAGE) {
-            self.advise(start, LARGE_PAGE, libc::MADV_COLLAPSE);
+    pub(crate) fn collapse(&self, offset: usize, size: usize) {
+        let end = offset.saturating_add(size).min(self.size) / HUGE_PAGE * HUGE_PAGE;
+        for start in (offset / HUGE_PAGE * HUGE_PAGE..end).step_by(HUGE_PAGE) {
+            self.advise(start, HUGE_PAGE, libc::MADV_COLLAPSE);
         }
     }
 
@@ -160,7 +160,7 @@ impl Drop for Mapping {
 }
 
 /// Large pages that the system has set aside and nobody has or is promised.
-fn free_large_pages() -> usize {
+fn free_hugetlb_pages() -> usize {
     let read = |name: &str| {
         let text = std::fs::read_to_string(format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}"));
         text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0usize)
@@ -170,11 +170,11 @@ fn free_large_pages() -> usize {
 
 /// How an arena's memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum ArenaKind {
     /// Small chunks, all of which is touched: backed by large pages.
     Dense,
     /// The same, of large pages that the system has set aside.
-    SetAside,
+    Hugetlb,
     /// Large chunks, of which little is touched: backed by small pages.
     Sparse,
 }
@@ -183,7 +183,7 @@ pub(crate) enum Use {
 #[derive(Debug)]
 pub(crate) struct Arena {
     mapping: Mapping,
-    usage: Use,
+    kind: ArenaKind,
     /// Free ranges: offset to size.
     free: Mutex<BTreeMap<usize, usize>>,
     /// Where there may be room that is better.
@@ -191,29 +191,29 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    pub(crate) fn new(size: usize, usage: Use) -> Result<Arc<Self>, SystemError> {
+    pub(crate) fn new(size: usize, kind: ArenaKind) -> Result<Arc<Self>, SystemError> {
         let mapping = Mapping::anonymous(size)?;
-        let advice = match usage {
-            Use::Dense | Use::SetAside => libc::MADV_HUGEPAGE,
-            Use::Sparse => libc::MADV_NOHUGEPAGE,
+        let advice = match kind {
+            ArenaKind::Dense | ArenaKind::Hugetlb => libc::MADV_HUGEPAGE,
+            ArenaKind::Sparse => libc::MADV_NOHUGEPAGE,
         };
         mapping.advise(0, mapping.size, advice);
-        Ok(Arc::new(Self::of(mapping, usage, None)))
+        Ok(Arc::new(Self::of(mapping, kind, None)))
     }
 
     /// An arena for small chunks, which come from large pages that the system has set aside, where it has, as long as
     /// there is room.
-    pub(crate) fn with_set_aside(size: usize) -> Result<Arc<Self>, SystemError> {
-        let better = Mapping::set_aside(MOST_SET_ASIDE);
-        let better = better.map(|mapping| Arc::new(Self::of(mapping, Use::SetAside, None)));
+    pub(crate) fn with_hugetlb(size: usize) -> Result<Arc<Self>, SystemError> {
+        let better = Mapping::hugetlb(MAX_HUGETLB);
+        let better = better.map(|mapping| Arc::new(Self::of(mapping, ArenaKind::Hugetlb, None)));
         let mapping = Mapping::anonymous(size)?;
-        mapping.prefer_large_pages();
-        Ok(Arc::new(Self::of(mapping, Use::Dense, better)))
+        mapping.prefer_huge_pages();
+        Ok(Arc::new(Self::of(mapping, ArenaKind::Dense, better)))
     }
 
-    fn of(mapping: Mapping, usage: Use, better: Option<Arc<Self>>) -> Self {
+    fn of(mapping: Mapping, kind: ArenaKind, better: Option<Arc<Self>>) -> Self {
         let free = Mutex::new(BTreeMap::from([(0, mapping.size)]));
-        Self { mapping, usage, free, better }
+        Self { mapping, kind, free, better }
     }
 
     /// Takes zeroed memory of whole pages, which begins at a multiple of `align`.
@@ -228,7 +228,7 @@ impl Arena {
             (start + size <= offset + space).then_some((*offset, *space, start))
         };
         let (offset, space, start) = free.iter().find_map(fitting).ok_or(CreateError::NoMemory)?;
-        if self.usage == Use::SetAside && !self.mapping.populate(start, size) {
+        if self.kind == ArenaKind::Hugetlb && !self.mapping.populate(start, size) {
             return Err(CreateError::NoMemory);
         }
         free.remove(&offset);
@@ -241,11 +241,13 @@ impl Arena {
         Ok(Part { chunk: Arc::new(chunk), offset: 0, size })
     }
 
-    fn give(&self, offset: usize, size: usize) {
-        match self.usage {
+    fn release(&self, offset: usize, size: usize) {
+        match self.kind {
             // SAFETY: the range lies in the mapping, and its last holder is being dropped.
-            Use::Dense | Use::SetAside => unsafe { self.mapping.base.add(offset).write_bytes(0, size) },
-            Use::Sparse => self.mapping.advise(offset, size, libc::MADV_DONTNEED),
+            ArenaKind::Dense | ArenaKind::Hugetlb => unsafe {
+                self.mapping.base.add(offset).write_bytes(0, size)
+            },
+            ArenaKind::Sparse => self.mapping.advise(offset, size, libc::MADV_DONTNEED),
         }
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut start, mut end) = (offset, offset + size);
@@ -273,7 +275,7 @@ struct Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        self.arena.give(self.offset, self.size);
+        self.arena.release(self.offset, self.size);
     }
 }
 
@@ -343,7 +345,7 @@ mod tests {
 
     #[test]
     fn pages_that_are_set_aside_are_used_first() {
-        let arena = Arena::with_set_aside(8 << 20).unwrap();
+        let arena = Arena::with_hugetlb(8 << 20).unwrap();
         let Some(better) = &arena.better else {
             skip(Capability::HugePages, "vm.nr_hugepages is 0");
             return;
@@ -370,30 +372,30 @@ mod tests {
 
     #[test]
     fn pages_of_a_file_are_gathered_with_what_is_in_them() {
-        let size = 2 * LARGE_PAGE + 5 * PAGE;
-        let file = crate::process::area_file(size).unwrap();
+        let size = 2 * HUGE_PAGE + 5 * PAGE;
+        let file = crate::process::region_file(size).unwrap();
         let [one, other] = [(); 2].map(|()| Mapping::shared(&file, size).unwrap());
         let bytes: Vec<u8> = (0..=255).cycle().take(size).collect();
         one.mapped().write(0, &bytes);
-        one.gather(0, size);
+        one.collapse(0, size);
         let mut found = vec![0; size];
         for mapping in [&one, &other] {
-            assert_eq!((mapping.size, mapping.base.as_ptr().align_offset(LARGE_PAGE)), (size, 0));
+            assert_eq!((mapping.size, mapping.base.as_ptr().align_offset(HUGE_PAGE)), (size, 0));
             mapping.mapped().read(0, &mut found);
             assert!(found == bytes);
         }
         match [&one, &other].map(|mapping| large_bytes(mapping.base)) {
             [0, 0] => skip(Capability::HugePages, "the kernel gathers none for files in memory"),
-            large => assert_eq!(large, [2 * LARGE_PAGE; 2]),
+            large => assert_eq!(large, [2 * HUGE_PAGE; 2]),
         }
     }
 
     #[test]
     fn chunks_are_apart_zeroed_and_joined_again() {
-        for usage in [Use::Dense, Use::Sparse] {
-            let arena = Arena::new(8 << 20, usage).unwrap();
+        for kind in [ArenaKind::Dense, ArenaKind::Sparse] {
+            let arena = Arena::new(8 << 20, kind).unwrap();
             for _ in 0..3 {
-                let wanted = [(5000, PAGE), (1, PAGE), (1 << 20, LARGE_PAGE), (1, PAGE)];
+                let wanted = [(5000, PAGE), (1, PAGE), (1 << 20, HUGE_PAGE), (1, PAGE)];
                 let chunks: Vec<Part> = wanted.map(|(size, align)| arena.take(size, align).unwrap()).into();
                 for chunk in &chunks {
                     let mut bytes = vec![1; chunk.size];
@@ -402,7 +404,7 @@ mod tests {
                     chunk.mapped().write(0, &vec![9; chunk.size]);
                 }
                 let offsets: Vec<usize> = chunks.iter().map(|chunk| chunk.chunk.offset).collect();
-                assert_eq!(offsets, [0, 8192, LARGE_PAGE, 12288]);
+                assert_eq!(offsets, [0, 8192, HUGE_PAGE, 12288]);
                 assert!(matches!(arena.take(8 << 20, PAGE), Err(CreateError::NoMemory)));
                 // A part keeps the whole.
                 let part = chunks[2].part(PAGE, 2 * PAGE).unwrap();

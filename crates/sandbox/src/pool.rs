@@ -2,7 +2,7 @@
 
 use crate::error::{CreateError, SystemError};
 use crate::lock::lock;
-use crate::memory::{LARGE_PAGE, Mapping};
+use crate::memory::{HUGE_PAGE, Mapping};
 use crate::process;
 use boundary::limits::{BUFFER_SIZE, MAX_BUFFERS};
 use boundary::{BufferOwners, Mapped, PoolMember};
@@ -31,13 +31,13 @@ impl PacketPool {
     /// A pool for boxes in machines.
     pub fn for_machines() -> Result<Arc<Self>, SystemError> {
         let mapping = Mapping::anonymous(POOL_SIZE)?;
-        mapping.prefer_large_pages();
+        mapping.prefer_huge_pages();
         Ok(Self::new(mapping, None))
     }
 
     /// A pool for boxes in processes.
     pub fn for_processes() -> Result<Arc<Self>, CreateError> {
-        let file = process::area_file(POOL_SIZE)?;
+        let file = process::region_file(POOL_SIZE)?;
         let mapping = Mapping::shared(&file, POOL_SIZE)?;
         Ok(Self::new(mapping, Some(file)))
     }
@@ -86,14 +86,14 @@ impl Membership {
     }
 
     /// Gathers the buffers with which its box began into large pages, where the pool isn't of such from its start.
-    pub(crate) fn gather(&self) {
+    pub(crate) fn collapse(&self) {
         if self.pool.file.is_none() {
             return;
         }
         let pages: BTreeSet<usize> =
-            self.own.iter().map(|buffer| usize::from(*buffer) * BUFFER_SIZE / LARGE_PAGE).collect();
+            self.own.iter().map(|buffer| usize::from(*buffer) * BUFFER_SIZE / HUGE_PAGE).collect();
         for page in pages {
-            self.pool.mapping.gather(page * LARGE_PAGE, LARGE_PAGE);
+            self.pool.mapping.collapse(page * HUGE_PAGE, HUGE_PAGE);
         }
     }
 

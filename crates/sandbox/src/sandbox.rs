@@ -1,9 +1,9 @@
 //! A box, from its creation to its end.
 
-use crate::area::Area;
-use crate::control::{Control, ControlError};
 use crate::error::{CreateError, SystemError};
 use crate::host::HostPort;
+use crate::mailbox::{CallError, Mailbox};
+use crate::shared_region::SharedRegion;
 use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::{BoxState, CrashReport, Diagnostic, Message, Reply, Request};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -21,7 +21,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// How a box ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ExitStatus {
     /// It was asked to stop, and did.
     Stopped,
     /// It was killed.
@@ -35,10 +35,10 @@ pub enum End {
     },
 }
 
-impl End {
+impl ExitStatus {
     /// The end of a box that crashed, with the address of its last page fault.
-    pub(crate) fn crashed(area: &Area, address: u64) -> Self {
-        match area.crash().ok().and_then(|page| page.report()) {
+    pub(crate) fn crashed(region: &SharedRegion, address: u64) -> Self {
+        match region.crash().ok().and_then(|page| page.report()) {
             Some(mut report) => {
                 if report.address == 0 {
                     report.address = address;
@@ -60,7 +60,7 @@ pub enum State {
     /// It stands still, on request.
     Suspended,
     /// It has ended.
-    Ended(End),
+    Ended(ExitStatus),
 }
 
 /// What a box has used.
@@ -68,17 +68,17 @@ pub enum State {
 pub struct Usage {
     /// Processor time.
     pub time: Duration,
-    /// Turns, where a worker runs it.
+    /// RunQueue, where a worker runs it.
     pub turns: u64,
-    /// Turns that it did not end by itself.
-    pub overstays: u64,
+    /// RunQueue that it did not end by itself.
+    pub overruns: u64,
 }
 
 /// A counter by which boxes ring for their host: something to sleep on together with other descriptors.
 #[derive(Debug)]
-pub struct Bell(OwnedFd);
+pub struct EventFd(OwnedFd);
 
-impl Bell {
+impl EventFd {
     /// A bell that has not rung.
     pub fn new() -> Result<Self, SystemError> {
         // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
@@ -114,21 +114,21 @@ impl Bell {
     }
 }
 
-impl From<OwnedFd> for Bell {
+impl From<OwnedFd> for EventFd {
     /// A bell that is a counter (eventfd) of someone else's, such as a switch's. It should not block.
     fn from(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
 /// What carries a box: one contract for machines and processes.
-pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
+pub(crate) trait Backend: Send + Sync + std::fmt::Debug {
     /// Tells the box that there is work.
     fn ring(&self);
     /// Lets it begin.
@@ -140,13 +140,13 @@ pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
     /// Ends it at once.
     fn kill(&self);
     /// How it ended, if it has.
-    fn end(&self) -> Option<End>;
+    fn end(&self) -> Option<ExitStatus>;
     /// Has its process, when it has one of its own, run on these processors and no others.
-    fn keep(&self, _processors: &[usize]) {}
+    fn pin(&self, _processors: &[usize]) {}
     /// Sets its share, where boxes share a worker.
     fn set_weight(&self, _hundredths: u32) {}
     /// Gathers rings and buffers into large pages, where they aren't in such from their start.
-    fn gather_pages(&self) {}
+    fn collapse_pages(&self) {}
     /// What it has used.
     fn usage(&self) -> Usage;
     /// Bytes of memory that it has for itself.
@@ -165,7 +165,7 @@ pub(crate) trait Carrier: Send + Sync + std::fmt::Debug {
 
 /// By this, whoever puts work into a box's rings wakes it.
 #[derive(Clone, Debug)]
-pub struct Doorbell(Arc<dyn Carrier>);
+pub struct Doorbell(Arc<dyn Backend>);
 
 impl Doorbell {
     /// Tells the box that there is work.
@@ -176,9 +176,9 @@ impl Doorbell {
 
 /// By this, what needs no answer of a box is done to it from any thread, also while another one waits for its answer.
 #[derive(Clone, Debug)]
-pub struct Remote(Arc<dyn Carrier>);
+pub struct ControlHandle(Arc<dyn Backend>);
 
-impl Remote {
+impl ControlHandle {
     /// Ends the box at once. Whoever waits for its answer is told so.
     pub fn kill(&self) {
         self.0.kill();
@@ -191,8 +191,8 @@ impl Remote {
 
     /// Has the box's process run on these processors and no others, once it has been started. Where the kernel forbids
     /// that it runs where the kernel likes: slower, and still right. Where a machine runs is its worker's business.
-    pub fn keep(&self, processors: &[usize]) {
-        self.0.keep(processors);
+    pub fn pin(&self, processors: &[usize]) {
+        self.0.pin(processors);
     }
 
     /// Gathers what was touched of the box's rings and buffers into large pages, where the kernel has them: for a box in
@@ -200,36 +200,36 @@ impl Remote {
     /// addresses with every packet. Machines have such pages from their start.
     ///
     /// It takes up to a millisecond for each 2 MB, during which packets there may wait.
-    pub fn gather_pages(&self) {
-        self.0.gather_pages();
+    pub fn collapse_pages(&self) {
+        self.0.collapse_pages();
     }
 }
 
 /// A box. Dropped, it is killed.
 #[derive(Debug)]
 pub struct Sandbox {
-    carrier: Arc<dyn Carrier>,
-    control: Control,
+    backend: Arc<dyn Backend>,
+    mailbox: Mailbox,
     ports: Vec<Option<HostPort>>,
-    area: Arc<Area>,
+    region: Arc<SharedRegion>,
     /// Between `start` and the end: running or suspended.
     state: State,
 }
 
 impl Sandbox {
     pub(crate) fn new(
-        carrier: Arc<dyn Carrier>,
-        area: Arc<Area>,
-        control: Control,
+        backend: Arc<dyn Backend>,
+        region: Arc<SharedRegion>,
+        mailbox: Mailbox,
         ports: Vec<HostPort>,
     ) -> Self {
-        Self { carrier, control, ports: ports.into_iter().map(Some).collect(), area, state: State::Created }
+        Self { backend, mailbox, ports: ports.into_iter().map(Some).collect(), region, state: State::Created }
     }
 
     /// Lets a new box begin. A box that was started already is left as it is.
     pub fn start(&mut self) -> Result<(), CreateError> {
         if self.state == State::Created {
-            self.carrier.start()?;
+            self.backend.start()?;
             self.state = State::Running;
         }
         Ok(())
@@ -237,7 +237,7 @@ impl Sandbox {
 
     /// What the box is doing.
     pub fn state(&mut self) -> State {
-        if let (State::Running | State::Suspended, Some(end)) = (&self.state, self.carrier.end()) {
+        if let (State::Running | State::Suspended, Some(end)) = (&self.state, self.backend.end()) {
             self.state = State::Ended(end);
         }
         self.state.clone()
@@ -245,18 +245,18 @@ impl Sandbox {
 
     /// Whether the box says that it serves its mailbox.
     pub fn is_ready(&self) -> bool {
-        self.area.status().is_ok_and(|status| status.state() == Some(BoxState::Ready))
+        self.region.status().is_ok_and(|status| status.state() == Some(BoxState::Ready))
     }
 
     /// Packets that are in the box, in no ring, as it said last.
     pub fn held(&self) -> u64 {
-        self.area.status().map_or(0, |status| status.packets_held())
+        self.region.status().map_or(0, |status| status.packets_held())
     }
 
     /// Makes a running box stand still.
     pub fn suspend(&mut self) {
         if self.state() == State::Running {
-            self.carrier.suspend();
+            self.backend.suspend();
             self.state = State::Suspended;
         }
     }
@@ -265,23 +265,23 @@ impl Sandbox {
     pub fn resume(&mut self) {
         if self.state() == State::Suspended {
             self.state = State::Running;
-            self.carrier.resume();
+            self.backend.resume();
         }
     }
 
     /// Wishes the box to stop by itself. It may not: see [`kill`](Self::kill).
     pub fn stop(&mut self) {
-        if let Ok(status) = self.area.status() {
+        if let Ok(status) = self.region.status() {
             status.set_stop(true);
         }
-        self.carrier.ring();
+        self.backend.ring();
     }
 
     /// Ends the box at once.
     pub fn kill(&mut self) {
         if !matches!(self.state(), State::Ended(_)) {
-            self.carrier.kill();
-            self.state = State::Ended(End::Killed);
+            self.backend.kill();
+            self.state = State::Ended(ExitStatus::Killed);
         }
     }
 
@@ -289,44 +289,44 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// [`ControlError::Refused`], [`ControlError::Missing`] and [`ControlError::Rejected`] with the box's reason; the others
+    /// [`CallError::Refused`], [`CallError::Missing`] and [`CallError::Rejected`] with the box's reason; the others
     /// when it doesn't answer, or not as it should.
-    pub fn call(&mut self, request: &Request, timeout: Duration) -> Result<Vec<u8>, ControlError> {
+    pub fn call(&mut self, request: &Request, timeout: Duration) -> Result<Vec<u8>, CallError> {
         let start = Instant::now();
-        let number = self.control.ask(request);
+        let number = self.mailbox.ask(request);
         loop {
-            if self.control.flush()? {
-                self.carrier.ring();
+            if self.mailbox.flush()? {
+                self.backend.ring();
             }
-            let (reply, wants_room) = self.control.reply()?;
+            let (reply, wants_room) = self.mailbox.reply()?;
             if wants_room {
-                self.carrier.ring();
+                self.backend.ring();
             }
             if let Some(reply) = reply
                 && reply.number == number
             {
                 let text = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
-                return match Reply::decode(&reply).map_err(ControlError::Reply)? {
+                return match Reply::decode(&reply).map_err(CallError::Reply)? {
                     Reply::Done(value) => Ok(value.to_vec()),
-                    Reply::Failed(reason) => Err(ControlError::Refused(text(reason))),
-                    Reply::Missing(reason) => Err(ControlError::Missing(text(reason))),
+                    Reply::Failed(reason) => Err(CallError::Refused(text(reason))),
+                    Reply::Missing(reason) => Err(CallError::Missing(text(reason))),
                     Reply::Rejected(found) => {
-                        Err(ControlError::Rejected(Diagnostic::decode(found).map_err(ControlError::Reply)?))
+                        Err(CallError::Rejected(Diagnostic::decode(found).map_err(CallError::Reply)?))
                     }
                 };
             }
             let waited = start.elapsed();
             if waited >= timeout {
                 // Else requests would pile up before a box that takes none, and be done when nobody expects it.
-                self.control.withdraw(number);
-                return Err(ControlError::TimedOut);
+                self.mailbox.withdraw(number);
+                return Err(CallError::TimedOut);
             }
             if waited < HASTE {
                 std::hint::spin_loop();
             } else if waited < PATIENCE {
                 std::thread::yield_now();
             } else if matches!(self.state(), State::Ended(_)) {
-                return Err(ControlError::Ended);
+                return Err(CallError::Ended);
             } else {
                 std::thread::sleep(NAP);
             }
@@ -334,12 +334,7 @@ impl Sandbox {
     }
 
     /// Runs a configuration under a name.
-    pub fn install(
-        &mut self,
-        name: &str,
-        configuration: &str,
-        timeout: Duration,
-    ) -> Result<(), ControlError> {
+    pub fn install(&mut self, name: &str, configuration: &str, timeout: Duration) -> Result<(), CallError> {
         self.call(&Request::Install { name, configuration }, timeout).map(drop)
     }
 
@@ -353,7 +348,7 @@ impl Sandbox {
         let running = self.state() == State::Running;
         self.suspend();
         let snapshot = match self.state() {
-            State::Suspended => self.carrier.snapshot(),
+            State::Suspended => self.backend.snapshot(),
             _ => Err(SnapshotError::NotRunning),
         };
         if running {
@@ -363,10 +358,10 @@ impl Sandbox {
     }
 
     /// The next event of the box.
-    pub fn event(&mut self) -> Result<Option<Message>, ControlError> {
-        let (event, wants_room) = self.control.event()?;
+    pub fn event(&mut self) -> Result<Option<Message>, CallError> {
+        let (event, wants_room) = self.mailbox.event()?;
         if wants_room {
-            self.carrier.ring();
+            self.backend.ring();
         }
         Ok(event)
     }
@@ -378,29 +373,29 @@ impl Sandbox {
 
     /// What wakes the box.
     pub fn doorbell(&self) -> Doorbell {
-        Doorbell(self.carrier.clone())
+        Doorbell(self.backend.clone())
     }
 
     /// What ends the box, and says on which processors its process runs, from any thread.
-    pub fn remote(&self) -> Remote {
-        Remote(self.carrier.clone())
+    pub fn control_handle(&self) -> ControlHandle {
+        ControlHandle(self.backend.clone())
     }
 
     /// The number of the box's process, while it has one of its own.
     pub fn process_id(&self) -> Option<i32> {
-        self.carrier.process_id()
+        self.backend.process_id()
     }
 
     /// What becomes readable when the box's process ends, while it has one of its own (a pidfd). For a box
     /// in a machine [`Settings::end_bell`](crate::Settings::end_bell) rings.
     pub fn end_descriptor(&self) -> Option<OwnedFd> {
-        self.carrier.end_descriptor()
+        self.backend.end_descriptor()
     }
 
     /// Sets the packets after which the box gives its turn back: its weight beside others; 0: when it has
     /// nothing to do. The box may not keep to it: then it is called out.
     pub fn set_quantum(&self, packets: u32) {
-        if let Ok(status) = self.area.status() {
+        if let Ok(status) = self.region.status() {
             status.set_quantum(packets);
         }
     }
@@ -408,12 +403,12 @@ impl Sandbox {
     /// Sets the box's share, in hundredths of the usual one, of a worker's time that several boxes want who don't give
     /// their turns back by themselves. The kernel, which divides the time of processes, is told by who made the box.
     pub fn set_weight(&self, hundredths: u32) {
-        self.carrier.set_weight(hundredths);
+        self.backend.set_weight(hundredths);
     }
 
     /// What the box has used.
     pub fn usage(&self) -> Usage {
-        self.carrier.usage()
+        self.backend.usage()
     }
 
     /// Bytes of memory that the box has for itself: variables, stack, the touched part of its heap, and
@@ -423,7 +418,7 @@ impl Sandbox {
     /// It reads `/proc`, so it is nothing to do for every packet.
     pub fn private_memory(&self) -> Result<usize, SystemError> {
         let system = |cause| SystemError { action: "read what memory a box takes", cause };
-        self.carrier.private_memory().map_err(system)
+        self.backend.private_memory().map_err(system)
     }
 }
 

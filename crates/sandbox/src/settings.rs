@@ -1,7 +1,7 @@
 //! What a box is made of.
 
 use crate::pool::PacketPool;
-use crate::sandbox::Bell;
+use crate::sandbox::EventFd;
 use boundary::Slots;
 use std::fmt;
 use std::sync::Arc;
@@ -59,10 +59,10 @@ pub struct Settings {
     /// threads always have.
     pub pool: Option<Arc<PacketPool>>,
     /// What the box rings when the host sleeps beside its packets.
-    pub bell: Option<Arc<Bell>>,
+    pub bell: Option<Arc<EventFd>>,
     /// What rings when the box ends and has no process of its own, beside the bell above: for whoever
     /// looks after many boxes, and not after their packets.
-    pub end_bell: Option<Arc<Bell>>,
+    pub end_bell: Option<Arc<EventFd>>,
 }
 
 impl Settings {

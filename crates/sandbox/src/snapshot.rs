@@ -11,9 +11,9 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 
 /// What a box had for itself.
-pub(crate) enum Private {
+pub(crate) enum PrivateState {
     /// A machine's registers and memory.
-    Machine { registers: Box<kvm_regs>, vectors: Box<kvm_xsave>, dense: Pages, sparse: Pages },
+    Vm { registers: Box<kvm_regs>, vectors: Box<kvm_xsave>, dense: Pages, sparse: Pages },
     /// A process's memory, in a file as the image reads it; its registers are on its stack.
     Process { file: OwnedFd, size: usize },
 }
@@ -21,12 +21,12 @@ pub(crate) enum Private {
 /// A box as it was.
 pub struct Snapshot {
     pub(crate) settings: Settings,
-    pub(crate) private: Private,
-    pub(crate) shared: Shared,
+    pub(crate) private: PrivateState,
+    pub(crate) shared: SharedState,
 }
 
 /// What a box shared with its host.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) area: Pages,
     /// Where the mailbox's channels stood: requests, replies, events.
     pub(crate) channels: [u32; 3],
@@ -40,8 +40,8 @@ impl Snapshot {
     /// Bytes of memory that it holds.
     pub fn size(&self) -> usize {
         let private = match &self.private {
-            Private::Machine { dense, sparse, .. } => (dense.len() + sparse.len()) * PAGE,
-            Private::Process { size, .. } => *size,
+            PrivateState::Vm { dense, sparse, .. } => (dense.len() + sparse.len()) * PAGE,
+            PrivateState::Process { size, .. } => *size,
         };
         private + self.shared.area.len() * PAGE
     }
@@ -54,15 +54,15 @@ impl Snapshot {
     }
 
     /// The settings of a copy: what the box is made of as it was, what it is told and how it is run as
-    /// wished.
-    pub(crate) fn merge(&self, wished: &Settings) -> Settings {
+    /// requested.
+    pub(crate) fn merge(&self, requested: &Settings) -> Settings {
         let mut settings = self.settings.clone();
-        settings.quantum = wished.quantum;
-        settings.polls = wished.polls;
-        settings.bell = wished.bell.clone();
-        settings.end_bell = wished.end_bell.clone();
-        for (port, wished) in settings.ports.iter_mut().zip(&wished.ports) {
-            (port.mac, port.mtu) = (wished.mac, wished.mtu);
+        settings.quantum = requested.quantum;
+        settings.polls = requested.polls;
+        settings.bell = requested.bell.clone();
+        settings.end_bell = requested.end_bell.clone();
+        for (port, requested) in settings.ports.iter_mut().zip(&requested.ports) {
+            (port.mac, port.mtu) = (requested.mac, requested.mtu);
         }
         settings
     }

@@ -4,13 +4,13 @@
 //! whether it is to. One that never comes to the end of a round can't be held, and when it is killed its thread is left
 //! behind, with its memory, until the process ends. A panic is caught and reported; a fault ends the whole process.
 
-use crate::area::{Area, Backing, Plan};
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::lock::lock;
-use crate::memory::{Arena, PAGE, Use};
-use crate::sandbox::{Bell, Carrier, End, Usage};
+use crate::memory::{Arena, ArenaKind, PAGE};
+use crate::sandbox::{Backend, EventFd, ExitStatus, Usage};
 use crate::settings::Settings;
+use crate::shared_region::{Backing, RegionPlan, SharedRegion};
 use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::{
     BootInfo, CrashCause, DoorbellCount, Mapped, MemoryKind, MemoryRegion, Platform, PlatformKind, StatusPage,
@@ -48,62 +48,67 @@ pub struct Start {
 
 /// What a box in a thread stands on.
 #[derive(Clone, Debug)]
-pub struct ThreadPlatform(Arc<Shared>);
+pub struct ThreadPlatform(Arc<ThreadShared>);
 
 #[derive(Debug)]
-struct Shared {
-    area: Arc<Area>,
+struct ThreadShared {
+    region: Arc<SharedRegion>,
     status: StatusPage<Mapped>,
-    bell: Option<Arc<Bell>>,
-    end_bell: Option<Arc<Bell>>,
+    bell: Option<Arc<EventFd>>,
+    end_bell: Option<Arc<EventFd>>,
     state: Mutex<ThreadState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct ThreadState {
-    /// It is to pause_point still.
+    /// It is to stand still.
     held: bool,
     /// It does.
     stands: bool,
     /// It is to end, and whoever hears of its end hears that.
     killed: bool,
-    end: Option<End>,
+    end: Option<ExitStatus>,
     /// Processor time, when it has ended.
     time: Duration,
 }
 
 /// A box in a thread.
-pub(crate) struct Threaded {
-    shared: Arc<Shared>,
+pub(crate) struct ThreadBackend {
+    shared: Arc<ThreadShared>,
     entry: Entry,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl std::fmt::Debug for Threaded {
+impl std::fmt::Debug for ThreadBackend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Threaded").finish_non_exhaustive()
+        f.debug_struct("ThreadBackend").finish_non_exhaustive()
     }
 }
 
 /// A zeroed area for a box in a thread.
-pub(crate) fn area(plan: Plan) -> Result<Arc<Area>, CreateError> {
+pub(crate) fn area(layout: RegionPlan) -> Result<Arc<SharedRegion>, CreateError> {
     static ARENA: OnceLock<Option<Arc<Arena>>> = OnceLock::new();
-    let arena = ARENA.get_or_init(|| Arena::new(SPACE, Use::Dense).ok());
-    let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(plan.layout.size, PAGE)?;
-    Ok(Area::new(part.mapped(), plan, Backing::Part(part)))
+    let arena = ARENA.get_or_init(|| Arena::new(SPACE, ArenaKind::Dense).ok());
+    let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(layout.area.size, PAGE)?;
+    Ok(SharedRegion::new(part.mapped(), layout, Backing::Part(part)))
 }
 
-impl Threaded {
-    pub(crate) fn new(entry: Entry, area: &Arc<Area>, settings: &Settings) -> Result<Self, CreateError> {
-        let memory = area.memory();
-        let address = memory.pointer(0, area.plan.layout.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
-        let size = area.plan.layout.size as u64;
-        let region = MemoryRegion { kind: MemoryKind::SharedRegion, address, size };
-        area.write_boot_info(settings, PlatformKind::Thread, &[region])?;
-        let shared = Shared {
-            area: area.clone(),
-            status: area.status()?,
+impl ThreadBackend {
+    pub(crate) fn new(
+        entry: Entry,
+        region: &Arc<SharedRegion>,
+        settings: &Settings,
+    ) -> Result<Self, CreateError> {
+        let memory = region.memory();
+        let address =
+            memory.pointer(0, region.layout.area.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;
+        let size = region.layout.area.size as u64;
+        let whole = MemoryRegion { kind: MemoryKind::SharedRegion, address, size };
+        region.write_boot_info(settings, PlatformKind::Thread, &[whole])?;
+        let shared = ThreadShared {
+            region: region.clone(),
+            status: region.status()?,
             bell: settings.bell.clone(),
             end_bell: settings.end_bell.clone(),
             state: Mutex::default(),
@@ -113,7 +118,7 @@ impl Threaded {
     }
 }
 
-impl Shared {
+impl ThreadShared {
     fn state(&self) -> MutexGuard<'_, ThreadState> {
         lock(&self.state)
     }
@@ -130,35 +135,35 @@ impl Shared {
 
     /// Runs the program to its end.
     fn run(self: &Arc<Self>, entry: Entry) {
-        let memory = self.area.memory();
+        let memory = self.region.memory();
         let start = BootInfo::read(&memory).map(|info| Start {
             info,
             area: memory,
             platform: ThreadPlatform(self.clone()),
         });
         let end = match start.map(|start| catch_unwind(AssertUnwindSafe(|| entry(start)))) {
-            Ok(Ok(())) => End::Stopped,
+            Ok(Ok(())) => ExitStatus::Stopped,
             Ok(Err(panic)) => self.crashed(panic.as_ref()),
-            Err(_) => End::Vanished { status: 0 },
+            Err(_) => ExitStatus::Vanished { status: 0 },
         };
         let mut state = self.state();
         state.time = cpu::thread_time();
-        let end = if state.killed { End::Killed } else { end };
+        let end = if state.killed { ExitStatus::Killed } else { end };
         state.end.get_or_insert(end);
         drop(state);
         self.changed.notify_all();
         self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
     }
 
-    fn crashed(&self, panic: &(dyn Any + Send)) -> End {
+    fn crashed(&self, panic: &(dyn Any + Send)) -> ExitStatus {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
-        if let Ok(page) = self.area.crash()
+        if let Ok(page) = self.region.crash()
             && page.begin(CrashCause::Panic)
         {
             page.set_message(text.as_bytes());
         }
-        End::crashed(&self.area, 0)
+        ExitStatus::crashed(&self.region, 0)
     }
 }
 
@@ -206,7 +211,7 @@ impl Platform for ThreadPlatform {
     }
 }
 
-impl Carrier for Threaded {
+impl Backend for ThreadBackend {
     fn ring(&self) {
         self.shared.status.ring();
         // Whoever is about to sleep has either seen the bell, or waits for this already.
@@ -244,14 +249,14 @@ impl Carrier for Threaded {
         let Some(thread) = started else { return };
         self.shared.wait_for(|state| state.end.is_some());
         let mut state = self.shared.state();
-        if state.end.replace(End::Killed).is_some() {
+        if state.end.replace(ExitStatus::Killed).is_some() {
             drop(state);
             // It has said its last; what is left of it is joined, or was a panic that is told already.
             let _ = thread.join();
         }
     }
 
-    fn end(&self) -> Option<End> {
+    fn end(&self) -> Option<ExitStatus> {
         self.shared.state().end.clone()
     }
 

@@ -3,7 +3,7 @@
 mod support;
 
 use boundary::{CrashCause, Event, Request, Stats};
-use sandbox::{ControlError, End, Sandbox, Settings, State};
+use sandbox::{CallError, ExitStatus, Sandbox, Settings, State};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{PATIENCE, begin, ended, exchange, in_each, settings, until};
@@ -66,7 +66,7 @@ fn requests_are_answered_whatever_their_size() {
         }
         let unknown = Request::Read { name: "", handler: "none", argument: b"" };
         assert!(
-            matches!(sandbox.call(&unknown, PATIENCE), Err(ControlError::Refused(reason)) if reason.contains("none"))
+            matches!(sandbox.call(&unknown, PATIENCE), Err(CallError::Refused(reason)) if reason.contains("none"))
         );
         assert!(sandbox.install("", "dance", PATIENCE).is_err());
     });
@@ -81,7 +81,7 @@ fn what_was_given_up_is_not_done_later() {
         let long = vec![7; 100_000];
         let write = |value| Request::Write { name: "", handler: "value", value };
         for value in [&long[..], b"late", &long, b"later"] {
-            assert_eq!(sandbox.call(&write(value), Duration::ZERO), Err(ControlError::TimedOut), "{place}");
+            assert_eq!(sandbox.call(&write(value), Duration::ZERO), Err(CallError::TimedOut), "{place}");
         }
         sandbox.resume();
         // Of the first one a part was sent already.
@@ -147,7 +147,7 @@ fn faults_end_in_reports() {
     ];
     for (command, expected) in cases {
         in_each(&settings(0), |place, mut sandbox| {
-            let End::Crashed(report) = crash(&mut sandbox, command) else {
+            let ExitStatus::Crashed(report) = crash(&mut sandbox, command) else {
                 panic!("{place}: {command}: no report")
             };
             let CrashCause::Exception { vector, .. } = report.cause else {
@@ -163,11 +163,11 @@ fn faults_end_in_reports() {
     }
 }
 
-fn crash(sandbox: &mut Sandbox, command: &str) -> End {
+fn crash(sandbox: &mut Sandbox, command: &str) -> ExitStatus {
     sandbox.start().unwrap();
     // The reply may come before the end, or not.
     match sandbox.install("", command, PATIENCE) {
-        Ok(()) | Err(ControlError::Ended) => ended(sandbox),
+        Ok(()) | Err(CallError::Ended) => ended(sandbox),
         Err(error) => panic!("{command}: {error}"),
     }
 }
@@ -175,12 +175,12 @@ fn crash(sandbox: &mut Sandbox, command: &str) -> End {
 #[test]
 fn panics_and_used_up_memory_end_in_reports() {
     in_each(&settings(0), |place, mut sandbox| {
-        let End::Crashed(report) = crash(&mut sandbox, "panic") else { panic!("{place}: no report") };
+        let ExitStatus::Crashed(report) = crash(&mut sandbox, "panic") else { panic!("{place}: no report") };
         assert_eq!(report.cause, CrashCause::Panic);
         assert!(String::from_utf8_lossy(&report.message).contains("told to"), "{place}: {report:?}");
     });
     in_each(&settings(0), |place, mut sandbox| {
-        let End::Crashed(report) = crash(&mut sandbox, "memory") else { panic!("{place}: no report") };
+        let ExitStatus::Crashed(report) = crash(&mut sandbox, "memory") else { panic!("{place}: no report") };
         assert_eq!(report.cause, CrashCause::OutOfMemory, "{place}: {report:?}");
     });
 }
@@ -191,7 +191,10 @@ fn what_is_not_allowed_ends_the_box() {
     for command in ["fault system-call", "fault other-port"] {
         in_each(&settings(0), |place, mut sandbox| {
             let end = crash(&mut sandbox, command);
-            assert!(matches!(end, End::Crashed(_) | End::Vanished { .. }), "{place}: {command}: {end:?}");
+            assert!(
+                matches!(end, ExitStatus::Crashed(_) | ExitStatus::Vanished { .. }),
+                "{place}: {command}: {end:?}"
+            );
         });
     }
 }
@@ -205,7 +208,7 @@ fn an_endless_loop_is_killed() {
         assert_eq!(sandbox.state(), State::Running, "{place}");
         let start = Instant::now();
         sandbox.kill();
-        assert_eq!(sandbox.state(), State::Ended(End::Killed));
+        assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed));
         assert!(start.elapsed() < Duration::from_secs(1), "{place}: {:?}", start.elapsed());
     });
 }
@@ -215,16 +218,16 @@ fn an_endless_loop_is_killed() {
 fn whoever_waits_for_a_box_that_is_ended_is_told() {
     in_each(&settings(0), |place, mut sandbox| {
         sandbox.start().unwrap();
-        let remote = sandbox.remote();
+        let remote = sandbox.control_handle();
         let _ = sandbox.install("", "loop", Duration::from_millis(20));
         let start = Instant::now();
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| sandbox.call(&Request::Stats, PATIENCE));
             remote.kill();
-            assert_eq!(asked.join().unwrap(), Err(ControlError::Ended), "{place}");
+            assert_eq!(asked.join().unwrap(), Err(CallError::Ended), "{place}");
         });
         assert!(start.elapsed() < PATIENCE / 2, "{place}: {:?}", start.elapsed());
-        assert_eq!(sandbox.state(), State::Ended(End::Killed), "{place}");
+        assert_eq!(sandbox.state(), State::Ended(ExitStatus::Killed), "{place}");
     });
 }
 
@@ -232,17 +235,17 @@ fn whoever_waits_for_a_box_that_is_ended_is_told() {
 /// processes.
 #[test]
 fn an_end_is_told() {
-    let end_bell = Arc::new(sandbox::Bell::new().unwrap());
+    let end_bell = Arc::new(sandbox::EventFd::new().unwrap());
     let settings = Settings { end_bell: Some(end_bell.clone()), ..settings(0) };
     in_each(&settings, |place, mut sandbox| {
         begin(&mut sandbox, "drop");
-        let process = sandbox.end_descriptor().map(sandbox::Bell::from);
+        let process = sandbox.end_descriptor().map(sandbox::EventFd::from);
         assert!(!end_bell.rang(), "{place}");
         sandbox.stop();
         // A process's descriptor is readable, though nothing can be read from it.
         let told = process.is_some() || end_bell.wait(PATIENCE);
         assert!(told, "{place}: nobody was told");
-        assert_eq!(ended(&mut sandbox), End::Stopped, "{place}");
+        assert_eq!(ended(&mut sandbox), ExitStatus::Stopped, "{place}");
     });
 }
 
@@ -285,9 +288,9 @@ fn a_box_stops_when_it_is_asked() {
     in_each(&settings(1), |place, mut sandbox| {
         begin(&mut sandbox, "mirror");
         sandbox.stop();
-        assert_eq!(ended(&mut sandbox), End::Stopped, "{place}");
+        assert_eq!(ended(&mut sandbox), ExitStatus::Stopped, "{place}");
         let late = sandbox.install("", "mirror", Duration::from_millis(50));
-        assert_eq!(late, Err(ControlError::Ended), "{place}");
+        assert_eq!(late, Err(CallError::Ended), "{place}");
     });
 }
 
@@ -318,6 +321,6 @@ fn a_box_rings_when_its_host_sleeps() {
 fn settings_out_of_range_are_refused() {
     let host = support::host();
     for settings in [Settings::new(0), Settings::new(usize::MAX), settings(17)] {
-        assert!(host.create(sandbox::Place::Process, &settings).is_err());
+        assert!(host.create(sandbox::Target::Process, &settings).is_err());
     }
 }

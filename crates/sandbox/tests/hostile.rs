@@ -4,7 +4,7 @@ mod support;
 
 use boundary::PortFault;
 use boundary::limits::BUFFER_SIZE;
-use sandbox::{End, Place, Sandbox, State, Worker};
+use sandbox::{ExitStatus, Sandbox, State, Target, Worker};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use support::{PATIENCE, begin, ended, exchange, host, in_each, settings, until};
@@ -49,7 +49,7 @@ fn a_scribbling_box_harms_only_itself() {
 fn neighbours_lose_nothing() {
     let settings = settings(1);
     let bad = ["loop", "fault null", "scribble 9", "busy", "memory"];
-    let check = |place: Place, name: &str| {
+    let check = |place: Target, name: &str| {
         let make = || host().create(place, &settings).unwrap();
         let mut good = make();
         begin(&mut good, "mirror");
@@ -67,9 +67,9 @@ fn neighbours_lose_nothing() {
     };
     if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
-        check(Place::Machine(&worker), "machine");
+        check(Target::Vm(&worker), "machine");
     }
-    check(Place::Process, "process");
+    check(Target::Process, "process");
 }
 
 /// A loop is called out of its turn, counted, and takes about its share.
@@ -79,17 +79,17 @@ fn a_loop_shares_its_worker() {
         return;
     }
     let worker = Worker::start().unwrap();
-    let mut looping = host().create(Place::Machine(&worker), &settings(0)).unwrap();
+    let mut looping = host().create(Target::Vm(&worker), &settings(0)).unwrap();
     looping.start().unwrap();
     let _ = looping.install("", "loop", Duration::from_millis(100));
-    let mut polite = host().create(Place::Machine(&worker), &settings(0)).unwrap();
+    let mut polite = host().create(Target::Vm(&worker), &settings(0)).unwrap();
     polite.start().unwrap();
-    until("the loop is called out again and again", || looping.usage().overstays >= 5);
+    until("the loop is called out again and again", || looping.usage().overruns >= 5);
     // The first turns may be long where each page of memory takes long to come.
     until("ten answers need no turn too long", || {
-        let before = polite.usage().overstays;
+        let before = polite.usage().overruns;
         (0..10).for_each(|_| polite.install("", "drop", PATIENCE).unwrap());
-        polite.usage().overstays == before
+        polite.usage().overruns == before
     });
 }
 
@@ -102,16 +102,16 @@ fn one_that_rings_without_end_shares_its_worker() {
     }
     let worker = Worker::start().unwrap();
     let [mut ringing, mut polite] =
-        [(); 2].map(|()| host().create(Place::Machine(&worker), &settings(0)).unwrap());
+        [(); 2].map(|()| host().create(Target::Vm(&worker), &settings(0)).unwrap());
     ringing.start().unwrap();
     let _ = ringing.install("", "ring", Duration::from_millis(100));
     begin(&mut polite, "drop");
-    until("it is called out again and again", || ringing.usage().overstays >= 5);
+    until("it is called out again and again", || ringing.usage().overruns >= 5);
     (0..100).for_each(|_| polite.install("", "drop", PATIENCE).unwrap());
     ringing.suspend();
     ringing.resume();
     ringing.kill();
-    assert_eq!(ringing.state(), State::Ended(End::Killed));
+    assert_eq!(ringing.state(), State::Ended(ExitStatus::Killed));
 }
 
 /// A process that is killed from outside is noticed: here by the filter of system calls, for one that it does not allow,
@@ -119,21 +119,21 @@ fn one_that_rings_without_end_shares_its_worker() {
 #[test]
 fn a_process_that_vanishes_is_noticed() {
     for call in ["fault system-call", "fault other-futex"] {
-        let mut sandbox = host().create(Place::Process, &settings(0)).unwrap();
+        let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
         begin(&mut sandbox, "drop");
         let end = std::fs::File::from(sandbox.end_descriptor().unwrap());
         let _ = sandbox.install("", call, PATIENCE);
         let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one live entry.
         assert_eq!(unsafe { libc::poll(&mut poll, 1, PATIENCE.as_millis() as i32) }, 1);
-        assert_eq!(ended(&mut sandbox), End::Vanished { status: -31 }, "{call}: SIGSYS by the filter");
+        assert_eq!(ended(&mut sandbox), ExitStatus::Vanished { status: -31 }, "{call}: SIGSYS by the filter");
     }
 }
 
 /// What a process still has, as the kernel tells it: no descriptors but the bell, a filter, no privileges.
 #[test]
 fn a_process_has_nothing_left() {
-    let mut sandbox = host().create(Place::Process, &settings(1)).unwrap();
+    let mut sandbox = host().create(Target::Process, &settings(1)).unwrap();
     begin(&mut sandbox, "drop");
     let pid = sandbox.process_id().unwrap();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -156,14 +156,14 @@ fn the_next_box_finds_nothing() {
     }
     let worker = Worker::start().unwrap();
     for _ in 0..3 {
-        let mut sandbox = host().create(Place::Machine(&worker), &settings(1)).unwrap();
+        let mut sandbox = host().create(Target::Vm(&worker), &settings(1)).unwrap();
         begin(&mut sandbox, "drop");
         let mut port = sandbox.take_port(0).unwrap();
         while port.send(&[0xaa; 2048]).unwrap() {}
         port.publish();
         drop((port, sandbox));
         // The same chunk, taken again: its packets' bytes are gone.
-        let mut next = host().create(Place::Machine(&worker), &settings(1)).unwrap();
+        let mut next = host().create(Target::Vm(&worker), &settings(1)).unwrap();
         begin(&mut next, "send 2048");
         let mut port = next.take_port(0).unwrap();
         next.doorbell().ring();

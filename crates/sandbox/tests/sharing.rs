@@ -4,7 +4,7 @@ mod support;
 
 use boundary::limits::BUFFER_SIZE;
 use boundary::{Request, Slots};
-use sandbox::{Place, PortSettings, Sandbox, Settings, VmExit, Worker};
+use sandbox::{PortSettings, Sandbox, Settings, Target, VmExit, Worker};
 use std::time::Duration;
 use support::{begin, exchange, host, settings, until};
 use test_support::{Capability, require};
@@ -15,7 +15,7 @@ fn worker() -> Option<Worker> {
 }
 
 fn make(worker: &Worker, settings: &Settings, command: &str) -> Sandbox {
-    let mut sandbox = host().create(Place::Machine(worker), settings).unwrap();
+    let mut sandbox = host().create(Target::Vm(worker), settings).unwrap();
     begin(&mut sandbox, command);
     sandbox
 }
@@ -27,15 +27,15 @@ fn loops_keep_no_answer_waiting() {
     let Some(worker) = worker() else { return };
     let mut mirror = make(&worker, &settings(1), "mirror");
     let loops: Vec<Sandbox> = (0..4).map(|_| make(&worker, &settings(0), "loop")).collect();
-    let overstays = || loops.iter().map(|sandbox| sandbox.usage().overstays).sum::<u64>();
-    until("every loop is known for one", || loops.iter().all(|sandbox| sandbox.usage().overstays > 0));
+    let overruns = || loops.iter().map(|sandbox| sandbox.usage().overruns).sum::<u64>();
+    until("every loop is known for one", || loops.iter().all(|sandbox| sandbox.usage().overruns > 0));
     let (mut port, doorbell) = (mirror.take_port(0).unwrap(), mirror.doorbell());
     let mut late = 0;
     for number in 0..200u8 {
         let packet = vec![vec![number; 60]];
-        let before = overstays();
+        let before = overruns();
         assert_eq!(exchange(&doorbell, (&mut port, None), &packet, 1).len(), 1);
-        late += usize::from(overstays() - before > 1);
+        late += usize::from(overruns() - before > 1);
     }
     assert!(late < 100, "{late} of 200 packets waited for loops");
     // The loops have their share of what is left.
@@ -57,7 +57,7 @@ fn a_quantum_is_what_a_turn_sends() {
     let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
     for quantum in [256, 768] {
         let settings = Settings { ports: vec![port], quantum, ..Settings::new(1 << 20) };
-        let (mut machine, mut control, mut ports) = host().create_machine(&settings).unwrap();
+        let (mut machine, mut control, mut ports) = host().create_vm(&settings).unwrap();
         control.ask(&Request::Install { name: "", configuration: "send 60" });
         control.flush().unwrap();
         let mut buffer = [0; BUFFER_SIZE];

@@ -3,7 +3,7 @@
 mod support;
 
 use boundary::Request;
-use sandbox::{CreateError, Place, PortSettings, Sandbox, Snapshot, SnapshotError, State, Worker};
+use sandbox::{CreateError, PortSettings, Sandbox, Snapshot, SnapshotError, State, Target, Worker};
 use support::{PATIENCE, begin, exchange, host, settings, until};
 use test_support::{Capability, require};
 
@@ -26,12 +26,12 @@ fn snapshot(sandbox: &mut Sandbox) -> Snapshot {
 #[test]
 fn copies_go_on_where_the_snapshot_was_taken() {
     if require(Capability::Kvm) {
-        check(Place::Machine(&Worker::start().unwrap()));
+        check(Target::Vm(&Worker::start().unwrap()));
     }
-    check(Place::Process);
+    check(Target::Process);
 }
 
-fn check(place: Place) {
+fn check(place: Target) {
     let settings = settings(1);
     let mut original = host().create(place, &settings).unwrap();
     assert!(matches!(original.snapshot(), Err(SnapshotError::NotRunning)));
@@ -70,10 +70,10 @@ fn a_snapshot_stays_in_its_kind_of_place() {
         return;
     }
     let worker = Worker::start().unwrap();
-    let mut sandbox = host().create(Place::Process, &settings(0)).unwrap();
+    let mut sandbox = host().create(Target::Process, &settings(0)).unwrap();
     sandbox.start().unwrap();
     until("the box is ready", || sandbox.is_ready());
     let snapshot = snapshot(&mut sandbox);
-    let other = host().restore(Place::Machine(&worker), &snapshot, &settings(0));
-    assert!(matches!(other, Err(CreateError::OtherPlace)));
+    let other = host().restore(Target::Vm(&worker), &snapshot, &settings(0));
+    assert!(matches!(other, Err(CreateError::SnapshotTarget)));
 }

@@ -2,7 +2,7 @@
 
 use boundary::Slots;
 use packet::MacAddr;
-use sandbox::{Bell, Host, Place, Sandbox, Settings};
+use sandbox::{EventFd, Host, Sandbox, Settings, Target};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::{BoxPort, Pipe};
@@ -19,10 +19,10 @@ type Bridge = SwitchRunner<LearningBridge>;
 fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
     let host = Host::new(image::PROBE).unwrap();
     let runner = sandbox::Worker::start().unwrap();
-    let machines = require(Capability::Kvm).then_some(Place::Machine(&runner));
-    for place in machines.into_iter().chain([Place::Process]) {
+    let machines = require(Capability::Kvm).then_some(Target::Vm(&runner));
+    for place in machines.into_iter().chain([Target::Process]) {
         let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
-        let bell = Arc::new(Bell::from(bridge.bell().unwrap()));
+        let bell = Arc::new(EventFd::from(bridge.bell().unwrap()));
         check(&mut bridge, &|command| {
             let port = sandbox::PortSettings { slots: Slots::new(128).unwrap(), mac: [0; 6], mtu: 1500 };
             let settings = Settings { ports: vec![port], bell: Some(bell.clone()), ..Settings::new(1 << 20) };

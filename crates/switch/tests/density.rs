@@ -2,7 +2,7 @@
 //! One test, in a program of its own, as it measures the whole process.
 
 use boundary::Slots;
-use sandbox::{Bell, Host, Place, Sandbox, Settings};
+use sandbox::{EventFd, Host, Sandbox, Settings, Target};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -36,15 +36,15 @@ fn idle_boxes_cost_next_to_nothing() {
     let runner = sandbox::Worker::start().unwrap();
     let machines = require(Capability::Kvm);
     let mut bridge = SwitchRunner::new(LearningBridge::new(LearningSettings::default())).unwrap();
-    let bell = Arc::new(Bell::from(bridge.bell().unwrap()));
+    let bell = Arc::new(EventFd::from(bridge.bell().unwrap()));
     let port = sandbox::PortSettings { slots: Slots::new(64).unwrap(), mac: [0; 6], mtu: 1500 };
     let settings = Settings { ports: vec![port], bell: Some(bell.clone()), ..Settings::new(1 << 20) };
     let before = descriptors();
     let mut boxes: Vec<Sandbox> = Vec::new();
     for number in 0..BOXES {
         let place = match machines && number % 2 == 0 {
-            true => Place::Machine(&runner),
-            false => Place::Process,
+            true => Target::Vm(&runner),
+            false => Target::Process,
         };
         let mut sandbox = host.create(place, &settings).unwrap();
         sandbox.start().unwrap();

@@ -2,7 +2,7 @@
 
 use boundary::Slots;
 use boundary::limits::BUFFER_SIZE;
-use sandbox::{Area, Host, HostPort, PacketPool, Place, PortSettings, Sandbox, Settings, State};
+use sandbox::{Host, HostPort, PacketPool, PortSettings, Sandbox, Settings, SharedRegion, State, Target};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switch::driver::BoxPort;
@@ -11,12 +11,12 @@ use test_support::{Capability, require};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-type Port = BoxPort<Arc<Area>>;
+type Port = BoxPort<Arc<SharedRegion>>;
 
 /// A box with two ports that does as it is told, in a pool.
 struct Maker<'a> {
     host: &'a Host,
-    place: Place<'a>,
+    place: Target<'a>,
     pool: Arc<PacketPool>,
 }
 
@@ -43,10 +43,10 @@ fn in_each(check: impl Fn(&Maker)) {
     let worker = sandbox::Worker::start().unwrap();
     if require(Capability::Kvm) {
         let pool = PacketPool::for_machines().unwrap();
-        check(&Maker { host: &host, place: Place::Machine(&worker), pool });
+        check(&Maker { host: &host, place: Target::Vm(&worker), pool });
     }
     let pool = PacketPool::for_processes().unwrap();
-    check(&Maker { host: &host, place: Place::Process, pool });
+    check(&Maker { host: &host, place: Target::Process, pool });
 }
 
 fn plug(sandbox: &mut Sandbox, number: usize) -> Port {
@@ -93,7 +93,12 @@ fn frame(number: usize) -> Vec<u8> {
 const UNDER_WAY: usize = 32;
 
 /// Sends frames in at one end, and has them come out at the other in order, each as it was.
-fn carry(from: &mut End, link: &mut BoxLink<Arc<Area>, Arc<Area>>, to: &mut End, count: usize) {
+fn carry(
+    from: &mut End,
+    link: &mut BoxLink<Arc<SharedRegion>, Arc<SharedRegion>>,
+    to: &mut End,
+    count: usize,
+) {
     carry_by(from, || link.step(), to, count);
 }
 

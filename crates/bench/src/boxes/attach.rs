@@ -1,13 +1,13 @@
 //! Boxes on switches.
 
 use crate::error::MeasureError;
-use sandbox::{Area, Sandbox, SystemError};
+use sandbox::{Sandbox, SharedRegion, SystemError};
 use std::sync::Arc;
 use switch::driver::BoxPort;
 use switch::{Forward, PortId, PortSettings, SwitchRunner};
 
 /// The switch's side of a box's port.
-pub(crate) fn port(sandbox: &mut Sandbox, index: usize) -> Result<BoxPort<Arc<Area>>, MeasureError> {
+pub(crate) fn port(sandbox: &mut Sandbox, index: usize) -> Result<BoxPort<Arc<SharedRegion>>, MeasureError> {
     let port = sandbox.take_port(index).ok_or(MeasureError::NoPort(index))?;
     let doorbell = sandbox.doorbell();
     Ok(BoxPort::new(port, move || doorbell.ring()))

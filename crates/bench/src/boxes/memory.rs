@@ -85,7 +85,7 @@ fn filled(bed: &TestBed, configuration: &str) -> Result<(u64, usize), MeasureErr
     bed.start(&mut sandbox)?;
     sandbox.install("", configuration, INSTALL_TIME)?;
     let reply = sandbox.call(&Request::Stats, REPLY_TIMEOUT)?;
-    let stats = Stats::decode(&reply).map_err(sandbox::ControlError::Reply)?;
+    let stats = Stats::decode(&reply).map_err(sandbox::CallError::Reply)?;
     Ok((stats.heap_used, sandbox.private_memory()?))
 }
 

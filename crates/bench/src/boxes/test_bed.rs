@@ -5,7 +5,7 @@ use crate::error::MeasureError;
 use boundary::Slots;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use sandbox::thread::Entry;
-use sandbox::{Bell, Host, PacketPool, Place, PortSettings, Sandbox, Settings, Worker};
+use sandbox::{EventFd, Host, PacketPool, PortSettings, Sandbox, Settings, Target, Worker};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl TestBed {
         pin(cores.last());
         let host = Host::new(box_program.image())?;
         let worker = match backend {
-            Backend::Vm if !host.has_machines() => return Err(MeasureError::NoKvm),
+            Backend::Vm if !host.has_vms() => return Err(MeasureError::NoKvm),
             Backend::Vm => Some(Worker::start()?),
             Backend::Thread if entry.is_none() || box_program != BoxProgram::Click => {
                 return Err(MeasureError::NoEntry);
@@ -79,11 +79,11 @@ impl TestBed {
         self.box_program
     }
 
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub(crate) fn place(&self) -> Target<'_> {
         match (&self.worker, self.entry) {
-            (Some(worker), _) => Place::Machine(worker),
-            (None, Some(entry)) if self.backend == Backend::Thread => Place::Thread(entry),
-            _ => Place::Process,
+            (Some(worker), _) => Target::Vm(worker),
+            (None, Some(entry)) if self.backend == Backend::Thread => Target::Thread(entry),
+            _ => Target::Process,
         }
     }
 
@@ -108,7 +108,7 @@ impl TestBed {
     }
 
     /// What a box is made of that runs a program, with so many slots to a ring.
-    pub(crate) fn settings(program: Workload, slots: Slots, bell: Option<Arc<Bell>>) -> Settings {
+    pub(crate) fn settings(program: Workload, slots: Slots, bell: Option<Arc<EventFd>>) -> Settings {
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
         let ports = vec![port; program.ports()];
         Settings { ports, quantum: slots.count(), bell, ..Settings::new(MEMORY) }
@@ -124,7 +124,7 @@ impl TestBed {
         &self,
         program: Workload,
         slots: Slots,
-        bell: Option<Arc<Bell>>,
+        bell: Option<Arc<EventFd>>,
     ) -> Result<Sandbox, MeasureError> {
         self.run_with(program, &Self::settings(program, slots, bell))
     }
@@ -146,7 +146,7 @@ impl TestBed {
     /// Does for boxes that have warmed up what a daemon does for busy ones.
     pub(crate) fn settle<'a>(boxes: impl IntoIterator<Item = &'a Sandbox>) {
         for sandbox in boxes {
-            sandbox.remote().gather_pages();
+            sandbox.control_handle().collapse_pages();
         }
     }
 
@@ -155,8 +155,8 @@ impl TestBed {
         if self.backend != Backend::Vm {
             return Ok(None);
         }
-        let worker = Worker::alone()?;
-        worker.keep(self.boxes.as_slice());
+        let worker = Worker::dedicated()?;
+        worker.pin(self.boxes.as_slice());
         Ok(Some(worker))
     }
 
@@ -167,11 +167,16 @@ impl TestBed {
         program: Workload,
         settings: &Settings,
     ) -> Result<Sandbox, MeasureError> {
-        self.run_at(worker.map_or_else(|| self.place(), Place::Machine), program, settings)
+        self.run_at(worker.map_or_else(|| self.place(), Target::Vm), program, settings)
     }
 
-    fn run_at(&self, place: Place, program: Workload, settings: &Settings) -> Result<Sandbox, MeasureError> {
-        let mut sandbox = self.host.create(place, settings)?;
+    fn run_at(
+        &self,
+        target: Target,
+        program: Workload,
+        settings: &Settings,
+    ) -> Result<Sandbox, MeasureError> {
+        let mut sandbox = self.host.create(target, settings)?;
         self.start(&mut sandbox)?;
         sandbox.install("", &program.configuration(self.box_program), REPLY_TIMEOUT)?;
         Ok(sandbox)

@@ -8,7 +8,7 @@ use crate::processors::{AffinityGuard, Processors};
 use api::{CreateBox, MacAddr, Sandbox as Kind};
 use boundary::Slots;
 use sandbox::thread::Entry;
-use sandbox::{Bell, CreateError, Host, Place, PortSettings, Sandbox, Settings, Snapshot, Worker};
+use sandbox::{CreateError, EventFd, Host, PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use switch::PIPE_RINGS;
@@ -49,7 +49,7 @@ pub(crate) struct Forge {
     /// Packet pools that boxes share.
     pools: Pools,
     /// What the ends of machines ring.
-    end_bell: Arc<Bell>,
+    end_bell: Arc<EventFd>,
     /// The program of boxes in threads, if there may be any.
     thread: Option<Entry>,
 }
@@ -76,10 +76,10 @@ impl Forge {
     pub(crate) fn new(
         settings: &crate::settings::Settings,
         cores: Arc<Processors>,
-        end_bell: Arc<Bell>,
+        end_bell: Arc<EventFd>,
     ) -> Result<Self, sandbox::HostError> {
         let host = Host::new(settings.image)?;
-        let wanted = match (host.has_machines(), settings.workers) {
+        let wanted = match (host.has_vms(), settings.workers) {
             (false, _) => 0,
             (true, 0) => cores.count().saturating_sub(1).max(1),
             (true, workers) => workers,
@@ -88,7 +88,7 @@ impl Forge {
         let workers: Vec<_> = (0..wanted).map(start).collect::<Result<_, sandbox::SystemError>>()?;
         let share = |shared: &Arc<Shared>| {
             let shared = shared.clone();
-            cores.subscribe(move |processors| shared.worker.keep(processors))
+            cores.subscribe(move |processors| shared.worker.pin(processors))
         };
         let affinity = workers.iter().map(share).collect();
         let (pools, thread) = (Pools::default(), settings.thread);
@@ -96,8 +96,8 @@ impl Forge {
     }
 
     /// Whether virtual machines can be had.
-    pub(crate) fn has_machines(&self) -> bool {
-        self.host.has_machines()
+    pub(crate) fn has_vms(&self) -> bool {
+        self.host.has_vms()
     }
 
     /// Workers among which boxes are divided.
@@ -112,17 +112,16 @@ impl Forge {
 
     /// What boxes can run in; the first is what they do if nothing is said.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        let all =
-            [(Kind::Vm, self.has_machines()), (Kind::Process, true), (Kind::None, self.thread.is_some())];
+        let all = [(Kind::Vm, self.has_vms()), (Kind::Process, true), (Kind::None, self.thread.is_some())];
         all.into_iter().filter(|(_, there)| *there).map(|(kind, _)| kind).collect()
     }
 
     /// What a box is to run in, when it may be anything.
     pub(crate) fn resolve(&self, wanted: Kind) -> Result<Kind, OperationError> {
         match wanted {
-            Kind::Auto if self.has_machines() => Ok(Kind::Vm),
+            Kind::Auto if self.has_vms() => Ok(Kind::Vm),
             Kind::Auto | Kind::Process => Ok(Kind::Process),
-            Kind::Vm if self.has_machines() => Ok(Kind::Vm),
+            Kind::Vm if self.has_vms() => Ok(Kind::Vm),
             Kind::Vm => Err(OperationError::Create(CreateError::NoKvm)),
             Kind::None if self.thread.is_some() => Ok(Kind::None),
             Kind::None => Err(OperationError::Denied(
@@ -135,7 +134,7 @@ impl Forge {
     pub(crate) fn make(
         &self,
         definition: &CreateBox,
-        bell: Arc<Bell>,
+        bell: Arc<EventFd>,
         snapshot: Option<&Snapshot>,
     ) -> Result<Made, OperationError> {
         let slots = u32::from(definition.ring);
@@ -166,9 +165,9 @@ impl Forge {
         };
         let (mut sandbox, keeps) = match (kind, &core) {
             (Kind::Vm, Some(core)) => {
-                let worker = Worker::alone().map_err(|error| OperationError::Create(error.into()))?;
-                worker.keep(&[core.number()]);
-                let sandbox = self.begin(Place::Machine(&worker), settings, snapshot)?;
+                let worker = Worker::dedicated().map_err(|error| OperationError::Create(error.into()))?;
+                worker.pin(&[core.number()]);
+                let sandbox = self.begin(Target::Vm(&worker), settings, snapshot)?;
                 (sandbox, Keeps::Worker { _worker: worker })
             }
             (Kind::Vm, None) => {
@@ -176,20 +175,20 @@ impl Forge {
                 let shared = least.ok_or(CreateError::NoKvm)?;
                 shared.boxes.fetch_add(1, Ordering::Relaxed);
                 let seat = Seat(shared.clone());
-                let sandbox = self.begin(Place::Machine(&shared.worker), settings, snapshot)?;
+                let sandbox = self.begin(Target::Vm(&shared.worker), settings, snapshot)?;
                 (sandbox, Keeps::Seat { _seat: seat })
             }
             (Kind::None, _) => {
-                let entry = self.thread.ok_or(CreateError::OtherPlace)?;
-                (self.begin(Place::Thread(entry), settings, snapshot)?, Keeps::Nothing)
+                let entry = self.thread.ok_or(CreateError::SnapshotTarget)?;
+                (self.begin(Target::Thread(entry), settings, snapshot)?, Keeps::Nothing)
             }
             (Kind::Process | Kind::Auto, Some(_)) => {
-                (self.begin(Place::Process, settings, snapshot)?, Keeps::Nothing)
+                (self.begin(Target::Process, settings, snapshot)?, Keeps::Nothing)
             }
             (Kind::Process | Kind::Auto, None) => {
-                let sandbox = self.begin(Place::Process, settings, snapshot)?;
-                let remote = sandbox.remote();
-                let affinity = self.cores.subscribe(move |processors| remote.keep(processors));
+                let sandbox = self.begin(Target::Process, settings, snapshot)?;
+                let remote = sandbox.control_handle();
+                let affinity = self.cores.subscribe(move |processors| remote.pin(processors));
                 (sandbox, Keeps::Share(affinity))
             }
         };
@@ -200,15 +199,15 @@ impl Forge {
     /// Makes a box, or copies one; with buffers of its own when no more fit into the pool that it was to share.
     fn begin(
         &self,
-        place: Place,
+        target: Target,
         settings: Settings,
         snapshot: Option<&Snapshot>,
     ) -> Result<Sandbox, CreateError> {
         if let Some(snapshot) = snapshot {
-            return self.host.restore(place, snapshot, &settings);
+            return self.host.restore(target, snapshot, &settings);
         }
-        match self.host.create(place, &settings) {
-            Err(CreateError::PoolFull) => self.host.create(place, &Settings { pool: None, ..settings }),
+        match self.host.create(target, &settings) {
+            Err(CreateError::PoolFull) => self.host.create(target, &Settings { pool: None, ..settings }),
             made => made,
         }
     }
@@ -218,7 +217,7 @@ impl Forge {
         let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(CreateError::Ring)?;
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
         let settings = Settings { ports: vec![port; ports], ..Settings::new(memory) };
-        let mut sandbox = self.host.create(Place::Process, &settings)?;
+        let mut sandbox = self.host.create(Target::Process, &settings)?;
         sandbox.start()?;
         Ok(sandbox)
     }

@@ -5,7 +5,9 @@ use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
 use crate::processors::ReservedProcessor;
 use boundary::{Message, Request};
 use rustix::process::{Pid, setpriority_process};
-use sandbox::{ControlError, CreateError, End, Remote, Sandbox, Snapshot, SnapshotError, State, Usage};
+use sandbox::{
+    CallError, ControlHandle, CreateError, ExitStatus, Sandbox, Snapshot, SnapshotError, State, Usage,
+};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -29,7 +31,7 @@ pub(crate) enum Look {
 #[derive(Debug)]
 pub(crate) struct Settled {
     /// How it ended.
-    pub(crate) end: End,
+    pub(crate) end: ExitStatus,
     /// Whether nobody wished for that.
     pub(crate) crashed: bool,
     /// Packets that were in it, in no ring, as it said last.
@@ -40,7 +42,7 @@ pub(crate) struct Settled {
 #[derive(Debug)]
 pub(crate) struct Instance {
     sandbox: Mutex<Sandbox>,
-    remote: Remote,
+    remote: ControlHandle,
     /// Whether its end was dealt with.
     settled: AtomicBool,
     /// Whether it was told to stop, so that its end is no crash.
@@ -57,7 +59,7 @@ pub(crate) struct Instance {
 
 impl Instance {
     pub(super) fn new(sandbox: Sandbox, keeps: Keeps, core: Option<ReservedProcessor>) -> Self {
-        let remote = sandbox.remote();
+        let remote = sandbox.control_handle();
         Self {
             sandbox: Mutex::new(sandbox),
             remote,
@@ -87,12 +89,12 @@ impl Instance {
         }
     }
 
-    fn lock_within(&self, time: Duration) -> Result<MutexGuard<'_, Sandbox>, ControlError> {
+    fn lock_within(&self, time: Duration) -> Result<MutexGuard<'_, Sandbox>, CallError> {
         let start = Instant::now();
         loop {
             match self.try_lock() {
                 Some(guard) => return Ok(guard),
-                None if start.elapsed() >= time => return Err(ControlError::TimedOut),
+                None if start.elapsed() >= time => return Err(CallError::TimedOut),
                 None => std::thread::sleep(NAP),
             }
         }
@@ -104,7 +106,7 @@ impl Instance {
         sandbox.start()?;
         match self.processor() {
             // It is the worker that is kept to a machine's.
-            Some(number) => self.remote.keep(&[number]),
+            Some(number) => self.remote.pin(&[number]),
             None => {
                 if let Keeps::Share(affinity) = &self.keeps {
                     affinity.apply();
@@ -115,7 +117,7 @@ impl Instance {
     }
 
     /// Sends a request and waits for the reply. A box that breaks the mailbox's protocol is ended.
-    pub(crate) fn call(&self, request: &Request, time: Duration) -> Result<Vec<u8>, ControlError> {
+    pub(crate) fn call(&self, request: &Request, time: Duration) -> Result<Vec<u8>, CallError> {
         let start = Instant::now();
         let mut sandbox = self.lock_within(time)?;
         // One that is held for its use of time is let go to answer.
@@ -128,7 +130,7 @@ impl Instance {
             sandbox.suspend();
         }
         drop(sandbox);
-        if let Err(ControlError::Channel(_) | ControlError::Reply(_)) = result {
+        if let Err(CallError::Channel(_) | CallError::Reply(_)) = result {
             self.remote.kill();
         }
         result
@@ -258,10 +260,10 @@ impl Instance {
         // Whoever talks to a box that has ended hears so within milliseconds.
         let mut sandbox = self.lock();
         let (crashed, end) = match sandbox.state() {
-            State::Ended(end) => (end != End::Stopped && !self.is_stopping(), end),
+            State::Ended(end) => (end != ExitStatus::Stopped && !self.is_stopping(), end),
             _ => {
                 sandbox.kill();
-                (false, End::Killed)
+                (false, ExitStatus::Killed)
             }
         };
         let settled = Settled { end, crashed, held: sandbox.held().min(MAX_HELD_PACKETS) };
@@ -287,9 +289,9 @@ impl Instance {
     }
 
     /// Gathers its rings into large pages, once, when it has shown by what it used that it has much to do.
-    pub(crate) fn gather_pages(&self, used: Duration) {
+    pub(crate) fn collapse_pages(&self, used: Duration) {
         if used >= HUGE_PAGE_CPU_THRESHOLD && !self.gathered.swap(true, Ordering::Relaxed) {
-            self.remote.gather_pages();
+            self.remote.collapse_pages();
         }
     }
 

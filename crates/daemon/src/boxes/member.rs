@@ -204,7 +204,7 @@ impl Inner {
         Usage {
             time: self.past.time + self.present.time,
             turns: self.past.turns + self.present.turns,
-            overstays: self.past.overstays + self.present.overstays,
+            overruns: self.past.overruns + self.present.overruns,
         }
     }
 
@@ -212,7 +212,7 @@ impl Inner {
     pub(crate) fn look(&mut self, used: Usage) {
         self.present.time = self.present.time.max(used.time);
         self.present.turns = self.present.turns.max(used.turns);
-        self.present.overstays = self.present.overstays.max(used.overstays);
+        self.present.overruns = self.present.overruns.max(used.overruns);
     }
 
     /// Packets that were lost inside of all instances, by reason.

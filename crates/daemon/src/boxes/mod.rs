@@ -15,5 +15,5 @@ pub(crate) use instance::{Instance, Look, Settled};
 pub(crate) use member::{Installed, Member, Phase};
 pub(crate) use outputs::{Contents, Kept, Shelf, Written, folder as output_folder};
 pub(crate) use pools::shares_packets;
-pub(crate) use report::{End, report};
+pub(crate) use report::{ExitStatus, report};
 pub(crate) use templates::{Beginning, Recipe, Template, Templates};

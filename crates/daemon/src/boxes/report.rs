@@ -2,14 +2,14 @@
 
 use crate::escape;
 use api::{CrashBatch, CrashPacket, CrashReport, Register, Time, Value};
-pub(crate) use sandbox::End;
+pub(crate) use sandbox::ExitStatus;
 
 /// Names of the general registers, in the order of the crash page.
 const REGISTERS: [&str; 15] =
     ["rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
 
 /// The report of an end that nobody wished for.
-pub(crate) fn report(end: &End) -> CrashReport {
+pub(crate) fn report(end: &ExitStatus) -> CrashReport {
     let empty = CrashReport {
         time: Time::now(),
         cause: String::new(),
@@ -22,14 +22,16 @@ pub(crate) fn report(end: &End) -> CrashReport {
         batch: None,
     };
     match end {
-        End::Stopped => CrashReport { cause: "stopped by itself".into(), ..empty },
-        End::Killed => CrashReport { cause: "killed on request".into(), ..empty },
-        End::Vanished { status: 0 } => CrashReport { cause: "gone without a report".into(), ..empty },
-        End::Vanished { status } if *status < 0 => {
+        ExitStatus::Stopped => CrashReport { cause: "stopped by itself".into(), ..empty },
+        ExitStatus::Killed => CrashReport { cause: "killed on request".into(), ..empty },
+        ExitStatus::Vanished { status: 0 } => CrashReport { cause: "gone without a report".into(), ..empty },
+        ExitStatus::Vanished { status } if *status < 0 => {
             CrashReport { cause: format!("killed by signal {}", status.unsigned_abs()), ..empty }
         }
-        End::Vanished { status } => CrashReport { cause: format!("exited with status {status}"), ..empty },
-        End::Crashed(found) => {
+        ExitStatus::Vanished { status } => {
+            CrashReport { cause: format!("exited with status {status}"), ..empty }
+        }
+        ExitStatus::Crashed(found) => {
             let text = |bytes: &[u8]| Some(escape::line(bytes)).filter(|text| !text.is_empty());
             let (configuration, element) = match text(&found.element) {
                 Some(whole) => match whole.split_once(':').filter(|(_, rest)| !rest.starts_with(':')) {
@@ -78,15 +80,15 @@ mod tests {
     #[test]
     fn ends_are_told_in_words() {
         for (end, cause) in [
-            (End::Vanished { status: -9 }, "killed by signal 9"),
-            (End::Vanished { status: 3 }, "exited with status 3"),
-            (End::Vanished { status: 0 }, "gone without a report"),
-            (End::Killed, "killed on request"),
+            (ExitStatus::Vanished { status: -9 }, "killed by signal 9"),
+            (ExitStatus::Vanished { status: 3 }, "exited with status 3"),
+            (ExitStatus::Vanished { status: 0 }, "gone without a report"),
+            (ExitStatus::Killed, "killed on request"),
         ] {
             assert_eq!(report(&end).cause, cause);
         }
         let crash = |cause, element: &[u8]| {
-            report(&End::Crashed(Box::new(boundary::CrashReport {
+            report(&ExitStatus::Crashed(Box::new(boundary::CrashReport {
                 cause,
                 address: 8,
                 registers: Registers { rip: 0x1000, ..Registers::default() },

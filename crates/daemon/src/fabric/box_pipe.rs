@@ -8,7 +8,7 @@ use super::capture::Captures;
 use super::port_slot::Port;
 use super::traffic::{PortStats, add};
 use boundary::PortFault;
-use sandbox::Area;
+use sandbox::SharedRegion;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use switch::{Batch, BoxLink, Counters, Driver, DriverError, Link, Reason};
@@ -42,7 +42,7 @@ enum PipeState {
     /// One box is there; what it sends goes nowhere.
     Half { port: Port, side: usize, batch: Batch },
     /// Both are there.
-    Direct(BoxLink<Arc<Area>, Arc<Area>>),
+    Direct(BoxLink<Arc<SharedRegion>, Arc<SharedRegion>>),
     /// Both are there, and somebody looks.
     Watched { ports: [Port; 2], directions: [Direction; 2] },
 }

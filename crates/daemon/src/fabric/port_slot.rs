@@ -1,7 +1,7 @@
 //! The port of a switch that a box is at: the box may come and go.
 
 use super::capture::Captures;
-use sandbox::Area;
+use sandbox::SharedRegion;
 use std::io::{Error, ErrorKind};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use switch::driver::{BoxPort, Received, Sent};
 use switch::{Batch, Driver, DriverError};
 
 /// The host's end of a box's port, and what wakes the box.
-pub(crate) type Port = BoxPort<Arc<Area>>;
+pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
 
 /// A place for a box's port. All clones are the same.
 #[derive(Clone, Debug, Default)]

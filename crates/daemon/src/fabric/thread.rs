@@ -3,7 +3,7 @@
 use super::network::Network;
 use crate::error::OperationError;
 use crate::processors::Processors;
-use sandbox::Bell;
+use sandbox::EventFd;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -25,7 +25,7 @@ type Command = Box<dyn FnOnce(&mut Network) + Send>;
 /// The thread. Dropped, it ends.
 #[derive(Debug)]
 pub(crate) struct Fabric {
-    bell: Arc<Bell>,
+    bell: Arc<EventFd>,
     orders: Option<Sender<Command>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -34,7 +34,7 @@ impl Fabric {
     /// Starts the thread, which shares processors.
     pub(crate) fn start(cores: Arc<Processors>) -> Result<Self, OperationError> {
         let system = |error| OperationError::System("start the switch's thread", error);
-        let bell = Bell::new().map_err(|error| system(error.cause))?;
+        let bell = EventFd::new().map_err(|error| system(error.cause))?;
         let bell = Arc::new(bell);
         let (orders, received) = mpsc::channel();
         let mut network = Network::new().map_err(system)?;
@@ -48,7 +48,7 @@ impl Fabric {
     }
 
     /// What boxes ring when they have packets.
-    pub(crate) fn bell(&self) -> Arc<Bell> {
+    pub(crate) fn bell(&self) -> Arc<EventFd> {
         self.bell.clone()
     }
 
@@ -83,7 +83,7 @@ impl Drop for Fabric {
     }
 }
 
-fn run(network: &mut Network, bell: &Bell, orders: &Receiver<Command>) {
+fn run(network: &mut Network, bell: &EventFd, orders: &Receiver<Command>) {
     let mut idle = Instant::now();
     loop {
         loop {

@@ -9,7 +9,7 @@ use crate::limits::{CALL_TIMEOUT, INSTALL_TIMEOUT};
 use crate::store::StoredConfiguration;
 use api::{BoxName, CreateBox, Diagnostic, EventKind, File, Time};
 use boundary::Request;
-use sandbox::{ControlError, Snapshot};
+use sandbox::{CallError, Snapshot};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -173,10 +173,8 @@ impl Supervisor {
         let request = Request::Install { name, configuration: text };
         match instance.call(&request, INSTALL_TIMEOUT) {
             Ok(reply) => Ok(remarks(&reply, source)),
-            Err(ControlError::Refused(reason)) => {
-                Err(OperationError::Refused(vec![refusal(&reason, source)]))
-            }
-            Err(ControlError::Rejected(found)) => Err(OperationError::Refused(diagnostics(found, source))),
+            Err(CallError::Refused(reason)) => Err(OperationError::Refused(vec![refusal(&reason, source)])),
+            Err(CallError::Rejected(found)) => Err(OperationError::Refused(diagnostics(found, source))),
             Err(error) => Err(OperationError::call(&member.name, error, INSTALL_TIMEOUT)),
         }
     }

@@ -6,7 +6,7 @@ use crate::error::OperationError;
 use crate::limits::{CHECK_MEMORY, INSTALL_TIMEOUT};
 use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity};
 use boundary::Request;
-use sandbox::ControlError;
+use sandbox::CallError;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Lets so many in at once, and the others wait.
@@ -93,12 +93,12 @@ impl Supervisor {
         let refused = |reason: &str| Ok(vec![refusal(reason, source)]);
         match reply {
             Ok(reply) => Ok(remarks(&reply, source)),
-            Err(ControlError::Rejected(found)) => Ok(diagnostics(found, source)),
-            Err(ControlError::Refused(reason) | ControlError::Missing(reason)) => refused(&reason),
-            Err(ControlError::TimedOut) => {
+            Err(CallError::Rejected(found)) => Ok(diagnostics(found, source)),
+            Err(CallError::Refused(reason) | CallError::Missing(reason)) => refused(&reason),
+            Err(CallError::TimedOut) => {
                 refused(&format!("the check took longer than {} s", INSTALL_TIMEOUT.as_secs()))
             }
-            Err(ControlError::Ended) => match checker.state() {
+            Err(CallError::Ended) => match checker.state() {
                 sandbox::State::Ended(end) => {
                     let report = crate::boxes::report(&end);
                     refused(&format!("the check ended with: {} {}", report.cause, report.message))

@@ -1,7 +1,7 @@
 //! What follows when a box ends.
 
 use super::state::Supervisor;
-use crate::boxes::{End, Instance, Member, Phase, Settled, report};
+use crate::boxes::{ExitStatus, Instance, Member, Phase, Settled, report};
 use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
 use api::{EventKind, Restart};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Supervisor {
 
     /// Ends a box if it runs still, takes it away from the network, and keeps what is known of its end. Nothing: that
     /// was done already.
-    pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<End> {
+    pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<ExitStatus> {
         self.keep_output(member, instance);
         if let Some(used) = instance.usage() {
             member.inner().look(used);
@@ -61,7 +61,7 @@ impl Supervisor {
             let report = report(&end);
             let at = report.element.as_deref().map(|element| format!(" in {element}")).unwrap_or_default();
             let message = match end {
-                End::Killed => format!("box {} was killed on request", member.name),
+                ExitStatus::Killed => format!("box {} was killed on request", member.name),
                 _ => format!("box {} crashed: {}{at}", member.name, report.cause),
             };
             let message = message + &lost(waiting, held);
@@ -69,7 +69,7 @@ impl Supervisor {
             drop(inner);
             member.note(&message);
             self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", member.name), message);
-        } else if end == End::Stopped {
+        } else if end == ExitStatus::Stopped {
             drop(inner);
             member.note("the box stopped");
         }
@@ -77,17 +77,17 @@ impl Supervisor {
     }
 
     /// Decides by a box's policy what follows after its end.
-    fn decide(&self, member: &Arc<Member>, end: &End) {
+    fn decide(&self, member: &Arc<Member>, end: &ExitStatus) {
         let mut inner = member.inner();
         let again = match (inner.definition.restart, end) {
             _ if inner.removed || inner.unwanted || self.0.is_ending() => false,
             (Restart::Always, _) => true,
-            (Restart::OnFailure, End::Stopped) | (Restart::Never, _) => false,
+            (Restart::OnFailure, ExitStatus::Stopped) | (Restart::Never, _) => false,
             (Restart::OnFailure, _) => true,
         };
         let subject = format!("box/{}", member.name);
         if !again {
-            let stopped = *end == End::Stopped;
+            let stopped = *end == ExitStatus::Stopped;
             inner.phase = if stopped { Phase::Stopped } else { Phase::Crashed };
             drop(inner);
             if stopped {

@@ -8,7 +8,7 @@ use api::{LogLine, Time};
 use boundary::Event;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
-use sandbox::Bell;
+use sandbox::EventFd;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -29,7 +29,7 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Monitor {
     epoll: OwnedFd,
-    bell: Arc<Bell>,
+    bell: Arc<EventFd>,
     entries: Mutex<Entries>,
 }
 
@@ -58,7 +58,7 @@ struct Entry {
 }
 
 impl Monitor {
-    pub(super) fn new(bell: Arc<Bell>) -> io::Result<Self> {
+    pub(super) fn new(bell: Arc<EventFd>) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL_TOKEN), epoll::EventFlags::IN)?;
         Ok(Self { epoll, bell, entries: Mutex::default() })

@@ -102,7 +102,7 @@ impl Supervisor {
                 && gathering < HUGE_PAGE_BUDGET
             {
                 let start = Instant::now();
-                instance.gather_pages(present.time);
+                instance.collapse_pages(present.time);
                 gathering += start.elapsed();
             }
             let mut inner = member.inner();

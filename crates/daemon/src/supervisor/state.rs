@@ -13,7 +13,7 @@ use crate::processors::Processors;
 use crate::settings::Settings;
 use crate::store::{Store, StoreError, StoredSwitch};
 use api::{BoxName, EventKind, PortName, StackName, SwitchName, Time};
-use sandbox::{Bell, HostError, SystemError};
+use sandbox::{EventFd, HostError, SystemError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -189,7 +189,7 @@ impl Supervisor {
         let until = events + EVENT_BLOCK;
         // A store that can't be written is found out now.
         store.set_counter("events", until)?;
-        let (cores, end_bell) = (Arc::new(Processors::new()), Arc::new(Bell::new()?));
+        let (cores, end_bell) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
         let watch = Monitor::new(end_bell.clone())
             .map_err(|error| OperationError::System("watch the ends of boxes", error))?;
         let supervisor = Self(Arc::new(SupervisorState {

@@ -94,7 +94,7 @@ impl Supervisor {
             own_ns: nanoseconds(total.time),
             switch_ns: nanoseconds(traffic.cost),
             turns: total.turns,
-            overstays: total.overstays,
+            overstays: total.overruns,
             memory: Size(process.and_then(resident).unwrap_or(stats.heap_used)),
             heap: Size(stats.heap_used),
             heap_peak: Size(stats.heap_peak),

@@ -5,7 +5,7 @@ use boundary::limits::BUFFER_SIZE;
 use boundary::{Diagnostic, Request, Slots};
 use engine::Engine;
 use sandbox::thread::Start;
-use sandbox::{Bell, Doorbell, Host, HostPort, Place, PortSettings, Sandbox, Settings, Worker};
+use sandbox::{Doorbell, EventFd, Host, HostPort, PortSettings, Sandbox, Settings, Target, Worker};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -30,10 +30,10 @@ pub(crate) fn program(start: Start) {
 pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
     if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
-        check("machine", host().create(Place::Machine(&worker), settings).unwrap());
+        check("machine", host().create(Target::Vm(&worker), settings).unwrap());
     }
-    check("process", host().create(Place::Process, settings).unwrap());
-    check("thread", host().create(Place::Thread(program), settings).unwrap());
+    check("process", host().create(Target::Process, settings).unwrap());
+    check("thread", host().create(Target::Thread(program), settings).unwrap());
 }
 
 /// Settings with so many ports of so many slots.
@@ -41,7 +41,7 @@ pub(crate) fn settings(ports: usize, slots: u32) -> Settings {
     let port =
         |number| PortSettings { slots: Slots::new(slots).unwrap(), mac: [2, 0, 0, 0, 0, number], mtu: 1500 };
     let ports = (0..ports as u8).map(port).collect();
-    Settings { ports, bell: Some(Arc::new(Bell::new().unwrap())), ..Settings::new(8 << 20) }
+    Settings { ports, bell: Some(Arc::new(EventFd::new().unwrap())), ..Settings::new(8 << 20) }
 }
 
 /// Waits until `done` says so.

@@ -5,12 +5,12 @@
 //! and a snapshot. The image uses them, closes all but the bell, and installs the filter that lies in the area: sleep,
 //! give way, ring, end are the calls that remain.
 
-mod child;
-mod copy;
 mod filter;
+mod process_backend;
 mod program;
+mod snapshot;
 mod spawn;
 
-pub(crate) use child::Child;
-pub(crate) use program::{Program, area_file};
+pub(crate) use process_backend::ProcessBackend;
+pub(crate) use program::{Program, region_file};
 pub use spawn::SetupError;

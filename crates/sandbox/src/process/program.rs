@@ -31,8 +31,8 @@ impl Program {
 }
 
 /// A zeroed file in memory for an area. Its size is fixed: a file that shrank would fault the host.
-pub(crate) fn area_file(size: usize) -> Result<OwnedFd, CreateError> {
-    let file = File::from(memory_file(c"box-area")?);
+pub(crate) fn region_file(size: usize) -> Result<OwnedFd, CreateError> {
+    let file = File::from(memory_file(c"box-region")?);
     file.set_len(size as u64).map_err(|cause| SystemError { action: "size a shared area", cause })?;
     let file = OwnedFd::from(file);
     seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;

@@ -87,7 +87,7 @@ impl fmt::Display for SetupError {
 impl std::error::Error for SetupError {}
 
 /// What a new process is made of.
-pub(crate) struct Order {
+pub(crate) struct SpawnRequest {
     pub(crate) image: OwnedFd,
     pub(crate) area: OwnedFd,
     pub(crate) bell: Option<OwnedFd>,
@@ -98,9 +98,9 @@ pub(crate) struct Order {
 }
 
 /// A process that was made: its number and a descriptor of it.
-pub(crate) type Made = (libc::pid_t, OwnedFd);
+pub(crate) type Spawned = (libc::pid_t, OwnedFd);
 
-type Job = (Order, Sender<Result<Made, SetupError>>);
+type Job = (SpawnRequest, Sender<Result<Spawned, SetupError>>);
 
 /// The thread that makes processes.
 pub(crate) struct Spawner {
@@ -126,7 +126,7 @@ impl Spawner {
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    pub(crate) fn spawn(&self, order: Order) -> Result<Made, SetupError> {
+    pub(crate) fn spawn(&self, order: SpawnRequest) -> Result<Spawned, SetupError> {
         let (answer, answered) = mpsc::channel();
         let jobs = self.jobs.as_ref().ok_or(SetupError::Gone)?;
         jobs.send((order, answer)).map_err(|_| SetupError::Gone)?;
@@ -146,7 +146,7 @@ impl Drop for Spawner {
 
 /// What the child needs, and where it leaves its failure. It shares this memory until it executes the
 /// image.
-struct Plan {
+struct ChildSetup {
     image: i32,
     area: i32,
     bell: i32,
@@ -155,8 +155,8 @@ struct Plan {
     failed: Option<(&'static str, i32)>,
 }
 
-fn make(order: &Order, stack: &mut [u8]) -> Result<Made, SetupError> {
-    let mut plan = Plan {
+fn make(order: &SpawnRequest, stack: &mut [u8]) -> Result<Spawned, SetupError> {
+    let mut setup = ChildSetup {
         image: order.image.as_raw_fd(),
         area: order.area.as_raw_fd(),
         bell: order.bell.as_ref().map_or(-1, AsRawFd::as_raw_fd),
@@ -164,13 +164,13 @@ fn make(order: &Order, stack: &mut [u8]) -> Result<Made, SetupError> {
         pool: order.pool.as_ref().map_or(-1, AsRawFd::as_raw_fd),
         failed: None,
     };
-    let mut made = try_clone(&mut plan, stack, NAMESPACES);
+    let mut made = try_clone(&mut setup, stack, NAMESPACES);
     if matches!(made, Err(libc::EPERM | libc::ENOSPC | libc::EINVAL | libc::EUSERS)) {
         // Where namespaces are forbidden the filter is still there.
-        made = try_clone(&mut plan, stack, 0);
+        made = try_clone(&mut setup, stack, 0);
     }
     let (pid, descriptor) = made.map_err(SetupError::Clone)?;
-    match plan.failed {
+    match setup.failed {
         None => Ok((pid, descriptor)),
         Some((step, errno)) => {
             // SAFETY: it waits for the child just made, which has ended; the status goes to a live
@@ -181,15 +181,15 @@ fn make(order: &Order, stack: &mut [u8]) -> Result<Made, SetupError> {
     }
 }
 
-fn try_clone(plan: &mut Plan, stack: &mut [u8], namespaces: i32) -> Result<Made, i32> {
+fn try_clone(setup: &mut ChildSetup, stack: &mut [u8], namespaces: i32) -> Result<Spawned, i32> {
     let mut descriptor = -1;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
     let top = stack.as_mut_ptr_range().end.map_addr(|address| address & !15);
     // SAFETY: the child runs `child` on a stack of its own while this thread is held (CLONE_VFORK), so
-    // that `plan` is used by one of the two at a time; it makes only system calls, and ends in exec or
+    // that `setup` is used by one of the two at a time; it makes only system calls, and ends in exec or
     // _exit.
     let pid = unsafe {
-        libc::clone(child, top.cast::<c_void>(), flags, (&raw mut *plan).cast(), &raw mut descriptor)
+        libc::clone(child, top.cast::<c_void>(), flags, (&raw mut *setup).cast(), &raw mut descriptor)
     };
     match pid {
         // SAFETY: CLONE_PIDFD has stored a new descriptor.
@@ -198,16 +198,16 @@ fn try_clone(plan: &mut Plan, stack: &mut [u8], namespaces: i32) -> Result<Made,
     }
 }
 
-extern "C" fn child(plan: *mut c_void) -> i32 {
-    // SAFETY: `try_clone` passes its plan, and waits.
-    let plan = unsafe { &mut *plan.cast::<Plan>() };
-    plan.failed = Some(become_image(plan));
+extern "C" fn child(setup: *mut c_void) -> i32 {
+    // SAFETY: `try_clone` passes its setup, and waits.
+    let setup = unsafe { &mut *setup.cast::<ChildSetup>() };
+    setup.failed = Some(become_image(setup));
     // SAFETY: the end of a process that shares its parent's memory: no destructors.
     unsafe { libc::_exit(1) }
 }
 
 /// The steps to the image. Returning is failure: the step, and the error's number.
-fn become_image(plan: &Plan) -> (&'static str, i32) {
+fn become_image(setup: &ChildSetup) -> (&'static str, i32) {
     let step = |name, result: i64| match result {
         0.. => Ok(result as i32),
         // SAFETY: the error number of this thread, which the child borrows.
@@ -225,8 +225,8 @@ fn become_image(plan: &Plan) -> (&'static str, i32) {
             let high =
                 |descriptor| step("move a descriptor", libc::fcntl(descriptor, libc::F_DUPFD, HIGH).into());
             let maybe = |descriptor| if descriptor < 0 { Ok(-1) } else { high(descriptor) };
-            let (image, area) = (high(plan.image)?, high(plan.area)?);
-            let (bell, snapshot, pool) = (maybe(plan.bell)?, maybe(plan.snapshot)?, maybe(plan.pool)?);
+            let (image, area) = (high(setup.image)?, high(setup.area)?);
+            let (bell, snapshot, pool) = (maybe(setup.bell)?, maybe(setup.snapshot)?, maybe(setup.pool)?);
             let places = [
                 (area, REGION_DESCRIPTOR),
                 (bell, BELL_DESCRIPTOR),

@@ -2,7 +2,7 @@
 
 use crate::error::SystemError;
 use crate::image::Image;
-use crate::memory::{LARGE_PAGE, Mapping, PAGE};
+use crate::memory::{HUGE_PAGE, Mapping, PAGE};
 use crate::vm::tables;
 use boundary::SharedMemory;
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES};
@@ -36,10 +36,10 @@ impl Hypervisor {
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
             .map_err(SystemError::kvm("read KVM's features"))?;
         let descriptors = descriptors(image);
-        let shared_address = descriptors - descriptors % LARGE_PAGE as u64;
+        let shared_address = descriptors - descriptors % HUGE_PAGE as u64;
         let shared_size = (image.shared_end() - shared_address) as usize;
         let shared = Mapping::anonymous(shared_size)?;
-        shared.prefer_large_pages();
+        shared.prefer_huge_pages();
         let memory = shared.mapped();
         let place = |address| (address - shared_address) as usize;
         memory.write(place(descriptors), &tables::descriptor_page(&image.note));

@@ -42,8 +42,8 @@ pub(crate) fn install() -> Result<(), SystemError> {
     if result == 0 { Ok(()) } else { Err(SystemError::last("install a signal handler")) }
 }
 
-/// Runs `enter` with the byte noted, which is cleared before and after.
-pub(crate) fn noted<T>(byte: *mut u8, enter: impl FnOnce() -> T) -> T {
+/// Runs `enter` with the byte with_exit_flag, which is cleared before and after.
+pub(crate) fn with_exit_flag<T>(byte: *mut u8, enter: impl FnOnce() -> T) -> T {
     IMMEDIATE_EXIT.set(byte);
     let result = enter();
     IMMEDIATE_EXIT.set(null_mut());
@@ -55,9 +55,9 @@ pub(crate) fn noted<T>(byte: *mut u8, enter: impl FnOnce() -> T) -> T {
 
 /// A thread that can be called out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target(libc::pid_t);
+pub(crate) struct VcpuThread(libc::pid_t);
 
-impl Target {
+impl VcpuThread {
     pub(crate) fn this_thread() -> Self {
         // SAFETY: it has no preconditions.
         Self(unsafe { libc::gettid() })
@@ -77,12 +77,12 @@ impl Target {
 
 /// A timer that calls its thread out again and again while it is armed.
 #[derive(Debug)]
-pub(crate) struct Ticker(libc::timer_t);
+pub(crate) struct PreemptionTimer(libc::timer_t);
 
 // SAFETY: a timer is a number that any thread may use.
-unsafe impl Send for Ticker {}
+unsafe impl Send for PreemptionTimer {}
 
-impl Ticker {
+impl PreemptionTimer {
     /// A timer for the calling thread.
     pub(crate) fn new() -> Result<Self, SystemError> {
         // SAFETY: an all-zero sigevent is valid; the timer's id is written before it is used.
@@ -111,7 +111,7 @@ impl Ticker {
     }
 }
 
-impl Drop for Ticker {
+impl Drop for PreemptionTimer {
     fn drop(&mut self) {
         // SAFETY: as above, and nobody uses it afterwards.
         unsafe { libc::timer_delete(self.0) };

@@ -12,11 +12,11 @@
 //! second piece:      rest of the heap | rest of the stack
 //! ```
 
-use crate::area::{Area, Backing, Plan};
 use crate::error::CreateError;
 use crate::image::{AREA_ADDRESS, Image};
-use crate::memory::{Arena, LARGE_PAGE, PAGE, Part};
+use crate::memory::{Arena, HUGE_PAGE, PAGE, Part};
 use crate::pool::POOL_SIZE;
+use crate::shared_region::{Backing, RegionPlan, SharedRegion};
 use crate::vm::tables::{Access, PageTables, Range};
 use boundary::{MemoryRegion, SharedMemory};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) const POOL_ADDRESS: u64 = 2 << 30;
 
 /// A machine's memory but for the image, and for a packet pool that is shared.
 #[derive(Debug)]
-pub(crate) struct Private {
+pub(crate) struct VmMemory {
     /// The first piece.
     pub(crate) first: Part,
     /// What of it is private.
@@ -56,23 +56,23 @@ pub(crate) struct Private {
 /// by large pages.
 pub(crate) const FIRST_ADDRESS: u64 = AREA_ADDRESS;
 
-impl Private {
+impl VmMemory {
     /// Takes and fills memory for an image: an area, and `size` private bytes.
     pub(crate) fn new(
         image: &Image,
         descriptors: u64,
         size: usize,
-        plan: Plan,
+        layout: RegionPlan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
-    ) -> Result<(Self, Arc<Area>), CreateError> {
+    ) -> Result<(Self, Arc<SharedRegion>), CreateError> {
         let page = PAGE as u64;
-        let area_size = plan.layout.size as u64;
+        let region_size = layout.area.size as u64;
         let own @ [data, heap, stack] = image.private_regions(size);
         let (dense_heap, dense_stack) = (heap.size.min(DENSE_HEAP), stack.size.min(DENSE_STACK));
         let (stack_rest, heap_rest) = (stack.size - dense_stack, heap.size - dense_heap);
         // The heap's rest begins at the same place of a large page as in the box's addresses.
-        let sparse_address = SPARSE_ADDRESS + (heap.address + dense_heap) % LARGE_PAGE as u64;
+        let sparse_address = SPARSE_ADDRESS + (heap.address + dense_heap) % HUGE_PAGE as u64;
 
         let write = |address, physical, size| Range { address, physical, size, access: Access::Write };
         let mut ranges: Vec<Range> = image
@@ -90,8 +90,8 @@ impl Private {
             size: page,
             access: Access::Processor,
         });
-        ranges.push(write(AREA_ADDRESS, FIRST_ADDRESS, area_size));
-        if let Some(offset) = plan.pool_offset() {
+        ranges.push(write(AREA_ADDRESS, FIRST_ADDRESS, region_size));
+        if let Some(offset) = layout.pool_offset() {
             ranges.push(write(AREA_ADDRESS + offset as u64, POOL_ADDRESS, POOL_SIZE as u64));
         }
         let above_stack = dense_stack + data.size + dense_heap;
@@ -100,7 +100,7 @@ impl Private {
         ranges.push(write(heap.address + dense_heap, sparse_address, heap_rest));
         ranges.push(write(stack.address, sparse_address + heap_rest, stack_rest));
         // How many tables there are doesn't depend on where in its small pages a range lies.
-        let tables_address = FIRST_ADDRESS + area_size;
+        let tables_address = FIRST_ADDRESS + region_size;
         let tables_size = PageTables::pages(&ranges) as u64 * page;
         if let Some(range) = ranges.get_mut(fixed) {
             range.physical = tables_address + tables_size;
@@ -108,11 +108,11 @@ impl Private {
         let tables = PageTables::new(tables_address, &ranges).bytes();
 
         // An area of large pages begins at one.
-        let align = if area_size >= LARGE_PAGE as u64 { LARGE_PAGE } else { PAGE };
-        let first = dense.take((area_size + tables_size + above_stack) as usize, align)?;
-        let area = first.part(0, plan.layout.size)?;
+        let align = if region_size >= HUGE_PAGE as u64 { HUGE_PAGE } else { PAGE };
+        let first = dense.take((region_size + tables_size + above_stack) as usize, align)?;
+        let area = first.part(0, layout.area.size)?;
         let private = Self {
-            dense: first.part(plan.layout.size, first.size - plan.layout.size)?,
+            dense: first.part(layout.area.size, first.size - layout.area.size)?,
             sparse: match stack_rest + heap_rest {
                 0 => None,
                 rest => Some(sparse.take(rest as usize, PAGE)?),
@@ -121,11 +121,11 @@ impl Private {
             tables_address,
             sparse_address,
             stack_top: data.address,
-            regions: own.into_iter().chain(plan.regions(AREA_ADDRESS)).collect(),
+            regions: own.into_iter().chain(layout.regions(AREA_ADDRESS)).collect(),
         };
         let memory = private.dense.mapped();
         memory.write(0, &tables);
         memory.write((tables_size + dense_stack) as usize, &image.data.bytes);
-        Ok((private, Area::new(area.mapped(), plan, Backing::Part(area))))
+        Ok((private, SharedRegion::new(area.mapped(), layout, Backing::Part(area))))
     }
 }

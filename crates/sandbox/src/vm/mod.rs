@@ -3,17 +3,17 @@
 //! One processor, no device, no interrupt, no kernel: the image runs in ring 3 from its first
 //! instruction, over tables that the host prepares and that the box can't write.
 
-mod copy;
 mod hypervisor;
 mod kick;
-mod machine;
 mod memory;
-mod queue;
-mod seat;
+mod run_queue;
+mod scheduler;
+mod snapshot;
 mod tables;
-mod turns;
+mod vcpu_task;
+mod virtual_machine;
 mod worker;
 
 pub(crate) use hypervisor::Hypervisor;
-pub use machine::{Machine, VmExit};
+pub use virtual_machine::{VirtualMachine, VmExit};
 pub use worker::Worker;

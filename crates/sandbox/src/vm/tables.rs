@@ -5,7 +5,7 @@
 //! the box can address: the processor sets bits in them, which a read-only slot would turn into an
 //! endless fault on real hardware.
 
-use crate::memory::{LARGE_PAGE, PAGE};
+use crate::memory::{HUGE_PAGE, PAGE};
 use boundary::VersionNote;
 use boundary::exit::{CRASH_PORT, EXIT_PORT};
 
@@ -63,7 +63,7 @@ impl PageTables {
             let mut done = 0;
             while done < size {
                 let (address, physical) = (range.address + done, range.physical + done);
-                let page = LARGE_PAGE as u64;
+                let page = HUGE_PAGE as u64;
                 let aligned = address.is_multiple_of(page) && physical.is_multiple_of(page);
                 let large = aligned && size - done >= page;
                 done += tables.map(address, physical, range.access, large);
@@ -91,7 +91,7 @@ impl PageTables {
         let flags = PRESENT | ACCESSED_DIRTY | access.bits();
         if large {
             self.set(table + index(1), physical | flags | LARGE);
-            return LARGE_PAGE as u64;
+            return HUGE_PAGE as u64;
         }
         table = self.below(table + index(1));
         self.set(table + index(0), physical | flags);

@@ -3,7 +3,7 @@
 
 use boundary::Slots;
 use boundary::limits::BUFFER_SIZE;
-use sandbox::{Bell, Doorbell, Host, HostPort, Place, PortSettings, Sandbox, Settings, State, Worker};
+use sandbox::{Doorbell, EventFd, Host, HostPort, PortSettings, Sandbox, Settings, State, Target, Worker};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use test_support::{Capability, require};
@@ -21,15 +21,15 @@ pub(crate) fn host() -> &'static Host {
 pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
     if require(Capability::Kvm) {
         let worker = Worker::start().unwrap();
-        check("machine", host().create(Place::Machine(&worker), settings).unwrap());
+        check("machine", host().create(Target::Vm(&worker), settings).unwrap());
     }
-    check("process", host().create(Place::Process, settings).unwrap());
+    check("process", host().create(Target::Process, settings).unwrap());
 }
 
 /// Settings with 1 MB and so many ports of 256 slots.
 pub(crate) fn settings(ports: usize) -> Settings {
     let port = PortSettings { slots: Slots::new(256).unwrap(), mac: [2, 0, 0, 0, 0, 1], mtu: 1500 };
-    let bell = Some(Arc::new(Bell::new().unwrap()));
+    let bell = Some(Arc::new(EventFd::new().unwrap()));
     Settings { ports: vec![port; ports], bell, ..Settings::new(1 << 20) }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Waits for the box's end.
-pub(crate) fn ended(sandbox: &mut Sandbox) -> sandbox::End {
+pub(crate) fn ended(sandbox: &mut Sandbox) -> sandbox::ExitStatus {
     until("the box ends", || matches!(sandbox.state(), State::Ended(_)));
     match sandbox.state() {
         State::Ended(end) => end,

@@ -2,24 +2,24 @@
 
 use crate::error::{CreateError, SystemError};
 use crate::settings::Settings;
-use crate::snapshot::{Private, Snapshot, SnapshotError};
-use crate::vm::machine::Machine;
+use crate::snapshot::{PrivateState, Snapshot, SnapshotError};
+use crate::vm::virtual_machine::VirtualMachine;
 use boundary::{BoxState, PlatformKind};
 
-impl Machine {
+impl VirtualMachine {
     /// Everything that is in the machine. The caller has it stand still.
     pub(crate) fn snapshot(&mut self) -> Result<Snapshot, SnapshotError> {
-        let ready = self.area.status().is_ok_and(|status| status.state() == Some(BoxState::Ready));
+        let ready = self.region.status().is_ok_and(|status| status.state() == Some(BoxState::Ready));
         if self.ended || !ready {
             return Err(SnapshotError::NotRunning);
         }
-        let shared = self.area.snapshot()?;
+        let shared = self.region.snapshot()?;
         self.complete_leave();
         let pages = |cause| SystemError { action: "read a box's memory", cause };
         let registers =
             self.processor.get_regs().map_err(SystemError::kvm("read a processor's registers"))?;
         let vectors = self.processor.get_xsave().map_err(SystemError::kvm("read a processor's vectors"))?;
-        let private = Private::Machine {
+        let private = PrivateState::Vm {
             registers: Box::new(registers),
             vectors: Box::new(vectors),
             dense: self.private.dense.touched_pages().map_err(pages)?,
@@ -33,16 +33,16 @@ impl Machine {
 
     /// Fills a new machine with what is in a snapshot of a machine.
     pub(crate) fn restore(&mut self, snapshot: &Snapshot, settings: &Settings) -> Result<(), CreateError> {
-        let Private::Machine { registers, vectors, dense, sparse } = &snapshot.private else {
-            return Err(CreateError::OtherPlace);
+        let PrivateState::Vm { registers, vectors, dense, sparse } = &snapshot.private else {
+            return Err(CreateError::SnapshotTarget);
         };
         self.private.dense.write_pages(dense);
         if let Some(chunk) = &self.private.sparse {
             chunk.write_pages(sparse);
         }
-        self.area.restore(&snapshot.shared);
-        self.area.write_boot_info(settings, PlatformKind::Vm, &self.private.regions)?;
-        self.area.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
+        self.region.restore(&snapshot.shared);
+        self.region.write_boot_info(settings, PlatformKind::Vm, &self.private.regions)?;
+        self.region.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
         let processor = &self.processor;
         processor.set_regs(registers).map_err(SystemError::kvm("set a processor's registers"))?;
         // SAFETY: the state is one that this call's counterpart has read, with the features that every

@@ -2,25 +2,25 @@
 
 use crate::error::SystemError;
 use crate::memory::PAGE;
-use crate::process::child::Child;
+use crate::process::process_backend::ProcessBackend;
 use crate::process::program::memory_file;
-use crate::snapshot::{Private, Snapshot, SnapshotError};
+use crate::snapshot::{PrivateState, Snapshot, SnapshotError};
 use boundary::{BoxState, MemoryKind, MemoryRegion};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-impl Child {
+impl ProcessBackend {
     /// Everything that is in the process. The caller has it stand still; it must be at rest.
     pub(super) fn copy(&self, pid: libc::pid_t) -> Result<Snapshot, SnapshotError> {
-        let status = self.area.status().map_err(|_| SnapshotError::NotRunning)?;
+        let status = self.region.status().map_err(|_| SnapshotError::NotRunning)?;
         if status.state() != Some(BoxState::Ready) {
             return Err(SnapshotError::NotRunning);
         }
         if !status.is_resting() {
             return Err(SnapshotError::Busy);
         }
-        let shared = self.area.snapshot()?;
+        let shared = self.region.snapshot()?;
         let own = self
             .regions
             .iter()
@@ -40,7 +40,7 @@ impl Child {
         let file = File::from(memory_file(c"box-snapshot")?);
         let kept = |cause| SystemError { action: "keep a box's memory", cause };
         file.write_all_at(&bytes, 0).map_err(kept)?;
-        let private = Private::Process { file: file.into(), size: bytes.len() };
+        let private = PrivateState::Process { file: file.into(), size: bytes.len() };
         Ok(Snapshot { settings: self.settings.clone(), private, shared })
     }
 }

@@ -6,7 +6,7 @@ use crate::host::HostPort;
 use crate::memory::{self, Mapping, Part};
 use crate::pool::{Membership, POOL_SIZE};
 use crate::settings::Settings;
-use crate::snapshot::{Shared, SnapshotError};
+use crate::snapshot::{SharedState, SnapshotError};
 use boundary::{
     BootInfo, CrashPage, Mapped, MemoryKind, MemoryRegion, PlatformKind, PortInfo, RegionLayout, StatusPage,
     control, indices,
@@ -22,42 +22,42 @@ pub(crate) enum Backing {
 
 /// An area. Whoever uses a part of it holds the area.
 #[derive(Debug)]
-pub struct Area {
+pub struct SharedRegion {
     memory: Mapped,
-    pub(crate) plan: Plan,
+    pub(crate) layout: RegionPlan,
     backing: Backing,
 }
 
 /// What an area is made of but its memory.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) layout: RegionLayout,
+pub(crate) struct RegionPlan {
+    pub(crate) area: RegionLayout,
     /// The pool that holds the buffers, if it is shared.
     pub(crate) membership: Option<Membership>,
 }
 
-impl Plan {
-    /// The plan of the area of a box to be. Where a pool can't be shared its wish is passed over.
+impl RegionPlan {
+    /// The layout of the area of a box to be. Where a pool can't be shared its wish is passed over.
     pub(crate) fn new(settings: &Settings, shares: bool) -> Result<Self, CreateError> {
         let slots: Vec<_> = settings.ports.iter().map(|port| port.slots).collect();
         match &settings.pool {
             Some(pool) if shares => {
-                let layout = RegionLayout::pooled(&slots, POOL_SIZE)?;
-                let membership = Some(pool.join(layout.buffers())?);
-                Ok(Self { layout, membership })
+                let area = RegionLayout::pooled(&slots, POOL_SIZE)?;
+                let membership = Some(pool.join(area.buffers())?);
+                Ok(Self { area, membership })
             }
-            _ => Ok(Self { layout: RegionLayout::new(&slots)?, membership: None }),
+            _ => Ok(Self { area: RegionLayout::new(&slots)?, membership: None }),
         }
     }
 
     /// Where in the area's addresses the shared pool begins, if there is one.
     pub(crate) fn pool_offset(&self) -> Option<usize> {
-        self.membership.as_ref().map(|_| self.layout.extent - POOL_SIZE)
+        self.membership.as_ref().map(|_| self.area.extent - POOL_SIZE)
     }
 
     /// What the box is told of area and pool, of which the area begins at `address`.
     pub(crate) fn regions(&self, address: u64) -> Vec<MemoryRegion> {
-        let area = MemoryRegion { kind: MemoryKind::SharedRegion, address, size: self.layout.extent as u64 };
+        let area = MemoryRegion { kind: MemoryKind::SharedRegion, address, size: self.area.extent as u64 };
         let pool = self.pool_offset().map(|offset| MemoryRegion {
             kind: MemoryKind::Pool,
             address: address + offset as u64,
@@ -67,9 +67,9 @@ impl Plan {
     }
 }
 
-impl Area {
-    pub(crate) fn new(memory: Mapped, plan: Plan, backing: Backing) -> Arc<Self> {
-        Arc::new(Self { memory, plan, backing })
+impl SharedRegion {
+    pub(crate) fn new(memory: Mapped, layout: RegionPlan, backing: Backing) -> Arc<Self> {
+        Arc::new(Self { memory, layout, backing })
     }
 
     /// The host's ends of the ports of a new area.
@@ -81,22 +81,22 @@ impl Area {
             }
             None => HostPort::new(&self.memory, layout, self.clone()),
         };
-        Ok(self.plan.layout.ports.iter().map(port).collect::<Result<_, _>>()?)
+        Ok(self.layout.area.ports.iter().map(port).collect::<Result<_, _>>()?)
     }
 
     /// The box's part in a shared pool, if it has one.
     pub(crate) fn membership(&self) -> Option<&Membership> {
-        self.plan.membership.as_ref()
+        self.layout.membership.as_ref()
     }
 
     /// Gathers what was touched of the area, and of the box's part of a shared pool, into large pages, where they aren't
     /// from their start.
-    pub(crate) fn gather(&self) {
+    pub(crate) fn collapse(&self) {
         if let Backing::Mapping(mapping) = &self.backing {
-            mapping.gather(0, self.plan.layout.size);
+            mapping.collapse(0, self.layout.area.size);
         }
         if let Some(membership) = self.membership() {
-            membership.gather();
+            membership.collapse();
         }
     }
 
@@ -106,7 +106,7 @@ impl Area {
     ///
     /// [`SnapshotError::Busy`] while anything is under way in its rings, [`SnapshotError::Pooled`] when its packets lie
     /// in a shared pool.
-    pub(crate) fn snapshot(&self) -> Result<Shared, SnapshotError> {
+    pub(crate) fn snapshot(&self) -> Result<SharedState, SnapshotError> {
         if self.membership().is_some() {
             return Err(SnapshotError::Pooled);
         }
@@ -116,7 +116,7 @@ impl Area {
         };
         let channel = |offset| still(offset, control::CHANNEL_SIZE);
         let channels = [channel(control::REQUESTS)?, channel(control::REPLIES)?, channel(control::EVENTS)?];
-        let rings = self.plan.layout.ports.iter().map(|port| {
+        let rings = self.layout.area.ports.iter().map(|port| {
             let size = port.slots.bytes();
             Ok([still(port.receive, size)?, still(port.transmit, size)?])
         });
@@ -128,11 +128,11 @@ impl Area {
         };
         let area = area.map_err(|cause| SystemError { action: "read a box's memory", cause })?;
         let (generation, clone_safe) = (status.generation(), status.is_clone_safe());
-        Ok(Shared { area, channels, ports, generation, clone_safe })
+        Ok(SharedState { area, channels, ports, generation, clone_safe })
     }
 
     /// Fills a new area with what another held.
-    pub(crate) fn restore(&self, shared: &Shared) {
+    pub(crate) fn restore(&self, shared: &SharedState) {
         memory::write_pages(&self.memory, &shared.area);
     }
 
@@ -179,7 +179,7 @@ impl Area {
             clock_unix_ns,
             seeds: cpu::seeds().map_err(system)?,
             regions: regions.to_vec(),
-            ports: self.plan.layout.ports.iter().zip(&settings.ports).map(port).collect(),
+            ports: self.layout.area.ports.iter().zip(&settings.ports).map(port).collect(),
         };
         info.write(&self.memory)?;
         self.status()?.set_quantum(settings.quantum);

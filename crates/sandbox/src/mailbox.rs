@@ -1,7 +1,7 @@
 //! The host's end of a box's mailbox.
 
-use crate::area::Area;
 use crate::error::CreateError;
+use crate::shared_region::SharedRegion;
 use boundary::limits::{MAX_EVENT, MAX_REPLY};
 use boundary::{
     ChannelError, Diagnostic, FrameReader, FrameWriter, Inbox, Mapped, Message, Outbox, Request, control,
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ControlError {
+pub enum CallError {
     /// The box broke the mailbox's protocol: it is faulty, and its mailbox of no more use.
     Channel(ChannelError),
     /// A reply means nothing.
@@ -28,7 +28,7 @@ pub enum ControlError {
     Ended,
 }
 
-impl fmt::Display for ControlError {
+impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Channel(error) => write!(f, "the box broke the mailbox's protocol: {error}"),
@@ -44,9 +44,9 @@ impl fmt::Display for ControlError {
     }
 }
 
-impl std::error::Error for ControlError {}
+impl std::error::Error for CallError {}
 
-impl From<ChannelError> for ControlError {
+impl From<ChannelError> for CallError {
     fn from(error: ChannelError) -> Self {
         Self::Channel(error)
     }
@@ -54,7 +54,7 @@ impl From<ChannelError> for ControlError {
 
 /// The host's end of a mailbox.
 #[derive(Debug)]
-pub struct Control {
+pub struct Mailbox {
     requests: FrameWriter<Mapped>,
     replies: FrameReader<Mapped>,
     events: FrameReader<Mapped>,
@@ -63,17 +63,17 @@ pub struct Control {
     event_inbox: Inbox,
     number: u32,
     /// Keeps the memory that the channels lie in.
-    _area: Arc<Area>,
+    _region: Arc<SharedRegion>,
 }
 
-impl Control {
-    pub(crate) fn new(area: Arc<Area>) -> Result<Self, CreateError> {
-        Self::at(area, [0; 3])
+impl Mailbox {
+    pub(crate) fn new(region: Arc<SharedRegion>) -> Result<Self, CreateError> {
+        Self::at(region, [0; 3])
     }
 
     /// The end of a mailbox whose channels (requests, replies, events) were empty at these positions.
-    pub(crate) fn at(area: Arc<Area>, positions: [u32; 3]) -> Result<Self, CreateError> {
-        let channel = |offset| area.part(offset, control::CHANNEL_SIZE);
+    pub(crate) fn at(region: Arc<SharedRegion>, positions: [u32; 3]) -> Result<Self, CreateError> {
+        let channel = |offset| region.part(offset, control::CHANNEL_SIZE);
         Ok(Self {
             requests: FrameWriter::at(channel(control::REQUESTS)?, positions[0])?,
             replies: FrameReader::at(channel(control::REPLIES)?, positions[1])?,
@@ -82,7 +82,7 @@ impl Control {
             inbox: Inbox::new(MAX_REPLY),
             event_inbox: Inbox::new(MAX_EVENT),
             number: 0,
-            _area: area,
+            _region: region,
         })
     }
 
@@ -95,7 +95,7 @@ impl Control {
 
     /// Sends what fits of the queued requests. True: the box sleeps, and the caller is to ring its
     /// doorbell.
-    pub fn flush(&mut self) -> Result<bool, ControlError> {
+    pub fn flush(&mut self) -> Result<bool, CallError> {
         match self.outbox.is_empty() {
             true => Ok(false),
             false => Ok(self.outbox.flush(&mut self.requests)?),
@@ -108,13 +108,13 @@ impl Control {
     }
 
     /// The next reply, and whether the box sleeps for want of room, so that its doorbell is to be rung.
-    pub fn reply(&mut self) -> Result<(Option<Message>, bool), ControlError> {
+    pub fn reply(&mut self) -> Result<(Option<Message>, bool), CallError> {
         let message = self.inbox.poll(&mut self.replies)?;
         Ok((message, self.replies.release()))
     }
 
     /// The next event, and whether the box sleeps for want of room, so that its doorbell is to be rung.
-    pub fn event(&mut self) -> Result<(Option<Message>, bool), ControlError> {
+    pub fn event(&mut self) -> Result<(Option<Message>, bool), CallError> {
         let message = self.event_inbox.poll(&mut self.events)?;
         Ok((message, self.events.release()))
     }

@@ -1,6 +1,5 @@
 //! A box in a process.
 
-use crate::area::Area;
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
@@ -8,10 +7,11 @@ use crate::lock::lock;
 use crate::pool::Membership;
 use crate::process::filter;
 use crate::process::program::Program;
-use crate::process::spawn::Order;
-use crate::sandbox::{Carrier, End, Usage};
+use crate::process::spawn::SpawnRequest;
+use crate::sandbox::{Backend, ExitStatus, Usage};
 use crate::settings::Settings;
-use crate::snapshot::{Private, Snapshot, SnapshotError};
+use crate::shared_region::SharedRegion;
+use crate::snapshot::{PrivateState, Snapshot, SnapshotError};
 use boundary::exit::CRASHED_STATUS;
 use boundary::{Mapped, MemoryRegion, PlatformKind, StatusPage, control};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -19,9 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A box in a process.
-pub(crate) struct Child {
+pub(crate) struct ProcessBackend {
     program: Arc<Program>,
-    pub(super) area: Arc<Area>,
+    pub(super) region: Arc<SharedRegion>,
     pub(super) settings: Settings,
     /// What the image is told of its own memory.
     pub(super) regions: Vec<MemoryRegion>,
@@ -37,29 +37,29 @@ enum Life {
         pid: libc::pid_t,
         process: OwnedFd,
     },
-    Ended(End),
+    Ended(ExitStatus),
 }
 
-impl std::fmt::Debug for Child {
+impl std::fmt::Debug for ProcessBackend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Child").finish_non_exhaustive()
+        f.debug_struct("ProcessBackend").finish_non_exhaustive()
     }
 }
 
-impl Child {
+impl ProcessBackend {
     pub(crate) fn new(
         program: &Arc<Program>,
-        area: &Arc<Area>,
+        region: &Arc<SharedRegion>,
         file: OwnedFd,
         settings: &Settings,
     ) -> Result<Self, CreateError> {
         let own = program.image.private_regions(settings.memory);
-        let regions: Vec<_> = own.into_iter().chain(area.plan.regions(AREA_ADDRESS)).collect();
-        area.write_boot_info(settings, PlatformKind::Process, &regions)?;
-        filter::write(&program.filter, &area.memory())?;
+        let regions: Vec<_> = own.into_iter().chain(region.layout.regions(AREA_ADDRESS)).collect();
+        region.write_boot_info(settings, PlatformKind::Process, &regions)?;
+        filter::write(&program.filter, &region.memory())?;
         Ok(Self {
             program: program.clone(),
-            area: area.clone(),
+            region: region.clone(),
             settings: settings.clone(),
             regions,
             snapshot: None,
@@ -70,17 +70,17 @@ impl Child {
     /// A box that goes on where a snapshot of a process was taken.
     pub(crate) fn restored(
         program: &Arc<Program>,
-        area: &Arc<Area>,
+        region: &Arc<SharedRegion>,
         file: OwnedFd,
         settings: &Settings,
         snapshot: &Snapshot,
     ) -> Result<Self, CreateError> {
-        let Private::Process { file: memory, .. } = &snapshot.private else {
-            return Err(CreateError::OtherPlace);
+        let PrivateState::Process { file: memory, .. } = &snapshot.private else {
+            return Err(CreateError::SnapshotTarget);
         };
-        area.restore(&snapshot.shared);
-        let mut child = Self::new(program, area, file, settings)?;
-        area.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
+        region.restore(&snapshot.shared);
+        let mut child = Self::new(program, region, file, settings)?;
+        region.status()?.set_generation(snapshot.shared.generation.wrapping_add(1));
         child.snapshot = Some(copied(memory)?);
         Ok(child)
     }
@@ -153,11 +153,11 @@ fn wait(process: &OwnedFd, options: i32) -> Option<i32> {
     }
 }
 
-impl Carrier for Child {
+impl Backend for ProcessBackend {
     fn ring(&self) {
-        let Ok(status) = self.area.status() else { return };
+        let Ok(status) = self.region.status() else { return };
         status.ring();
-        let word = self.area.memory().pointer(control::STATUS + StatusPage::<Mapped>::doorbell_offset(), 4);
+        let word = self.region.memory().pointer(control::STATUS + StatusPage::<Mapped>::doorbell_offset(), 4);
         if let Some(word) = word {
             // SAFETY: the word lies in the area, which is mapped.
             unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
@@ -167,10 +167,10 @@ impl Carrier for Child {
     fn start(&self) -> Result<(), CreateError> {
         let mut life = self.life();
         let Life::Made(file) = &*life else { return Ok(()) };
-        let order = Order {
+        let order = SpawnRequest {
             image: copied(&self.program.file)?,
             area: copied(file)?,
-            pool: self.area.membership().and_then(Membership::file).map(copied).transpose()?,
+            pool: self.region.membership().and_then(Membership::file).map(copied).transpose()?,
             snapshot: self.snapshot.as_ref().map(copied).transpose()?,
             bell: self.settings.bell.as_ref().map(copied).transpose()?,
         };
@@ -179,15 +179,15 @@ impl Carrier for Child {
         Ok(())
     }
 
-    fn keep(&self, processors: &[usize]) {
+    fn pin(&self, processors: &[usize]) {
         // While it counts as running nobody has waited for it, so that its number is no other process's.
         if let Life::Running { pid, .. } = &*self.life() {
-            cpu::keep(*pid, processors);
+            cpu::pin(*pid, processors);
         }
     }
 
-    fn gather_pages(&self) {
-        self.area.gather();
+    fn collapse_pages(&self) {
+        self.region.collapse();
     }
 
     fn suspend(&self) {
@@ -210,17 +210,17 @@ impl Carrier for Child {
             wait(process, 0);
         }
         if !matches!(*life, Life::Ended(_)) {
-            *life = Life::Ended(End::Killed);
+            *life = Life::Ended(ExitStatus::Killed);
         }
     }
 
-    fn end(&self) -> Option<End> {
+    fn end(&self) -> Option<ExitStatus> {
         let mut life = self.life();
         if let Life::Running { process, .. } = &*life {
             let end = match wait(process, libc::WNOHANG)? {
-                0 => End::Stopped,
-                CRASHED_STATUS => End::crashed(&self.area, 0),
-                status => End::Vanished { status },
+                0 => ExitStatus::Stopped,
+                CRASHED_STATUS => ExitStatus::crashed(&self.region, 0),
+                status => ExitStatus::Vanished { status },
             };
             *life = Life::Ended(end);
         }

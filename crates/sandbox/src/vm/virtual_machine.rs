@@ -1,13 +1,13 @@
 //! One virtual machine.
 
-use crate::area::{Area, Plan};
 use crate::error::{CreateError, SystemError};
 use crate::image::AREA_ADDRESS;
 use crate::memory::{Arena, PAGE, Part};
 use crate::pool::POOL_SIZE;
 use crate::settings::Settings;
+use crate::shared_region::{RegionPlan, SharedRegion};
 use crate::vm::hypervisor::Hypervisor;
-use crate::vm::memory::{FIRST_ADDRESS, POOL_ADDRESS, Private};
+use crate::vm::memory::{FIRST_ADDRESS, POOL_ADDRESS, VmMemory};
 use crate::vm::{kick, tables};
 use boundary::PlatformKind;
 use boundary::exit::{CRASH_PORT, EXIT_PORT, IDLE, RING, STOPPED, TURN_OVER};
@@ -41,7 +41,7 @@ pub enum VmExit {
 }
 
 /// A virtual machine that is ready to run an image.
-pub struct Machine {
+pub struct VirtualMachine {
     pub(super) processor: VcpuFd,
     /// The "leave at once" byte of the processor's run page.
     immediate_exit: NonNull<u8>,
@@ -49,25 +49,25 @@ pub struct Machine {
     pub(super) settings: Settings,
     /// The machine's memory slots point into these; they go after it.
     _vm: VmFd,
-    pub(super) private: Private,
+    pub(super) private: VmMemory,
     _hypervisor: Arc<Hypervisor>,
-    pub(crate) area: Arc<Area>,
+    pub(crate) region: Arc<SharedRegion>,
 }
 
 // SAFETY: the pointer leads into the run page, which is mapped as long as the processor lives and is used
 // by one thread at a time, the one that holds the machine.
-unsafe impl Send for Machine {}
+unsafe impl Send for VirtualMachine {}
 
-impl std::fmt::Debug for Machine {
+impl std::fmt::Debug for VirtualMachine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Machine").field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("VirtualMachine").field("ended", &self.ended).finish_non_exhaustive()
     }
 }
 
 /// `KVM_SET_DEVICE_ATTR`, which the library offers for other processors only.
 const SET_DEVICE_ATTR: libc::c_ulong = 0x4018_aee1;
 
-/// Control registers for 64-bit mode with paging, 256-bit vectors and no system calls.
+/// Mailbox registers for 64-bit mode with paging, 256-bit vectors and no system calls.
 const CR0: u64 = 0x8005_0033;
 const CR4: u64 = 1 << 5 | 1 << 9 | 1 << 10 | 1 << 18;
 const EFER: u64 = 1 << 8 | 1 << 10 | 1 << 11;
@@ -76,18 +76,24 @@ const XCR0: u64 = 7;
 /// Reserved bit, and I/O privilege for ring 3: some processors go by this, some by the task's bitmap.
 const RFLAGS: u64 = 2 | 3 << 12;
 
-impl Machine {
+impl VirtualMachine {
     pub(crate) fn new(
         hypervisor: &Arc<Hypervisor>,
         settings: &Settings,
-        plan: Plan,
+        layout: RegionPlan,
         dense: &Arc<Arena>,
         sparse: &Arc<Arena>,
     ) -> Result<Self, CreateError> {
         kick::install()?;
-        let (private, area) =
-            Private::new(&hypervisor.image, hypervisor.descriptors(), settings.memory, plan, dense, sparse)?;
-        area.write_boot_info(settings, PlatformKind::Vm, &private.regions)?;
+        let (private, region) = VmMemory::new(
+            &hypervisor.image,
+            hypervisor.descriptors(),
+            settings.memory,
+            layout,
+            dense,
+            sparse,
+        )?;
+        region.write_boot_info(settings, PlatformKind::Vm, &private.regions)?;
         let vm = hypervisor.kvm.create_vm().map_err(SystemError::kvm("create a virtual machine"))?;
         let shared = hypervisor.shared.mapped().pointer(0, hypervisor.shared_size);
         let mut slots = vec![
@@ -97,20 +103,20 @@ impl Machine {
         if let Some(sparse) = &private.sparse {
             slots.push((private.sparse_address, Some(sparse.address()), sparse.size, 0));
         }
-        if let Some(membership) = area.membership() {
+        if let Some(membership) = region.membership() {
             slots.push((POOL_ADDRESS, membership.buffers().pointer(0, POOL_SIZE), POOL_SIZE, 0));
         }
-        for (slot, (address, memory, size, flags)) in slots.into_iter().enumerate() {
+        for (number, (address, memory, size, flags)) in slots.into_iter().enumerate() {
             let memory = memory.ok_or(CreateError::NoMemory)?;
-            let region = kvm_userspace_memory_region {
-                slot: slot as u32,
+            let slot = kvm_userspace_memory_region {
+                slot: number as u32,
                 flags,
                 guest_phys_addr: address,
                 memory_size: size.next_multiple_of(PAGE) as u64,
                 userspace_addr: memory.as_ptr() as u64,
             };
             // SAFETY: the memory lives at least as long as the machine, which holds all of it.
-            unsafe { vm.set_user_memory_region(region) }
+            unsafe { vm.set_user_memory_region(slot) }
                 .map_err(SystemError::kvm("give a virtual machine its memory"))?;
         }
         let mut processor = vm.create_vcpu(0).map_err(SystemError::kvm("create a processor"))?;
@@ -123,7 +129,7 @@ impl Machine {
             _vm: vm,
             private,
             _hypervisor: hypervisor.clone(),
-            area,
+            region,
         };
         machine.set_registers(hypervisor)?;
         Ok(machine)
@@ -171,7 +177,7 @@ impl Machine {
             return VmExit::Crashed { address: 0 };
         }
         let processor = &mut self.processor;
-        let leave = kick::noted(self.immediate_exit.as_ptr(), || match processor.run() {
+        let leave = kick::with_exit_flag(self.immediate_exit.as_ptr(), || match processor.run() {
             Ok(VcpuExit::IoOut(EXIT_PORT, &[reason])) => match reason {
                 IDLE => Some(VmExit::Idle),
                 TURN_OVER => Some(VmExit::TurnOver),

@@ -1,0 +1,150 @@
+//! Who has the next turn.
+//!
+//! Machines that end their turns by themselves come first, in the order in which they rang. Those that had
+//! to be called out of their last turn, cpu_bound, come after them and give way in the middle of a turn: an
+//! endless loop doesn't keep another box's answer waiting. Yet all are owed the same time: each of the two
+//! classes has a clock, which runs by the time that its machines use, divided by how many they are, and
+//! the class whose clock is behind comes first.
+
+use std::collections::VecDeque;
+
+/// What a machine is by its last turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskClass {
+    /// It ended its turn by itself.
+    Yielding,
+    /// It was called out.
+    CpuBound,
+}
+
+/// Machines that wait for a turn.
+#[derive(Debug)]
+pub(super) struct RunQueue<T> {
+    yielding: VecDeque<T>,
+    cpu_bound: VecDeque<T>,
+    /// What one machine of each class has used: yielding, cpu_bound.
+    clocks: [u64; 2],
+    /// How far the clock of the yielding may be behind when they come back: what they can use before cpu_bound
+    /// are served again.
+    credit: u64,
+}
+
+impl<T> RunQueue<T> {
+    /// Nobody waits yet. `credit` is in the unit in which [`used`](Self::used) counts.
+    pub(super) fn new(credit: u64) -> Self {
+        Self { yielding: VecDeque::new(), cpu_bound: VecDeque::new(), clocks: [0; 2], credit }
+    }
+
+    /// Machines that wait.
+    pub(super) fn len(&self) -> usize {
+        self.yielding.len() + self.cpu_bound.len()
+    }
+
+    /// Adds a machine behind those of its class.
+    pub(super) fn push(&mut self, machine: T, class: TaskClass) {
+        let [yielding, cpu_bound] = self.clocks;
+        match class {
+            TaskClass::Yielding => {
+                if self.yielding.is_empty() {
+                    self.clocks[0] = yielding.max(cpu_bound.saturating_sub(self.credit));
+                }
+                self.yielding.push_back(machine);
+            }
+            TaskClass::CpuBound => {
+                if self.cpu_bound.is_empty() {
+                    self.clocks[1] = cpu_bound.max(yielding);
+                }
+                self.cpu_bound.push_back(machine);
+            }
+        }
+    }
+
+    /// Puts a machine back that gave way: it goes on where it was, before the others.
+    pub(super) fn put_back(&mut self, machine: T) {
+        self.cpu_bound.push_front(machine);
+    }
+
+    /// Takes out whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<(T, TaskClass)> {
+        let yielding_first = self.cpu_bound.is_empty() || self.clocks[0] <= self.clocks[1];
+        if yielding_first && let Some(machine) = self.yielding.pop_front() {
+            return Some((machine, TaskClass::Yielding));
+        }
+        self.cpu_bound.pop_front().map(|machine| (machine, TaskClass::CpuBound))
+    }
+
+    /// Counts what a machine that was taken out has used.
+    pub(super) fn used(&mut self, class: TaskClass, time: u64) {
+        let (waiting, clock) = match class {
+            TaskClass::Yielding => (self.yielding.len(), &mut self.clocks[0]),
+            TaskClass::CpuBound => (self.cpu_bound.len(), &mut self.clocks[1]),
+        };
+        *clock = clock.saturating_add(time / (waiting as u64 + 1));
+    }
+
+    /// Whether a machine that has its turn should give way.
+    pub(super) fn should_preempt(&self) -> bool {
+        !self.yielding.is_empty() && self.clocks[0] < self.clocks[1]
+    }
+
+    /// Takes all out.
+    pub(super) fn clear(&mut self) {
+        self.yielding.clear();
+        self.cpu_bound.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs so many turns; each machine's time. The `yielding` use a fortieth of what the cpu_bound use, and come
+    /// back at once.
+    fn compete(yielding: usize, cpu_bound: usize, turns: usize) -> Vec<u64> {
+        let mut queue = RunQueue::new(80_000);
+        for machine in 0..yielding {
+            queue.push(machine, TaskClass::Yielding);
+        }
+        for machine in yielding..yielding + cpu_bound {
+            queue.push(machine, TaskClass::CpuBound);
+        }
+        let mut used = vec![0; yielding + cpu_bound];
+        for _ in 0..turns {
+            let (machine, class) = queue.pop().unwrap();
+            let time = if class == TaskClass::Yielding { 1_000 } else { 40_000 };
+            queue.used(class, time);
+            used[machine] += time;
+            queue.push(machine, class);
+        }
+        used
+    }
+
+    #[test]
+    fn all_that_want_it_get_the_same_time() {
+        for (yielding, cpu_bound) in [(1, 1), (3, 1), (1, 3), (10, 10), (2, 0), (0, 2)] {
+            let used = compete(yielding, cpu_bound, 20_000);
+            let (least, most) = (used.iter().min().unwrap(), used.iter().max().unwrap());
+            assert!(*most as f64 <= *least as f64 * 1.2 + 100_000.0, "{yielding} {cpu_bound}: {used:?}");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_wants_little_is_served_at_once() {
+        let mut queue = RunQueue::new(80_000);
+        (0..11).for_each(|machine| queue.push(machine, TaskClass::CpuBound));
+        for round in 0..1_000 {
+            let (machine, class) = queue.pop().unwrap();
+            assert_eq!(class, TaskClass::CpuBound);
+            assert!(!queue.should_preempt());
+            queue.push(99, TaskClass::Yielding);
+            assert!(round == 0 || queue.should_preempt(), "{round}");
+            queue.used(class, 40_000);
+            queue.put_back(machine);
+            assert_eq!(queue.pop(), Some((99, TaskClass::Yielding)), "{round}");
+            queue.used(TaskClass::Yielding, 1_000);
+        }
+        assert_eq!(queue.len(), 11);
+        queue.clear();
+        assert!(queue.pop().is_none());
+    }
+}
