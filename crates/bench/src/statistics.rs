@@ -14,6 +14,11 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     }
 }
 
+/// The smallest of some numbers; of none, 0.
+pub(crate) fn minimum(numbers: &[f64]) -> f64 {
+    numbers.iter().copied().min_by(f64::total_cmp).unwrap_or_default()
+}
+
 /// The number below which so many percent of sorted numbers are.
 pub(crate) fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));

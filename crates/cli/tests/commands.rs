@@ -193,61 +193,96 @@ fn a_peer_that_takes_too_long_is_left_out() {
     assert_eq!(row["note"], "the peer takes longer than 8 s");
 }
 
+/// Everything that `bench engine` prints as JSON, beside a peer: this program by the name `click`, which has to come out
+/// as it does itself.
 #[test]
 fn the_benchmark_prints_its_fields() {
-    let peer = std::env::temp_dir().join(format!("clickbox-peer-{}", std::process::id()));
-    // This program by the name `click` is a peer of itself.
-    let _ = std::fs::remove_file(&peer);
-    std::fs::create_dir_all(&peer).expect("a folder");
-    let link = peer.join("click");
-    let _ = std::fs::remove_file(&link);
+    let folder = std::env::temp_dir().join(format!("clickbox-peer-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let link = folder.join("click");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_clickbox"), &link).expect("a link");
-    let output = clickbox(
-        &[
-            "bench",
-            "engine",
-            "--config",
-            "firewall",
-            "--config",
-            "wire",
-            "--size",
-            "64,1500",
-            "--rules",
-            "1,20",
-            "--runs",
-            "1",
-            "--time",
-            "10",
-            "--json",
-            "--peer",
-            link.to_str().expect("a plain path"),
-        ],
-        "",
-    );
-    let _ = std::fs::remove_dir_all(&peer);
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    let results = report["results"].as_array().expect("a list");
+    let bench = |words: &[&str]| {
+        let short = ["bench", "engine", "--runs", "1", "--packets", "3000", "--json"];
+        let output = clickbox(&[&short, words].concat(), "");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        report["results"].as_array().expect("a list").clone()
+    };
+    let peer = ["--peer", link.to_str().expect("a plain path")];
+    let loads = ["--config", "firewall", "--config", "wire", "--size", "64,imix", "--rules", "1,20"];
+    let results = bench(&[&loads[..], &["--flows", "50"], &peer].concat());
     let shape: Vec<_> = results
         .iter()
-        .map(|row| (row["config"].as_str(), row["size"].as_u64(), row["rules"].as_u64()))
+        .map(|row| (row["config"].as_str().expect("a name"), row["size"].to_string(), row["rules"].as_u64()))
         .collect();
-    let (firewall, wire) = (Some("firewall"), Some("wire"));
     let expected = [
-        (firewall, Some(64), Some(1)),
-        (firewall, Some(64), Some(20)),
-        (firewall, Some(1500), Some(1)),
-        (firewall, Some(1500), Some(20)),
-        (wire, Some(64), None),
-        (wire, Some(1500), None),
+        ("firewall", "64", Some(1)),
+        ("firewall", "64", Some(20)),
+        ("firewall", "\"imix\"", Some(1)),
+        ("firewall", "\"imix\"", Some(20)),
+        ("wire", "64", None),
+        ("wire", "\"imix\"", None),
     ];
-    assert_eq!(shape, expected);
-    for row in results {
-        assert_eq!(row["batch"], 32);
-        for value in [&row["mpps"], &row["ns_per_packet"], &row["peer"]["mpps"], &row["peer"]["ratio"]] {
-            assert!(value.as_f64().is_some_and(|value| value > 0.0), "{row}");
+    assert_eq!(shape, expected.map(|(config, size, rules)| (config, size.to_string(), rules)));
+    for row in &results {
+        assert_eq!(
+            (&row["traffic"], row["flows"].as_u64(), row["packets"].as_u64()),
+            (&"mixed".into(), Some(50), Some(3000))
+        );
+        let figures =
+            ["/ns_per_packet", "/mpps", "/batch", "/peer/ns_per_packet", "/peer/mpps", "/peer/ratio"];
+        for field in figures {
+            assert!(
+                row.pointer(field).and_then(serde_json::Value::as_f64).is_some_and(|value| value > 0.0),
+                "{field}: {row}"
+            );
+        }
+        for field in ["/chain_ns", "/spread", "/repeated", "/peer/chain_ns", "/peer/spread"] {
+            assert!(
+                row.pointer(field).and_then(serde_json::Value::as_f64).is_some_and(|value| value >= 0.0),
+                "{field}: {row}"
+            );
+        }
+        let (ours, theirs) = (row["ns_per_packet"].as_f64(), row["peer"]["ns_per_packet"].as_f64());
+        let ratio = ours.zip(theirs).map(|(ours, theirs)| theirs / ours).expect("figures");
+        assert!((row["peer"]["ratio"].as_f64().expect("a ratio") - ratio).abs() < 0.01 * ratio, "{row}");
+        // The same program lets the same packets through.
+        assert_eq!(row["note"], serde_json::Value::Null, "{row}");
+    }
+    // A batch of FromDump's, of which each packet goes on, is as long as a batch may be; one that a switch splits is not.
+    let batch = |row: &serde_json::Value| row["batch"].as_f64().expect("a length");
+    assert!((64.0..=256.0).contains(&batch(&results[4])), "{}", results[4]);
+    let split = bench(&["--config", "loadbalancer"]);
+    assert!((1.0..64.0).contains(&batch(&split[0])), "{}", split[0]);
+
+    // A peer that fails is no reason to fail, and not passed over either.
+    let results = bench(&["--config", "wire", "--peer", "/bin/false"]);
+    assert_eq!(results[0]["peer"], serde_json::Value::Null);
+    assert!(
+        results[0]["note"].as_str().is_some_and(|note| note.contains("the peer fails")),
+        "{}",
+        results[0]
+    );
+
+    // Every example runs on every kind of traffic.
+    for traffic in ["mixed", "constant", "testdata/mix.pcap"] {
+        let results = bench(&["--all", "--traffic", traffic]);
+        assert_eq!(results.len(), 9, "{traffic}");
+        for row in &results {
+            // The capture of a file has no PPPoE.
+            let is_unsuitable = row["config"] == "bras" && traffic.ends_with("pcap");
+            let note = row["note"].as_str().unwrap_or("");
+            assert_eq!(
+                (row["batch"].is_null(), note.contains("no packet")),
+                (is_unsuitable, is_unsuitable),
+                "{traffic}: {row}"
+            );
         }
     }
+    check(&["bench", "engine", "--traffic", "/nowhere.pcap"], "", 1, &["/nowhere.pcap", "No such file"]);
+    check(&["bench", "engine", "--size", "59"], "", 2, &["60 to 1514"]);
+    let _ = std::fs::remove_dir_all(&folder);
 }
 
 /// Boxes are measured too; the figures are in `crates/bench`, what is looked at here is how they are printed.

@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("test-support", &[]),
     ("daemon", &["api", "boundary", "click-lang", "packet", "sandbox", "switch"]),
     // The plain process borrows the drivers of the switch, which have the `unsafe` that devices need.
-    ("bench", &["boundary", "image", "packet", "sandbox", "switch"]),
+    ("bench", &["boundary", "capture", "image", "packet", "random", "sandbox", "switch"]),
     (
         "cli",
         &[
@@ -42,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "engine",
             "image",
             "packet",
+            "random",
             "router",
             "switch",
         ],

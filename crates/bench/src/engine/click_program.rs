@@ -1,127 +1,139 @@
-//! Runs a Click-compatible program on a configuration and reads from it how long its packets took.
+//! Runs a program with Click's command line and reads from it how long its packets took.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Packets of the first run, which only finds out how many are worth measuring.
-const FIRST: u64 = 100_000;
-/// The most packets of a run.
-const MOST: u64 = 100_000_000;
-/// How often a program's end is looked for.
-const LOOK: Duration = Duration::from_millis(1);
+/// Time between two looks whether a program has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Bytes that are read of a program's output, which is a few lines.
+const MAX_OUTPUT: u64 = 1 << 16;
 
 /// Why a program could not be measured.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum RunError {
     /// It could not be started, or its output not read.
-    Start(std::io::Error),
-    /// It failed, and said this.
+    Start(io::Error),
+    /// It failed with this message.
     Failed(String),
-    /// It took longer than this.
-    Late(Duration),
-    /// It did not say how long it took.
-    Silent,
+    /// It ran longer than this and was ended.
+    Timeout(Duration),
+    /// It did not print how long it took.
+    NoTime,
+    /// It did not print the handler that it was asked for.
+    NoHandler,
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for RunError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Trouble::Start(error) => write!(f, "cannot be started: {error}"),
-            Trouble::Failed(text) => write!(f, "failed: {}", text.trim_end()),
-            Trouble::Late(patience) => write!(f, "takes longer than {} s", patience.as_secs()),
-            Trouble::Silent => f.write_str("does not say with -t how long it took"),
+            Self::Start(_) => f.write_str("cannot be started"),
+            Self::Failed(text) => {
+                // The first lines say what is wrong, the others what follows from it.
+                let text: Vec<&str> =
+                    text.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+                write!(f, "fails: {}", text.join(" "))
+            }
+            Self::Timeout(limit) => write!(f, "takes longer than {} s", limit.as_secs()),
+            Self::NoTime => f.write_str("does not print the time with -t"),
+            Self::NoHandler => f.write_str("does not print the handler with -h"),
         }
     }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Start(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What a run of a program gave.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Run {
+    /// Seconds of processor time, of user and system, from the end of the start-up on.
+    pub(crate) seconds: f64,
+    /// The values of the handlers, in the order in which they were asked for.
+    pub(crate) handlers: Vec<u64>,
 }
 
 /// A program with Click's command line.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct ClickProgram {
     path: PathBuf,
-    /// What comes before Click's own options.
+    /// Arguments before Click's own.
     prefix: Vec<&'static str>,
     /// A run that takes longer is ended: a program that hangs must not hang the measurement.
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl Program {
+impl ClickProgram {
     /// This program.
-    pub fn own(patience: Duration) -> std::io::Result<Program> {
-        Ok(Program { path: std::env::current_exe()?, prefix: vec!["click"], patience })
+    ///
+    /// # Errors
+    ///
+    /// The path of this program is not known.
+    pub fn own(timeout: Duration) -> io::Result<Self> {
+        Ok(Self { path: std::env::current_exe()?, prefix: vec!["click"], timeout })
     }
 
-    /// Another one.
-    pub fn other(path: &Path, patience: Duration) -> Program {
-        Program { path: path.to_path_buf(), prefix: Vec::new(), patience }
+    /// Another program.
+    pub fn other(path: &Path, timeout: Duration) -> Self {
+        Self { path: path.to_path_buf(), prefix: Vec::new(), timeout }
     }
 
-    /// How many packets take about `time`, after `warm` packets.
-    pub fn calibrate(
-        &self,
-        file: &Path,
-        parameters: &[String],
-        warm: u64,
-        time: Duration,
-    ) -> Result<u64, Trouble> {
-        let count = warm.max(FIRST);
-        let seconds = self.run(file, parameters, count)?.max(1e-4);
-        let wanted = count as f64 * time.as_secs_f64() / seconds;
-        Ok((wanted as u64).clamp(FIRST, MOST))
-    }
-
-    /// Nanoseconds of processor time a packet, over `count` packets after `warm` ones.
-    pub fn measure(&self, file: &Path, parameters: &[String], warm: u64, count: u64) -> Result<f64, Trouble> {
-        let start = if warm > 0 { self.run(file, parameters, warm)? } else { 0.0 };
-        let all = self.run(file, parameters, warm + count)?;
-        Ok((all - start).max(0.0) * 1e9 / count as f64)
-    }
-
-    /// Runs so many packets; the seconds of processor time from the end of the start-up on.
-    fn run(&self, file: &Path, parameters: &[String], count: u64) -> Result<f64, Trouble> {
+    /// Runs a configuration to its end, and reads handlers then.
+    pub(crate) fn run(&self, file: &Path, handlers: &[&str]) -> Result<Run, RunError> {
+        let handler_arguments = handlers.iter().flat_map(|handler| ["-h", handler]);
         let mut child = Command::new(&self.path)
             .args(&self.prefix)
             .arg("-t")
+            .args(handler_arguments)
             .arg(file)
-            .args(parameters)
-            .arg(format!("LIMIT={count}"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(Trouble::Start)?;
+            .map_err(RunError::Start)?;
         let started = Instant::now();
         let status = loop {
-            match child.try_wait().map_err(Trouble::Start)? {
+            match child.try_wait().map_err(RunError::Start)? {
                 Some(status) => break status,
-                None if started.elapsed() > self.patience => {
+                None if started.elapsed() > self.timeout => {
                     // It may have ended by itself meanwhile.
                     let _ = child.kill();
                     let _ = child.wait();
-                    return Err(Trouble::Late(self.patience));
+                    return Err(RunError::Timeout(self.timeout));
                 }
-                None => std::thread::sleep(LOOK),
+                None => std::thread::sleep(POLL_INTERVAL),
             }
         };
-        let mut text = String::new();
-        for pipe in [
-            child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read>),
-            child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read>),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            // A program prints a line or two here; more than a pipe holds would end as `Late`.
-            let mut bytes = Vec::new();
-            pipe.take(1 << 16).read_to_end(&mut bytes).map_err(Trouble::Start)?;
-            text += &String::from_utf8_lossy(&bytes);
-        }
+        // A program prints a few lines here. One that fills a pipe never ends, and so is timed out.
+        let output = text(child.stdout.take())?;
+        let messages = text(child.stderr.take())?;
         if !status.success() {
-            return Err(Trouble::Failed(if text.is_empty() { status.to_string() } else { text }));
+            let text = if messages.is_empty() { output } else { messages };
+            return Err(RunError::Failed(if text.is_empty() { status.to_string() } else { text }));
         }
-        text.lines().find_map(seconds).ok_or(Trouble::Silent)
+        let seconds = output.lines().chain(messages.lines()).find_map(seconds).ok_or(RunError::NoTime)?;
+        let values: Vec<u64> = output.lines().filter_map(|line| line.trim().parse().ok()).collect();
+        if values.len() != handlers.len() {
+            return Err(RunError::NoHandler);
+        }
+        Ok(Run { seconds, handlers: values })
     }
+}
+
+fn text(pipe: Option<impl Read>) -> Result<String, RunError> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(MAX_OUTPUT).read_to_end(&mut bytes).map_err(RunError::Start)?;
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The seconds in a line of `-t`: `USERu SYSTEMs WALL`.
@@ -132,16 +144,6 @@ fn seconds(line: &str) -> Option<f64> {
     Some(user + system)
 }
 
-/// The middle of some numbers; 0 of none.
-pub fn median(numbers: &mut [f64]) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    match numbers.len() {
-        0 => 0.0,
-        count if count % 2 == 1 => numbers[count / 2],
-        count => (numbers[count / 2 - 1] + numbers[count / 2]) / 2.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +152,30 @@ mod tests {
     fn times_are_read() {
         assert_eq!(seconds("0.310u 0.050s 0:00.95"), Some(0.36));
         assert_eq!(seconds("warning: 3"), None);
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&mut [4.0, 1.0]), 2.5);
+    }
+
+    /// A shell script stands for the program.
+    #[test]
+    fn failures_are_told_apart() {
+        let folder = std::env::temp_dir().join(format!("clickbox-program-test-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let script = folder.join("script");
+        let program = ClickProgram {
+            path: "/bin/sh".into(),
+            prefix: vec!["-c", ". \"$4\"", "sh"],
+            timeout: Duration::from_millis(500),
+        };
+        let run = |text: &str| {
+            std::fs::write(&script, text).expect("a script");
+            program.run(&script, &["a.count"])
+        };
+        let good = run("echo 0.250u 0.250s 0:01.00; printf 'a.count:\\n42\\n'");
+        assert!(matches!(good, Ok(Run { seconds: 0.5, ref handlers }) if *handlers == [42]), "{good:?}");
+        assert!(matches!(run("echo 42"), Err(RunError::NoTime)));
+        assert!(matches!(run("echo 0.1u 0.1s 0:01.00"), Err(RunError::NoHandler)));
+        assert!(matches!(run("sleep 5"), Err(RunError::Timeout(_))));
+        let failed = run("echo 'unknown element class' >&2; exit 1").map_err(|error| error.to_string());
+        assert_eq!(failed, Err("fails: unknown element class".into()));
+        let _ = std::fs::remove_dir_all(&folder);
     }
 }

@@ -1,10 +1,10 @@
 //! Conversations, one packet at a time.
 
 use super::frame::{Frame, LONGEST, Path, Size, Transport, address};
-use super::random::Random;
 use packet::protocol;
 use packet::view::ip4::MORE_FRAGMENTS;
 use packet::view::tcp::flag::{ACK, FIN, PSH, SYN};
+use random::Random;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// The options of packets that open a connection: segment size, selective acknowledgement, window scale.
@@ -53,23 +53,25 @@ enum Kind {
 impl Flow {
     /// Opens one.
     pub(super) fn new(random: &mut Random) -> Flow {
-        let is_ip6 = random.below(100) < 12;
+        let is_ip6 = random.below_u64(100) < 12;
         let inside = address(is_ip6, true, random.between(2, 60));
         let outside = address(is_ip6, false, random.between(1, 250));
         let identification = random.next() as u16;
         let path = Path { source: inside, destination: outside, inbound: false, identification, fragment: 0 };
         let client = random.between(32_768, 60_999) as u16;
-        let (kind, server, length) = match random.below(100) {
+        let (kind, server, length) = match random.below_u64(100) {
             0..=54 => {
                 let next = (random.next() as u32, random.next() as u32);
-                let server = [80, 443, 443, 443, 22, 25][random.below(6) as usize];
+                let server = [80, 443, 443, 443, 22, 25][random.below_u64(6) as usize];
                 (Kind::Tcp { next }, server, random.between(3, 40) as u32)
             }
             55..=74 => {
-                let name = random.below(NAMES.len() as u64) as usize;
+                let name = random.below_u64(NAMES.len() as u64) as usize;
                 (Kind::Dns { identifier: random.next() as u16, name }, 53, 2)
             }
-            75..=89 => (Kind::Udp, [443, 123, 5_004][random.below(3) as usize], random.between(2, 20) as u32),
+            75..=89 => {
+                (Kind::Udp, [443, 123, 5_004][random.below_u64(3) as usize], random.between(2, 20) as u32)
+            }
             90..=92 if !is_ip6 => (Kind::Fragmented, 5_004, 2),
             _ => (Kind::Ping { identifier: random.next() as u16 }, 0, 2 * random.between(1, 5) as u32),
         };
@@ -121,8 +123,8 @@ impl Flow {
             0 => (true, SYN),
             1 => (false, SYN | ACK),
             2 => (true, ACK),
-            _ if stage < closing && size == Size::Small => (random.below(4) > 0, ACK),
-            _ if stage < closing => (stage == 3 || random.below(4) == 0, PSH | ACK),
+            _ if stage < closing && size == Size::Small => (random.below_u64(4) > 0, ACK),
+            _ if stage < closing => (stage == 3 || random.below_u64(4) == 0, PSH | ACK),
             _ if stage == closing => (true, FIN | ACK),
             _ if stage == closing + 1 => (false, FIN | ACK),
             _ => (true, ACK),

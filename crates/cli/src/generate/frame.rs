@@ -1,12 +1,12 @@
 //! Ethernet frames, made whole and broken on purpose.
 
-use super::random::Random;
 use packet::checksum::Sum;
 use packet::view::{ethernet, icmp4, ip4, ip6, tcp, udp};
 use packet::{
     EtherType, EthernetViewMut, Icmp4ViewMut, Icmp6ViewMut, Ip4ViewMut, Ip6ViewMut, MacAddr, TcpViewMut,
     UdpViewMut, protocol,
 };
+use random::Random;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The shortest frame, without its check sequence, which captures don't have.
@@ -46,7 +46,7 @@ impl Size {
             Size::Small => return 0,
             Size::Middle => (100, LARGE - 1),
             // Most full packets are as full as can be.
-            Size::Large if random.below(3) > 0 => (LONGEST, LONGEST),
+            Size::Large if random.below_u64(3) > 0 => (LONGEST, LONGEST),
             Size::Large => (LARGE, LONGEST),
         };
         (random.between(low as u64, high as u64) as usize).saturating_sub(headers)
@@ -126,7 +126,7 @@ impl Frame {
     /// Breaks it in one of several ways.
     pub(super) fn break_it(&mut self, random: &mut Random) {
         let length = self.bytes.len();
-        match random.below(8) {
+        match random.below_u64(8) {
             // The IP header's checksum, a checksum or number further up, the version, the header length.
             0 => self.bytes[24] ^= 0x55,
             1 => self.bytes[(length - 1).min(50)] ^= 0x55,

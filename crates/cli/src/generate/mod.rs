@@ -6,7 +6,6 @@
 
 mod flow;
 mod frame;
-mod random;
 
 use capture::{LinkType, PcapEncoder};
 use flow::{Flow, Outcome};
@@ -37,22 +36,22 @@ pub(crate) fn capture(seed: u64, packets: usize) -> Vec<u8> {
     let mut scanned = 0;
     let mut capture = encoder.file_header().to_vec();
     for number in 0..packets {
-        time += Timestamp::from_nanos(1_000 + random.below(GAP) as i64);
-        let mut frame = if random.below(SCAN) == 0 {
+        time += Timestamp::from_nanos(1_000 + random.below_u64(GAP) as i64);
+        let mut frame = if random.below_u64(SCAN) == 0 {
             scanned += 1;
             flow::scan(scanned, &mut random)
         } else {
             while flows.len() < ALIVE {
                 flows.push(Flow::new(&mut random));
             }
-            let place = random.below(flows.len() as u64) as usize;
+            let place = random.below_u64(flows.len() as u64) as usize;
             let (frame, outcome) = flows[place].step(wanted(&counts, number), &mut random);
             if outcome == Outcome::Over {
                 flows.swap_remove(place);
             }
             frame
         };
-        if random.below(BROKEN) == 0 {
+        if random.below_u64(BROKEN) == 0 {
             frame.break_it(&mut random);
         }
         let Frame { bytes, original_length } = frame;

@@ -10,6 +10,10 @@ use super::rate::Rate;
 ///
 /// COUNT_CALL and BYTE_COUNT_CALL write a handler when a count is reached, before the packet that reached it goes on.
 /// The rates are moving averages over the last few hundredths of a second.
+///
+/// ## Differences
+///
+/// `batches` is there besides Click's handlers.
 /// ```click
 /// InfiniteSource(LENGTH 64, LIMIT 10) -> c :: Counter(COUNT_CALL 8 stop) -> Discard;
 /// ```
@@ -78,6 +82,7 @@ impl Trigger {
 pub struct Counter {
     count: u64,
     bytes: u64,
+    batches: u64,
     rate: Rate<10>,
     byte_rate: Rate<4>,
     args: CounterArgs,
@@ -87,6 +92,7 @@ impl Counter {
     #[inline]
     fn add(&mut self, cx: &Context, packets: &[Packet]) {
         let now = cx.steady();
+        self.batches += 1;
         if self.args.count_call.is_some() || self.args.byte_count_call.is_some() {
             for packet in packets {
                 self.count += 1;
@@ -116,7 +122,7 @@ impl Counter {
     }
 
     fn reset(&mut self) {
-        (self.count, self.bytes) = (0, 0);
+        (self.count, self.bytes, self.batches) = (0, 0, 0);
         for trigger in [&mut self.args.count_call, &mut self.args.byte_count_call].into_iter().flatten() {
             trigger.done = false;
         }
@@ -147,6 +153,11 @@ impl Element for Counter {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("count", "Packets since the last reset.", |counter| counter.count.to_string()),
         Handler::read("byte_count", "Bytes since the last reset.", |counter| counter.bytes.to_string()),
+        Handler::read(
+            "batches",
+            "Batches since the last reset: `count` over this is the mean batch length.",
+            |counter| counter.batches.to_string(),
+        ),
         Handler::read_with("rate", "Packets a second, lately.", |counter, cx, _| {
             Ok(counter.rate.text(cx.steady()))
         }),
@@ -184,7 +195,7 @@ impl Element for Counter {
 
     fn new(args: CounterArgs, setup: &mut Setup) -> Result<Counter, SetupError> {
         setup.unbatched |= args.count_call.is_some() || args.byte_count_call.is_some();
-        Ok(Counter { count: 0, bytes: 0, rate: Rate::new(), byte_rate: Rate::new(), args })
+        Ok(Counter { count: 0, bytes: 0, batches: 0, rate: Rate::new(), byte_rate: Rate::new(), args })
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
@@ -204,7 +215,7 @@ impl Element for Counter {
     }
 
     fn inherit(&mut self, old: &mut Counter, _: &mut Context) {
-        (self.count, self.bytes) = (old.count, old.bytes);
+        (self.count, self.bytes, self.batches) = (old.count, old.bytes, old.batches);
         (self.rate, self.byte_rate) = (old.rate, old.byte_rate);
     }
 }

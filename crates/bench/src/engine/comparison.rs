@@ -1,0 +1,406 @@
+//! Measures configurations in this program and in a peer, in turn.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
+
+use super::click_program::{ClickProgram, RunError};
+use super::configuration::{Chain, Load, REPETITIONS, argument_count, baseline, has_element};
+use super::traffic::{Capture, FrameSize, Traffic, TrafficError};
+use crate::statistics::{median, minimum, rounded};
+
+/// Nanoseconds below which a chain stands several times in a row to be measured.
+const SHORT_CHAIN_NS: f64 = 5.0;
+
+/// The least that a chain can cost and be compared: less is lost in the noise.
+const RESOLUTION_NS: f64 = 0.05;
+
+/// Rules of a filter under mixed traffic, unless said otherwise.
+const USUAL_RULES: u32 = 10;
+
+/// A configuration to measure.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Its name in the results.
+    pub config: String,
+    /// Its text.
+    pub text: String,
+    /// Where packets come from.
+    pub traffic: Traffic,
+    /// Bytes of their frames.
+    pub size: FrameSize,
+    /// Flows of mixed traffic.
+    pub flows: u32,
+    /// Rules and routes.
+    pub load: Load,
+    /// Packets of a run, if they fit into the capture that is made for it.
+    pub packets: u64,
+    /// Runs of each program.
+    pub runs: u32,
+    /// Seed of the traffic, the rules and the routes.
+    pub seed: u64,
+}
+
+/// What was measured of a configuration.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub config: String,
+    /// Where packets came from.
+    #[serde(serialize_with = "as_text")]
+    pub traffic: Traffic,
+    /// Bytes of their frames.
+    pub size: FrameSize,
+    /// Rules of the filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<u32>,
+    /// Routes of the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routes: Option<u32>,
+    /// Flows of the traffic.
+    pub flows: u64,
+    /// Packets of a run.
+    pub packets: u64,
+    /// The mean number of packets in a batch at the end of the chain; nothing if the chain has no Counter `out`.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rounded_option")]
+    pub batch: Option<f64>,
+    /// How many times the chain stood in a row when it was measured alone.
+    pub repeated: u32,
+    /// This program's figures.
+    #[serde(flatten)]
+    pub ours: Figures,
+    /// The peer's figures, and how they compare.
+    pub peer: Option<PeerFigures>,
+    /// Why there are no figures of the peer's, or what is to be known about them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// What a program takes for a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Millions of packets a second, reading included.
+    #[serde(serialize_with = "rounded")]
+    pub mpps: f64,
+    /// Nanoseconds of processor time a packet, reading included: the minimum of the runs.
+    #[serde(serialize_with = "rounded")]
+    pub ns_per_packet: f64,
+    /// Nanoseconds of the chain alone: above reading and dropping.
+    #[serde(serialize_with = "rounded")]
+    pub chain_ns: f64,
+    /// How much the median of the runs is above the minimum, as a share.
+    #[serde(serialize_with = "rounded")]
+    pub spread: f64,
+}
+
+/// A peer's figures.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PeerFigures {
+    /// What it takes.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// How many times as long as this program the peer takes, reading included.
+    #[serde(serialize_with = "rounded")]
+    pub ratio: f64,
+    /// The same for the chain alone; nothing if it takes too little to be compared.
+    #[serde(serialize_with = "rounded_option")]
+    pub chain_ratio: Option<f64>,
+}
+
+fn rounded_option<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => rounded(number, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+fn as_text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+/// Why a configuration has no figures.
+#[derive(Debug)]
+pub enum ComparisonError {
+    /// There is no traffic.
+    Capture(TrafficError),
+    /// The configuration can't be given the traffic.
+    Configuration(String),
+    /// A file could not be written.
+    File(PathBuf, std::io::Error),
+    /// This program failed.
+    Own(RunError),
+}
+
+impl fmt::Display for ComparisonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capture(_) => f.write_str("there is no traffic"),
+            Self::Configuration(problem) => f.write_str(problem),
+            Self::File(path, _) => write!(f, "{} can't be written", path.display()),
+            Self::Own(error) => write!(f, "this program {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ComparisonError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Capture(error) => Some(error),
+            Self::File(_, error) => Some(error),
+            Self::Own(error) => error.source(),
+            Self::Configuration(_) => None,
+        }
+    }
+}
+
+impl From<TrafficError> for ComparisonError {
+    fn from(error: TrafficError) -> Self {
+        Self::Capture(error)
+    }
+}
+
+/// Programs to measure, and a folder for captures and configurations.
+#[derive(Debug)]
+pub struct Workbench {
+    /// This program.
+    own: ClickProgram,
+    /// Another program.
+    peer: Option<ClickProgram>,
+    folder: PathBuf,
+    /// The capture that was made last, with what it was made from.
+    capture: Option<(CaptureKey, Capture)>,
+}
+
+type CaptureKey = (Traffic, FrameSize, u32, bool, u64, u64);
+
+/// The configurations of one comparison, as files.
+struct Files {
+    baseline: PathBuf,
+    whole: PathBuf,
+    repeated: Option<PathBuf>,
+}
+
+/// Seconds that the runs of a program took.
+#[derive(Clone, Debug, Default)]
+struct Times {
+    baseline: Vec<f64>,
+    whole: Vec<f64>,
+    repeated: Vec<f64>,
+    /// Packets that came out, if a Counter says so.
+    packets_out: Option<u64>,
+}
+
+impl Workbench {
+    /// Measures in this folder, which must exist.
+    pub fn new(own: ClickProgram, peer: Option<ClickProgram>, folder: &Path) -> Self {
+        Self { own, peer, folder: folder.into(), capture: None }
+    }
+
+    /// Measures one configuration.
+    ///
+    /// # Errors
+    ///
+    /// This program can't run it. If the peer can't, the row says so in its note.
+    pub fn measure(&mut self, comparison: &Comparison) -> Result<Row, ComparisonError> {
+        let is_pppoe = comparison.text.contains("12/8864");
+        let capture = self.capture(comparison, is_pppoe)?;
+        let mut load = comparison.load;
+        if load.rules.is_none()
+            && comparison.traffic != Traffic::Constant
+            && has_element(&comparison.text, "rules")
+        {
+            load.rules = Some(USUAL_RULES);
+        }
+        let chain = Chain::new(&comparison.text, &load, &capture, comparison.seed)
+            .map_err(|error| ComparisonError::Configuration(error.to_string()))?;
+        let packets = capture.frames;
+        let files = self.files(&chain, &capture)?;
+        let has_counter = chain.has_output;
+
+        let peer = self.peer.as_ref();
+        let (mut ours, mut theirs) = (Times::default(), Ok(Times::default()));
+        for _ in 0..comparison.runs.max(1) {
+            ours.run(&self.own, &files, has_counter).map_err(ComparisonError::Own)?;
+            theirs = match (theirs, peer) {
+                (Ok(mut times), Some(peer)) => times.run(peer, &files, has_counter).map(|()| times),
+                (times, _) => times,
+            };
+        }
+        let is_short = |times: &Times| times.chain_ns(packets, 1) < SHORT_CHAIN_NS;
+        let repeat =
+            chain.has_output && (is_short(&ours) || peer.is_some() && theirs.as_ref().is_ok_and(is_short));
+        if repeat {
+            for _ in 0..comparison.runs.max(1) {
+                ours.run_repeated(&self.own, &files).map_err(ComparisonError::Own)?;
+                theirs = match (theirs, peer) {
+                    (Ok(mut times), Some(peer)) => times.run_repeated(peer, &files).map(|()| times),
+                    (times, _) => times,
+                };
+            }
+        }
+        let repeated = if repeat { REPETITIONS } else { 1 };
+        let figures = ours.figures(packets, repeated);
+        let useless =
+            (ours.packets_out == Some(0)).then(|| "no packet of this traffic reaches `out`".to_string());
+        let (peer, note) = match (peer, theirs) {
+            (None, _) => (None, None),
+            (Some(_), Err(error)) => (None, Some(format!("the peer {error}"))),
+            (Some(_), Ok(times)) => {
+                (Some(PeerFigures::of(&figures, times.figures(packets, repeated))), difference(&ours, &times))
+            }
+        };
+        let note = useless.or(note);
+        Ok(Row {
+            config: comparison.config.clone(),
+            traffic: comparison.traffic.clone(),
+            size: if matches!(comparison.traffic, Traffic::File(_)) {
+                FrameSize::AsCaptured
+            } else {
+                comparison.size
+            },
+            rules: load.rules.or_else(|| argument_count(&comparison.text, "rules")),
+            routes: load.routes.or_else(|| argument_count(&comparison.text, "routes")),
+            flows: capture.flows.len() as u64,
+            packets,
+            batch: if has_counter { self.batch(&files)? } else { None },
+            repeated,
+            ours: figures,
+            peer,
+            note,
+        })
+    }
+
+    /// The capture of a comparison: the last one if it fits.
+    fn capture(&mut self, comparison: &Comparison, is_pppoe: bool) -> Result<Capture, ComparisonError> {
+        let Comparison { traffic, size, flows, seed, packets, .. } = comparison;
+        let key = (traffic.clone(), *size, *flows, is_pppoe, *seed, *packets);
+        if let Some((_, capture)) = self.capture.as_ref().filter(|(known, _)| *known == key) {
+            return Ok(capture.clone());
+        }
+        let path = self.folder.join("traffic.pcap");
+        let constant = *traffic == Traffic::Constant;
+        let capture = match traffic {
+            Traffic::File(file) => Capture::extend(file, &path, *packets)?,
+            _ => Capture::make(&path, *seed, *flows, constant, *size, is_pppoe, *packets)?,
+        };
+        self.capture = Some((key, capture.clone()));
+        Ok(capture)
+    }
+
+    fn files(&self, chain: &Chain, capture: &Capture) -> Result<Files, ComparisonError> {
+        let write = |name: &str, text: &str| {
+            let path = self.folder.join(name);
+            std::fs::write(&path, text).map_err(|error| ComparisonError::File(path.clone(), error))?;
+            Ok::<_, ComparisonError>(path)
+        };
+        Ok(Files {
+            baseline: write("baseline.click", &baseline(capture))?,
+            whole: write("whole.click", &chain.text(capture, 1))?,
+            repeated: match chain.has_output {
+                true => Some(write("repeated.click", &chain.text(capture, REPETITIONS))?),
+                false => None,
+            },
+        })
+    }
+
+    /// The mean number of packets in a batch at the Counter `out`; nothing if none came there. A run of its own, which is
+    /// not timed.
+    fn batch(&self, files: &Files) -> Result<Option<f64>, ComparisonError> {
+        let handlers = ["chain/out.count", "chain/out.batches"];
+        let run = self.own.run(&files.whole, &handlers).map_err(ComparisonError::Own)?;
+        match run.handlers[..] {
+            [packets, batches] => Ok((batches > 0).then(|| packets as f64 / batches as f64)),
+            _ => Err(ComparisonError::Own(RunError::NoHandler)),
+        }
+    }
+}
+
+impl Times {
+    /// Runs baseline and whole one after the other.
+    fn run(&mut self, program: &ClickProgram, files: &Files, has_counter: bool) -> Result<(), RunError> {
+        self.baseline.push(program.run(&files.baseline, &[])?.seconds);
+        let handlers: &[&str] = if has_counter { &["chain/out.count"] } else { &[] };
+        let run = program.run(&files.whole, handlers)?;
+        self.whole.push(run.seconds);
+        self.packets_out = run.handlers.first().copied();
+        Ok(())
+    }
+
+    fn run_repeated(&mut self, program: &ClickProgram, files: &Files) -> Result<(), RunError> {
+        if let Some(file) = &files.repeated {
+            self.baseline.push(program.run(&files.baseline, &[])?.seconds);
+            self.repeated.push(program.run(file, &[])?.seconds);
+        }
+        Ok(())
+    }
+
+    fn chain_ns(&self, packets: u64, repeated: u32) -> f64 {
+        let with_chain = if repeated > 1 { &self.repeated } else { &self.whole };
+        let seconds = minimum(with_chain) - minimum(&self.baseline);
+        (seconds / f64::from(repeated) * 1e9 / packets as f64).max(0.0)
+    }
+
+    fn figures(&self, packets: u64, repeated: u32) -> Figures {
+        let fastest = minimum(&self.whole);
+        // A run of a few packets may be too short for the clock.
+        let ns = (fastest * 1e9 / packets as f64).max(RESOLUTION_NS);
+        let spread = if fastest > 0.0 { median(self.whole.clone()) / fastest - 1.0 } else { 0.0 };
+        Figures { mpps: 1e3 / ns, ns_per_packet: ns, chain_ns: self.chain_ns(packets, repeated), spread }
+    }
+}
+
+impl PeerFigures {
+    fn of(ours: &Figures, theirs: Figures) -> Self {
+        let comparable = ours.chain_ns >= RESOLUTION_NS && theirs.chain_ns >= RESOLUTION_NS;
+        Self {
+            figures: theirs,
+            ratio: theirs.ns_per_packet / ours.ns_per_packet,
+            chain_ratio: comparable.then(|| theirs.chain_ns / ours.chain_ns),
+        }
+    }
+}
+
+/// What the programs disagree on.
+fn difference(ours: &Times, theirs: &Times) -> Option<String> {
+    let (ours, theirs) = (ours.packets_out?, theirs.packets_out?);
+    (ours != theirs).then(|| format!("{ours} packets came out here, {theirs} in the peer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(baseline: &[f64], whole: &[f64], repeated: &[f64]) -> Times {
+        Times {
+            baseline: baseline.into(),
+            whole: whole.into(),
+            repeated: repeated.into(),
+            packets_out: Some(5),
+        }
+    }
+
+    /// A million packets: a second is a thousand nanoseconds each.
+    #[test]
+    fn figures_are_minima_above_the_baseline() {
+        let ours = times(&[0.030, 0.050], &[0.080, 0.060, 0.090], &[0.048]);
+        let figures = ours.figures(1_000_000, 1);
+        assert!((figures.ns_per_packet - 60.0).abs() < 1e-9 && (figures.chain_ns - 30.0).abs() < 1e-9);
+        assert!((figures.mpps - 1e3 / 60.0).abs() < 1e-9 && (figures.spread - 1.0 / 3.0).abs() < 1e-9);
+        assert!((ours.chain_ns(1_000_000, 9) - 2.0).abs() < 1e-9);
+        let theirs = times(&[0.040], &[0.120], &[]).figures(1_000_000, 1);
+        let peer = PeerFigures::of(&figures, theirs);
+        assert!((peer.ratio - 2.0).abs() < 1e-9, "{peer:?}");
+        assert!(peer.chain_ratio.is_some_and(|ratio| (ratio - 80.0 / 30.0).abs() < 1e-9), "{peer:?}");
+        let nothing = times(&[0.030], &[0.030], &[]).figures(1_000_000, 1);
+        assert_eq!(PeerFigures::of(&nothing, theirs).chain_ratio, None);
+    }
+
+    #[test]
+    fn lost_packets_are_noted() {
+        let ours = times(&[], &[], &[]);
+        assert_eq!(difference(&ours, &ours), None);
+        let theirs = Times { packets_out: Some(4), ..ours.clone() };
+        assert_eq!(difference(&ours, &theirs).as_deref(), Some("5 packets came out here, 4 in the peer"));
+    }
+}

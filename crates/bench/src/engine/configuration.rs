@@ -1,0 +1,211 @@
+//! Makes a configuration read a capture, and gives it as many rules and routes as wished for.
+//!
+//! A configuration of `examples/` runs on a source of its own, the element `source`. Here all that follows `source`
+//! becomes the compound element `Chain`, in front of which stands FromDump. Elements are known by their names:
+//! `source`, `out` (a Counter that ends the main path), `rules` (an IPFilter) and `routes` (a route table). The same
+//! text is given to all programs.
+
+use std::path::Path;
+
+use random::Random;
+
+use super::rules::{routes_text, rules, rules_text};
+use super::traffic::Capture;
+
+/// Flows for which a public address of a rewriter has ports, rounded down.
+const FLOWS_PER_ADDRESS: usize = 60_000;
+
+/// How often a chain that is too short to be measured stands in a row.
+pub(crate) const REPETITIONS: u32 = 9;
+
+/// What a configuration is measured with. What is `None` stays as it is in the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Rules of the filter, the last of which allows everything.
+    pub rules: Option<u32>,
+    /// Routes, one of which is the default.
+    pub routes: Option<u32>,
+}
+
+/// A configuration whose `source` is cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// The compound element's body.
+    body: String,
+    /// Whether it has an output, so that it can stand before another one.
+    pub(crate) has_output: bool,
+}
+
+/// Why a configuration can't be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoSource;
+
+impl std::fmt::Display for NoSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("has no element `source`, like `source :: InfiniteSource(...) -> ...`, to put the traffic in place of")
+    }
+}
+
+impl std::error::Error for NoSource {}
+
+impl Chain {
+    /// The chain of a configuration under a load. Rules and routes are drawn from the flows of the capture.
+    pub(crate) fn new(text: &str, load: &Load, capture: &Capture, seed: u64) -> Result<Self, NoSource> {
+        let mut body = without_comments(text);
+        let mut variables = take_definitions(&mut body);
+        if let Some((_, public)) = variables.iter_mut().find(|(name, _)| name == "$PUBLIC") {
+            let last = 1 + capture.flows.len().div_ceil(FLOWS_PER_ADDRESS);
+            *public = format!("198.51.0.1-198.51.{}.{}", last / 250, 1 + last % 250);
+        }
+        // The longest names first, since one may begin with another.
+        variables.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, value) in &variables {
+            body = body.replace(name, value);
+        }
+        let mut random = Random::new(seed);
+        if let Some((count, (start, end))) = load.rules.zip(arguments_of(&body, "rules")) {
+            body.replace_range(start..end, &rules_text(&rules(count, &capture.flows, &mut random)));
+        }
+        if let Some((count, (start, end))) = load.routes.zip(arguments_of(&body, "routes")) {
+            let last_word = |route: &str| route.split_whitespace().last()?.parse::<u32>().ok();
+            let outputs = body[start..end].split(',').filter_map(last_word).max().unwrap_or_default() + 1;
+            body.replace_range(start..end, &routes_text(count, outputs, &capture.flows, &mut random));
+        }
+        let declaration = body.find("source ::").ok_or(NoSource)?;
+        let (_, end) = arguments_of(&body, "source").ok_or(NoSource)?;
+        body.replace_range(declaration..=end, "input");
+        let out = body.find("out :: Counter").map(|at| at + "out :: Counter".len());
+        let end = out.and_then(|at| {
+            let rest = body[at..].trim_start().strip_prefix("->")?.trim_start();
+            rest.starts_with("Discard").then(|| body.len() - rest.len())
+        });
+        if let Some(at) = end {
+            body.replace_range(at..at + "Discard".len(), "output");
+        }
+        Ok(Self { body, has_output: end.is_some() })
+    }
+
+    /// The text that sends the packets of a capture through `copies` of the chain, one behind the other.
+    pub(crate) fn text(&self, capture: &Capture, copies: u32) -> String {
+        let more = (1..copies).map(|_| " -> Chain").collect::<String>();
+        let end = if self.has_output { " -> Discard" } else { "" };
+        let source = source(&capture.path);
+        format!("elementclass Chain {{\n{}\n}}\n{source} -> chain :: Chain{more}{end};\n", self.body)
+    }
+}
+
+/// The text that reads the packets of a capture and drops them.
+pub(crate) fn baseline(capture: &Capture) -> String {
+    format!("{} -> Discard;\n", source(&capture.path))
+}
+
+fn source(path: &Path) -> String {
+    let path = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    format!("FromDump(\"{path}\", STOP true)")
+}
+
+/// Whether a configuration has an element of this name with arguments.
+pub fn has_element(text: &str, name: &str) -> bool {
+    arguments_of(&without_comments(text), name).is_some()
+}
+
+/// How many arguments an element has that have no commas in them, as rules have none.
+pub(super) fn argument_count(text: &str, name: &str) -> Option<u32> {
+    let text = without_comments(text);
+    let (start, end) = arguments_of(&text, name)?;
+    u32::try_from(text[start..end].split(',').count()).ok()
+}
+
+/// Where the arguments of the element `name` stand in the text: what is between the parentheses.
+fn arguments_of(text: &str, name: &str) -> Option<(usize, usize)> {
+    let declaration = text.find(&format!("{name} :: "))?;
+    let start = declaration + text[declaration..].find('(')? + 1;
+    Some((start, start + closing(&text[start..])?))
+}
+
+/// Where the parenthesis is closed that was opened before the text.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 1usize;
+    text.char_indices().find_map(|(at, character)| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
+}
+
+/// The text without comments that go to the end of a line.
+fn without_comments(text: &str) -> String {
+    text.lines()
+        .map(|line| line.split_once("//").map_or(line, |(code, _)| code))
+        .fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// Takes `define(...)` out of the text: names with their values.
+fn take_definitions(text: &mut String) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    while let Some(at) = text.find("define(") {
+        let start = at + "define(".len();
+        let Some(end) = closing(&text[start..]) else { break };
+        let pairs = text[start..start + end].split(',');
+        variables.extend(pairs.filter_map(|pair| {
+            let (name, value) = pair.trim().split_once(char::is_whitespace)?;
+            Some((name.to_string(), value.trim().to_string()))
+        }));
+        let rest = text[start + end + 1..].trim_start().trim_start_matches(';').len();
+        text.replace_range(at..text.len() - rest, "");
+    }
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::EXAMPLES;
+    use super::super::flow::population;
+    use super::*;
+
+    fn capture(frames: u64, flows: usize) -> Capture {
+        let flows = population(flows, &mut Random::new(1));
+        Capture { path: "/tmp/a b.pcap".into(), frames, flows }
+    }
+
+    #[test]
+    fn every_example_becomes_a_chain() {
+        for example in EXAMPLES {
+            let chain = Chain::new(example.text, &Load::default(), &capture(10, 5), 1).expect(example.name);
+            assert!(chain.has_output, "{}", example.name);
+            for text in ["InfiniteSource", "define", "$LENGTH", "//"] {
+                assert!(!chain.body.contains(text), "{}: {text}", example.name);
+            }
+            assert!(chain.body.contains("input\n    ->"), "{}", chain.body);
+        }
+    }
+
+    #[test]
+    fn a_load_replaces_arguments() {
+        let text = "define($A 1, $AB 2);\nsource :: InfiniteSource(LIMIT 3) -> rules :: IPFilter(deny (x or y), allow all)\n\
+                    -> routes :: R(1.0.0.0/8 1.1.1.1 2, 0/0 0) -> X($AB, $A) -> out :: Counter -> Discard;";
+        let load = Load { rules: Some(3), routes: Some(4) };
+        let capture = capture(10, 100);
+        let chain = Chain::new(text, &load, &capture, 1).expect("a chain");
+        assert!(chain.body.starts_with("\ninput -> rules :: IPFilter("), "{}", chain.body);
+        assert!(
+            chain.body.contains("allow all)") && chain.body.contains("X(2, 1) -> out :: Counter -> output;")
+        );
+        assert_eq!(argument_count(&chain.body, "rules"), Some(3));
+        assert_eq!(argument_count(&chain.body, "routes"), Some(4));
+        let twice = chain.text(&capture, 2);
+        let end = "FromDump(\"/tmp/a b.pcap\", STOP true) -> chain :: Chain -> Chain -> Discard;\n";
+        assert!(twice.ends_with(end), "{twice}");
+        assert_eq!(Chain::new("Idle -> Discard;", &load, &capture, 1), Err(NoSource));
+    }
+
+    #[test]
+    fn a_rewriter_gets_addresses_for_all_flows() {
+        let nat = EXAMPLES.iter().find(|example| example.name == "nat").expect("nat");
+        let chain = Chain::new(nat.text, &Load::default(), &capture(10, 60_001), 1).expect("a chain");
+        assert!(chain.body.contains("pattern 198.51.0.1-198.51.0.4 1024-65535"), "{}", chain.body);
+    }
+}

@@ -1,0 +1,219 @@
+//! Rules and routes that are drawn from the flows of the traffic, so that packets match them.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use super::flow::{Flow, Zipf};
+use super::frame::{TCP, UDP};
+use random::Random;
+
+/// Addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Prefix {
+    address: u32,
+    length: u32,
+}
+
+impl Prefix {
+    fn of(address: u32, length: u32) -> Self {
+        let mask = u32::MAX.checked_shl(32 - length.min(32)).unwrap_or(0);
+        Self { address: address & mask, length }
+    }
+
+    #[cfg(test)]
+    fn has(self, address: u32) -> bool {
+        Self::of(address, self.length) == self
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from_bits(self.address), self.length)
+    }
+}
+
+/// A rule of a firewall: all that it names must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    allow: bool,
+    source: Option<Prefix>,
+    destination: Option<Prefix>,
+    protocol: Option<u8>,
+    /// The lowest and the highest port.
+    ports: Option<(u16, u16)>,
+}
+
+impl Rule {
+    /// Draws a rule that this flow matches. Its prefixes are so many bits shorter than those of a host or a small
+    /// network.
+    fn draw(flow: &Flow, shorter: u32, random: &mut Random) -> Self {
+        let port = flow.destination_port;
+        let exact = Some((port, port));
+        let protocol = Some(flow.protocol);
+        let source = |length: u32| Some(Prefix::of(flow.source, length.saturating_sub(shorter)));
+        let destination = |length: u32| Some(Prefix::of(flow.destination, length.saturating_sub(shorter)));
+        let any = Self {
+            allow: random.below_u64(5) < 3,
+            source: None,
+            destination: None,
+            protocol: None,
+            ports: None,
+        };
+        let rule = match random.below_u64(10) {
+            0..3 => Self { destination: destination(32), protocol, ports: exact, ..any },
+            3..5 => Self { source: source(random.between(22, 26) as u32), protocol, ports: exact, ..any },
+            5..7 => Self {
+                destination: destination(random.between(20, 28) as u32),
+                protocol,
+                ports: exact,
+                ..any
+            },
+            7 => Self { source: source(32), destination: destination(16), ..any },
+            8 => Self { source: source(random.between(26, 30) as u32), ..any },
+            _ => {
+                let range = Some((port & !1023, port | 1023));
+                Self { destination: destination(24), protocol, ports: range, ..any }
+            }
+        };
+        // Other protocols have no ports.
+        if matches!(flow.protocol, TCP | UDP) { rule } else { Self { protocol: None, ports: None, ..rule } }
+    }
+
+    /// Whether a flow matches.
+    #[cfg(test)]
+    fn matches(&self, flow: &Flow) -> bool {
+        self.source.is_none_or(|prefix| prefix.has(flow.source))
+            && self.destination.is_none_or(|prefix| prefix.has(flow.destination))
+            && self.protocol.is_none_or(|protocol| protocol == flow.protocol)
+            && self.ports.is_none_or(|(low, high)| (low..=high).contains(&flow.destination_port))
+    }
+}
+
+impl fmt::Display for Rule {
+    /// As IPFilter reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.allow { "allow" } else { "deny" })?;
+        let mut separator = " ";
+        let mut term = |f: &mut fmt::Formatter<'_>, text: String| {
+            write!(f, "{separator}{text}")?;
+            separator = " and ";
+            Ok(())
+        };
+        match self.protocol {
+            Some(TCP) => term(f, "tcp".into())?,
+            Some(UDP) => term(f, "udp".into())?,
+            _ => {}
+        }
+        for (side, prefix) in [("src", self.source), ("dst", self.destination)] {
+            if let Some(prefix) = prefix {
+                term(f, format!("{side} net {prefix}"))?;
+            }
+        }
+        match self.ports {
+            Some((low, high)) if low == high => term(f, format!("dst port {low}"))?,
+            Some((low, high)) => term(f, format!("dst port >= {low} and dst port <= {high}"))?,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// `count` - 1 different rules, each drawn from a flow: the more packets a flow has, the more likely it is. The last
+/// rule, which [`rules_text`] adds, allows everything.
+pub(crate) fn rules(count: u32, flows: &[Flow], random: &mut Random) -> Vec<Rule> {
+    let zipf = Zipf::new(flows.len());
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut known = HashSet::new();
+    let wanted = count.saturating_sub(1) as usize;
+    // A few rules name large networks, many name small ones: else all packets would pass the few.
+    let shorter = match count {
+        ..50 => 12,
+        50..500 => 6,
+        _ => 0,
+    };
+    // Few flows have few different rules: then rules come twice.
+    let mut tries = 20 * wanted;
+    while rules.len() < wanted {
+        let Some(flow) = flows.get(zipf.draw(random)) else { break };
+        let rule = Rule::draw(flow, shorter, random);
+        tries = tries.saturating_sub(1);
+        if known.insert(rule.to_string()) || tries == 0 {
+            rules.push(rule);
+        }
+    }
+    rules
+}
+
+/// The argument of an IPFilter.
+pub(crate) fn rules_text(rules: &[Rule]) -> String {
+    let rules: String = rules.iter().map(|rule| format!("{rule},\n")).collect();
+    rules + "allow all"
+}
+
+/// The argument of a route table: `count` - 1 prefixes, which together cover the destinations as far as there are
+/// enough of them, and a default route. The lengths are those of a table of the Internet: half are of 24 bits.
+pub(crate) fn routes_text(count: u32, outputs: u32, flows: &[Flow], random: &mut Random) -> String {
+    let mut known = HashSet::new();
+    let mut text = String::new();
+    let mut index = 0;
+    while known.len() + 1 < count as usize {
+        // Beyond three for each flow, prefixes that no packet goes to: tables have those too.
+        let address = match flows.get(index / 3) {
+            Some(flow) => flow.destination,
+            None => random.next() as u32,
+        };
+        index += 1;
+        let length = match random.below_u64(100) {
+            0..50 => 24,
+            50..85 => random.between(16, 23) as u32,
+            _ => random.between(25, 32) as u32,
+        };
+        let prefix = Prefix::of(address, length);
+        if known.insert(prefix) {
+            text += &format!("{prefix} {},\n", random.below_u64(outputs.max(1).into()));
+        }
+    }
+    text + "0.0.0.0/0 0"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flow::population;
+    use super::*;
+
+    /// Packets end at many rules, at none of them most, and some at the last.
+    #[test]
+    fn packets_end_at_different_rules() {
+        for count in [10, 100, 1_000] {
+            let mut random = Random::new(5);
+            let flows = population(60_000, &mut random);
+            let rules = rules(count, &flows, &mut random);
+            assert_eq!(rules.len() as u32, count - 1);
+            let zipf = Zipf::new(flows.len());
+            let mut hits = vec![0u32; rules.len() + 1];
+            let packets = 20_000;
+            for _ in 0..packets {
+                let flow = &flows[zipf.draw(&mut random)];
+                let rule = rules.iter().position(|rule| rule.matches(flow)).unwrap_or(rules.len());
+                hits[rule] += 1;
+            }
+            let (last, others) = hits.split_last().expect("rules");
+            let most = others.iter().max().expect("a rule");
+            let used = others.iter().filter(|hits| **hits > 0).count();
+            assert!(*most < packets / 2, "{count}: one rule has {most}");
+            assert!((packets / 50..packets * 19 / 20).contains(last), "{count}: the last has {last}");
+            assert!(used * 3 > others.len(), "{count}: {used} are used");
+        }
+    }
+
+    #[test]
+    fn rules_and_routes_have_their_number() {
+        let mut random = Random::new(1);
+        let flows = population(100, &mut random);
+        assert_eq!(rules_text(&rules(1_000, &flows, &mut random)).lines().count(), 1_000);
+        assert_eq!(rules_text(&rules(10, &flows[..1], &mut random)).lines().count(), 10);
+        assert_eq!(routes_text(1, 3, &flows, &mut random), "0.0.0.0/0 0");
+        assert_eq!(routes_text(1_000, 3, &flows, &mut random).lines().count(), 1_000);
+    }
+}

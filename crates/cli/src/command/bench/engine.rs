@@ -1,0 +1,230 @@
+//! `clickbox bench engine`: measures configurations in memory, on one core.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bench::engine::{
+    ClickProgram, Comparison, EXAMPLES, FrameSize, Load, Row, Traffic, Workbench, has_element,
+};
+use clap::Args;
+use serde::Serialize;
+
+use crate::configuration::system_words;
+use crate::output;
+
+/// Measure configurations in memory, on one core.
+///
+/// A configuration reads packets from a capture (FromDump) in place of its element `source`. With --peer the other
+/// program runs the same text on the same capture, in turn. Each figure is the minimum of --runs runs, in processor
+/// time after start-up.
+///
+/// `whole` is the time for a packet with reading and dropping it. `chain` is what the configuration takes above
+/// `FromDump(file) -> Discard`, which is measured in the same run; a chain below 5 ns is measured nine times in a row.
+///
+/// Mixed traffic is made from --seed: flows by Zipf's law between clients and 2,000 servers, TCP and UDP, with
+/// payloads. Rules and routes are drawn from the flows, so that packets match them.
+#[derive(Args)]
+#[command(
+    after_help = "Examples: clickbox bench engine --all --peer /usr/local/bin/click\n          clickbox bench engine --config firewall --rules 10,100,1000 --size imix"
+)]
+pub(super) struct Arguments {
+    /// Measure all nine examples (the default).
+    #[arg(long, conflicts_with = "config")]
+    all: bool,
+    /// An example by its name, or a file.
+    #[arg(long, value_name = "NAME|FILE")]
+    config: Vec<String>,
+    /// `mixed` for many flows, `constant` for one packet again and again, or a capture file.
+    #[arg(long, value_name = "mixed|constant|FILE", default_value = "mixed")]
+    traffic: String,
+    /// Bytes of each frame, 60 to 1514, or `imix`: 7 frames of 64 bytes, 4 of 594, 1 of 1514.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "64")]
+    size: Vec<FrameSize>,
+    /// Rules of the element `rules`, an IPFilter (10 for mixed traffic).
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    rules: Vec<u32>,
+    /// Routes of the element `routes`, a route table.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
+    routes: Vec<u32>,
+    /// Flows of mixed traffic.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "60000", value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
+    flows: Vec<u32>,
+    /// Packets of a run, as far as a capture of 1 GB holds them. A capture file with fewer is repeated.
+    #[arg(long, default_value_t = 4_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    packets: u64,
+    /// Seed of the traffic, the rules and the routes.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// A program with Click's command line to measure beside this one.
+    #[arg(long, value_name = "PROGRAM")]
+    peer: Option<PathBuf>,
+    /// Runs of each program.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// End a run that takes longer. A peer that does has no figures, and a note.
+    #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    results: Vec<Row>,
+}
+
+impl Arguments {
+    pub(super) fn measure(&self) -> Result<(), String> {
+        let folder = Folder::new().map_err(|error| format!("no folder for temporary files: {error}"))?;
+        let timeout = Duration::from_secs(self.timeout);
+        let own = ClickProgram::own(timeout).map_err(|error| error.to_string())?;
+        let peer = self.peer.as_deref().map(|path| ClickProgram::other(path, timeout));
+        let mut workbench = Workbench::new(own, peer, &folder.0);
+        if !self.json {
+            output::text(&self.head());
+        }
+        let mut results = Vec::new();
+        for comparison in self.comparisons()? {
+            let row = workbench.measure(&comparison).map_err(|error| {
+                let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+                format!("{}: {error}{cause}", comparison.config)
+            })?;
+            if !self.json {
+                output::text(&line(&row));
+            }
+            results.push(row);
+        }
+        if self.json {
+            output::json(&Report { results });
+        }
+        Ok(())
+    }
+
+    fn head(&self) -> String {
+        let mut text = format!(
+            "Nanoseconds of processor time a packet, minimum of {} runs of {} packets; {} traffic.\n\
+             whole: reading, chain and dropping. chain: above reading and dropping. spread: median above minimum.\n",
+            self.runs, self.packets, self.traffic
+        );
+        let peer =
+            |name| if self.peer.is_some() { format!(" {name:>7} {:>6}", "ratio") } else { String::new() };
+        let peer = peer("peer");
+        text +=
+            &format!("{:<40} {:>7}{peer} {:>7}{peer} {:>7} {:>6}\n", "", "whole", "chain", "spread", "batch");
+        text
+    }
+
+    /// All comparisons: each configuration with every load that its elements can have.
+    fn comparisons(&self) -> Result<Vec<Comparison>, String> {
+        let traffic: Traffic = match self.traffic.parse() {
+            Ok(traffic) => traffic,
+            Err(never) => match never {},
+        };
+        // Sizes and flows of a capture that is there are what they are.
+        let (sizes, flows) = match traffic {
+            Traffic::Mixed => (&self.size[..], &self.flows[..]),
+            Traffic::Constant => (&self.size[..], &[1][..]),
+            Traffic::File(_) => (&[FrameSize::AsCaptured][..], &[0][..]),
+        };
+        let choices = |wanted: &[u32], possible: bool| match possible {
+            true if !wanted.is_empty() => wanted.iter().copied().map(Some).collect(),
+            _ => vec![None],
+        };
+        let mut comparisons = Vec::new();
+        for (config, text) in self.configurations()? {
+            let all_rules = choices(&self.rules, has_element(&text, "rules"));
+            let all_routes = choices(&self.routes, has_element(&text, "routes"));
+            for &size in sizes {
+                for &flows in flows {
+                    for (&rules, &routes) in all_rules
+                        .iter()
+                        .flat_map(|rules| all_routes.iter().map(move |routes| (rules, routes)))
+                    {
+                        comparisons.push(Comparison {
+                            config: config.clone(),
+                            text: text.clone(),
+                            traffic: traffic.clone(),
+                            size,
+                            flows,
+                            load: Load { rules, routes },
+                            packets: self.packets,
+                            runs: self.runs,
+                            seed: self.seed,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(comparisons)
+    }
+
+    /// Names and texts.
+    fn configurations(&self) -> Result<Vec<(String, String)>, String> {
+        let examples = EXAMPLES.iter().map(|example| (example.name.to_string(), example.text.to_string()));
+        if self.all || self.config.is_empty() {
+            return Ok(examples.collect());
+        }
+        let named = |name: &String| {
+            if let Some(example) = examples.clone().find(|(known, _)| known == name) {
+                return Ok(example);
+            }
+            let text = std::fs::read_to_string(name).map_err(|error| {
+                let names: Vec<&str> = EXAMPLES.iter().map(|example| example.name).collect();
+                let names = names.join(", ");
+                format!("{name}: {}; --config takes a file or one of {names}", system_words(&error))
+            })?;
+            Ok((name.clone(), text))
+        };
+        self.config.iter().map(named).collect()
+    }
+}
+
+/// A row for people.
+fn line(row: &Row) -> String {
+    let size = match row.size {
+        FrameSize::Bytes(bytes) => format!("{bytes} B"),
+        other => other.to_string(),
+    };
+    let mut name = format!("{}, {size}", row.config);
+    for (count, what) in [(row.rules, "rules"), (row.routes, "routes"), (Some(row.flows as u32), "flows")] {
+        if let Some(count) = count {
+            name += &format!(", {count} {what}");
+        }
+    }
+    let peer = row.peer.as_ref();
+    let whole = peer.map(|peer| format!(" {:>7.1} {:>6.2}", peer.figures.ns_per_packet, peer.ratio));
+    let chain = peer.map(|peer| {
+        let ratio = peer.chain_ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}"));
+        format!(" {:>7.1} {ratio:>6}", peer.figures.chain_ns)
+    });
+    let batch = row.batch.map_or_else(|| "-".into(), |batch| format!("{batch:.1}"));
+    let note = row.note.as_ref().map(|note| format!("  {note}")).unwrap_or_default();
+    format!(
+        "{name:<40} {:>7.1}{} {:>7.2}{} {:>6.0}% {batch:>6}{note}\n",
+        row.ours.ns_per_packet,
+        whole.unwrap_or_default(),
+        row.ours.chain_ns,
+        chain.unwrap_or_default(),
+        row.ours.spread * 100.0
+    )
+}
+
+/// A folder for captures and configurations, removed when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> std::io::Result<Folder> {
+        let path = std::env::temp_dir().join(format!("clickbox-bench-{}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What can't be removed stays in the system's folder of temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
