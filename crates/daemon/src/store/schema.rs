@@ -130,3 +130,22 @@ impl Store {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Before 3.51.3 a checkpoint that resets the write-ahead log while another connection writes could corrupt the
+    /// file.
+    const FIRST_SQLITE_WITH_WAL_RESET_FIX: i32 = 3_051_003;
+
+    #[test]
+    fn sqlite_resets_its_log_safely() {
+        let (number, name) = (rusqlite::version_number(), rusqlite::version());
+        assert!(number >= FIRST_SQLITE_WITH_WAL_RESET_FIX, "SQLite {name} lacks the fix of its log's reset");
+        let store = Store::open(None, None).unwrap();
+        let running: String =
+            store.connection.query_row("SELECT sqlite_version()", [], |row| row.get(0)).unwrap();
+        assert_eq!(running, name);
+    }
+}
