@@ -5,6 +5,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use support::{Daemon, PATIENCE};
@@ -328,4 +329,26 @@ fn the_demonstration_tells_what_became_of_each_packet() {
     for text in ["firewall  runs", "the rule `deny udp dst port 53` stands before", "later it runs again"] {
         assert!(err.contains(text), "no {text:?} in: {err}");
     }
+}
+
+#[test]
+fn the_service_manager_hears_of_start_life_and_end() {
+    let path = std::env::temp_dir().join(format!("clickbox-notify-{}", std::process::id()));
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    let receive = || {
+        let mut bytes = [0; 256];
+        let length = socket.recv(&mut bytes).expect("a notification");
+        String::from_utf8_lossy(&bytes[..length]).trim().to_string()
+    };
+    let notify = format!("NOTIFY_SOCKET={}", path.display());
+    let mut daemon = Daemon::start_by("notify", &["env", &notify, "WATCHDOG_USEC=200000"], &["--no-store"]);
+    assert_eq!(receive(), "READY=1");
+    assert_eq!(receive(), "WATCHDOG=1");
+    assert_eq!(receive(), "WATCHDOG=1");
+    daemon.child.stdin.take();
+    let last = std::iter::repeat_with(receive).find(|text| text != "WATCHDOG=1");
+    assert_eq!(last.as_deref(), Some("STOPPING=1"));
+    assert!(daemon.child.wait().expect("an end").success());
+    std::fs::remove_file(&path).expect("the socket goes");
 }

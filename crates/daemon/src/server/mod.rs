@@ -7,6 +7,7 @@ mod request;
 mod respond;
 mod routes;
 mod run;
+mod service_manager;
 mod stream;
 mod tls;
 

@@ -3,6 +3,7 @@
 use super::connection::{ACCEPT_RETRY_DELAY, ConnectionSlots, Connections};
 use super::listen::{ListenError, Socket};
 use super::routes::{ServerState, routes};
+use super::service_manager;
 use super::tls::{Tcp, TlsError, Token, acceptor, with_token};
 use crate::settings::Settings;
 use crate::supervisor::{StartError, Supervisor};
@@ -130,9 +131,11 @@ async fn serve(
     });
     let address = tls.as_ref().map(|(listener, ..)| listener.local_addr()).transpose()?;
     ready(&Address { socket: socket.into(), tcp: address });
+    service_manager::ready();
     let mut connections = Connections::new(ending);
     let (near, far) = (ConnectionSlots::new(), ConnectionSlots::new());
     let mut end = std::pin::pin!(end);
+    let mut watchdog = std::pin::pin!(service_manager::run_watchdog(supervisor.clone()));
     loop {
         let over_tcp = async {
             match &tls {
@@ -142,6 +145,7 @@ async fn serve(
         };
         tokio::select! {
             () = &mut end => break,
+            () = &mut watchdog => {}
             accepted = near.accept(unix.accept()) => match accepted {
                 Ok((place, (stream, _))) => connections.serve(place, async { Some(stream) }, open.clone()),
                 Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
@@ -155,7 +159,8 @@ async fn serve(
             },
         }
     }
-    // Nobody listening means that nobody waits.
+    service_manager::stopping();
+    // An error means that no stream is left to end.
     let _ = tell_end.send(true);
     let last = tokio::task::spawn_blocking(move || supervisor.end());
     connections.finish().await;

@@ -11,6 +11,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use subtle::ConstantTimeEq;
 use tokio_rustls::TlsAcceptor;
 
 /// Bytes of a token: fewer can be guessed.
@@ -84,10 +85,9 @@ impl Token {
         }
     }
 
-    /// Whether that is it. The time that it takes does not tell where the first difference is.
-    fn is(&self, told: &[u8]) -> bool {
-        let differences = self.0.iter().zip(told).fold(0, |sum, (own, told)| sum | (own ^ told));
-        self.0.len() == told.len() && differences == 0
+    /// Compares a caller's token with this one, in a time that does not depend on where they differ.
+    fn matches(&self, presented: &[u8]) -> bool {
+        self.0.ct_eq(presented).into()
     }
 }
 
@@ -110,9 +110,9 @@ pub(super) fn acceptor(tcp: &Tcp) -> Result<TlsAcceptor, TlsError> {
 
 /// Lets requests with the token pass.
 pub(super) async fn with_token(State(token): State<Token>, request: Request, next: Next) -> Response {
-    let told = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
-    match told.and_then(|told| told.strip_prefix(b"Bearer ")) {
-        Some(told) if token.is(told) => next.run(request).await,
+    let presented = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
+    match presented.and_then(|presented| presented.strip_prefix(b"Bearer ")) {
+        Some(presented) if token.matches(presented) => next.run(request).await,
         _ => super::respond::ErrorResponse::new(
             api::ErrorCode::Forbidden,
             "this needs the daemon's token, as in `Authorization: Bearer TOKEN`",
@@ -128,9 +128,9 @@ mod tests {
     #[test]
     fn a_token_is_compared_whole() {
         let token = Token(Arc::from(&b"0123456789abcdef"[..]));
-        assert!(token.is(b"0123456789abcdef"));
+        assert!(token.matches(b"0123456789abcdef"));
         for wrong in [&b""[..], b"0123456789abcde", b"0123456789abcdeF", b"0123456789abcdef0"] {
-            assert!(!token.is(wrong));
+            assert!(!token.matches(wrong));
         }
     }
 }

@@ -182,6 +182,11 @@ impl Drop for SupervisorState {
 }
 
 impl Supervisor {
+    /// Whether the thread that moves packets still answers. Waits as long as that takes.
+    pub(crate) fn is_responsive(&self) -> bool {
+        self.0.fabric.ask(|_| ()).is_ok()
+    }
+
     /// Starts a daemon's supervisor: what the store has is made again, and boxes run that ran.
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
         let store = Store::open(settings.store.as_deref(), settings.store_pages)?;
