@@ -117,8 +117,11 @@ fn failures(generator: &mut SchemaGenerator) -> Value {
     names.iter().map(reply).collect::<Map<String, Value>>().into()
 }
 
+/// The body of a request or reply. A schema that accepts any value is written as `{}`: it means the same as `true`, which
+/// some generators of clients do not read.
 fn content(media: &str, schema: Option<Schema>) -> Value {
-    match schema {
+    match schema.map(Schema::to_value) {
+        Some(Value::Bool(true)) => json!({ media: { "schema": {} } }),
         Some(schema) => json!({ media: { "schema": schema } }),
         None => json!({ media: {} }),
     }
