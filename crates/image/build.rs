@@ -12,7 +12,7 @@ use std::process::Command;
 const IMAGES: [&str; 2] = ["clickbox", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 34] = [
+const SOURCES: [&str; 36] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -35,6 +35,8 @@ const SOURCES: [&str; 34] = [
     "crates/lookup/src",
     "crates/packet/Cargo.toml",
     "crates/packet/src",
+    "crates/reason/Cargo.toml",
+    "crates/reason/src",
     "crates/router/Cargo.toml",
     "crates/router/src",
     "guest/.cargo",

@@ -171,8 +171,8 @@ fn choose(rows: &[Row], room: usize) -> Vec<usize> {
 
 fn rows(router: &Router, hides: Hides) -> Vec<Row> {
     let mut lost = BTreeMap::new();
-    for (element, _, count) in router.losses() {
-        *lost.entry(element).or_insert(0) += count;
+    for loss in router.losses() {
+        *lost.entry(loss.element).or_insert(0) += loss.packets;
     }
     let each = router.elements().zip(router.classes()).zip(router.counts());
     let shown = each.filter(|((name, class), _)| !hides(name, class) && !class.ends_with("Info"));
@@ -195,7 +195,7 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
     let _ = writeln!(text, "{:<34}{:>14}{:>14}{:>14}", "element", "packets in", "out", "lost");
     let losses = router.losses();
     for ((name, class), (inputs, outputs)) in router.elements().zip(router.classes()).zip(router.counts()) {
-        let lost: u64 = losses.iter().filter(|(element, ..)| element == name).map(|(.., count)| count).sum();
+        let lost: u64 = losses.iter().filter(|loss| loss.element == name).map(|loss| loss.packets).sum();
         if inputs == 0 && outputs == 0 && lost == 0 {
             continue;
         }
@@ -207,9 +207,9 @@ pub(crate) fn summary(router: &Router, elapsed: Duration, end: RunEnd) -> String
     }
     if !losses.is_empty() {
         let _ = writeln!(text, "\nlost packets");
-        for (element, reason, count) in &losses {
-            let (element, reason) = (shorten(element, 31), reason.replace('_', " "));
-            let _ = writeln!(text, "  {element:<32}{reason:<28}{:>14}", grouped(*count));
+        for loss in &losses {
+            let (element, reason) = (shorten(&loss.element, 31), loss.reason.replace('_', " "));
+            let _ = writeln!(text, "  {element:<32}{reason:<28}{:>14}", grouped(loss.packets));
         }
     }
     let end = match end {

@@ -15,6 +15,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) notifies: String,
     pub(crate) phase: String,
     pub(crate) reads: Vec<String>,
+    pub(crate) drops: Vec<String>,
     pub(crate) see: Vec<String>,
     pub(crate) obsolete: String,
 }
@@ -45,6 +46,7 @@ impl ElementAttributes {
             notifies: "Nothing".into(),
             phase: "Normal".into(),
             reads: Vec::new(),
+            drops: Vec::new(),
             see: Vec::new(),
             obsolete: String::new(),
         };
@@ -61,6 +63,7 @@ impl ElementAttributes {
                     "processing" => parsed.processing = text(&meta)?,
                     "flow" => parsed.flow = text(&meta)?,
                     "reads" => parsed.reads = list(&meta)?,
+                    "drops" => parsed.drops = list(&meta)?,
                     "see" => parsed.see = list(&meta)?,
                     "obsolete" => parsed.obsolete = text(&meta)?,
                     "notifies" => {

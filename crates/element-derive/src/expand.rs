@@ -111,6 +111,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
     } = attributes;
     let text = documentation::text(&input.attrs);
     let documentation::Documentation { summary, description, example, expect } = documentation::parse(&text);
+    let drops = attributes.drops.iter().map(|reason| format_ident!("{}", reason.to_uppercase()));
     let notifies = format_ident!("{}", attributes.notifies);
     let phase = format_ident!("{}", attributes.phase);
     quote! {
@@ -130,6 +131,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
             notifies: ::element::Notifies::#notifies,
             phase: ::element::Phase::#phase,
             reads: &[#(#reads),*],
+            drops: &[#(::element::Reason::#drops),*],
             see: &[#(#see),*],
             obsolete: #obsolete,
             arguments: &[#(#pieces),*],

@@ -7,6 +7,7 @@ use crate::arguments::{Args, Arguments, Setup};
 use crate::contract::{DynElement, Element};
 use crate::error::SetupError;
 use crate::handler::HandlerInfo;
+use reason::Reason;
 
 /// When an element is configured and initialised, relative to the others: the phases that Click's classes have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +75,8 @@ pub struct ClassInfo {
     /// Classes whose elements' state it looks at, or changes, while packets pass: packets that go to it and packets
     /// that go to one of those keep their order.
     pub reads: &'static [&'static str],
+    /// The reasons for which it drops packets. A drop for another one is counted as [`Reason::UNDECLARED`].
+    pub drops: &'static [Reason],
     /// Related classes.
     pub see: &'static [&'static str],
     /// What is said to those who still use it; empty for nothing.
@@ -142,6 +145,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         notifies: Notifies::Nothing,
         phase: Phase::Normal,
         reads: &[],
+        drops: &[],
         see: &[],
         obsolete: "",
         arguments: &[],

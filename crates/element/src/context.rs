@@ -5,6 +5,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 
 use packet::{Batch, Packet, Pool, Timestamp};
+use reason::Reason;
 
 use crate::arguments::{Args, Arguments, FromArgument, Setup};
 use crate::contract::Element;
@@ -206,7 +207,7 @@ impl Context<'_> {
 
     /// Sends each packet of a batch to the output that stands at its place in `ports`; a packet without one, or whose
     /// output does not exist, is dropped and counted under the reason.
-    pub fn spread(&mut self, mut batch: Batch, ports: &[u32], reason: &'static str) {
+    pub fn spread(&mut self, mut batch: Batch, ports: &[u32], reason: Reason) {
         let outputs = self.outputs() as u32;
         // All to one output, as in most traffic: the batch stays whole.
         if let [first, rest @ ..] = ports
@@ -275,20 +276,26 @@ impl Context<'_> {
 
     /// Drops a packet and counts it under the reason.
     #[inline]
-    pub fn drop(&mut self, packet: Packet, reason: &'static str) {
+    pub fn drop(&mut self, packet: Packet, reason: Reason) {
         drop(packet);
         self.runtime.count_drops(self.element, reason, 1);
     }
 
     /// Drops a batch and counts its packets under the reason.
-    pub fn drop_batch(&mut self, batch: Batch, reason: &'static str) {
+    pub fn drop_batch(&mut self, batch: Batch, reason: Reason) {
         self.runtime.count_drops(self.element, reason, batch.len() as u64);
         self.recycle(batch);
     }
 
+    /// Declares a reason of a user's function, under which this element may drop packets from now on. `None` if the name
+    /// is not [well formed](reason::is_user_name), or the router has too many.
+    pub fn declare_reason(&self, name: &str) -> Option<Reason> {
+        self.runtime.declare_reason(self.element, name)
+    }
+
     /// Counts a packet that could not be made for want of a buffer.
     pub fn count_exhausted(&mut self) {
-        self.runtime.count_drops(self.element, "no_buffer", 1);
+        self.runtime.count_drops(self.element, Reason::NO_BUFFER, 1);
     }
 
     /// A packet that holds a copy of `bytes`; when the pool is exhausted that is counted.

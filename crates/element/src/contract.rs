@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use packet::Batch;
+use reason::Reason;
 
 use crate::arguments::{Args, Arguments, Setup};
 use crate::context::Context;
@@ -42,7 +43,7 @@ pub trait Element: Sized + 'static {
 
     /// Takes packets that arrive on a push input.
     fn push(&mut self, cx: &mut Context, _port: usize, batch: Batch) {
-        cx.drop_batch(batch, "no_push");
+        cx.drop_batch(batch, Reason::NO_PUSH);
     }
 
     /// Adds at most `most` packets, each one of Click's pulls, from a pull output to `into`.

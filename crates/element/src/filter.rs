@@ -4,6 +4,7 @@ use alloc::rc::Rc;
 use core::any::Any;
 
 use packet::{Batch, Packet};
+use reason::Reason;
 
 use crate::arguments::{Args, Setup};
 use crate::context::Context;
@@ -16,9 +17,9 @@ pub enum Verdict {
     /// Goes on by output 0.
     Pass(Packet),
     /// Goes to output 1 if that exists, else is dropped and counted under the reason.
-    Divert(Packet, &'static str),
+    Divert(Packet, Reason),
     /// Is dropped and counted under the reason.
-    Drop(Packet, &'static str),
+    Drop(Packet, Reason),
     /// Goes to the given output; a missing one drops it.
     To(usize, Packet),
     /// The element keeps it, or has sent what it became.

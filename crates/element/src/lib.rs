@@ -50,6 +50,7 @@ pub use handler::{Handler, HandlerInfo, HandlerKind, Numbered};
 pub use names::{NameKind, Names};
 pub use outputs::Outputs;
 pub use random::AdditiveRandom;
+pub use reason::Reason;
 pub use runtime::{HandlerTarget, Runtime};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
@@ -58,7 +59,7 @@ pub use tap::LogTap;
 pub mod prelude {
     pub use crate::{
         Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Numbered,
-        Setup, SetupError, Verdict,
+        Reason, Setup, SetupError, Verdict,
     };
     pub use alloc::{boxed::Box, format, rc::Rc, string::String, string::ToString, vec, vec::Vec};
     pub use packet::{Batch, Packet, Timestamp};

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use packet::{Batch, Pool, Timestamp};
+use reason::Reason;
 
 use crate::environment::{Descriptor, Environment};
 use crate::error::HandlerError;
@@ -60,8 +61,10 @@ pub trait Runtime {
     fn deliver(&self, element: usize, outputs: &mut Outputs);
     /// Lets pulls at an output go on to an input without a call of the element.
     fn relay(&self, element: usize, output: usize, input: Option<usize>);
+    /// Declares a reason of a user's function for an element; `None` if that can't be.
+    fn declare_reason(&self, element: usize, name: &str) -> Option<Reason>;
     /// Counts packets that the element has dropped, under a reason.
-    fn count_drops(&self, element: usize, reason: &'static str, count: u64);
+    fn count_drops(&self, element: usize, reason: Reason, count: u64);
     /// Puts the task on the run queue.
     fn schedule(&self, element: usize);
     /// Takes the task off the run queue.

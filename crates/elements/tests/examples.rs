@@ -56,6 +56,17 @@ fn every_class_is_documented() {
                 complain(format!("handler {name} has no summary sentence"));
             }
         }
+        // What the text says of drops is what the class declares.
+        for (_, rest) in info
+            .description
+            .match_indices("dropped as `")
+            .map(|(at, found)| info.description.split_at(at + found.len()))
+        {
+            let named = rest.split('`').next().unwrap_or_default();
+            if !info.drops.iter().any(|reason| reason.name() == named) {
+                complain(format!("`{named}` is not among its drops"));
+            }
+        }
         for other in info.see {
             if elements::class(other).is_none() {
                 complain(format!("see {other}, which does not exist"));

@@ -55,8 +55,8 @@ fn an_endless_loop_is_cut_and_counted() {
     let run = run("InfiniteSource(LIMIT 1, STOP true) -> s :: Switch(0) -> s; s[1] -> Discard;", 256)
         .expect("it runs");
     assert_eq!(
-        run.router.losses().iter().map(|loss| (loss.1, loss.2)).collect::<Vec<_>>(),
-        [("endless_loop", 1)]
+        run.router.losses().iter().map(|loss| (loss.reason.to_string(), loss.packets)).collect::<Vec<_>>(),
+        [("endless_loop".to_string(), 1)]
     );
 }
 

@@ -2,6 +2,7 @@
 
 use crate::context::BoxContext;
 use crate::environment::BoxEnvironment;
+use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -17,7 +18,7 @@ pub(crate) fn registry() -> Registry {
 }
 
 /// Dropped packets by reason.
-pub(crate) type Drops = BTreeMap<&'static str, u64>;
+pub(crate) type Drops = BTreeMap<Cow<'static, str>, u64>;
 
 /// A configuration that runs.
 pub(crate) struct Configuration {
@@ -119,8 +120,8 @@ impl Configuration {
 
     /// Adds what its elements dropped.
     pub(crate) fn add_drops(&self, drops: &mut Drops) {
-        for (_, reason, count) in self.router.losses() {
-            *drops.entry(reason).or_default() += count;
+        for loss in self.router.losses() {
+            *drops.entry(loss.reason).or_default() += loss.packets;
         }
     }
 }

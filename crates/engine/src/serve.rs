@@ -10,7 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::{Reply, Request, Stats};
 use click_lang::Diagnostic;
-use element::HandlerError;
+use element::{HandlerError, Reason};
 
 /// Why a request isn't done.
 enum RequestError {
@@ -145,7 +145,7 @@ impl Engine {
         self.configurations.iter().for_each(|configuration| configuration.add_drops(&mut drops));
         let no_buffer: u64 = self.context.ports.iter().map(|port| port.no_buffer()).sum();
         if no_buffer > 0 {
-            *drops.entry("no_buffer").or_default() += no_buffer;
+            *drops.entry(Reason::NO_BUFFER.name().into()).or_default() += no_buffer;
         }
         Stats {
             busy_cycles: self.busy_cycles,

@@ -34,6 +34,18 @@ fn ship(sandbox: &mut Sandbox, case: &Case) -> Result<(), CallError> {
     Ok(())
 }
 
+/// Reads a handler of the main configuration.
+fn read(sandbox: &mut Sandbox, handler: &str) -> Result<String, CallError> {
+    let value = sandbox.call(&Request::Read { name: "", handler, argument: b"" }, PATIENCE)?;
+    Ok(String::from_utf8_lossy(&value).into_owned())
+}
+
+/// The names of the elements.
+fn elements(sandbox: &mut Sandbox) -> Vec<String> {
+    let list = read(sandbox, "list").unwrap_or_default();
+    list.lines().skip(1).map(str::to_string).collect()
+}
+
 /// Runs a case in a box; what differs.
 fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
     let rehearse = Request::Rehearse { name: "", configuration: &case.config, seconds: LONGEST, batch };
@@ -48,13 +60,23 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
         (Err(error), _) => return vec![format!("{error}: {:?}", sandbox.state())],
     };
     let mut failures = Vec::new();
+    let mut elements = elements(sandbox);
     for line in case.expect.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"))
     {
         let (path, wanted) = line.split_once('=').unwrap_or((line, ""));
-        let read = Request::Read { name: "", handler: path.trim(), argument: b"" };
-        match sandbox.call(&read, PATIENCE).map(|value| String::from_utf8_lossy(&value).into_owned()) {
+        if let Some(element) = path.trim().strip_suffix(".losses") {
+            elements.retain(|other| other != element);
+        }
+        match read(sandbox, path.trim()) {
             Ok(value) if value.trim().replace('\n', "\\n") == wanted.trim() => {}
             other => failures.push(format!("{} is {other:?}, not `{}`", path.trim(), wanted.trim())),
+        }
+    }
+    // An element whose losses are not listed must have lost nothing.
+    for element in elements {
+        match read(sandbox, &format!("{element}.losses")) {
+            Ok(losses) if losses.is_empty() => {}
+            other => failures.push(format!("not listed: {element}.losses is {other:?}")),
         }
     }
     if let Some(wanted) = &case.console

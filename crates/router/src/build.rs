@@ -116,6 +116,7 @@ impl RouterState {
                 groups,
                 serial,
                 drops: RefCell::default(),
+                user_reasons: RefCell::default(),
                 random: Cell::new(element_seed(seed, index)),
                 // There are packets, and there is room, until somebody says otherwise.
                 empty: Notifier::active(),
@@ -137,6 +138,7 @@ impl RouterState {
             options,
             environment,
             names: Names::new(),
+            user_reasons: RefCell::default(),
             missed: Cell::new(false),
             by_name,
             timers: RefCell::default(),

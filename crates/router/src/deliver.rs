@@ -1,6 +1,6 @@
 //! Moving batches between elements.
 
-use element::{Context, Outputs};
+use element::{Context, Outputs, Reason};
 use packet::Batch;
 
 use crate::state::RouterState;
@@ -35,7 +35,7 @@ impl RouterState {
             left -= 1;
             let count = delivery.batch.len();
             if left == 0 {
-                node.drop("endless_loop", count as u64);
+                node.drop(Reason::ENDLESS_LOOP, count as u64);
                 stack.drain(..).for_each(|delivery| outputs.recycle(delivery.batch));
                 break;
             }
@@ -50,7 +50,7 @@ impl RouterState {
                     object.push(&mut cx, delivery.port, delivery.batch);
                 }
                 // Pushed to by something that it pulls from: its call is not over.
-                _ => node.drop("reentered", count as u64),
+                _ => node.drop(Reason::REENTERED, count as u64),
             }
             self.write_deferred();
             if !outputs.is_empty() {
@@ -70,7 +70,7 @@ impl RouterState {
                     port.add(batch.len());
                     stack.push(Delivery { element, port: to, batch });
                 }
-                _ => node.drop("not_connected", batch.len() as u64),
+                _ => node.drop(Reason::NO_OUTPUT, batch.len() as u64),
             }
         });
     }

@@ -38,5 +38,5 @@ mod turn;
 pub use build::{DEFAULT_BATCH, Options};
 pub use check::check;
 pub use registry::Registry;
-pub use router::{ROUTER_VERSION, Router, RunEnd};
+pub use router::{Loss, ROUTER_VERSION, Router, RunEnd};
 pub use turn::Turn;

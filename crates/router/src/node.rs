@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::Location;
-use element::{Class, DynElement, SignalCell};
+use element::{Class, DynElement, Reason, SignalCell};
+use reason::FRAMEWORK;
 
 use crate::hookup::{PortLinks, PortRef};
 
@@ -22,7 +23,10 @@ pub(crate) struct Node {
     pub(crate) outputs: Vec<Port>,
     pub(crate) groups: Vec<u16>,
     pub(crate) serial: bool,
-    pub(crate) drops: RefCell<Vec<(&'static str, u64)>>,
+    /// Dropped packets by reason, in the order in which the reasons first occurred.
+    pub(crate) drops: RefCell<Vec<(Reason, u64)>>,
+    /// The reasons of users' functions that the element has declared.
+    pub(crate) user_reasons: RefCell<Vec<Reason>>,
     pub(crate) random: Cell<u64>,
     pub(crate) empty: Notifier,
     pub(crate) full: Notifier,
@@ -70,11 +74,31 @@ impl Port {
 
 impl Node {
     /// Counts dropped packets.
-    pub(crate) fn drop(&self, reason: &'static str, count: u64) {
+    #[inline]
+    pub(crate) fn drop(&self, reason: Reason, count: u64) {
         let mut drops = self.drops.borrow_mut();
-        match drops.iter_mut().find(|(known, _)| core::ptr::eq(*known, reason) || *known == reason) {
+        match drops.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, sum)) => *sum += count,
+            None => self.first_drop(&mut drops, reason, count),
+        }
+    }
+
+    /// Counts the first packets that are dropped for a reason, or those for a reason that was not declared.
+    #[cold]
+    fn first_drop(&self, drops: &mut Vec<(Reason, u64)>, reason: Reason, count: u64) {
+        let is_declared = self.may_drop(reason);
+        debug_assert!(is_declared, "{} drops packets as {}: undeclared", self.class.info.name, reason.name());
+        let reason = if is_declared { reason } else { Reason::UNDECLARED };
+        match drops.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, sum)) => *sum += count,
             None => drops.push((reason, count)),
         }
+    }
+
+    /// Whether the class, the element or the framework declares the reason.
+    fn may_drop(&self, reason: Reason) -> bool {
+        self.class.info.drops.contains(&reason)
+            || FRAMEWORK.contains(&reason)
+            || self.user_reasons.borrow().contains(&reason)
     }
 }

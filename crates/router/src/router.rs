@@ -1,5 +1,6 @@
 //! The router as its owner holds it, and its driver.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::string::String;
@@ -35,6 +36,17 @@ pub enum RunEnd {
     Interrupted,
     /// The time that was given is over.
     Paused,
+}
+
+/// Packets that an element lost for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The element's name.
+    pub element: String,
+    /// The reason's name.
+    pub reason: Cow<'static, str>,
+    /// How many.
+    pub packets: u64,
 }
 
 /// A graph of elements that runs on the caller's thread.
@@ -276,12 +288,16 @@ impl Router {
         })
     }
 
-    /// Lost packets: element, reason, count.
-    pub fn losses(&self) -> Vec<(String, &'static str, u64)> {
+    /// Lost packets by element and reason.
+    pub fn losses(&self) -> Vec<Loss> {
         let mut losses = Vec::new();
         for node in &self.core.nodes {
             let drops = node.drops.borrow();
-            losses.extend(drops.iter().map(|(reason, count)| (node.name.clone(), *reason, *count)));
+            losses.extend(drops.iter().map(|(reason, packets)| Loss {
+                element: node.name.clone(),
+                reason: self.core.reason_name(*reason),
+                packets: *packets,
+            }));
         }
         losses
     }

@@ -9,11 +9,14 @@ use core::any::Any;
 use click_lang::Severity;
 use element::{
     AdditiveRandom, Descriptor, Direction, Environment, HandlerError, HandlerInfo, HandlerTarget, LogTap,
-    Names, Outputs, Runtime, Signal,
+    Names, Outputs, Reason, Runtime, Signal,
 };
 use packet::{Batch, Pool, Timestamp};
 
 use crate::state::{RouterState, SetupDiagnostic};
+
+/// The most reasons that users' functions may declare in one router: bounds what a configuration can add to metrics.
+const MOST_USER_REASONS: usize = 1 << 8;
 
 impl Runtime for RouterState {
     fn now(&self) -> Timestamp {
@@ -111,7 +114,23 @@ impl Runtime for RouterState {
         }
     }
 
-    fn count_drops(&self, element: usize, reason: &'static str, count: u64) {
+    fn declare_reason(&self, element: usize, name: &str) -> Option<Reason> {
+        let node = self.nodes.get(element).filter(|_| reason::is_user_name(name))?;
+        let mut names = self.user_reasons.borrow_mut();
+        let number = match names.iter().position(|known| &**known == name) {
+            Some(number) => number,
+            None if names.len() >= MOST_USER_REASONS => return None,
+            None => {
+                names.push(name.into());
+                names.len() - 1
+            }
+        };
+        let reason = Reason::user(number as u16);
+        node.user_reasons.borrow_mut().push(reason);
+        Some(reason)
+    }
+
+    fn count_drops(&self, element: usize, reason: Reason, count: u64) {
         if let Some(node) = self.nodes.get(element)
             && count > 0
         {

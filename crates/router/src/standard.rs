@@ -81,7 +81,7 @@ impl RouterState {
             "icounts" => counts(&node.inputs),
             "ocounts" => counts(&node.outputs),
             "losses" => node.drops.borrow().iter().fold(String::new(), |mut text, (reason, count)| {
-                let _ = writeln!(text, "{reason} {count}");
+                let _ = writeln!(text, "{} {count}", self.reason_name(*reason));
                 text
             }),
             "cycles" if node.class.info.task => {

@@ -1,16 +1,17 @@
 //! The state of a running router: what elements reach through their context.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::rc::{Rc, Weak};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use click_lang::{Graph, Severity};
 use element::{
     AdditiveRandom, Context, Descriptor, DynElement, Environment, HandlerError, LogTap, Names, Outputs,
-    Runtime,
+    Reason, Runtime,
 };
 use packet::{BatchTrace, Pool};
 
@@ -31,6 +32,8 @@ pub(crate) struct RouterState {
     pub(crate) environment: Rc<dyn Environment>,
     pub(crate) pool: Pool,
     pub(crate) names: Names,
+    /// The names of the reasons that users' functions have declared, by number.
+    pub(crate) user_reasons: RefCell<Vec<Box<str>>>,
     pub(crate) by_name: BTreeMap<String, usize>,
     pub(crate) schedule: RefCell<Schedule>,
     pub(crate) timers: RefCell<Timers>,
@@ -94,6 +97,14 @@ impl RouterState {
     /// Whether an element keeps packets that are pushed to it until they are pulled.
     pub(crate) fn is_storage(&self, element: usize) -> bool {
         self.nodes.get(element).is_some_and(|node| node.class.info.processing == "h/lh")
+    }
+
+    /// The name of a reason, also of one that a user's function has declared.
+    pub(crate) fn reason_name(&self, reason: Reason) -> Cow<'static, str> {
+        let declared = reason.user_number().and_then(|number| {
+            Some(Cow::Owned(self.user_reasons.borrow().get(usize::from(number))?.to_string()))
+        });
+        declared.unwrap_or(Cow::Borrowed(reason.name()))
     }
 
     /// Calls an element and delivers what it emits; `None` if it is being called already.

@@ -25,11 +25,12 @@ mod runner;
 mod switch;
 
 pub use batch::{Batch, MAX_FRAME, SplitFrame};
-pub use counters::{Counters, Reason};
+pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};
 pub use forward::{Decision, Forward, LearningBridge, LearningSettings, StaticTable, TableError};
 pub use link::{BoxLink, Link, PIPE_RINGS};
 pub use port::{PortId, PortSettings};
 pub use rate_limiter::{RateLimit, RateLimiter};
+pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait};
 pub use switch::{ForwardingPlan, MAX_PORTS, Switch, SwitchError};

@@ -1,8 +1,9 @@
 //! Links: two ports joined without a switch between them.
 
-use crate::counters::{Counters, Reason};
+use crate::counters::Counters;
 use crate::driver::BoxPort;
 use boundary::PortFault;
+use reason::Reason;
 
 /// Frames that go one way in one step.
 const QUANTUM: u32 = 1024;
@@ -72,7 +73,7 @@ fn one_way<From, To>(
     let (frames, faulty) = (u64::from(passed.packets), u64::from(passed.faulty));
     source.received_frames += frames + faulty;
     source.received_bytes += passed.bytes;
-    source.drop(Reason::Faulty, faulty);
+    source.drop(Reason::FAULTY, faulty);
     target.sent_frames += frames;
     target.sent_bytes += passed.bytes;
     if passed.wake_receiver {

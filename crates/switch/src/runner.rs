@@ -1,12 +1,13 @@
 //! A switch with its drivers: what moves frames, and what sleeps.
 
 use crate::batch::Batch;
-use crate::counters::{Counters, Reason};
+use crate::counters::Counters;
 use crate::driver::{Driver, DriverError, Received};
 use crate::forward::Forward;
 use crate::link::Link;
 use crate::port::{PortId, PortSettings};
 use crate::switch::{ForwardingPlan, Switch, SwitchError};
+use reason::Reason;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -140,7 +141,7 @@ impl<F: Forward> SwitchRunner<F> {
     /// A port's counters, with what its driver has missed until now.
     pub fn counters(&mut self, port: PortId) -> Option<Counters> {
         let missed = running_slot(&mut self.slots, port).map_or(0, |slot| slot.driver.take_missed());
-        self.switch.lost(port, Reason::Missed, missed);
+        self.switch.lost(port, Reason::MISSED, missed);
         self.switch.counters(port).copied()
     }
 
@@ -187,11 +188,11 @@ impl<F: Forward> SwitchRunner<F> {
         let Some(source) = running_slot(&mut self.slots, port) else { return 0 };
         match source.driver.receive_split(&mut self.batch) {
             Ok(Received { long, faulty }) => {
-                self.switch.lost(port, Reason::Long, long);
-                self.switch.lost(port, Reason::Faulty, faulty);
+                self.switch.lost(port, Reason::TOO_LONG, long);
+                self.switch.lost(port, Reason::FAULTY, faulty);
             }
             Err(error) => {
-                self.switch.lost(port, Reason::Faulty, 1);
+                self.switch.lost(port, Reason::FAULTY, 1);
                 source.down = Some(error);
             }
         }
@@ -207,7 +208,7 @@ impl<F: Forward> SwitchRunner<F> {
         for to in self.plan.ports() {
             let frames = self.plan.frames(*to);
             let Some(target) = running_slot(&mut self.slots, *to) else {
-                self.switch.lost(*to, Reason::Down, frames.len() as u64);
+                self.switch.lost(*to, Reason::DOWN, frames.len() as u64);
                 continue;
             };
             let sent = if !target.driver.accepts_split() {
@@ -221,11 +222,11 @@ impl<F: Forward> SwitchRunner<F> {
             match sent {
                 Ok(sent) => {
                     self.switch.sent(*to, sent.frames, sent.bytes);
-                    let reason = if sent.down { Reason::Down } else { Reason::Full };
+                    let reason = if sent.down { Reason::DOWN } else { Reason::FULL };
                     self.switch.lost(*to, reason, frames.len() as u64 - sent.frames);
                 }
                 Err(error) => {
-                    self.switch.lost(*to, Reason::Down, frames.len() as u64);
+                    self.switch.lost(*to, Reason::DOWN, frames.len() as u64);
                     target.down = Some(error);
                 }
             }

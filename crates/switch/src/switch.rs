@@ -1,11 +1,12 @@
 //! The core: what a batch of frames from one port becomes.
 
 use crate::batch::Batch;
-use crate::counters::{Counters, Reason};
+use crate::counters::Counters;
 use crate::forward::{Decision, Forward};
 use crate::port::{PortId, PortSettings};
 use crate::rate_limiter::RateLimiter;
 use packet::MacAddr;
+use reason::Reason;
 use std::fmt;
 
 /// Most ports of a switch.
@@ -191,11 +192,11 @@ impl<F: Forward> Switch<F> {
             };
             match decision {
                 Decision::To(to) => plan.add(to, number),
-                Decision::Drop => port.counters.drop(Reason::NoRoute, 1),
+                Decision::Drop => port.counters.drop(Reason::NO_ROUTE, 1),
                 Decision::Flood => {
                     let all = (0..ports.len() as u16).map(PortId).filter(|to| there(*to));
                     let reached = all.map(|to| plan.add(to, number)).count();
-                    port.counters.drop(Reason::NoRoute, u64::from(reached == 0));
+                    port.counters.drop(Reason::NO_ROUTE, u64::from(reached == 0));
                     plan.floods |= reached > 1;
                 }
             }
@@ -232,15 +233,15 @@ impl Port {
     #[inline(always)]
     fn admit(&mut self, head: &[u8], length: usize, now: u64) -> Result<Addresses, Reason> {
         if head.len() < HEADER {
-            return Err(Reason::Short);
+            return Err(Reason::TOO_SHORT);
         }
-        let Some(addresses) = Addresses::of(head) else { return Err(Reason::Short) };
+        let Some(addresses) = Addresses::of(head) else { return Err(Reason::TOO_SHORT) };
         if self.settings.source.is_some_and(|only| only != addresses.pair()[1]) {
-            return Err(Reason::Spoofed);
+            return Err(Reason::SPOOFED);
         }
         match self.limiter.allows(length, now) {
             true => Ok(addresses),
-            false => Err(Reason::Capped),
+            false => Err(Reason::CAPPED),
         }
     }
 }
@@ -325,13 +326,13 @@ mod tests {
             received_bytes: 60 + 61 + 62 + 63 + 64 + 13 + 60,
             ..Counters::default()
         };
-        expected.drop(Reason::NoRoute, 2);
-        expected.drop(Reason::Short, 1);
+        expected.drop(Reason::NO_ROUTE, 2);
+        expected.drop(Reason::TOO_SHORT, 1);
         assert_eq!(switch.counters(PortId(0)), Some(&expected));
         switch.sent(PortId(1), 3, 182);
-        switch.lost(PortId(1), Reason::Full, 2);
+        switch.lost(PortId(1), Reason::FULL, 2);
         let counters = switch.counters(PortId(1)).unwrap();
-        assert_eq!((counters.sent_frames, counters.sent_bytes, counters.dropped(Reason::Full)), (3, 182, 2));
+        assert_eq!((counters.sent_frames, counters.sent_bytes, counters.dropped(Reason::FULL)), (3, 182, 2));
     }
 
     #[test]
@@ -354,7 +355,7 @@ mod tests {
         let mut switch = Switch::new(LearningBridge::new(LearningSettings::default()));
         switch.add_port(PortSettings::default(), 0).unwrap();
         check(&mut switch, 0, &[frame(2, 1, 60)], &[]);
-        assert_eq!(switch.counters(PortId(0)).unwrap().dropped(Reason::NoRoute), 1);
+        assert_eq!(switch.counters(PortId(0)).unwrap().dropped(Reason::NO_ROUTE), 1);
     }
 
     #[test]
@@ -374,7 +375,7 @@ mod tests {
         // The bucket holds 64 KB.
         assert_eq!(plan.frames(PortId(1)).len(), 64);
         let counters = switch.counters(PortId(0)).unwrap();
-        assert_eq!((counters.dropped(Reason::Spoofed), counters.dropped(Reason::Capped)), (25, 11));
+        assert_eq!((counters.dropped(Reason::SPOOFED), counters.dropped(Reason::CAPPED)), (25, 11));
     }
 
     #[test]

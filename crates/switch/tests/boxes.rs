@@ -161,6 +161,6 @@ fn bad_boxes_lose_their_own_frames_only() {
         let looping = bridge.switch().counters(bad_ports[0]).unwrap();
         // The ring is full, and the rest is counted; the box that scribbles may have sent something too.
         assert_eq!(looping.sent_frames, 128);
-        assert!(looping.dropped(Reason::Full) >= 2_000 - 128);
+        assert!(looping.dropped(Reason::FULL) >= 2_000 - 128);
     });
 }

@@ -94,7 +94,7 @@ fn a_full_port_loses_its_own_frames_only() {
         while runner.step() > 0 {}
     }
     let full = *runner.switch().counters(ports[1]).unwrap();
-    assert_eq!((full.sent_frames, full.dropped(Reason::Full)), (2048, 4000 - 2048));
+    assert_eq!((full.sent_frames, full.dropped(Reason::FULL)), (2048, 4000 - 2048));
     assert_eq!(runner.switch().counters(ports[2]).unwrap().sent_frames, 4000);
 }
 
@@ -231,14 +231,14 @@ fn a_port_goes_on_with_another_driver() {
     send_all(&mut sender, &[frame(2, 1, 0), frame(2, 1, 1)]);
     runner.step();
     assert!(runner.down(port).is_some());
-    assert_eq!(runner.switch().counters(port).unwrap().dropped(Reason::Down), 2);
+    assert_eq!(runner.switch().counters(port).unwrap().dropped(Reason::DOWN), 2);
     let (inside, mut receiver) = Pipe::pair().unwrap();
     assert!(runner.set_driver(port, Box::new(inside)).is_some() && runner.down(port).is_none());
     send_all(&mut sender, &[frame(2, 1, 2)]);
     runner.step();
     assert_eq!(receive_all(&mut receiver), [frame(2, 1, 2)]);
     let counters = runner.switch().counters(port).unwrap();
-    assert_eq!((counters.sent_frames, counters.dropped(Reason::Down)), (1, 2));
+    assert_eq!((counters.sent_frames, counters.dropped(Reason::DOWN)), (1, 2));
     assert!(runner.set_driver(switch::PortId(9), Box::new(Gone)).is_none());
 }
 
@@ -299,13 +299,13 @@ fn frames_cross_devices_of_the_kernel() {
     assert!(ip("link set tap0 down"));
     let (start, before) = (Instant::now(), *runner.switch().counters(tap).unwrap());
     send_all(&mut far, &back);
-    while runner.switch().counters(tap).unwrap().dropped(Reason::Down) < 40 && start.elapsed() < TIMEOUT {
+    while runner.switch().counters(tap).unwrap().dropped(Reason::DOWN) < 40 && start.elapsed() < TIMEOUT {
         runner.step();
     }
     let after = runner.switch().counters(tap).unwrap();
     assert_eq!(
-        (after.dropped(Reason::Down), after.dropped(Reason::Full)),
-        (40, before.dropped(Reason::Full))
+        (after.dropped(Reason::DOWN), after.dropped(Reason::FULL)),
+        (40, before.dropped(Reason::FULL))
     );
     assert!(runner.down(tap).is_none(), "the port waits for its device");
 }

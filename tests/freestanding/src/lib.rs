@@ -86,7 +86,7 @@ pub extern "C" fn run() -> bool {
     let is_class = |name: &str| registry.has(name);
     let compiled = click_lang::compile("Idle -> Discard;", &click_lang::Options::new("box", &is_class));
     match Router::new(compiled.graph, registry, Rc::new(Void), Options::default()) {
-        Ok(mut router) => router.run(None) == router::End::Idle,
+        Ok(mut router) => router.run(None) == router::RunEnd::Idle,
         Err(_) => false,
     }
 }

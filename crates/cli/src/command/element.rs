@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use element::{ArgumentInfo, Class, HandlerKind};
+use element::{ArgumentInfo, Class, HandlerKind, Reason};
 use serde::Serialize;
 
 use crate::configuration::registry;
@@ -46,6 +46,7 @@ struct Entry {
     flow: &'static str,
     arguments: Vec<Argument>,
     handlers: Vec<Handler>,
+    drops: Vec<Drop>,
     example: &'static str,
     expect: &'static str,
     see: &'static [&'static str],
@@ -67,6 +68,13 @@ struct Handler {
     name: std::borrow::Cow<'static, str>,
     access: &'static str,
     summary: &'static str,
+}
+
+#[derive(Serialize)]
+struct Drop {
+    reason: &'static str,
+    summary: &'static str,
+    remedy: &'static str,
 }
 
 impl Entry {
@@ -93,6 +101,7 @@ impl Entry {
             flow: info.flow,
             arguments: info.arguments().map(argument).collect(),
             handlers: handlers(class),
+            drops: info.drops.iter().map(|reason| Drop::new(*reason)).collect(),
             example: info.example,
             expect: info.expect,
             see: info.see,
@@ -142,6 +151,13 @@ impl Entry {
             }
             page.push('\n');
         }
+        if !self.drops.is_empty() {
+            let _ = writeln!(page, "## Drops\n");
+            for Drop { reason, summary, remedy } in &self.drops {
+                let _ = writeln!(page, "- `{reason}`: {summary} {remedy}");
+            }
+            page.push('\n');
+        }
         let _ = writeln!(page, "## Example\n\n```click\n{}```\n", self.example);
         if !self.expect.is_empty() {
             let _ = writeln!(page, "ends with\n\n```\n{}```\n", self.expect);
@@ -150,6 +166,12 @@ impl Entry {
             let _ = writeln!(page, "See also {}.", self.see.join(", "));
         }
         page
+    }
+}
+
+impl Drop {
+    fn new(reason: Reason) -> Drop {
+        Drop { reason: reason.name(), summary: reason.summary(), remedy: reason.remedy() }
     }
 }
 

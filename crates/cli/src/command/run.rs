@@ -59,7 +59,7 @@ struct Row {
     class: &'static str,
     packets_in: u64,
     packets_out: u64,
-    lost: std::collections::BTreeMap<&'static str, u64>,
+    lost: std::collections::BTreeMap<String, u64>,
 }
 
 /// Runs it.
@@ -152,8 +152,8 @@ fn summary(
                 packets_out,
                 lost: losses
                     .iter()
-                    .filter(|(element, ..)| element == name)
-                    .map(|(_, reason, count)| (*reason, *count))
+                    .filter(|loss| loss.element == name)
+                    .map(|loss| (loss.reason.to_string(), loss.packets))
                     .collect(),
             })
             .collect(),

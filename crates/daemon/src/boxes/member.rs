@@ -2,7 +2,6 @@
 
 use super::instance::Instance;
 use super::outputs::Outputs;
-use crate::escape;
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_LOG_BYTES, MAX_LOG_LINES};
 use crate::supervisor::CpuBudget;
@@ -11,6 +10,7 @@ use api::{
 };
 use boundary::Stats;
 use boundary::limits::MAX_DROP_REASONS;
+use reason::{Name, Reason};
 use sandbox::Usage;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -18,9 +18,6 @@ use std::time::{Duration, Instant};
 
 /// How long who wants to change a box sleeps between looks whether another one is done with it.
 const NAP: Duration = Duration::from_millis(1);
-
-/// The reason under which packets are counted that were in a box, in no ring, as it ended.
-const HELD: &str = "in_ended_box";
 
 /// What a box is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,14 +223,14 @@ impl Inner {
     pub(crate) fn look_at_drops(&mut self, stats: &Stats) {
         self.present_drops.clear();
         for (reason, count) in &stats.drops {
-            add_one(&mut self.present_drops, escape::line(reason.as_bytes()), *count);
+            add_one(&mut self.present_drops, Name::parse(reason).as_str().into(), *count);
         }
     }
 
     /// Counts packets that were in the present instance as it ended.
     pub(crate) fn lose(&mut self, held: u64) {
         if held > 0 {
-            add_one(&mut self.past_drops, HELD.into(), held);
+            add_one(&mut self.past_drops, Reason::IN_ENDED_BOX.name().into(), held);
         }
     }
 

@@ -121,7 +121,7 @@ impl Inner {
             PipeState::Watched { ports, mut directions } => {
                 // Frames that found no room, when the wire changes: they are lost as in a switch, and counted so.
                 for (lane, side) in directions.iter_mut().zip([1, 0]) {
-                    self.counters[side].drop(Reason::Full, lane.left.len() as u64);
+                    self.counters[side].drop(Reason::FULL, lane.left.len() as u64);
                     lane.left.clear();
                 }
                 ports.map(Some)
@@ -204,10 +204,10 @@ impl Inner {
                 if captures.is_active() {
                     captures.see(batch, 0..batch.len());
                 }
-                counters.drop(Reason::Faulty, received.faulty);
+                counters.drop(Reason::FAULTY, received.faulty);
                 counters.received_frames += batch.len() as u64 + received.faulty;
                 counters.received_bytes += bytes(batch);
-                counters.drop(Reason::NoRoute, batch.len() as u64);
+                counters.drop(Reason::NO_ROUTE, batch.len() as u64);
                 Ok(batch.len())
             }
             PipeState::Watched { ports: [left, right], directions: [there, back] } => {
@@ -238,7 +238,7 @@ impl Direction {
         if self.left.is_empty() {
             self.batch.clear();
             let received = from.receive(&mut self.batch)?;
-            source.drop(Reason::Faulty, received.faulty);
+            source.drop(Reason::FAULTY, received.faulty);
             source.received_frames += self.batch.len() as u64 + received.faulty;
             source.received_bytes += bytes(&self.batch);
             if from_captures.is_active() {

@@ -4,7 +4,7 @@ use super::network::{Endpoint, Network};
 use api::{BoxName, PortName, SwitchName, Traffic};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use switch::{Counters, Reason};
+use switch::{Counters, REASONS, Reason};
 
 /// What stats one port, as the switch sees it: received is what came in from the port.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl PortStats {
 
     /// Lost packets by reason, those that there were.
     pub(crate) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let reasons = Reason::ALL.into_iter().map(|reason| (reason.name(), self.counters.dropped(reason)));
+        let reasons = REASONS.into_iter().map(|reason| (reason.name(), self.counters.dropped(reason)));
         reasons.filter(|(_, count)| *count > 0)
     }
 
@@ -114,7 +114,7 @@ impl Network {
                 }
             };
             let Some(stats) = stats else { continue };
-            stats.counters.drop(Reason::BoxEnded, record.lost);
+            stats.counters.drop(Reason::BOX_ENDED, record.lost);
             snapshot.boxes.insert(key.clone(), stats.clone());
         }
         snapshot

@@ -27,7 +27,8 @@ use super::field::{Field, Header};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "AggregateIPFlows, AggregateCounter"
+    see = "AggregateIPFlows, AggregateCounter",
+    drops = "no_field"
 )]
 pub struct AggregateIPArgs {
     /// The field.
@@ -111,7 +112,7 @@ impl Filter for AggregateIP {
 
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
-        let Some(value) = self.value(&packet) else { return Verdict::Divert(packet, "no_field") };
+        let Some(value) = self.value(&packet) else { return Verdict::Divert(packet, Reason::NO_FIELD) };
         let before = if self.incremental { packet.aggregate() << self.field.length } else { 0 };
         packet.set_aggregate(before.wrapping_add(value));
         Verdict::Pass(packet)

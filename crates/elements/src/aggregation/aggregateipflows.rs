@@ -49,7 +49,8 @@ use flow::{ABSENT, Seed, Table};
     group = "aggregation",
     ports = "1/1-2",
     processing = "a/ah",
-    see = "AggregateCounter, AggregatePacketCounter"
+    see = "AggregateCounter, AggregatePacketCounter",
+    drops = "no_flow, lost_fragment, too_many_fragments"
 )]
 pub struct AggregateIPFlowsArgs {
     /// Seconds after which a TCP flow without packets ends.
@@ -211,7 +212,7 @@ impl AggregateIPFlows {
                     self.leave(&packet, key);
                     cx.send(0, packet);
                 }
-                None => cx.drop(packet, "lost_fragment"),
+                None => cx.drop(packet, Reason::LOST_FRAGMENT),
             }
         }
     }
@@ -251,7 +252,9 @@ impl AggregateIPFlows {
     /// Judges a packet: itself if it goes on at once, or the reason for which it does not.
     #[inline(never)]
     fn judge(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
-        let Some(known) = look(&packet, self.args.icmp) else { return Verdict::Divert(packet, "no_flow") };
+        let Some(known) = look(&packet, self.args.icmp) else {
+            return Verdict::Divert(packet, Reason::NO_FLOW);
+        };
         match known.key {
             Some(key) => self.mark(cx, &mut packet, &known, key),
             None => {
@@ -262,13 +265,13 @@ impl AggregateIPFlows {
         let now = packet.timestamp().seconds();
         if (self.gathers && known.is_fragment) || self.fragments.are_between(known.hosts) {
             if let Err(packet) = self.fragments.keep(packet, &known) {
-                return Verdict::Drop(packet, "too_many_fragments");
+                return Verdict::Drop(packet, Reason::TOO_MANY_FRAGMENTS);
             }
             self.active = now;
             self.release(cx, known.hosts, now - self.args.fragment_timeout.seconds());
             return Verdict::Taken;
         }
-        let Some(key) = known.key else { return Verdict::Divert(packet, "no_flow") };
+        let Some(key) = known.key else { return Verdict::Divert(packet, Reason::NO_FLOW) };
         self.active = now;
         self.leave(&packet, key);
         Verdict::Pass(packet)

@@ -12,7 +12,7 @@ use element::prelude::*;
 /// c.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "Align", group = "changing", order_insensitive, see = "AlignmentInfo")]
+#[element(name = "Align", group = "changing", order_insensitive, see = "AlignmentInfo", drops = "too_long")]
 pub struct AlignArgs {
     /// 2, 4 or 8.
     #[arg(position)]
@@ -50,7 +50,7 @@ impl Filter for Align {
             excess => headroom + self.modulus - excess,
         };
         if packet.set_headroom(front).is_none() {
-            return Verdict::Drop(packet, "too_large");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         }
         Verdict::Pass(packet)
     }

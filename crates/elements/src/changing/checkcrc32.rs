@@ -12,9 +12,10 @@ use packet::checksum::crc32;
 /// ```expect
 /// c.count = 2
 /// c.byte_count = 120
+/// check.losses = bad_crc 2
 /// ```
 #[derive(Args)]
-#[element(name = "CheckCRC32", group = "changing", see = "SetCRC32")]
+#[element(name = "CheckCRC32", group = "changing", see = "SetCRC32", drops = "bad_crc")]
 pub struct CheckCRC32Args {}
 
 /// The element.
@@ -31,7 +32,7 @@ impl Filter for CheckCRC32 {
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         if !is_right(packet.data()) {
             cx.say(&format!("CRC32 failed, len {}", packet.len()));
-            return Verdict::Drop(packet, "bad_crc");
+            return Verdict::Drop(packet, Reason::BAD_CRC);
         }
         packet.truncate_by(4);
         Verdict::Pass(packet)

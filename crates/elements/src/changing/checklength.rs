@@ -19,7 +19,8 @@ use element::prelude::*;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "Truncate, Pad"
+    see = "Truncate, Pad",
+    drops = "too_long"
 )]
 pub struct CheckLengthArgs {
     /// The most bytes that pass.
@@ -49,7 +50,7 @@ impl Filter for CheckLength {
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
         if packet.len() > self.args.length as usize {
-            return Verdict::Divert(packet, "too_long");
+            return Verdict::Divert(packet, Reason::TOO_LONG);
         }
         Verdict::Pass(packet)
     }

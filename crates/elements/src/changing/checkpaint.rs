@@ -22,7 +22,8 @@ use element::prelude::*;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "Paint, PaintTee, PaintSwitch"
+    see = "Paint, PaintTee, PaintSwitch",
+    drops = "wrong_paint"
 )]
 pub struct CheckPaintArgs {
     /// The colour that passes, 0 to 255.
@@ -57,6 +58,6 @@ impl Filter for CheckPaint {
         if packet.annotation_u8(self.args.anno.0) == self.args.color {
             return Verdict::Pass(packet);
         }
-        Verdict::Divert(packet, "wrong_paint")
+        Verdict::Divert(packet, Reason::WRONG_PAINT)
     }
 }

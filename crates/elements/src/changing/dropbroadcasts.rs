@@ -15,6 +15,7 @@ use packet::PacketType;
 /// ```expect
 /// c.count = 2
 /// d.drops = 2
+/// d.losses = broadcast 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -23,7 +24,8 @@ use packet::PacketType;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "SetPacketType, HostEtherFilter"
+    see = "SetPacketType, HostEtherFilter",
+    drops = "broadcast"
 )]
 pub struct DropBroadcastsArgs {}
 
@@ -50,6 +52,6 @@ impl Filter for DropBroadcasts {
             cx.say("DropBroadcasts: dropped a packet");
         }
         self.drops += 1;
-        Verdict::Divert(packet, "broadcast")
+        Verdict::Divert(packet, Reason::BROADCAST)
     }
 }

@@ -5,7 +5,7 @@ use element::prelude::*;
 /// Puts zero bytes behind packets that are shorter than LENGTH.
 ///
 /// Without LENGTH, or with 0, as many bytes are put behind as the extra length annotation says. That annotation is zero
-/// afterwards. A packet that would become larger than the largest is dropped as `too_large`.
+/// afterwards. A packet that would become larger than the largest is dropped as `too_long`.
 ///
 /// ## Differences
 /// The added bytes are zero even with ZERO false.
@@ -17,7 +17,7 @@ use element::prelude::*;
 /// c.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "Pad", group = "changing", order_insensitive, see = "Truncate")]
+#[element(name = "Pad", group = "changing", order_insensitive, see = "Truncate", drops = "too_long")]
 pub struct PadArgs {
     /// The least bytes of a packet.
     #[arg(position, default = "0")]
@@ -48,7 +48,7 @@ impl Filter for Pad {
             length => (length as usize).saturating_sub(packet.len()),
         };
         if added > 0 && packet.append(added).is_none() {
-            return Verdict::Drop(packet, "too_large");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         }
         packet.set_extra_length(0);
         Verdict::Pass(packet)

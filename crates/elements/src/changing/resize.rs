@@ -5,7 +5,7 @@ use element::prelude::*;
 /// Puts HEAD bytes to the front and TAIL bytes behind each packet; negative numbers remove bytes.
 ///
 /// Bytes put to the front are those that were removed there before, or have any value; bytes put behind are zero. A
-/// packet that would become larger than the largest is dropped as `too_large`.
+/// packet that would become larger than the largest is dropped as `too_long`.
 ///
 /// ## Differences
 /// Bytes put behind are zero; in Click they are what the buffer held.
@@ -21,7 +21,13 @@ use element::prelude::*;
 /// c.byte_count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "Resize", group = "changing", order_insensitive, see = "Strip, Unstrip, Truncate")]
+#[element(
+    name = "Resize",
+    group = "changing",
+    order_insensitive,
+    see = "Strip, Unstrip, Truncate",
+    drops = "too_long"
+)]
 pub struct ResizeArgs {
     /// Bytes to add to the front.
     #[arg(position, default = "0")]
@@ -58,7 +64,7 @@ impl Filter for Resize {
 
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if resize(&mut packet, self.args.head, self.args.tail).is_none() {
-            return Verdict::Drop(packet, "too_large");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         }
         Verdict::Pass(packet)
     }

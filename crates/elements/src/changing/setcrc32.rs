@@ -6,7 +6,7 @@ use packet::checksum::crc32;
 /// Puts the CRC-32 of each packet behind it, four bytes, the lowest first.
 ///
 /// The polynomial is Ethernet's, but the bits are taken highest first and not inverted at the end, so this is no
-/// Ethernet frame check sequence. `CheckCRC32` verifies it. A packet that can't grow is dropped as `too_large`.
+/// Ethernet frame check sequence. `CheckCRC32` verifies it. A packet that can't grow is dropped as `too_long`.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> SetCRC32 -> a :: Counter -> CheckCRC32
 ///     -> b :: Counter -> Discard;
@@ -16,7 +16,7 @@ use packet::checksum::crc32;
 /// b.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "SetCRC32", group = "changing", order_insensitive, see = "CheckCRC32")]
+#[element(name = "SetCRC32", group = "changing", order_insensitive, see = "CheckCRC32", drops = "too_long")]
 pub struct SetCRC32Args {}
 
 /// The element.
@@ -34,7 +34,7 @@ impl Filter for SetCRC32 {
         let sum = crc32(u32::MAX, packet.data()).to_le_bytes();
         match packet.append(sum.len()) {
             Some(place) => place.copy_from_slice(&sum),
-            None => return Verdict::Drop(packet, "too_large"),
+            None => return Verdict::Drop(packet, Reason::TOO_LONG),
         }
         Verdict::Pass(packet)
     }

@@ -17,7 +17,13 @@ use element::prelude::*;
 /// stripped.byte_count = 92
 /// ```
 #[derive(Args)]
-#[element(name = "StripToNetworkHeader", group = "changing", order_insensitive, see = "Strip, MarkIPHeader")]
+#[element(
+    name = "StripToNetworkHeader",
+    group = "changing",
+    order_insensitive,
+    see = "Strip, MarkIPHeader",
+    drops = "no_network_header"
+)]
 pub struct StripToNetworkHeaderArgs {}
 
 /// The element.
@@ -33,7 +39,7 @@ impl Filter for StripToNetworkHeader {
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let Some(offset) = packet.network_offset() else {
-            return Verdict::Drop(packet, "no_network_header");
+            return Verdict::Drop(packet, Reason::NO_NETWORK_HEADER);
         };
         if offset >= 0 {
             packet.strip(offset.unsigned_abs());

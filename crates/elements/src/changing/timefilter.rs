@@ -30,7 +30,8 @@ use element::prelude::*;
     group = "changing",
     ports = "1/1-2",
     processing = "a/ah",
-    see = "SetTimestamp, AdjustTimestamp"
+    see = "SetTimestamp, AdjustTimestamp",
+    drops = "outside_time"
 )]
 pub struct TimeFilterArgs {
     /// The time of the start.
@@ -110,7 +111,7 @@ impl TimeFilter {
         if cx.outputs() > 1 {
             cx.send(1, packet);
         } else {
-            cx.drop(packet, "outside_time");
+            cx.drop(packet, Reason::OUTSIDE_TIME);
         }
     }
 
@@ -255,6 +256,6 @@ impl Filter for TimeFilter {
             }
             self.armed = false;
         }
-        Verdict::Divert(packet, "outside_time")
+        Verdict::Divert(packet, Reason::OUTSIDE_TIME)
     }
 }

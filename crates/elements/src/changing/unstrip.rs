@@ -5,7 +5,7 @@ use element::prelude::*;
 /// Puts LENGTH bytes back to the front of each packet: those that `Strip` has removed.
 ///
 /// Where fewer were removed, the bytes in front of them have any value. A packet that would become larger than the
-/// largest is dropped as `too_large`.
+/// largest is dropped as `too_long`.
 /// ```click
 /// InfiniteSource(DATA \<aabbccdd>, LIMIT 2, STOP true) -> Strip(3) -> Unstrip(2)
 ///     -> c :: Classifier(0/bbccdd, -);
@@ -18,7 +18,13 @@ use element::prelude::*;
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "Unstrip", group = "changing", order_insensitive, see = "Strip, EtherEncap, IPEncap")]
+#[element(
+    name = "Unstrip",
+    group = "changing",
+    order_insensitive,
+    see = "Strip, EtherEncap, IPEncap",
+    drops = "too_long"
+)]
 pub struct UnstripArgs {
     /// Bytes to put back.
     #[arg(position)]
@@ -47,6 +53,6 @@ impl Filter for Unstrip {
         if packet.unstrip(self.length) || packet.prepend(self.length).is_some() {
             return Verdict::Pass(packet);
         }
-        Verdict::Drop(packet, "too_large")
+        Verdict::Drop(packet, Reason::TOO_LONG)
     }
 }

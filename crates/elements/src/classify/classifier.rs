@@ -32,7 +32,8 @@ use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "IPClassifier, IPFilter"
+    see = "IPClassifier, IPFilter",
+    drops = "no_match"
 )]
 pub struct ClassifierArgs {
     /// Patterns, one for each output.
@@ -72,7 +73,7 @@ impl Element for Classifier {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "no_match", (&self.program, &mut self.columns), |packet| {
+        split(cx, batch, Reason::NO_MATCH, (&self.program, &mut self.columns), |packet| {
             Headers::data(packet.data())
         });
     }

@@ -52,7 +52,8 @@ use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "IPFilter, Classifier, CheckIPHeader"
+    see = "IPFilter, Classifier, CheckIPHeader",
+    drops = "no_match"
 )]
 pub struct IPClassifierArgs {
     /// Expressions, one for each output.
@@ -118,6 +119,6 @@ impl Element for IPClassifier {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "no_match", (&self.program, &mut self.columns), ip_headers);
+        split(cx, batch, Reason::NO_MATCH, (&self.program, &mut self.columns), ip_headers);
     }
 }

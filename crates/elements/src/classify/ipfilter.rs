@@ -34,7 +34,8 @@ use super::split::{report, split, warn_of_shadowed_rules};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "IPClassifier, Classifier, CheckIPHeader"
+    see = "IPClassifier, Classifier, CheckIPHeader",
+    drops = "denied"
 )]
 pub struct IPFilterArgs {
     /// Rules: `ACTION EXPRESSION`.
@@ -74,7 +75,7 @@ impl Element for IPFilter {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
-        split(cx, batch, "denied", (&self.program, &mut self.columns), ip_headers);
+        split(cx, batch, Reason::DENIED, (&self.program, &mut self.columns), ip_headers);
     }
 }
 

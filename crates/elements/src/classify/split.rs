@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use classify::{Columns, Decision, Headers, Layout, Problem, Program, Unreachable, unused_outputs};
-use element::{Context, Message, Setup, SetupError};
+use element::{Context, Message, Reason, Setup, SetupError};
 use packet::{Batch, Packet};
 
 /// Sends each packet of `batch` to the output that `program` finds, in order; packets without one, or whose output
@@ -13,7 +13,7 @@ use packet::{Batch, Packet};
 pub(super) fn split(
     cx: &mut Context,
     batch: Batch,
-    reason: &'static str,
+    reason: Reason,
     (program, columns): (&Program, &mut Columns),
     headers: impl Fn(&Packet) -> Headers<'_>,
 ) {

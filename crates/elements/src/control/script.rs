@@ -30,7 +30,14 @@ use super::signals;
 /// ## Differences
 /// `step`, `goto` and `run` can't be written to a script by another one that it has called itself.
 #[derive(Args)]
-#[element(name = "Script", group = "control", ports = "-/-", processing = "ah/ah", see = "DriverManager")]
+#[element(
+    name = "Script",
+    group = "control",
+    ports = "-/-",
+    processing = "ah/ah",
+    see = "DriverManager",
+    drops = "script"
+)]
 pub struct ScriptArgs {
     /// ACTIVE, PASSIVE, PACKET, PROXY, DRIVER or SIGNAL with the signals.
     r#type: Option<Raw>,

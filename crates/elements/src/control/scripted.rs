@@ -132,7 +132,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
         for packet in batch.drain() {
             match self.machine.judge(cx, port).filter(|output| *output < cx.outputs()) {
                 Some(output) => cx.send(output, packet),
-                None => cx.drop(packet, "script"),
+                None => cx.drop(packet, Reason::SCRIPT),
             }
         }
         cx.recycle(batch);
@@ -144,7 +144,7 @@ impl<A: ScriptArguments + 'static> Element for Scripted<A> {
             match self.machine.judge(cx, 0).filter(|output| *output < cx.outputs()) {
                 Some(0) => into.push(packet),
                 Some(output) => cx.send(output, packet),
-                None => cx.drop(packet, "script"),
+                None => cx.drop(packet, Reason::SCRIPT),
             }
         }
     }

@@ -39,7 +39,8 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
     ports = "0/1-2",
     processing = "/h",
     phase = "receiver",
-    see = "ToDevice, FromDump"
+    see = "ToDevice, FromDump",
+    drops = "no_ip_header, other_protocol"
 )]
 pub struct FromDeviceArgs {
     /// The interface.
@@ -208,7 +209,7 @@ impl FromDevice {
         let protocol = self.args.protocol.to_be_bytes();
         for mut packet in batch.drain() {
             if self.args.protocol != 0 && packet.data().get(12..14) != Some(&protocol) {
-                cx.drop(packet, "other_protocol");
+                cx.drop(packet, Reason::OTHER_PROTOCOL);
                 continue;
             }
             self.count += 1;
@@ -223,7 +224,7 @@ impl FromDevice {
             } else if cx.outputs() > 1 {
                 cx.send(1, packet);
             } else {
-                cx.drop(packet, "no_ip");
+                cx.drop(packet, Reason::NO_IP_HEADER);
             }
         }
         cx.recycle(batch);

@@ -27,7 +27,8 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
     flow = "x/y",
     task,
     phase = "receiver",
-    see = "KernelTun, FromDevice, ToDevice"
+    see = "KernelTun, FromDevice, ToDevice",
+    drops = "too_short, exceeds_mtu, not_sent, closed"
 )]
 pub struct KernelTapArgs {
     #[arg(flatten)]

@@ -27,7 +27,8 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
     flow = "x/y",
     task,
     phase = "receiver",
-    see = "KernelTap, FromDevice, ToDevice"
+    see = "KernelTap, FromDevice, ToDevice",
+    drops = "too_short, bad_version, no_ip_header, no_network_header, exceeds_mtu, not_sent, closed"
 )]
 pub struct KernelTunArgs {
     #[arg(flatten)]

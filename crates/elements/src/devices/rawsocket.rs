@@ -32,7 +32,8 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 100_000);
     processing = "l/h",
     flow = "x/y",
     task,
-    see = "FromDevice"
+    see = "FromDevice",
+    drops = "no_ip_header, not_sent"
 )]
 pub struct RawSocketArgs {
     /// The IP protocol.
@@ -105,7 +106,7 @@ impl Element for RawSocket {
                     packet.set_network(0, length);
                     cx.send(0, packet);
                 }
-                None => cx.drop(packet, "no_ip"),
+                None => cx.drop(packet, Reason::NO_IP_HEADER),
             }
         }
         cx.recycle(batch);
@@ -122,7 +123,7 @@ impl Element for RawSocket {
         super::report(cx, "sendto", result, &mut self.trouble);
         if failed {
             let lost: Vec<Packet> = self.waiting.drain_front(1).collect();
-            lost.into_iter().for_each(|packet| cx.drop(packet, "not_sent"));
+            lost.into_iter().for_each(|packet| cx.drop(packet, Reason::NOT_SENT));
         }
         if !self.waiting.is_empty() && !failed {
             cx.set_timer_after(RETRY, PAUSE);

@@ -40,7 +40,8 @@ const MOST_WAITING: usize = 1024;
     processing = "a/h",
     flow = "x/y",
     task,
-    see = "RawSocket, ControlSocket"
+    see = "RawSocket, ControlSocket",
+    drops = "not_sent, not_connected, full"
 )]
 pub struct SocketArgs {
     /// TCP, UDP, UNIX or UNIX_DGRAM.
@@ -175,9 +176,9 @@ impl Element for Socket {
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         for packet in batch.drain() {
             if self.carrier.is_none() {
-                cx.drop(packet, "not_connected");
+                cx.drop(packet, Reason::NOT_CONNECTED);
             } else if self.waiting.len() >= MOST_WAITING {
-                cx.drop(packet, "full");
+                cx.drop(packet, Reason::FULL);
             } else {
                 self.waiting.push(packet);
             }
@@ -342,7 +343,7 @@ impl Socket {
     fn flush(&mut self, cx: &mut Context) {
         let Some(carrier) = &mut self.carrier else {
             let lost = core::mem::take(&mut self.waiting);
-            return cx.drop_batch(lost, "not_connected");
+            return cx.drop_batch(lost, Reason::NOT_CONNECTED);
         };
         let (mut sent, mut lost, mut closed) = (0, 0, false);
         for packet in self.waiting.iter_mut() {
@@ -365,11 +366,11 @@ impl Socket {
         }
         drop(self.waiting.drain_front(sent));
         if lost > 0 {
-            cx.runtime().count_drops(cx.element(), "not_sent", lost);
+            cx.runtime().count_drops(cx.element(), Reason::NOT_SENT, lost);
         }
         if closed {
             let lost = core::mem::take(&mut self.waiting);
-            cx.drop_batch(lost, "not_connected");
+            cx.drop_batch(lost, Reason::NOT_CONNECTED);
             return self.close(cx);
         }
         cx.watch(carrier.descriptor(), cx.outputs() > 0, !self.waiting.is_empty());

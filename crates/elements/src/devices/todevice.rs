@@ -35,7 +35,8 @@ const LONGEST_PAUSE: i64 = 256;
     task,
     notifies = "full",
     phase = "sender",
-    see = "FromDevice, ToDump"
+    see = "FromDevice, ToDump",
+    drops = "not_sent, full"
 )]
 pub struct ToDeviceArgs {
     /// The interface.
@@ -136,7 +137,7 @@ impl Element for ToDevice {
                 device.count_full(self.waiting.len() as u64);
                 descriptor = device.descriptor();
             }
-            cx.drop_batch(core::mem::take(&mut self.waiting), "full");
+            cx.drop_batch(core::mem::take(&mut self.waiting), Reason::FULL);
             // Sources that make packets as fast as they go rest until there is room.
             if let Some(descriptor) = descriptor {
                 cx.set_signal(Direction::Full, false);
@@ -220,7 +221,7 @@ impl ToDevice {
                     if cx.outputs() > 1 {
                         cx.send(1, packet);
                     } else {
-                        cx.drop(packet, "not_sent");
+                        cx.drop(packet, Reason::NOT_SENT);
                     }
                 }
             } else if count == 0 {

@@ -9,7 +9,7 @@ use super::tunnel::ETHERNET;
 /// Gives Ethernet frames to the host's kernel, by the virtual interface that a FromHost of the same DEVNAME has made.
 ///
 /// The kernel takes those that are for the interface's Ethernet address, or for all. Frames without a whole Ethernet
-/// header are dropped as `short`, those that can't be written as `not_sent`.
+/// header are dropped as `too_short`, those that can't be written as `not_sent`.
 /// ```click
 /// // FromHost(fake0, 10.9.0.1/24) -> EtherMirror -> ToHost(fake0);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -24,7 +24,8 @@ use super::tunnel::ETHERNET;
     ports = "1/0",
     processing = "h/",
     phase = "late",
-    see = "FromHost, KernelTap"
+    see = "FromHost, KernelTap",
+    drops = "too_short, not_sent, closed"
 )]
 pub struct ToHostArgs {
     /// The name of the interface.
@@ -65,11 +66,11 @@ impl Element for ToHost {
     }
 
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
-        let Some(shared) = self.shared.clone() else { return cx.drop_batch(batch, "closed") };
+        let Some(shared) = self.shared.clone() else { return cx.drop_batch(batch, Reason::CLOSED) };
         for packet in batch.drain() {
             if packet.len() < ETHERNET {
                 cx.say("ToHost: packet too small");
-                cx.drop(packet, "short");
+                cx.drop(packet, Reason::TOO_SHORT);
                 continue;
             }
             let mut one = cx.batch();
@@ -77,7 +78,7 @@ impl Element for ToHost {
             let result = shared.device.borrow_mut().send(&mut one);
             super::report(cx, &self.name, result, &mut self.trouble);
             self.drops += one.len() as u64;
-            cx.drop_batch(one, "not_sent");
+            cx.drop_batch(one, Reason::NOT_SENT);
         }
         cx.recycle(batch);
     }

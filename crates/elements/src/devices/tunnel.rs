@@ -172,7 +172,7 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
                     cx.send(0, packet);
                 }
                 None if cx.outputs() > 1 => cx.send(1, packet),
-                None => cx.drop(packet, "no_ip"),
+                None => cx.drop(packet, Reason::NO_IP_HEADER),
             }
         }
         cx.recycle(batch);
@@ -203,7 +203,7 @@ impl<A: Kind + 'static> Element for Tunnelled<A> {
 impl<A> Tunnelled<A> {
     /// Gives a packet to the kernel, or says why not.
     fn write(&mut self, cx: &mut Context, mut packet: Packet) {
-        let Some(device) = &mut self.device else { return cx.drop(packet, "closed") };
+        let Some(device) = &mut self.device else { return cx.drop(packet, Reason::CLOSED) };
         let name = device.name();
         let complain = |text: &str| {
             cx.say(&format!("{}({name}): {text}", cx.runtime().class_name(cx.element())));
@@ -211,18 +211,18 @@ impl<A> Tunnelled<A> {
         let length = if self.ethernet {
             let Some(length) = packet.len().checked_sub(ETHERNET) else {
                 complain("packet too small");
-                return cx.drop(packet, "short");
+                return cx.drop(packet, Reason::TOO_SHORT);
             };
             length
         } else {
             let Some(offset) = packet.network_offset().filter(|_| packet.network().len() >= IP) else {
                 complain("no network header");
-                return cx.drop(packet, "no_network_header");
+                return cx.drop(packet, Reason::NO_NETWORK_HEADER);
             };
             let version = packet.network().first().map_or(0, |byte| byte >> 4);
             if version != 4 && version != 6 {
                 complain(&format!("unknown IP version {version}"));
-                return cx.drop(packet, "version");
+                return cx.drop(packet, Reason::BAD_VERSION);
             }
             match usize::try_from(offset) {
                 Ok(front) => drop(packet.strip(front)),
@@ -232,7 +232,7 @@ impl<A> Tunnelled<A> {
         };
         if length > self.args.mtu as usize {
             complain(&format!("packet larger than MTU ({})", self.args.mtu));
-            return cx.drop(packet, "mtu");
+            return cx.drop(packet, Reason::EXCEEDS_MTU);
         }
         let mut one = cx.batch();
         one.push(packet);
@@ -242,6 +242,6 @@ impl<A> Tunnelled<A> {
         }
         super::report(cx, &name, result, &mut self.trouble);
         // What could not be written is lost, as it is in Click: the kernel's queue is full.
-        cx.drop_batch(one, "not_sent");
+        cx.drop_batch(one, Reason::NOT_SENT);
     }
 }

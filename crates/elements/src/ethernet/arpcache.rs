@@ -207,7 +207,7 @@ impl ArpCache {
 
     /// Drops everything.
     pub(super) fn clear(&mut self, cx: &mut Context) {
-        while self.remove_oldest(cx, "table_cleared") {}
+        while self.remove_oldest(cx, Reason::TABLE_CLEARED) {}
         self.waiting = 0;
     }
 
@@ -255,9 +255,9 @@ impl ArpCache {
     fn slim(&mut self, cx: &mut Context, now: i64, more: usize) {
         while let Some(entry) = self.table.value(self.oldest) {
             if entry.is_expired(now, self.limits.timeout) {
-                self.remove_oldest(cx, "no_answer");
+                self.remove_oldest(cx, Reason::NO_ANSWER);
             } else if self.table.len() + more > self.capacity() {
-                self.remove_oldest(cx, "table_full");
+                self.remove_oldest(cx, Reason::TABLE_FULL);
             } else {
                 break;
             }
@@ -277,13 +277,13 @@ impl ArpCache {
             {
                 self.waiting -= 1;
                 self.drops += 1;
-                cx.drop(packet, "table_full");
+                cx.drop(packet, Reason::TABLE_FULL);
             }
             at = entry.newer;
         }
     }
 
-    fn remove_oldest(&mut self, cx: &mut Context, reason: &'static str) -> bool {
+    fn remove_oldest(&mut self, cx: &mut Context, reason: Reason) -> bool {
         let handle = self.oldest;
         self.unlink(handle);
         let Some((_, entry)) = self.table.remove_handle(handle) else { return false };

@@ -47,7 +47,8 @@ use super::vlan::{annotation, set_annotation};
     ports = "2/1-2",
     processing = "h/h",
     flow = "xy/x",
-    see = "ARPTable, ARPResponder, ARPFaker, AddressInfo"
+    see = "ARPTable, ARPResponder, ARPFaker, AddressInfo",
+    drops = "too_long, no_answer, table_full, table_cleared, no_own_address, no_destination"
 )]
 pub struct ARPQuerierArgs {
     /// An `ARPTable` to use; the capacities and the timeout are then its.
@@ -250,7 +251,7 @@ impl ARPQuerier {
     fn send(&mut self, cx: &mut Context, mut packet: Packet, now: i64, last: &mut Last) -> Option<Packet> {
         if self.host.ip.is_unspecified() {
             self.drops += 1;
-            cx.drop(packet, "no_own_address");
+            cx.drop(packet, Reason::NO_OWN_ADDRESS);
             return None;
         }
         let ip = packet.destination_ip();
@@ -258,7 +259,7 @@ impl ARPQuerier {
         let destination = known.unwrap_or(MacAddr::BROADCAST);
         if prepend(&mut packet, &ethernet(destination, self.host.mac, EtherType::IP4)).is_none() {
             self.drops += 1;
-            cx.drop(packet, "too_large");
+            cx.drop(packet, Reason::TOO_LONG);
             return None;
         }
         if known.is_some() {
@@ -295,7 +296,7 @@ impl ARPQuerier {
                         "{name} :: ARPQuerier: would query for 0.0.0.0; missing dest IP addr annotation?"
                     ));
                 }
-                cx.drop(packet, "no_destination");
+                cx.drop(packet, Reason::NO_DESTINATION);
                 return None;
             }
             match self.wait(cx, ip, packet, now) {
@@ -317,7 +318,7 @@ impl ARPQuerier {
         let kept = self.cache.borrow_mut().keep(cx, ip, packet, now);
         match kept {
             Kept::Known(packet) => return Some(packet),
-            Kept::Full(packet) => cx.drop(packet, "table_full"),
+            Kept::Full(packet) => cx.drop(packet, Reason::TABLE_FULL),
             Kept::Waits(true) => self.ask_for(cx, ip, MacAddr::BROADCAST, time, tag),
             Kept::Waits(false) => {}
         }
@@ -356,7 +357,7 @@ impl ARPQuerier {
         for packet in freed {
             if self.host.ip.is_unspecified() {
                 self.drops += 1;
-                cx.drop(packet, "no_own_address");
+                cx.drop(packet, Reason::NO_OWN_ADDRESS);
             } else if let Some(packet) = self.resolve(cx, packet, now, &mut last) {
                 cx.send(0, packet);
             }

@@ -15,7 +15,7 @@ use super::vlan::{annotation, set_annotation};
 ///
 /// Each argument has one or more IPv4 addresses or prefixes and an Ethernet address. A query that asks for one of them
 /// becomes a reply, with its device and VLAN annotations; everything else goes to output 1, or is dropped as
-/// `no_answer`. The longest match answers. A name that stands for an address of both kinds suffices:
+/// `unknown_target`. The longest match answers. A name that stands for an address of both kinds suffices:
 /// `ARPResponder(NAME)`.
 ///
 /// `table` shows an entry a line, `lookup` finds the link address for an address, `add` takes an argument as above,
@@ -42,7 +42,8 @@ use super::vlan::{annotation, set_annotation};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "ARPQuerier, ARPFaker, AddressInfo"
+    see = "ARPQuerier, ARPFaker, AddressInfo",
+    drops = "unknown_target"
 )]
 pub struct ARPResponderArgs {
     /// Addresses or prefixes and their link address: `IP/MASK [IP/MASK...] ETH`.
@@ -121,7 +122,7 @@ impl Filter for ARPResponder {
                 set_annotation(&mut answer, annotation(&packet));
                 Verdict::Pass(answer)
             }
-            None => Verdict::Divert(packet, "no_answer"),
+            None => Verdict::Divert(packet, Reason::UNKNOWN_TARGET),
         }
     }
 }

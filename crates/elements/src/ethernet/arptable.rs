@@ -27,7 +27,13 @@ use super::arpcache::{ArpCache, Limits};
 /// t.length = 0
 /// ```
 #[derive(Args)]
-#[element(name = "ARPTable", group = "ethernet", ports = "0/0", see = "ARPQuerier")]
+#[element(
+    name = "ARPTable",
+    group = "ethernet",
+    ports = "0/0",
+    see = "ARPQuerier",
+    drops = "no_answer, table_full, table_cleared"
+)]
 pub struct ARPTableArgs {
     #[arg(flatten)]
     capacities: Capacities,

@@ -9,7 +9,7 @@ use super::header::number;
 /// Passes packets that have an ARP header at OFFSET, and sets their network header annotation.
 ///
 /// The header must be there with all its addresses, of 6 bytes for Ethernet, of 4 for IPv4 and of 16 for IPv6. Other
-/// packets go to output 1, or are dropped as `tiny`, `short`, `bad_hardware` or `bad_protocol`. The first one is
+/// packets go to output 1, or are dropped as `too_short`, `bad_hardware` or `bad_protocol`. The first one is
 /// reported on the console, with VERBOSE true every one.
 /// ```click
 /// InfiniteSource(DATA \<0001 0800 06 04 0001 020202020202 01000001 000000000000 01000002>, LIMIT 2, STOP true)
@@ -28,7 +28,8 @@ use super::header::number;
     group = "ethernet",
     ports = "1/1-2",
     processing = "a/ah",
-    see = "ARPPrint, ARPQuerier, ARPResponder"
+    see = "ARPPrint, ARPQuerier, ARPResponder",
+    drops = "too_short, bad_hardware, bad_protocol"
 )]
 pub struct CheckARPHeaderArgs {
     /// Where the header starts.
@@ -46,11 +47,11 @@ pub struct CheckARPHeaderArgs {
 const FIXED: usize = 8;
 
 /// Why a packet is bad, in the order of `drop_details`: the reason of the drop, and what is said of it.
-const FAULTS: [(&str, &str); 4] = [
-    ("tiny", "tiny packet"),
-    ("short", "too small for addresses"),
-    ("bad_hardware", "bad hardware type/length"),
-    ("bad_protocol", "bad protocol type/length"),
+const FAULTS: [(Reason, &str); 4] = [
+    (Reason::TOO_SHORT, "tiny packet"),
+    (Reason::TOO_SHORT, "too small for addresses"),
+    (Reason::BAD_HARDWARE, "bad hardware type/length"),
+    (Reason::BAD_PROTOCOL, "bad protocol type/length"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

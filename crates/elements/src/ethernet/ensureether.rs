@@ -10,7 +10,7 @@ use super::header::{LENGTH, ethernet, number};
 /// Packets without a network header annotation pass unchanged, and so do those that have 14 bytes of type IP or IP6 in
 /// front of the network header. Where such bytes were stripped, they are put back. Otherwise everything in front of
 /// the network header is replaced by a header of the given type and addresses. A packet that can't grow is dropped as
-/// `too_large`.
+/// `too_long`.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> MarkIPHeader -> EnsureEther
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
@@ -23,7 +23,13 @@ use super::header::{LENGTH, ethernet, number};
 /// wrong.count = 0
 /// ```
 #[derive(Args)]
-#[element(name = "EnsureEther", group = "ethernet", order_insensitive, see = "EtherEncap, EtherRewrite")]
+#[element(
+    name = "EnsureEther",
+    group = "ethernet",
+    order_insensitive,
+    see = "EtherEncap, EtherRewrite",
+    drops = "too_long"
+)]
 pub struct EnsureEtherArgs {
     /// The type of what is in the frame.
     #[arg(position, default = "0x0800")]
@@ -69,7 +75,7 @@ impl Filter for EnsureEther {
         packet.strip(offset);
         match packet.prepend(LENGTH).and_then(|place| place.first_chunk_mut()) {
             Some(place) => *place = self.header,
-            None => return Verdict::Drop(packet, "too_large"),
+            None => return Verdict::Drop(packet, Reason::TOO_LONG),
         }
         Verdict::Pass(packet)
     }

@@ -7,7 +7,7 @@ use super::header::{LENGTH, ethernet, prepend};
 
 /// Puts an Ethernet header of the given type and addresses in front of each packet.
 ///
-/// A packet that can't grow is dropped as `too_large`. For IP packets that go to several neighbours use `ARPQuerier`.
+/// A packet that can't grow is dropped as `too_long`. For IP packets that go to several neighbours use `ARPQuerier`.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
@@ -27,7 +27,8 @@ use super::header::{LENGTH, ethernet, prepend};
     name = "EtherEncap",
     group = "ethernet",
     order_insensitive,
-    see = "EtherVLANEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherRewrite"
+    see = "EtherVLANEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherRewrite",
+    drops = "too_long"
 )]
 pub struct EtherEncapArgs {
     /// The type of what is in the frame.
@@ -92,7 +93,7 @@ impl Filter for EtherEncap {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         match prepend(&mut packet, &self.header) {
             Some(()) => Verdict::Pass(packet),
-            None => Verdict::Drop(packet, "too_large"),
+            None => Verdict::Drop(packet, Reason::TOO_LONG),
         }
     }
 }

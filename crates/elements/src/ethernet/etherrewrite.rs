@@ -30,7 +30,8 @@ use super::header::addresses;
     name = "EtherRewrite",
     group = "ethernet",
     order_insensitive,
-    see = "EtherEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherMirror"
+    see = "EtherEncap, ARPQuerier, EnsureEther, StoreEtherAddress, EtherMirror",
+    drops = "too_short"
 )]
 pub struct EtherRewriteArgs {
     /// The source address.
@@ -75,7 +76,7 @@ impl Filter for EtherRewrite {
         };
         match frame.first_chunk_mut::<12>() {
             Some(addresses) => *addresses = self.addresses,
-            None => return Verdict::Drop(packet, "too_short"),
+            None => return Verdict::Drop(packet, Reason::TOO_SHORT),
         }
         Verdict::Pass(packet)
     }

@@ -40,7 +40,8 @@ use super::listing::listed;
     ports = "2-/=",
     processing = "h/h",
     flow = "#/[^#]",
-    see = "Hub, HostEtherFilter"
+    see = "Hub, HostEtherFilter",
+    drops = "too_short, no_other_port, same_port"
 )]
 pub struct EtherSwitchArgs {
     /// Seconds that an address is remembered; 0 for not at all.
@@ -101,13 +102,13 @@ impl Element for EtherSwitch {
                 continue;
             }
             let Some((destination, source)) = addresses(packet.data()) else {
-                cx.drop(packet, "too_short");
+                cx.drop(packet, Reason::TOO_SHORT);
                 continue;
             };
             self.learn(source, port, packet.timestamp());
             match self.find(destination, packet.timestamp()) {
                 None => broadcast(cx, port, packet),
-                Some(output) if output == port => cx.drop(packet, "same_port"),
+                Some(output) if output == port => cx.drop(packet, Reason::SAME_PORT),
                 Some(output) => cx.send(output, packet),
             }
         }
@@ -162,7 +163,7 @@ impl EtherSwitch {
 /// Sends a packet to all outputs but the one of the number `port`, the last output first.
 fn broadcast(cx: &mut Context, port: usize, packet: Packet) {
     let Some(last) = (0..cx.outputs()).find(|output| *output != port) else {
-        return cx.drop(packet, "no_other_port");
+        return cx.drop(packet, Reason::NO_OTHER_PORT);
     };
     for output in (last + 1..cx.outputs()).rev().filter(|output| *output != port) {
         if let Some(copy) = cx.duplicate(&packet) {

@@ -11,7 +11,7 @@ use super::vlan::{self, Tag, TagArguments};
 ///
 /// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and
 /// VLAN_PCP are its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that can't grow is
-/// dropped as `too_large`.
+/// dropped as `too_long`.
 ///
 /// Addresses and type can be written. The tag can't, although it has handlers for it: what is written there joins what
 /// `config` shows, whose type is third and not first.
@@ -34,7 +34,8 @@ use super::vlan::{self, Tag, TagArguments};
     aliases = "EtherVlanEncap",
     group = "ethernet",
     order_insensitive,
-    see = "VLANEncap, StripEtherVLANHeader, SetVLANAnno, EtherEncap, ARPQuerier"
+    see = "VLANEncap, StripEtherVLANHeader, SetVLANAnno, EtherEncap, ARPQuerier",
+    drops = "too_long"
 )]
 pub struct EtherVLANEncapArgs {
     /// The type of what is in the frame.
@@ -97,7 +98,7 @@ impl Filter for EtherVLANEncap {
         };
         match done {
             Some(()) => Verdict::Pass(packet),
-            None => Verdict::Drop(packet, "too_large"),
+            None => Verdict::Drop(packet, Reason::TOO_LONG),
         }
     }
 }

@@ -25,7 +25,8 @@ use super::header::address_offset;
     group = "ethernet",
     ports = "1/1-2",
     order_insensitive,
-    see = "StoreEtherAddress, EtherEncap"
+    see = "StoreEtherAddress, EtherEncap",
+    drops = "too_short"
 )]
 pub struct GetEtherAddressArgs {
     /// The first of the six annotation bytes that are set.
@@ -53,7 +54,7 @@ impl Filter for GetEtherAddress {
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let found = packet.data().get(self.offset..).and_then(|rest| rest.first_chunk::<6>()).copied();
-        let Some(address) = found else { return Verdict::Divert(packet, "too_short") };
+        let Some(address) = found else { return Verdict::Divert(packet, Reason::TOO_SHORT) };
         let place = packet.annotations_mut().get_mut(self.annotation..);
         if let Some(place) = place.and_then(|rest| rest.first_chunk_mut()) {
             *place = address;

@@ -8,7 +8,7 @@ use super::header::addresses;
 /// Passes Ethernet frames that a card with the address ETHER would take, and sets the packet type annotation.
 ///
 /// The type becomes HOST, BROADCAST, MULTICAST or OTHERHOST by the destination address. With DROP_OTHER true frames for
-/// other hosts, and with DROP_OWN true frames from ETHER, go to output 1, or are dropped as `other_host` and `own`.
+/// other hosts, and with DROP_OWN true frames from ETHER, go to output 1, or are dropped as `other_host` and `own_source`.
 ///
 /// ## Differences
 /// A packet too short for the addresses goes to output 1, or is dropped as `too_short`; Click reads beyond its end.
@@ -30,7 +30,8 @@ use super::header::addresses;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "DropBroadcasts, SetPacketType"
+    see = "DropBroadcasts, SetPacketType",
+    drops = "too_short, other_host, own_source"
 )]
 pub struct HostEtherFilterArgs {
     /// The address.
@@ -71,10 +72,10 @@ impl Filter for HostEtherFilter {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let frame = packet.data().get(self.args.offset as usize..);
         let Some((destination, source)) = frame.and_then(addresses) else {
-            return Verdict::Divert(packet, "too_short");
+            return Verdict::Divert(packet, Reason::TOO_SHORT);
         };
         if self.args.drop_own && source == self.args.ether {
-            return Verdict::Divert(packet, "own");
+            return Verdict::Divert(packet, Reason::OWN_SOURCE);
         }
         let kind = if destination == self.args.ether {
             PacketType::Host
@@ -87,7 +88,7 @@ impl Filter for HostEtherFilter {
         };
         packet.set_packet_type(kind);
         if kind == PacketType::OtherHost && self.args.drop_other {
-            return Verdict::Divert(packet, "other_host");
+            return Verdict::Divert(packet, Reason::OTHER_HOST);
         }
         Verdict::Pass(packet)
     }

@@ -13,7 +13,7 @@ use super::neighbour::{Party, advertise, solicitation};
 ///
 /// Each argument has one or more addresses or prefixes and an Ethernet address. The longest prefix answers, and of
 /// equals the last. The answer says that it comes from a router. What is no sound solicitation is dropped as
-/// `no_solicitation`, one for another address as `no_answer`.
+/// `no_solicitation`, one for another address as `unknown_target`.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
@@ -35,7 +35,8 @@ use super::neighbour::{Party, advertise, solicitation};
     name = "IP6NDAdvertiser",
     group = "ethernet",
     order_insensitive,
-    see = "IP6NDSolicitor, ARPResponder"
+    see = "IP6NDSolicitor, ARPResponder",
+    drops = "unknown_target, no_solicitation"
 )]
 pub struct IP6NDAdvertiserArgs {
     /// Addresses or prefixes and their Ethernet address: `IP6/MASK [IP6/MASK...] ETH`.
@@ -82,10 +83,10 @@ impl Filter for IP6NDAdvertiser {
 
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict {
         let Some(asked) = solicitation(packet.data()) else {
-            return Verdict::Drop(packet, "no_solicitation");
+            return Verdict::Drop(packet, Reason::NO_SOLICITATION);
         };
         let Some(mac) = self.look_up(asked.target) else {
-            return Verdict::Drop(packet, "no_answer");
+            return Verdict::Drop(packet, Reason::UNKNOWN_TARGET);
         };
         let answer = advertise(cx, Party { mac, ip: asked.target }, asked.sender);
         answer.map_or(Verdict::Taken, Verdict::Pass)

@@ -42,7 +42,8 @@ use super::neighbour::{Party, advertisement, solicit};
     ports = "2/1-2",
     processing = "h/h",
     flow = "xy/x",
-    see = "IP6NDAdvertiser, GetIP6Address, ARPQuerier"
+    see = "IP6NDAdvertiser, GetIP6Address, ARPQuerier",
+    drops = "too_long, replaced, full"
 )]
 pub struct IP6NDSolicitorArgs {
     /// The IPv6 address of this host.
@@ -159,7 +160,7 @@ impl IP6NDSolicitor {
                 let replaced = one.waiting.replace(packet);
                 if let Some(replaced) = replaced {
                     self.drops += 1;
-                    cx.drop(replaced, "replaced");
+                    cx.drop(replaced, Reason::REPLACED);
                 }
                 return self.ask(cx, ip);
             }
@@ -168,11 +169,11 @@ impl IP6NDSolicitor {
             }
             return match prepend(&mut packet, &ethernet(mac, host.mac, EtherType::IP6)) {
                 Some(()) => cx.send(0, packet),
-                None => cx.drop(packet, "too_long"),
+                None => cx.drop(packet, Reason::TOO_LONG),
             };
         }
         if self.count >= MOST_ADDRESSES {
-            return cx.drop(packet, "full");
+            return cx.drop(packet, Reason::FULL);
         }
         self.count += 1;
         let new = Neighbour { ip, mac: MacAddr::ZERO, told: None, polling: false, waiting: Some(packet) };

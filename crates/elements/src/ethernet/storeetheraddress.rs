@@ -28,7 +28,8 @@ use super::header::address_offset;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "EtherEncap, GetEtherAddress"
+    see = "EtherEncap, GetEtherAddress",
+    drops = "too_short"
 )]
 pub struct StoreEtherAddressArgs {
     /// The address.
@@ -86,7 +87,7 @@ impl Filter for StoreEtherAddress {
             }
         };
         if self.offset + address.len() > packet.len() {
-            return Verdict::Divert(packet, "too_short");
+            return Verdict::Divert(packet, Reason::TOO_SHORT);
         }
         let place = packet.data_mut().get_mut(self.offset..).and_then(|rest| rest.first_chunk_mut());
         if let Some(place) = place {

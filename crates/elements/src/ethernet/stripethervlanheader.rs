@@ -27,7 +27,8 @@ use crate::changing::strip;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "EtherVLANEncap, VLANDecap, Strip"
+    see = "EtherVLANEncap, VLANDecap, Strip",
+    drops = "no_tag"
 )]
 pub struct StripEtherVLANHeaderArgs {
     /// The VLAN of packets without a tag; a negative one is none.
@@ -64,7 +65,7 @@ impl Filter for StripEtherVLANHeader {
                 set_annotation(&mut packet, native);
                 strip(cx, &mut packet, LENGTH);
             }
-            (None, None) => return Verdict::Divert(packet, "no_tag"),
+            (None, None) => return Verdict::Divert(packet, Reason::NO_TAG),
         }
         Verdict::Pass(packet)
     }

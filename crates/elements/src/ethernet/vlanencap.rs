@@ -33,7 +33,8 @@ use super::vlan::{self, Tag, TagArguments};
     name = "VLANEncap",
     group = "ethernet",
     order_insensitive,
-    see = "EtherVLANEncap, VLANDecap, SetVLANAnno"
+    see = "EtherVLANEncap, VLANDecap, SetVLANAnno",
+    drops = "too_long"
 )]
 pub struct VLANEncapArgs {
     #[arg(flatten)]
@@ -75,7 +76,7 @@ impl Filter for VLANEncap {
             return Verdict::Pass(packet);
         };
         if packet.prepend(4).is_none() {
-            return Verdict::Drop(packet, "too_large");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         }
         match packet.data_mut().first_chunk_mut::<16>() {
             Some(bytes) => {

@@ -4,7 +4,7 @@ use element::prelude::*;
 use packet::view::icmp4::kind::*;
 use packet::{Icmp4View, Ip4View, protocol};
 
-use crate::ip::{Check, Checker, Reason, TallyArguments};
+use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 
 /// Passes ICMP packets whose length fits their type and whose checksum is right.
 ///
@@ -19,6 +19,7 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
 /// ```expect
 /// good.drops = 0
 /// short.drops = 2
+/// short.losses = bad_length 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -27,7 +28,8 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "CheckIPHeader, CheckTCPHeader, CheckUDPHeader, MarkIPHeader"
+    see = "CheckIPHeader, CheckTCPHeader, CheckUDPHeader, MarkIPHeader",
+    drops = "bad_length, bad_checksum, not_icmp"
 )]
 pub struct CheckICMPHeaderArgs {
     #[arg(flatten)]
@@ -42,10 +44,10 @@ pub struct IcmpCheck;
 
 impl Check for IcmpCheck {
     type Args = CheckICMPHeaderArgs;
-    const REASONS: &'static [Reason] = &[
-        Reason { text: "not ICMP", drop: "not_icmp" },
-        Reason { text: "bad packet length", drop: "bad_length" },
-        Reason { text: "bad ICMP checksum", drop: "bad_checksum" },
+    const REASONS: &'static [HeaderFault] = &[
+        HeaderFault { text: "not ICMP", drop: Reason::NOT_ICMP },
+        HeaderFault { text: "bad packet length", drop: Reason::BAD_LENGTH },
+        HeaderFault { text: "bad ICMP checksum", drop: Reason::BAD_CHECKSUM },
     ];
 
     fn new(args: CheckICMPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {

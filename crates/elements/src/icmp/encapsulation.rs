@@ -82,7 +82,7 @@ impl<K: Kind> Filter for Encapsulation<K> {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let Message { destination, kind, code, identifier, .. } = self.message;
         let Some(place) = packet.prepend(self.added) else {
-            return Verdict::Drop(packet, "too_long");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         };
         // Else every byte is written below.
         if !self.numbered || self.added > 28 {

@@ -11,7 +11,7 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
 /// The answer goes from SRC to the packet's source, which becomes its destination annotation, and has the annotation
 /// that asks for the address of the interface it leaves by. At most 568 bytes are quoted. Nothing is said about packets
 /// without a marked header (`no_ip_header`), about errors (`is_error`), and about what was not for this host alone
-/// (`is_broadcast`). A message that a packet is too big (2, 0) states 1500 bytes; one about a parameter (4, 0) the byte
+/// (`broadcast`). A message that a packet is too big (2, 0) states 1500 bytes; one about a parameter (4, 0) the byte
 /// of the annotation ICMP_PARAMPROB; a redirect (137, 0) names the packet's destination annotation.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
@@ -29,7 +29,12 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
 /// Click answers errors too, though its documentation says no, and writes the number of bytes and the place of the
 /// parameter in the byte order of its host.
 #[derive(Args)]
-#[element(name = "ICMP6Error", group = "icmp", see = "DecIP6HLIM, ICMPError, IP6NDSolicitor")]
+#[element(
+    name = "ICMP6Error",
+    group = "icmp",
+    see = "DecIP6HLIM, ICMPError, IP6NDSolicitor",
+    drops = "no_ip_header, broadcast, is_error"
+)]
 pub struct ICMP6ErrorArgs {
     /// The messages' source.
     #[arg(position)]
@@ -98,18 +103,18 @@ impl Filter for ICMP6Error {
 }
 
 /// Who gets the answer, or why there is none.
-fn addressee(packet: &Packet) -> Result<Ipv6Addr, &'static str> {
-    let header = Ip6View::new(packet.network()).ok_or("no_ip_header")?;
+fn addressee(packet: &Packet) -> Result<Ipv6Addr, Reason> {
+    let header = Ip6View::new(packet.network()).ok_or(Reason::NO_IP_HEADER)?;
     if header.next_header() == protocol::ICMP6 {
         let message = packet.network().get(ip6::LENGTH..).and_then(Icmp6View::new);
         if message.is_none_or(|message| message.is_error()) {
-            return Err("is_error");
+            return Err(Reason::IS_ERROR);
         }
     }
     if header.destination().is_multicast()
         || matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast)
     {
-        return Err("is_broadcast");
+        return Err(Reason::BROADCAST);
     }
     Ok(header.source())
 }

@@ -15,7 +15,7 @@ use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol
 /// source route comes back reversed. The pointer of `parameterproblem` is the packet's parameter-problem annotation,
 /// the gateway of `redirect` its destination annotation, and `unreachable` with `needfrag` carries PMTU.
 ///
-/// There is no answer to ICMP errors (dropped as `is_error`), to broadcasts and multicasts (`is_broadcast`), to later
+/// There is no answer to ICMP errors (dropped as `is_error`), to broadcasts and multicasts (`broadcast`), to later
 /// fragments (`is_fragment`), to sources that are no host's (`bad_source`), nor a redirect for a source-routed packet
 /// (`is_routed`), nor to a packet without a marked header (`no_ip_header`).
 ///
@@ -35,7 +35,12 @@ use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol
 /// c.byte_count = 192
 /// ```
 #[derive(Args)]
-#[element(name = "ICMPError", group = "icmp", see = "DecIPTTL, FixIPSrc, IPGWOptions")]
+#[element(
+    name = "ICMPError",
+    group = "icmp",
+    see = "DecIPTTL, FixIPSrc, IPGWOptions",
+    drops = "bad_source, no_ip_header, broadcast, is_error, is_fragment, is_routed"
+)]
 pub struct ICMPErrorArgs {
     /// The messages' source.
     #[arg(position)]
@@ -85,28 +90,28 @@ impl ICMPError {
     }
 
     /// Why the packet gets no answer, if so.
-    fn objection(&self, packet: &Packet) -> Option<&'static str> {
+    fn objection(&self, packet: &Packet) -> Option<Reason> {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return Some("no_ip_header");
+            return Some(Reason::NO_IP_HEADER);
         };
         if header.protocol() == protocol::ICMP {
             let message = packet.network().get(header.header_length()..).filter(|message| message.len() >= 4);
             if message.and_then(|message| message.first()).is_none_or(|kind| kind::is_error(*kind)) {
-                return Some("is_error");
+                return Some(Reason::IS_ERROR);
             }
         }
         if !self.is_unicast(header.destination())
             || matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast)
         {
-            return Some("is_broadcast");
+            return Some(Reason::BROADCAST);
         }
         if !self.is_host(header.source()) {
-            return Some("bad_source");
+            return Some(Reason::BAD_SOURCE);
         }
-        (!header.is_first_fragment()).then_some("is_fragment")
+        (!header.is_first_fragment()).then_some(Reason::IS_FRAGMENT)
     }
 
-    fn answer(&mut self, cx: &mut Context, packet: &Packet) -> Result<Option<Packet>, &'static str> {
+    fn answer(&mut self, cx: &mut Context, packet: &Packet) -> Result<Option<Packet>, Reason> {
         if let Some(objection) = self.objection(packet) {
             return Err(objection);
         }
@@ -117,7 +122,7 @@ impl ICMPError {
         let mut header_length = 20;
         if let Some((at, route)) = source_route(packet.network()) {
             if kind == kind::REDIRECT {
-                return Err("is_routed");
+                return Err(Reason::IS_ROUTED);
             }
             // A route that is itself the problem is of no use.
             if !(reports_pointer && (at..at + route.len()).contains(&pointer.into())) {

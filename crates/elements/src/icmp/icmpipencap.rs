@@ -22,7 +22,7 @@ use super::encapsulation::{Encapsulation, Kind, Message};
 /// c.byte_count = 112
 /// ```
 #[derive(Args)]
-#[element(name = "ICMPIPEncap", group = "icmp", see = "ICMPPingEncap, ICMPError")]
+#[element(name = "ICMPIPEncap", group = "icmp", see = "ICMPPingEncap, ICMPError", drops = "too_long")]
 pub struct ICMPIPEncapArgs {
     /// The source address.
     #[arg(position)]

@@ -25,7 +25,8 @@ use super::encapsulation::{Encapsulation, Kind, Message};
 #[element(
     name = "ICMPPingEncap",
     group = "icmp",
-    see = "ICMPPingSource, ICMPPingResponder, ICMPPingRewriter"
+    see = "ICMPPingSource, ICMPPingResponder, ICMPPingRewriter",
+    drops = "too_long"
 )]
 pub struct ICMPPingEncapArgs {
     /// The source address.

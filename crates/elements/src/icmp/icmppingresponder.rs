@@ -21,6 +21,7 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 /// i.drops = 0
 /// first.count = 2
 /// second.count = 0
+/// ICMPPingResponder@7.losses = no_echo 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -29,7 +30,8 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "ICMPSendPings, ICMPError"
+    see = "ICMPSendPings, ICMPError",
+    drops = "no_echo"
 )]
 pub struct ICMPPingResponderArgs;
 
@@ -52,7 +54,7 @@ impl Filter for ICMPPingResponder {
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         if !is_request(&packet) {
-            return Verdict::Divert(packet, "no_echo");
+            return Verdict::Divert(packet, Reason::NO_ECHO);
         }
         if let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) {
             let old = header.view();

@@ -24,6 +24,7 @@ use super::problems::Problems;
 /// ```expect
 /// u.src = 10.0.0.1
 /// c.drops = 2
+/// c.losses = bad_source 2
 /// ```
 #[derive(Args)]
 #[element(

@@ -2,14 +2,14 @@
 
 use element::prelude::*;
 
-use super::tally::{Reason, Tally, TallyArguments};
+use super::tally::{HeaderFault, Tally, TallyArguments};
 
 /// What is sound.
 pub trait Check: Sized + 'static {
     /// The element's arguments.
     type Args: Args;
     /// What can be wrong, in the order of `drop_details`.
-    const REASONS: &'static [Reason];
+    const REASONS: &'static [HeaderFault];
 
     /// As the arguments say.
     fn new(args: Self::Args, setup: &Setup) -> Result<(Self, TallyArguments), SetupError>;

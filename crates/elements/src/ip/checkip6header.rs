@@ -19,6 +19,7 @@ use packet::view::ip6::LENGTH;
 /// ```expect
 /// good.drops = 0
 /// bad.drops = 2
+/// bad.losses = bad_source 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -27,7 +28,8 @@ use packet::view::ip6::LENGTH;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "MarkIP6Header"
+    see = "MarkIP6Header",
+    drops = "too_short, bad_version, bad_length, bad_source"
 )]
 pub struct CheckIP6HeaderArgs {
     /// Sources that are refused; several stand in quotes.
@@ -66,16 +68,16 @@ const ALL_ONES: Ipv6Addr = Ipv6Addr::from_bits(u128::MAX);
 impl CheckIP6Header {
     /// The length of the packet with its header, from the header on, or why it is refused.
     #[inline]
-    fn length(&self, bytes: &[u8]) -> Result<usize, &'static str> {
-        let header = Ip6View::new(bytes).ok_or("too_short")?;
+    fn length(&self, bytes: &[u8]) -> Result<usize, Reason> {
+        let header = Ip6View::new(bytes).ok_or(Reason::TOO_SHORT)?;
         let length = LENGTH + usize::from(header.payload_length());
         let source = header.source();
         if header.version() != 6 {
-            Err("bad_version")
+            Err(Reason::BAD_VERSION)
         } else if length > bytes.len() {
-            Err("bad_length")
+            Err(Reason::BAD_LENGTH)
         } else if source == ALL_ONES || self.args.badaddrs.0.0.contains(&source) {
-            Err("bad_source")
+            Err(Reason::BAD_SOURCE)
         } else {
             Ok(length)
         }

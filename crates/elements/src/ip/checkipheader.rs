@@ -7,7 +7,7 @@ use element::prelude::*;
 
 use super::checker::{Check, Checker};
 use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
-use super::tally::{Reason, TallyArguments};
+use super::tally::{HeaderFault, TallyArguments};
 
 /// Passes packets whose IPv4 header is sound, marks the header, and cuts the packet to the length that it states.
 ///
@@ -35,7 +35,8 @@ use super::tally::{Reason, TallyArguments};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader"
+    see = "CheckIPHeader2, MarkIPHeader, SetIPChecksum, StripIPHeader, CheckTCPHeader, CheckUDPHeader, CheckICMPHeader",
+    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source"
 )]
 pub struct CheckIPHeaderArgs {
     #[arg(flatten)]
@@ -84,7 +85,7 @@ pub struct IpCheck<K> {
 
 impl<K: Kind> Check for IpCheck<K> {
     type Args = K;
-    const REASONS: &'static [Reason] = REASONS;
+    const REASONS: &'static [HeaderFault] = REASONS;
 
     fn new(args: K, setup: &Setup) -> Result<(Self, TallyArguments), SetupError> {
         let (sources, tally, PlaceArguments { offset, old }, checksum) = args.parts();

@@ -17,6 +17,7 @@ use super::tally::TallyArguments;
 /// ```expect
 /// lax.drops = 0
 /// strict.drops = 2
+/// strict.losses = bad_checksum 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -25,7 +26,8 @@ use super::tally::TallyArguments;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "CheckIPHeader, StripIPHeader, MarkIPHeader"
+    see = "CheckIPHeader, StripIPHeader, MarkIPHeader",
+    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source"
 )]
 pub struct CheckIPHeader2Args {
     #[arg(flatten)]

@@ -4,7 +4,7 @@ use element::prelude::*;
 
 /// Takes one from the hop limit of IPv6 packets.
 ///
-/// A packet that has at most one hop left goes unchanged to output 1, or is dropped as `hop_limit_expired`. One without
+/// A packet that has at most one hop left goes unchanged to output 1, or is dropped as `ttl_expired`. One without
 /// a marked header is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
@@ -13,6 +13,7 @@ use element::prelude::*;
 /// ```expect
 /// d.drops = 0
 /// e.drops = 2
+/// e.losses = ttl_expired 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -21,7 +22,8 @@ use element::prelude::*;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "CheckIP6Header, DecIPTTL"
+    see = "CheckIP6Header, DecIPTTL",
+    drops = "no_ip_header, ttl_expired"
 )]
 pub struct DecIP6HLIMArgs;
 
@@ -46,11 +48,11 @@ impl Filter for DecIP6HLIM {
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         // Whatever the version: that is for others to check.
         let Some(&limit) = packet.network().get(HOP_LIMIT) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         if limit <= 1 {
             self.drops += 1;
-            return Verdict::Divert(packet, "hop_limit_expired");
+            return Verdict::Divert(packet, Reason::TTL_EXPIRED);
         }
         if let Some(byte) = packet.network_mut().get_mut(HOP_LIMIT) {
             *byte = limit - 1;

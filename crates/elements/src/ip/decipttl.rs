@@ -14,6 +14,7 @@ use packet::Ip4ViewMut;
 /// ```expect
 /// first.drops = 0
 /// second.drops = 3
+/// second.losses = ttl_expired 3
 /// ```
 #[derive(Args)]
 #[element(
@@ -22,7 +23,8 @@ use packet::Ip4ViewMut;
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "ICMPError, CheckIPHeader"
+    see = "ICMPError, CheckIPHeader",
+    drops = "no_ip_header, ttl_expired"
 )]
 pub struct DecIPTTLArgs {
     /// Whether it does anything.
@@ -73,14 +75,14 @@ impl Filter for DecIPTTL {
             return Verdict::Pass(packet);
         }
         let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         if !self.args.multicast && header.view().destination().is_multicast() {
             return Verdict::Pass(packet);
         }
         if header.view().ttl() <= 1 {
             self.drops += 1;
-            return Verdict::Divert(packet, "ttl_expired");
+            return Verdict::Divert(packet, Reason::TTL_EXPIRED);
         }
         header.decrement_ttl();
         Verdict::Pass(packet)

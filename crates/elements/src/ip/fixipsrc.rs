@@ -19,6 +19,7 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 /// ```
 /// ```expect
 /// check.drops = 2
+/// check.losses = bad_source 2
 /// ```
 #[derive(Args)]
 #[element(name = "FixIPSrc", group = "ip", order_insensitive, see = "ICMPError")]

@@ -6,16 +6,16 @@ use element::arguments::{Ip4PrefixOrHost, Spaced};
 use element::prelude::*;
 use packet::view::ip4::{HeaderError, View};
 
-use super::tally::Reason;
+use super::tally::HeaderFault;
 
 /// What can be wrong, in the order of `drop_details`.
-pub(crate) static REASONS: &[Reason] = &[
-    Reason { text: "tiny packet", drop: "too_short" },
-    Reason { text: "bad IP version", drop: "bad_version" },
-    Reason { text: "bad IP header length", drop: "bad_header_length" },
-    Reason { text: "bad IP length", drop: "bad_length" },
-    Reason { text: "bad IP checksum", drop: "bad_checksum" },
-    Reason { text: "bad source address", drop: "bad_source" },
+pub(crate) static REASONS: &[HeaderFault] = &[
+    HeaderFault { text: "tiny packet", drop: Reason::TOO_SHORT },
+    HeaderFault { text: "bad IP version", drop: Reason::BAD_VERSION },
+    HeaderFault { text: "bad IP header length", drop: Reason::BAD_HEADER_LENGTH },
+    HeaderFault { text: "bad IP length", drop: Reason::BAD_LENGTH },
+    HeaderFault { text: "bad IP checksum", drop: Reason::BAD_CHECKSUM },
+    HeaderFault { text: "bad source address", drop: Reason::BAD_SOURCE },
 ];
 
 const BAD_SOURCE: usize = 5;

@@ -23,9 +23,10 @@ use super::template::HeaderTemplate;
 /// e.src = 10.0.0.1
 /// e.dst = 10.0.0.2
 /// last.drops = 2
+/// last.losses = ttl_expired 2
 /// ```
 #[derive(Args)]
-#[element(name = "IPEncap", group = "ip", see = "UDPIPEncap, StripIPHeader")]
+#[element(name = "IPEncap", group = "ip", see = "UDPIPEncap, StripIPHeader", drops = "too_long")]
 pub struct IPEncapArgs {
     /// The protocol of the packets, by number or name.
     #[arg(position)]
@@ -142,7 +143,7 @@ impl Filter for IPEncap {
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if packet.prepend(20).is_none() {
-            return Verdict::Drop(packet, "too_long");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         }
         let destination = self.destination.of(&mut packet);
         let bytes = packet.data_mut();

@@ -28,7 +28,8 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
     ports = "1/1-2",
     processing = "h/h",
     order_insensitive,
-    see = "ICMPError, CheckLength"
+    see = "ICMPError, CheckLength",
+    drops = "bad_header_length, no_ip_header, dont_fragment"
 )]
 pub struct IPFragmenterArgs {
     /// The longest packet that passes whole, in bytes; at least 8.
@@ -67,18 +68,18 @@ impl IPFragmenter {
             cx.say(&format!("IPFragmenter({}) DF {source} {destination} len={length}", self.args.mtu));
         }
         self.drops += 1;
-        Verdict::Divert(packet, "dont_fragment")
+        Verdict::Divert(packet, Reason::DONT_FRAGMENT)
     }
 
     fn fragment(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         let (old_field, header_length) = (header.fragment(), header.header_length());
         let Some(header_end) =
             (header_length >= 20).then_some(header_length).filter(|end| *end <= packet.network().len())
         else {
-            return Verdict::Drop(packet, "bad_header_length");
+            return Verdict::Drop(packet, Reason::BAD_HEADER_LENGTH);
         };
         let room = (self.args.mtu as usize).saturating_sub(header_end) & !7;
         if (self.args.honor_df && old_field & DONT_FRAGMENT != 0) || room < 8 {

@@ -28,7 +28,8 @@ use super::gatewayoptions::{Outlook, Router, look};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "ICMPError"
+    see = "ICMPError",
+    drops = "bad_option, no_ip_header"
 )]
 pub struct IPGWOptionsArgs {
     /// The router's address on the interface that packets leave by.
@@ -80,7 +81,7 @@ impl Filter for IPGWOptions {
     #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         if header.header_length() <= 20 {
             return Verdict::Pass(packet);
@@ -91,7 +92,7 @@ impl Filter for IPGWOptions {
             Err(offset) => {
                 self.drops += 1;
                 set_problem(&mut packet, offset);
-                Verdict::Divert(packet, "bad_option")
+                Verdict::Divert(packet, Reason::BAD_OPTION)
             }
         }
     }

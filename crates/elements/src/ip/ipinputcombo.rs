@@ -26,7 +26,8 @@ use crate::changing::strip;
     name = "IPInputCombo",
     group = "ip",
     order_insensitive,
-    see = "Paint, CheckIPHeader, Strip, GetIPAddress, IPOutputCombo"
+    see = "Paint, CheckIPHeader, Strip, GetIPAddress, IPOutputCombo",
+    drops = "too_short, bad_version, bad_header_length, bad_length, bad_checksum, bad_source"
 )]
 pub struct IPInputComboArgs {
     #[arg(flatten)]
@@ -53,7 +54,7 @@ impl IPInputCombo {
             cx.say("IP checksum failed");
         }
         self.drops += 1;
-        Verdict::Drop(packet, REASONS.get(reason).map_or("refused", |reason| reason.drop))
+        Verdict::Drop(packet, REASONS.get(reason).map_or(Reason::UNDECLARED, |fault| fault.drop))
     }
 }
 

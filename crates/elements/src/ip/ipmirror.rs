@@ -18,7 +18,7 @@ use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 /// udp.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "IPMirror", group = "ip", order_insensitive, see = "EtherMirror")]
+#[element(name = "IPMirror", group = "ip", order_insensitive, see = "EtherMirror", drops = "no_ip_header")]
 pub struct IPMirrorArgs {
     /// Whether the destination annotation is set.
     #[arg(position, default = "true")]
@@ -40,7 +40,7 @@ impl Filter for IPMirror {
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         let (source, destination) = (header.source(), header.destination());
         let (protocol, is_first) = (header.protocol(), header.is_first_fragment());

@@ -32,7 +32,8 @@ use super::ipgwoptions::{process, set_problem};
     ports = "1/5",
     processing = "h/h",
     order_insensitive,
-    see = "DropBroadcasts, PaintTee, CheckLength, IPGWOptions, FixIPSrc, DecIPTTL, IPFragmenter, IPInputCombo"
+    see = "DropBroadcasts, PaintTee, CheckLength, IPGWOptions, FixIPSrc, DecIPTTL, IPFragmenter, IPInputCombo",
+    drops = "no_ip_header, broadcast"
 )]
 pub struct IPOutputComboArgs {
     /// The colour of packets that leave by the interface that they came in by.
@@ -61,7 +62,7 @@ impl Filter for IPOutputCombo {
     #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         if matches!(packet.packet_type(), PacketType::Broadcast | PacketType::Multicast) {
-            return Verdict::Drop(packet, "broadcast");
+            return Verdict::Drop(packet, Reason::BROADCAST);
         }
         if i32::from(packet.paint()) == self.args.color
             && let Some(copy) = cx.duplicate(&packet)
@@ -69,7 +70,7 @@ impl Filter for IPOutputCombo {
             cx.send(1, copy);
         }
         let Some(header) = Ip4View::new(packet.network()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         if header.header_length() > 20 {
             let router = Router { address: self.args.ipaddr, others: &[], now: cx.now() };
@@ -80,7 +81,7 @@ impl Filter for IPOutputCombo {
         }
         fix_source(&mut packet, self.args.ipaddr);
         let Some(mut header) = Ip4ViewMut::new(packet.network_mut()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         if header.view().ttl() <= 1 {
             return Verdict::To(3, packet);

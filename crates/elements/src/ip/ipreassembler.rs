@@ -15,7 +15,7 @@ use super::partial::{Edges, Partial};
 /// that completed it; its extra-length annotation is cleared. What stays incomplete for 30 seconds, by the packets'
 /// times, is sent to output 1, with the fragments at their places, or dropped as `timed_out`. When more than HIMEM
 /// bytes are held, the oldest are given up likewise (`no_memory`) until a quarter is free. Fragments with wrong lengths
-/// are dropped as `bad_fragment`, those behind the end as `beyond_end`.
+/// and those behind the end are dropped as `bad_fragment`.
 ///
 /// ## Differences
 ///
@@ -34,7 +34,14 @@ use super::partial::{Edges, Partial};
 /// c.byte_count = 256
 /// ```
 #[derive(Args)]
-#[element(name = "IPReassembler", group = "ip", ports = "1/1-2", processing = "a/ah", see = "IPFragmenter")]
+#[element(
+    name = "IPReassembler",
+    group = "ip",
+    ports = "1/1-2",
+    processing = "a/ah",
+    see = "IPFragmenter",
+    drops = "bad_fragment, no_ip_header, timed_out, no_memory"
+)]
 pub struct IPReassemblerArgs {
     /// The most bytes held.
     #[arg(default = "262144")]
@@ -65,7 +72,7 @@ const OVERHEAD: u64 = 40;
 /// Identifications are told apart by this many buckets.
 const BUCKETS: usize = 256;
 
-fn give_up(cx: &mut Context, partial: Partial, reason: &'static str) {
+fn give_up(cx: &mut Context, partial: Partial, reason: Reason) {
     if cx.outputs() > 1 {
         cx.send(1, partial.packet);
     } else {
@@ -85,7 +92,7 @@ impl IPReassembler {
                 if bucket.get(at).is_some_and(|partial| partial.packet.timestamp().seconds() < now - HOLD) {
                     let partial = bucket.remove(at);
                     self.held = self.held.saturating_sub(cost(&partial));
-                    give_up(cx, partial, "timed_out");
+                    give_up(cx, partial, Reason::TIMED_OUT);
                 }
             }
         }
@@ -104,7 +111,7 @@ impl IPReassembler {
                     let partial = bucket.remove(at);
                     self.held = self.held.saturating_sub(cost(&partial));
                     self.failed += 1;
-                    give_up(cx, partial, "no_memory");
+                    give_up(cx, partial, Reason::NO_MEMORY);
                     if self.held <= enough {
                         return;
                     }
@@ -116,13 +123,13 @@ impl IPReassembler {
 
     fn join(&mut self, cx: &mut Context, packet: Packet, edges: Edges) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         let bucket_number = usize::from(header.identification().swap_bytes()) % BUCKETS;
         let key = Partial::key(&header);
         let length = packet.network().len() as u16;
         let Some(bucket) = self.buckets.get_mut(bucket_number) else {
-            return Verdict::Drop(packet, "bad_fragment");
+            return Verdict::Drop(packet, Reason::BAD_FRAGMENT);
         };
         let Some(at) = bucket.iter().rposition(|partial| partial.is_of(&key)) else {
             let Some(mut partial) = Partial::start(cx, packet, edges) else { return Verdict::Taken };
@@ -140,7 +147,7 @@ impl IPReassembler {
             .max_mtu_anno
             .map(|Annotation(place)| (place, partial.packet.annotation_u16(place).max(length)));
         if edges.end > partial.packet.transport().len() && !partial.has_more() {
-            return Verdict::Drop(packet, "beyond_end");
+            return Verdict::Drop(packet, Reason::BAD_FRAGMENT);
         }
         let time = packet.timestamp();
         let is_joined = partial.add(&packet, edges);
@@ -151,8 +158,8 @@ impl IPReassembler {
         if !is_joined {
             let partial = bucket.remove(at);
             self.held = self.held.saturating_sub(cost(&partial));
-            cx.drop(partial.packet, "no_memory");
-            return Verdict::Drop(packet, "no_memory");
+            cx.drop(partial.packet, Reason::NO_MEMORY);
+            return Verdict::Drop(packet, Reason::NO_MEMORY);
         }
         if !partial.is_complete() {
             return Verdict::Taken;
@@ -207,7 +214,7 @@ impl Filter for IPReassembler {
 
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         if !header.is_fragment() {
             return Verdict::Pass(packet);
@@ -228,7 +235,7 @@ impl Filter for IPReassembler {
         let is_last = field & MORE_FRAGMENTS == 0;
         if length == 0 || edges.end > 0xffff || (!edges.end.is_multiple_of(8) && !is_last) || held < length {
             self.bad += 1;
-            return Verdict::Drop(packet, "bad_fragment");
+            return Verdict::Drop(packet, Reason::BAD_FRAGMENT);
         }
         packet.truncate_by(held - length);
         if self.held > u64::from(self.args.himem) {

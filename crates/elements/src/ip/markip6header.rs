@@ -11,6 +11,7 @@ use packet::view::ip6::LENGTH;
 /// ```expect
 /// d.drops = 0
 /// e.drops = 2
+/// e.losses = ttl_expired 2
 /// ```
 #[derive(Args)]
 #[element(name = "MarkIP6Header", group = "ip", order_insensitive, see = "CheckIP6Header")]

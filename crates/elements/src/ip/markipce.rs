@@ -19,9 +19,16 @@ use super::typeofservice::set_bits;
 /// none.count = 0
 /// some.count = 2
 /// c.drops = 0
+/// MarkIPCE@4.losses = not_capable 2
 /// ```
 #[derive(Args)]
-#[element(name = "MarkIPCE", group = "ip", order_insensitive, see = "SetIPECN")]
+#[element(
+    name = "MarkIPCE",
+    group = "ip",
+    order_insensitive,
+    see = "SetIPECN",
+    drops = "no_ip_header, not_capable"
+)]
 pub struct MarkIPCEArgs {
     /// Whether packets are marked whose transport does not understand it.
     #[arg(position, default = "false")]
@@ -45,7 +52,7 @@ impl Filter for MarkIPCE {
     #[inline]
     fn filter(&mut self, _: &mut Context, packet: Packet) -> Verdict {
         match Ip4View::new(packet.network()).map(|header| header.ecn()) {
-            Some(0) if !self.args.force => Verdict::Drop(packet, "not_capable"),
+            Some(0) if !self.args.force => Verdict::Drop(packet, Reason::NOT_CAPABLE),
             Some(3) => Verdict::Pass(packet),
             _ => set_bits(packet, 3, 3),
         }

@@ -66,7 +66,7 @@ pub use stripipheader::StripIPHeader;
 pub use unstripipheader::UnstripIPHeader;
 
 pub(crate) use destination::Destination;
-pub(crate) use tally::{Reason, TallyArguments};
+pub(crate) use tally::{HeaderFault, TallyArguments};
 pub(crate) use template::HeaderTemplate;
 
 /// The classes of this group, in the order of the reference.

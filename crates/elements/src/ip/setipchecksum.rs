@@ -15,13 +15,15 @@ use packet::Ip4ViewMut;
 /// s.drops = 0
 /// c.drops = 0
 /// t.drops = 2
+/// t.losses = bad_header_length 2
 /// ```
 #[derive(Args)]
 #[element(
     name = "SetIPChecksum",
     group = "ip",
     order_insensitive,
-    see = "CheckIPHeader, DecIPTTL, SetIPDSCP, IPRewriter"
+    see = "CheckIPHeader, DecIPTTL, SetIPDSCP, IPRewriter",
+    drops = "bad_header_length"
 )]
 pub struct SetIPChecksumArgs;
 
@@ -37,7 +39,7 @@ impl SetIPChecksum {
         if self.drops == 1 {
             cx.say("SetIPChecksum: bad input packet");
         }
-        Verdict::Drop(packet, "bad_header_length")
+        Verdict::Drop(packet, Reason::BAD_HEADER_LENGTH)
     }
 }
 

@@ -19,7 +19,7 @@ use super::typeofservice::set_bits;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPDSCP", group = "ip", order_insensitive, see = "SetIPECN")]
+#[element(name = "SetIPDSCP", group = "ip", order_insensitive, see = "SetIPECN", drops = "no_ip_header")]
 pub struct SetIPDSCPArgs {
     /// The code point, 0 to 63.
     #[arg(position)]

@@ -18,7 +18,7 @@ use super::typeofservice::set_bits;
 /// c.drops = 0
 /// ```
 #[derive(Args)]
-#[element(name = "SetIPECN", group = "ip", order_insensitive, see = "SetIPDSCP")]
+#[element(name = "SetIPECN", group = "ip", order_insensitive, see = "SetIPDSCP", drops = "no_ip_header")]
 pub struct SetIPECNArgs {
     /// The bits: 0 to 3, or `no`, `ect1` or `ECT(1)`, `ect2` or `ECT(0)`, `ce` or `CE`.
     #[arg(position)]

@@ -28,6 +28,7 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 /// ip.drops = 0
 /// udp.drops = 0
 /// end.count = 0
+/// StoreIPAddress@6.losses = too_short 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -36,7 +37,8 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "SetIPChecksum, SetTCPChecksum, SetUDPChecksum, IPAddrPairRewriter, IPAddrRewriter"
+    see = "SetIPChecksum, SetTCPChecksum, SetUDPChecksum, IPAddrPairRewriter, IPAddrRewriter",
+    drops = "too_short"
 )]
 pub struct StoreIPAddressArgs {
     /// The address, or the only argument: OFFSET.
@@ -141,6 +143,6 @@ impl Filter for StoreIPAddress {
             Place::Source => store(&mut packet, address, true),
             Place::Destination => store(&mut packet, address, false),
         };
-        if is_stored { Verdict::Pass(packet) } else { Verdict::Divert(packet, "too_short") }
+        if is_stored { Verdict::Pass(packet) } else { Verdict::Divert(packet, Reason::TOO_SHORT) }
     }
 }

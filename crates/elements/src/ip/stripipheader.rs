@@ -22,7 +22,8 @@ use element::prelude::*;
     name = "StripIPHeader",
     group = "ip",
     order_insensitive,
-    see = "CheckIPHeader, CheckIPHeader2, MarkIPHeader, UnstripIPHeader, Strip"
+    see = "CheckIPHeader, CheckIPHeader2, MarkIPHeader, UnstripIPHeader, Strip",
+    drops = "no_ip_header"
 )]
 pub struct StripIPHeaderArgs;
 
@@ -39,7 +40,7 @@ impl Filter for StripIPHeader {
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let Some(offset) = packet.transport_offset() else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         packet.strip(usize::try_from(offset).unwrap_or(0));
         Verdict::Pass(packet)

@@ -3,11 +3,11 @@
 use element::prelude::*;
 
 /// One way in which a header can be wrong.
-pub struct Reason {
+pub struct HeaderFault {
     /// As the console and `drop_details` show it.
     pub text: &'static str,
     /// As the framework counts it.
-    pub drop: &'static str,
+    pub drop: Reason,
 }
 
 /// What all checks of headers are asked for.
@@ -23,7 +23,7 @@ pub struct TallyArguments {
 
 /// Packets refused, in all and for each reason.
 pub(crate) struct Tally {
-    reasons: &'static [Reason],
+    reasons: &'static [HeaderFault],
     drops: u64,
     details: Option<Vec<u64>>,
     verbose: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// None yet. Without VERBOSE the first refusal alone is told.
-    pub(crate) fn new(reasons: &'static [Reason], args: TallyArguments) -> Tally {
+    pub(crate) fn new(reasons: &'static [HeaderFault], args: TallyArguments) -> Tally {
         let details = args.details.then(|| vec![0; reasons.len()]);
         Tally { reasons, drops: 0, details, verbose: args.verbose }
     }
@@ -46,8 +46,8 @@ impl Tally {
         reason: usize,
         check: impl FnOnce() -> String,
     ) -> Verdict {
-        let Some(Reason { text, drop }) = self.reasons.get(reason) else {
-            return Verdict::Divert(packet, "refused");
+        let Some(HeaderFault { text, drop }) = self.reasons.get(reason) else {
+            return Verdict::Divert(packet, Reason::UNDECLARED);
         };
         if self.drops == 0 || self.verbose {
             cx.say(&format!("{} check failed: {text}", check()));
@@ -56,7 +56,7 @@ impl Tally {
         if let Some(count) = self.details.as_mut().and_then(|details| details.get_mut(reason)) {
             *count += 1;
         }
-        Verdict::Divert(packet, drop)
+        Verdict::Divert(packet, *drop)
     }
 
     /// The `drops` handler.

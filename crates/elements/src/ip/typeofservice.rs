@@ -8,7 +8,7 @@ use packet::{Ip4View, Ip4ViewMut};
 #[inline]
 pub(super) fn set_bits(mut packet: Packet, mask: u8, bits: u8) -> Verdict {
     let Some(header) = Ip4View::new(packet.network()) else {
-        return Verdict::Drop(packet, "no_ip_header");
+        return Verdict::Drop(packet, Reason::NO_IP_HEADER);
     };
     let (first, old) = (header.version_length(), header.tos());
     let new = old & !mask | bits;

@@ -19,7 +19,8 @@ use element::prelude::*;
     name = "UnstripIPHeader",
     group = "ip",
     order_insensitive,
-    see = "CheckIPHeader, MarkIPHeader, StripIPHeader"
+    see = "CheckIPHeader, MarkIPHeader, StripIPHeader",
+    drops = "no_ip_header"
 )]
 pub struct UnstripIPHeaderArgs;
 
@@ -36,10 +37,10 @@ impl Filter for UnstripIPHeader {
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         let Some(offset) = packet.network_offset() else {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         };
         if offset < 0 && !packet.unstrip(offset.unsigned_abs()) {
-            return Verdict::Drop(packet, "no_ip_header");
+            return Verdict::Drop(packet, Reason::NO_IP_HEADER);
         }
         Verdict::Pass(packet)
     }

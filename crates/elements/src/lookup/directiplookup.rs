@@ -37,7 +37,8 @@ use super::table::{Kind, RouteTable};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "RadixIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup"
+    see = "RadixIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup",
+    drops = "no_route"
 )]
 pub struct DirectIPLookupArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
+use element::Reason;
 use element::arguments::Raw;
 use element::{Context, Message, Setup, SetupError};
 use packet::{Batch, Packet};
@@ -92,7 +93,7 @@ impl<A: Copy> Forwarder<A> {
                 }
                 None => {
                     miss(cx, address);
-                    cx.drop(packet, "no_route");
+                    cx.drop(packet, Reason::NO_ROUTE);
                 }
             }
         }

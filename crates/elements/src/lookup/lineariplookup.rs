@@ -33,7 +33,8 @@ use super::table::{Kind, RouteTable};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    see = "RadixIPLookup, DirectIPLookup, RangeIPLookup, StaticIPLookup"
+    see = "RadixIPLookup, DirectIPLookup, RangeIPLookup, StaticIPLookup",
+    drops = "no_route"
 )]
 pub struct LinearIPLookupArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

@@ -36,7 +36,8 @@ use lookup::{Hop, Prefix, RouteError, Routes};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "RadixIPLookup"
+    see = "RadixIPLookup",
+    drops = "no_route"
 )]
 pub struct LookupIP6RouteArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

@@ -36,7 +36,8 @@ use lookup::{LinearRoutes, Route, RouteStore};
     group = "lookup",
     ports = "1/-",
     processing = "a/a",
-    see = "LinearIPLookup, RadixIPLookup"
+    see = "LinearIPLookup, RadixIPLookup",
+    drops = "no_route"
 )]
 pub struct LookupIPRouteMPArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

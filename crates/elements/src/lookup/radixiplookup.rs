@@ -35,7 +35,8 @@ use super::table::{Kind, RouteTable};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    see = "DirectIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup"
+    see = "DirectIPLookup, RangeIPLookup, LinearIPLookup, StaticIPLookup",
+    drops = "no_route"
 )]
 pub struct RadixIPLookupArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

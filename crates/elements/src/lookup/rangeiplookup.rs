@@ -37,7 +37,8 @@ use super::table::{Kind, RouteTable};
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "RadixIPLookup, DirectIPLookup, LinearIPLookup, StaticIPLookup"
+    see = "RadixIPLookup, DirectIPLookup, LinearIPLookup, StaticIPLookup",
+    drops = "no_route"
 )]
 pub struct RangeIPLookupArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

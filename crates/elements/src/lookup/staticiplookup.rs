@@ -31,7 +31,8 @@ use super::table::{Kind, RouteTable};
     group = "lookup",
     ports = "1/-",
     processing = "h/h",
-    see = "LinearIPLookup, RadixIPLookup"
+    see = "LinearIPLookup, RadixIPLookup",
+    drops = "no_route"
 )]
 pub struct StaticIPLookupArgs {
     /// Routes: `ADDR/MASK [GATEWAY] OUTPUT`.

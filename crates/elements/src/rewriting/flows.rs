@@ -52,7 +52,7 @@ pub(crate) enum Outcome {
     /// It goes to an output, unchanged.
     Pass(u16),
     /// It is dropped, for a reason.
-    Drop(&'static str),
+    Drop(Reason),
 }
 
 /// Milliseconds of steady time.
@@ -129,10 +129,10 @@ impl Flows {
     ) -> Outcome {
         let member = self.member.get();
         let inputs = self.inputs.borrow();
-        let Some(specified) = inputs.get(input) else { return Outcome::Drop("no_mapping") };
-        let Some(table) = set.table_mut(member, map) else { return Outcome::Drop("no_mapping") };
+        let Some(specified) = inputs.get(input) else { return Outcome::Drop(Reason::NO_MAPPING) };
+        let Some(table) = set.table_mut(member, map) else { return Outcome::Drop(Reason::NO_MAPPING) };
         let made = match &specified.kind {
-            InputKind::Drop | InputKind::Mapper(_, None) => return Outcome::Drop("no_mapping"),
+            InputKind::Drop | InputKind::Mapper(_, None) => return Outcome::Drop(Reason::NO_MAPPING),
             InputKind::Pass(output) => return Outcome::Pass(*output),
             InputKind::Keep(outputs) => Some((from, *outputs)),
             InputKind::Pattern(target) => rewrite(table, target, from, cx).map(|to| (to, target.outputs)),
@@ -143,12 +143,12 @@ impl Flows {
             if let Some(tally) = tallies.and_then(|tallies| tallies.get_mut(input)) {
                 tally.failures += 1;
             }
-            return Outcome::Drop("no_free_mapping");
+            return Outcome::Drop(Reason::NO_FREE_MAPPING);
         };
         let has_ports = to.source_port != 0 || to.destination_port != 0;
         match self.shape {
-            Shape::Address if has_ports || to.destination != 0 => return Outcome::Drop("bad_pattern"),
-            Shape::AddressPair if has_ports => return Outcome::Drop("bad_pattern"),
+            Shape::Address if has_ports || to.destination != 0 => return Outcome::Drop(Reason::BAD_PATTERN),
+            Shape::AddressPair if has_ports => return Outcome::Drop(Reason::BAD_PATTERN),
             _ => {}
         }
         let mut mapping = Mapping::new(from, to, outputs, input as u16, protocol);
@@ -157,7 +157,7 @@ impl Flows {
         }
         match set.store((member, map), (from, to), mapping, clock(cx)) {
             Some(flow) => Outcome::Flow(flow),
-            None => Outcome::Drop("too_many_flows"),
+            None => Outcome::Drop(Reason::TOO_MANY_FLOWS),
         }
     }
 

@@ -38,7 +38,8 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    see = "IPRewriter, ICMPRewriter, ICMPPingResponder"
+    see = "IPRewriter, ICMPRewriter, ICMPPingResponder",
+    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
 )]
 pub(crate) struct ICMPPingRewriterArgs {
     /// How long a flow lives.

@@ -43,7 +43,8 @@ use flow::Ip4Flow;
     ports = "1/1-",
     processing = "h/h",
     reads = "IPRewriter, TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, ICMPPingRewriter",
-    see = "IPRewriter, IPAddrRewriter, TCPRewriter, ICMPPingRewriter"
+    see = "IPRewriter, IPAddrRewriter, TCPRewriter, ICMPPingRewriter",
+    drops = "not_icmp, no_mapping"
 )]
 pub(crate) struct ICMPRewriterArgs {
     /// Rewriters, separated by spaces, each perhaps with `:OFFSET` behind it.
@@ -254,12 +255,12 @@ impl Element for ICMPRewriter {
     fn push(&mut self, cx: &mut Context, _: usize, mut batch: Batch) {
         for mut packet in batch.drain() {
             if Ip4View::new(packet.network()).is_none_or(|header| header.protocol() != protocol::ICMP) {
-                cx.drop(packet, "not_icmp");
+                cx.drop(packet, Reason::NOT_ICMP);
                 continue;
             }
             match self.rewrite(cx, &mut packet) {
                 Some(output) => cx.send(output.into(), packet),
-                None => cx.drop(packet, "no_mapping"),
+                None => cx.drop(packet, Reason::NO_MAPPING),
             }
         }
         cx.recycle(batch);

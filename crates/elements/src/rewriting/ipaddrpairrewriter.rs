@@ -36,7 +36,8 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    see = "IPRewriter, IPAddrRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress"
+    see = "IPRewriter, IPAddrRewriter, TCPRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, StoreIPAddress",
+    drops = "no_mapping, no_free_mapping, bad_pattern, not_rewritable, too_many_flows"
 )]
 pub(crate) struct IPAddrPairRewriterArgs {
     #[arg(flatten)]

@@ -58,7 +58,8 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    see = "TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, ICMPPingRewriter, FTPPortMapper"
+    see = "TCPRewriter, UDPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, RoundRobinIPMapper, ICMPRewriter, ICMPPingRewriter, FTPPortMapper",
+    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
 )]
 pub(crate) struct IPRewriterArgs {
     #[arg(flatten)]

@@ -68,9 +68,6 @@ struct Lane {
     next: usize,
 }
 
-/// The reason for drops of packets that belong to no flow and can't begin one.
-const NOT_REWRITABLE: &str = "not_rewritable";
-
 /// Packets ahead whose bytes are asked for.
 const AHEAD: usize = 8;
 
@@ -109,11 +106,11 @@ impl<K: Kind> Rewriter<K> {
     }
 
     /// What becomes of a packet that belongs to no flow and can't begin one.
-    fn other(&self, port: usize) -> Result<u16, &'static str> {
+    fn other(&self, port: usize) -> Result<u16, Reason> {
         use super::input::InputKind;
         match self.flows.inputs.borrow().get(port).map(|input| &input.kind) {
             Some(InputKind::Pass(output)) => Ok(*output),
-            _ => Err(NOT_REWRITABLE),
+            _ => Err(Reason::NOT_REWRITABLE),
         }
     }
 
@@ -158,14 +155,14 @@ impl<K: Kind> Rewriter<K> {
         packet: &mut Packet,
         now: u64,
         stale: &mut bool,
-    ) -> Result<u16, &'static str> {
+    ) -> Result<u16, Reason> {
         let Some(key) = key else { return self.other(port) };
         let map = usize::from(key.map);
-        let Some(lane) = self.lanes.get_mut(map) else { return Err(NOT_REWRITABLE) };
+        let Some(lane) = self.lanes.get_mut(map) else { return Err(Reason::NOT_REWRITABLE) };
         let known = lane.sides.get(lane.next).copied().flatten();
         lane.next += 1;
         let member = self.flows.member.get();
-        let Some(table) = set.table_mut(member, map) else { return Err(NOT_REWRITABLE) };
+        let Some(table) = set.table_mut(member, map) else { return Err(Reason::NOT_REWRITABLE) };
         let mut side = if *stale { table.pairs.find(key.flow) } else { known };
         if side.is_none() {
             side = K::SHAPE.reply_key(packet).and_then(|reply| table.pairs.find(reply));
@@ -182,9 +179,9 @@ impl<K: Kind> Rewriter<K> {
                 }
             }
         };
-        let Some(table) = set.table_mut(member, map) else { return Err(NOT_REWRITABLE) };
+        let Some(table) = set.table_mut(member, map) else { return Err(Reason::NOT_REWRITABLE) };
         let Some((keys, mapping)) = table.pairs.parts_mut(side.flow) else {
-            return Err(NOT_REWRITABLE);
+            return Err(Reason::NOT_REWRITABLE);
         };
         let (to, output) =
             (keys[usize::from(!side.reply)].reverse(), mapping.outputs[usize::from(side.reply)]);

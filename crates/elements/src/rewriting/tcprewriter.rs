@@ -32,7 +32,8 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper"
+    see = "IPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns, FTPPortMapper",
+    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
 )]
 pub(crate) struct TCPRewriterArgs {
     #[arg(flatten)]

@@ -37,7 +37,8 @@ use super::translate::Shape;
     group = "rewriting",
     ports = "1-/1-",
     processing = "h/h",
-    see = "IPRewriter, TCPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns"
+    see = "IPRewriter, TCPRewriter, IPAddrRewriter, IPAddrPairRewriter, IPRewriterPatterns",
+    drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
 )]
 pub(crate) struct UDPRewriterArgs {
     /// How long a flow lives.

@@ -28,6 +28,7 @@ const ONE_HALF: u32 = 0x8000;
 /// r.min_thresh = 10
 /// r.max_thresh = 30
 /// q.drops = 0
+/// r.losses = early_drop 139
 /// ```
 #[derive(Args)]
 #[element(
@@ -35,7 +36,8 @@ const ONE_HALF: u32 = 0x8000;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
-    see = "RED, PI, CoDel"
+    see = "RED, PI, CoDel",
+    drops = "early_drop"
 )]
 pub struct AdaptiveRedArgs {
     /// The length that is aimed at.

@@ -24,7 +24,8 @@ use super::ratedsplit::RatedSplit;
     group = "shaping",
     ports = "1/1-2",
     processing = "h/h",
-    see = "RatedSplitter, BandwidthMeter, BandwidthShaper, BandwidthRatedUnqueue"
+    see = "RatedSplitter, BandwidthMeter, BandwidthShaper, BandwidthRatedUnqueue",
+    drops = "over_rate"
 )]
 pub struct BandwidthRatedSplitterArgs {
     #[arg(flatten)]

@@ -21,7 +21,14 @@ use super::watched::Watched;
 /// c.count = 10
 /// ```
 #[derive(Args)]
-#[element(name = "CoDel", group = "shaping", ports = "1/1", processing = "l/l", see = "RED, SetTimestamp")]
+#[element(
+    name = "CoDel",
+    group = "shaping",
+    ports = "1/1",
+    processing = "l/l",
+    see = "RED, SetTimestamp",
+    drops = "late"
+)]
 pub struct CoDelArgs {
     /// How long packets may wait.
     #[arg(position, default = "5ms")]
@@ -100,7 +107,7 @@ impl CoDel {
 
     fn discard(&mut self, cx: &mut Context, packet: Packet) {
         self.drops += 1;
-        cx.drop(packet, "late");
+        cx.drop(packet, Reason::LATE);
     }
 
     /// One pull.

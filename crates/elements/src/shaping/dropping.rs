@@ -36,7 +36,7 @@ pub(crate) fn pull_judged(
 /// Sends a packet to output 1, or drops it and counts it as `early_drop`.
 pub(crate) fn discard(cx: &mut Context, packet: Packet) {
     if cx.outputs() < 2 {
-        cx.drop(packet, "early_drop");
+        cx.drop(packet, Reason::EARLY_DROP);
     } else {
         cx.send(1, packet);
     }

@@ -30,7 +30,14 @@ const MOST_TARGET: u32 = 0xffff;
 /// q.length = 20
 /// ```
 #[derive(Args)]
-#[element(name = "PI", group = "shaping", ports = "1/1-2", processing = "a/ah", see = "RED, CoDel")]
+#[element(
+    name = "PI",
+    group = "shaping",
+    ports = "1/1-2",
+    processing = "a/ah",
+    see = "RED, CoDel",
+    drops = "early_drop"
+)]
 pub struct PiArgs {
     /// Seconds between two looks at the queues.
     #[arg(position)]

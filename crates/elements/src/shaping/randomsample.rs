@@ -23,7 +23,14 @@ const BITS: u32 = 28;
 /// s.drops = 10
 /// ```
 #[derive(Args)]
-#[element(name = "RandomSample", group = "shaping", ports = "1/1-2", processing = "a/ah", see = "RED")]
+#[element(
+    name = "RandomSample",
+    group = "shaping",
+    ports = "1/1-2",
+    processing = "a/ah",
+    see = "RED",
+    drops = "not_sampled"
+)]
 pub struct RandomSampleArgs {
     /// The probability that a packet passes.
     #[arg(position)]
@@ -121,6 +128,6 @@ impl Filter for RandomSample {
             return Verdict::Pass(packet);
         }
         self.drops += 1;
-        Verdict::Divert(packet, "not_sampled")
+        Verdict::Divert(packet, Reason::NOT_SAMPLED)
     }
 }

@@ -36,7 +36,7 @@ impl<R: Rated> Element for RatedSplit<R> {
                 self.allowance.pay(&packet);
                 cx.send(0, packet);
             } else if cx.outputs() < 2 {
-                cx.drop(packet, "over_rate");
+                cx.drop(packet, Reason::OVER_RATE);
             } else {
                 cx.send(1, packet);
             }

@@ -24,7 +24,8 @@ use super::ratedsplit::RatedSplit;
     group = "shaping",
     ports = "1/1-2",
     processing = "h/h",
-    see = "BandwidthRatedSplitter, Meter, Shaper, RatedUnqueue"
+    see = "BandwidthRatedSplitter, Meter, Shaper, RatedUnqueue",
+    drops = "over_rate"
 )]
 pub struct RatedSplitterArgs {
     #[arg(flatten)]

@@ -20,6 +20,7 @@ use super::probability::Probability;
 /// r.queues = q
 /// r.min_thresh = 5
 /// q.drops = 0
+/// r.losses = early_drop 159
 /// ```
 #[derive(Args)]
 #[element(
@@ -27,7 +28,8 @@ use super::probability::Probability;
     group = "shaping",
     ports = "1/1-2",
     processing = "a/ah",
-    see = "AdaptiveRED, PI, CoDel, Queue"
+    see = "AdaptiveRED, PI, CoDel, Queue",
+    drops = "early_drop"
 )]
 pub struct RedArgs {
     /// Average length up to which nothing is dropped.

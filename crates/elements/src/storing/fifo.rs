@@ -64,7 +64,7 @@ impl<K: Kind> Fifo<K> {
         }
         self.drops += 1;
         if cx.outputs() < 2 {
-            cx.drop(packet, "overflow");
+            cx.drop(packet, Reason::OVERFLOW);
         } else {
             cx.send(1, packet);
         }
@@ -161,7 +161,7 @@ impl<K: Kind> Element for Fifo<K> {
             queue.shrunk(cx, count, count + 1);
             for packet in packets {
                 if cx.outputs() < 2 {
-                    cx.drop(packet, "reset");
+                    cx.drop(packet, Reason::RESET);
                 } else {
                     cx.send(1, packet);
                 }

@@ -15,6 +15,7 @@ use super::fifo::{Fifo, Kind};
 /// ```expect
 /// q.highwater_length = 4
 /// q.drops = 6
+/// q.losses = overflow 6
 /// ```
 #[derive(Args)]
 #[element(
@@ -23,7 +24,8 @@ use super::fifo::{Fifo, Kind};
     ports = "1/1-2",
     processing = "h/lh",
     notifies = "empty",
-    see = "Queue, MixedQueue"
+    see = "Queue, MixedQueue",
+    drops = "overflow, reset"
 )]
 pub struct FrontDropQueueArgs {
     /// The most packets that it stores.

@@ -17,6 +17,7 @@ use super::fifo::{Fifo, Kind};
 /// ```
 /// ```expect
 /// q.drops = 1
+/// q.losses = overflow 1
 /// ```
 #[derive(Args)]
 #[element(
@@ -25,7 +26,8 @@ use super::fifo::{Fifo, Kind};
     ports = "2/1-2",
     processing = "h/lh",
     notifies = "empty",
-    see = "Queue, FrontDropQueue"
+    see = "Queue, FrontDropQueue",
+    drops = "overflow, reset"
 )]
 pub struct MixedQueueArgs {
     /// The most packets that it stores.

@@ -13,6 +13,7 @@ use super::fifo::{Fifo, Kind};
 /// ```expect
 /// q.highwater_length = 4
 /// q.drops = 6
+/// q.losses = overflow 6
 /// ```
 #[derive(Args)]
 #[element(
@@ -21,7 +22,8 @@ use super::fifo::{Fifo, Kind};
     ports = "1/1-2",
     processing = "h/lh",
     notifies = "empty",
-    see = "Queue, SimpleQueue"
+    see = "Queue, SimpleQueue",
+    drops = "overflow, reset"
 )]
 pub struct NotifierQueueArgs {
     /// The most packets that it stores.

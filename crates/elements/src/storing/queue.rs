@@ -15,6 +15,7 @@ use super::fifo::{Fifo, Kind};
 /// q.capacity = 4
 /// q.highwater_length = 4
 /// q.drops = 6
+/// q.losses = overflow 6
 /// ```
 #[derive(Args)]
 #[element(
@@ -24,7 +25,8 @@ use super::fifo::{Fifo, Kind};
     ports = "1/1-2",
     processing = "h/lh",
     notifies = "both",
-    see = "SimpleQueue, NotifierQueue, QuickNoteQueue, MixedQueue, FrontDropQueue, Unqueue"
+    see = "SimpleQueue, NotifierQueue, QuickNoteQueue, MixedQueue, FrontDropQueue, Unqueue",
+    drops = "overflow, reset"
 )]
 pub struct QueueArgs {
     /// The most packets that it stores.

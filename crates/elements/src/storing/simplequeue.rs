@@ -13,9 +13,17 @@ use super::fifo::{Fifo, Kind};
 /// ```expect
 /// q.highwater_length = 4
 /// q.drops = 6
+/// q.losses = overflow 6
 /// ```
 #[derive(Args)]
-#[element(name = "SimpleQueue", group = "storing", ports = "1/1-2", processing = "h/lh", see = "Queue")]
+#[element(
+    name = "SimpleQueue",
+    group = "storing",
+    ports = "1/1-2",
+    processing = "h/lh",
+    see = "Queue",
+    drops = "overflow, reset"
+)]
 pub struct SimpleQueueArgs {
     /// The most packets that it stores.
     #[arg(position, default = "1000")]

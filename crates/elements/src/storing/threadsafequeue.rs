@@ -13,6 +13,7 @@ use super::fifo::{Fifo, Kind};
 /// ```expect
 /// q.highwater_length = 4
 /// q.drops = 6
+/// q.losses = overflow 6
 /// ```
 #[derive(Args)]
 #[element(
@@ -21,7 +22,8 @@ use super::fifo::{Fifo, Kind};
     ports = "1/1-2",
     processing = "h/lh",
     notifies = "both",
-    see = "Queue"
+    see = "Queue",
+    drops = "overflow, reset"
 )]
 pub struct ThreadSafeQueueArgs {
     /// The most packets that it stores.

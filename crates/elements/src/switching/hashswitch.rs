@@ -25,7 +25,8 @@ use element::prelude::*;
     ports = "1/1-",
     processing = "h/h",
     order_insensitive,
-    see = "Switch, RoundRobinSwitch, StrideSwitch, RandomSwitch"
+    see = "Switch, RoundRobinSwitch, StrideSwitch, RandomSwitch",
+    drops = "no_output"
 )]
 pub struct HashSwitchArgs {
     /// The first byte.
@@ -63,7 +64,7 @@ impl Element for HashSwitch {
             let bytes = packet.data().get(self.offset..).and_then(|rest| rest.get(..self.length));
             bytes.map_or(0, |bytes| choose(bytes, outputs) as u32)
         }));
-        cx.spread(batch, &self.chosen, "no_output");
+        cx.spread(batch, &self.chosen, Reason::NO_OUTPUT);
     }
 }
 

@@ -26,7 +26,8 @@ use element::prelude::*;
     processing = "h/h",
     flow = "#/[^#]",
     order_insensitive,
-    see = "Tee, EtherSwitch"
+    see = "Tee, EtherSwitch",
+    drops = "no_other_port"
 )]
 pub struct HubArgs {}
 
@@ -43,7 +44,7 @@ impl Element for Hub {
     fn push(&mut self, cx: &mut Context, port: usize, mut batch: Batch) {
         let outputs = cx.outputs();
         let Some(last) = (0..outputs).rev().find(|output| *output != port) else {
-            return cx.drop_batch(batch, "no_other_port");
+            return cx.drop_batch(batch, Reason::NO_OTHER_PORT);
         };
         for packet in batch.drain() {
             for output in (0..last).filter(|output| *output != port) {

@@ -12,6 +12,7 @@ use element::prelude::*;
 /// ```expect
 /// s.switch = 1
 /// c.byte_count = 30
+/// s.losses = switched_off 3
 /// ```
 #[derive(Args)]
 #[element(
@@ -20,7 +21,8 @@ use element::prelude::*;
     ports = "-/1",
     processing = "h/h",
     order_insensitive,
-    see = "Switch, PullSwitch"
+    see = "Switch, PullSwitch",
+    drops = "switched_off"
 )]
 pub struct InputSwitchArgs {
     /// The input; a negative one is none. The keyword is Click's.
@@ -57,7 +59,7 @@ impl Element for InputSwitch {
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
         match usize::try_from(self.input) {
             Ok(input) if input == port => cx.emit(0, batch),
-            _ => cx.drop_batch(batch, "switched_off"),
+            _ => cx.drop_batch(batch, Reason::SWITCHED_OFF),
         }
     }
 }

@@ -24,7 +24,8 @@ use element::prelude::*;
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "Paint, PaintTee, CheckPaint, Switch"
+    see = "Paint, PaintTee, CheckPaint, Switch",
+    drops = "no_output"
 )]
 pub struct PaintSwitchArgs {
     /// The annotation to look at.
@@ -54,10 +55,10 @@ impl Filter for PaintSwitch {
             let output = usize::from(paint);
             return match output < outputs {
                 true => Verdict::To(output, packet),
-                false => Verdict::Drop(packet, "no_output"),
+                false => Verdict::Drop(packet, Reason::NO_OUTPUT),
             };
         }
-        let Some(last) = outputs.checked_sub(1) else { return Verdict::Drop(packet, "no_output") };
+        let Some(last) = outputs.checked_sub(1) else { return Verdict::Drop(packet, Reason::NO_OUTPUT) };
         for output in 0..last {
             if let Some(copy) = cx.duplicate(&packet) {
                 cx.send(output, copy);

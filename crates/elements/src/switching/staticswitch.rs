@@ -22,7 +22,8 @@ use element::prelude::*;
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "Switch, StaticPullSwitch"
+    see = "Switch, StaticPullSwitch",
+    drops = "switched_off"
 )]
 pub struct StaticSwitchArgs {
     /// The output; a negative one is none.
@@ -46,7 +47,7 @@ impl Element for StaticSwitch {
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
         match self.output {
             Some(output) => cx.emit(output, batch),
-            None => cx.drop_batch(batch, "switched_off"),
+            None => cx.drop_batch(batch, Reason::SWITCHED_OFF),
         }
     }
 }

@@ -24,7 +24,8 @@ use crate::scheduling::stride::{Stride, tickets};
     group = "switching",
     ports = "1/1-",
     processing = "h/h",
-    see = "RoundRobinSwitch, Switch, HashSwitch, RandomSwitch, StrideSched"
+    see = "RoundRobinSwitch, Switch, HashSwitch, RandomSwitch, StrideSched",
+    drops = "no_tickets"
 )]
 pub struct StrideSwitchArgs {
     /// The tickets of each output.
@@ -64,7 +65,7 @@ impl Element for StrideSwitch {
             });
             match output {
                 Some(output) => cx.send(output, packet),
-                None => cx.drop(packet, "no_tickets"),
+                None => cx.drop(packet, Reason::NO_TICKETS),
             }
         }
         cx.recycle(batch);

@@ -20,7 +20,8 @@ use element::prelude::*;
     ports = "-/=",
     flow = "#/#",
     order_insensitive,
-    see = "Switch, Bypass"
+    see = "Switch, Bypass",
+    drops = "suppressed"
 )]
 pub struct SuppressorArgs {}
 
@@ -55,7 +56,7 @@ impl Element for Suppressor {
 
     fn push(&mut self, cx: &mut Context, port: usize, batch: Batch) {
         if self.closed.get(port).is_some_and(|closed| *closed) {
-            return cx.drop_batch(batch, "suppressed");
+            return cx.drop_batch(batch, Reason::SUPPRESSED);
         }
         cx.emit(port, batch);
     }

@@ -22,7 +22,8 @@ use element::prelude::*;
     ports = "1/-",
     processing = "h/h",
     order_insensitive,
-    see = "StaticSwitch, PullSwitch, RoundRobinSwitch, StrideSwitch, HashSwitch, RandomSwitch"
+    see = "StaticSwitch, PullSwitch, RoundRobinSwitch, StrideSwitch, HashSwitch, RandomSwitch",
+    drops = "switched_off"
 )]
 pub struct SwitchArgs {
     /// The output; a negative one is none.
@@ -59,7 +60,7 @@ impl Element for Switch {
     fn push(&mut self, cx: &mut Context, _: usize, batch: Batch) {
         match usize::try_from(self.output) {
             Ok(output) => cx.emit(output, batch),
-            Err(_) => cx.drop_batch(batch, "switched_off"),
+            Err(_) => cx.drop_batch(batch, Reason::SWITCHED_OFF),
         }
     }
 }

@@ -13,7 +13,7 @@ use packet::Ip4View;
 ///
 /// Packets keep their capture times; what was cut off when they were captured is in the extra length annotation. With
 /// FORCE_IP, or when the file holds IP packets without link headers, only packets with a sound IPv4 or IPv6 header
-/// are emitted, and their network header is marked; others go to output 1, or are dropped as `not_ip`.
+/// are emitted, and their network header is marked; others go to output 1, or are dropped as `no_ip_header`.
 /// At most one of START and START_AFTER, and one of END, END_AFTER and INTERVAL may be given. At the end of the file or
 /// at the end time END_CALL is written, or with STOP the driver is stopped.
 ///
@@ -25,6 +25,7 @@ use packet::Ip4View;
 /// ```
 /// ```expect
 /// c.count = 2476
+/// FromDump@1.losses = no_ip_header 24
 /// ```
 #[derive(Args)]
 #[element(
@@ -34,7 +35,8 @@ use packet::Ip4View;
     processing = "/ah",
     task,
     notifies = "empty",
-    see = "ToDump, FromIPSummaryDump"
+    see = "ToDump, FromIPSummaryDump",
+    drops = "no_ip_header"
 )]
 pub struct FromDumpArgs {
     /// Accepted, without effect.
@@ -434,7 +436,7 @@ fn mark(cx: &mut Context, mut packet: Packet, link: LinkType) -> Next {
         if cx.outputs() > 1 {
             cx.send(1, packet);
         } else {
-            cx.drop(packet, "not_ip");
+            cx.drop(packet, Reason::NO_IP_HEADER);
         }
         return Next::Nothing;
     };

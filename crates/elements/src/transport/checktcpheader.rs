@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};
 
-use crate::ip::{Check, Checker, Reason, TallyArguments};
+use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 
 /// Passes TCP packets whose header length is sound and whose checksum is right.
 ///
@@ -26,7 +26,8 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "CheckIPHeader, CheckUDPHeader, CheckICMPHeader, MarkIPHeader"
+    see = "CheckIPHeader, CheckUDPHeader, CheckICMPHeader, MarkIPHeader",
+    drops = "bad_length, bad_checksum, not_tcp"
 )]
 pub struct CheckTCPHeaderArgs {
     #[arg(flatten)]
@@ -41,10 +42,10 @@ pub struct TcpCheck;
 
 impl Check for TcpCheck {
     type Args = CheckTCPHeaderArgs;
-    const REASONS: &'static [Reason] = &[
-        Reason { text: "not TCP", drop: "not_tcp" },
-        Reason { text: "bad packet length", drop: "bad_length" },
-        Reason { text: "bad TCP checksum", drop: "bad_checksum" },
+    const REASONS: &'static [HeaderFault] = &[
+        HeaderFault { text: "not TCP", drop: Reason::NOT_TCP },
+        HeaderFault { text: "bad packet length", drop: Reason::BAD_LENGTH },
+        HeaderFault { text: "bad TCP checksum", drop: Reason::BAD_CHECKSUM },
     ];
 
     fn new(args: CheckTCPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {

@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::{Ip4View, UdpView, protocol};
 
-use crate::ip::{Check, Checker, Reason, TallyArguments};
+use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 
 /// Passes UDP packets whose length is sound and whose checksum is right or absent.
 ///
@@ -19,6 +19,7 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
 /// ```expect
 /// good.drops = 0
 /// bad.drops = 2
+/// bad.losses = bad_checksum 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -27,7 +28,8 @@ use crate::ip::{Check, Checker, Reason, TallyArguments};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "CheckIPHeader, CheckTCPHeader, CheckICMPHeader, MarkIPHeader"
+    see = "CheckIPHeader, CheckTCPHeader, CheckICMPHeader, MarkIPHeader",
+    drops = "bad_length, bad_checksum, not_udp"
 )]
 pub struct CheckUDPHeaderArgs {
     #[arg(flatten)]
@@ -42,10 +44,10 @@ pub struct UdpCheck;
 
 impl Check for UdpCheck {
     type Args = CheckUDPHeaderArgs;
-    const REASONS: &'static [Reason] = &[
-        Reason { text: "not UDP", drop: "not_udp" },
-        Reason { text: "bad packet length", drop: "bad_length" },
-        Reason { text: "bad UDP checksum", drop: "bad_checksum" },
+    const REASONS: &'static [HeaderFault] = &[
+        HeaderFault { text: "not UDP", drop: Reason::NOT_UDP },
+        HeaderFault { text: "bad packet length", drop: Reason::BAD_LENGTH },
+        HeaderFault { text: "bad UDP checksum", drop: Reason::BAD_CHECKSUM },
     ];
 
     fn new(args: CheckUDPHeaderArgs, _: &Setup) -> Result<(Self, TallyArguments), SetupError> {

@@ -27,7 +27,12 @@ use crate::ip::HeaderTemplate;
 /// third.count = 2
 /// ```
 #[derive(Args)]
-#[element(name = "DynamicUDPIPEncap", group = "transport", see = "Strip, IPEncap, UDPIPEncap")]
+#[element(
+    name = "DynamicUDPIPEncap",
+    group = "transport",
+    see = "Strip, IPEncap, UDPIPEncap",
+    drops = "too_long"
+)]
 pub struct DynamicUDPIPEncapArgs {
     /// The source address.
     #[arg(position)]
@@ -67,7 +72,7 @@ impl Filter for DynamicUDPIPEncap {
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if !encapsulation::make_room(&mut packet) {
-            return Verdict::Drop(packet, "too_long");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         }
         let DynamicUDPIPEncap { args, header, .. } = self;
         packet.set_destination_ip(args.dst);

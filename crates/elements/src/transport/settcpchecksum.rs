@@ -19,7 +19,8 @@ use packet::{Ip4View, TcpViewMut};
     name = "SetTCPChecksum",
     group = "transport",
     order_insensitive,
-    see = "CheckTCPHeader, SetIPChecksum, CheckIPHeader, SetUDPChecksum"
+    see = "CheckTCPHeader, SetIPChecksum, CheckIPHeader, SetUDPChecksum",
+    drops = "bad_length"
 )]
 pub struct SetTCPChecksumArgs {
     /// Whether an impossible header length is replaced: one too short by 20, one too long by the segment's length.
@@ -65,5 +66,5 @@ impl Filter for SetTCPChecksum {
 #[cold]
 fn refuse(cx: &Context, packet: Packet) -> Verdict {
     cx.say("SetTCPChecksum: bad lengths");
-    Verdict::Drop(packet, "bad_length")
+    Verdict::Drop(packet, Reason::BAD_LENGTH)
 }

@@ -20,6 +20,7 @@ use packet::{Ip4View, UdpViewMut};
 /// ```
 /// ```expect
 /// c.drops = 2
+/// c.losses = bad_checksum 2
 /// ```
 #[derive(Args)]
 #[element(
@@ -28,7 +29,8 @@ use packet::{Ip4View, UdpViewMut};
     ports = "1/1-2",
     processing = "a/ah",
     order_insensitive,
-    see = "CheckUDPHeader, SetIPChecksum, CheckIPHeader, SetTCPChecksum"
+    see = "CheckUDPHeader, SetIPChecksum, CheckIPHeader, SetTCPChecksum",
+    drops = "bad_length, no_ip_header, is_fragment"
 )]
 pub struct SetUDPChecksumArgs;
 
@@ -39,7 +41,7 @@ pub struct SetUDPChecksum {
 
 impl SetUDPChecksum {
     #[cold]
-    fn refuse(&mut self, cx: &Context, packet: Packet, reason: &'static str) -> Verdict {
+    fn refuse(&mut self, cx: &Context, packet: Packet, reason: Reason) -> Verdict {
         if cx.outputs() < 2 && !self.is_told {
             self.is_told = true;
             cx.say(&format!("{} :: SetUDPChecksum: fragment or short packet", cx.name()));
@@ -70,10 +72,10 @@ impl Filter for SetUDPChecksum {
     #[inline]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(header) = Ip4View::new(packet.network()) else {
-            return self.refuse(cx, packet, "no_ip_header");
+            return self.refuse(cx, packet, Reason::NO_IP_HEADER);
         };
         if header.is_fragment() {
-            return self.refuse(cx, packet, "is_fragment");
+            return self.refuse(cx, packet, Reason::IS_FRAGMENT);
         }
         // The pseudo header without its length, which is added when it is known.
         let pseudo = header.pseudo_header(0);
@@ -90,6 +92,6 @@ impl Filter for SetUDPChecksum {
             }
             return Verdict::Pass(packet);
         }
-        self.refuse(cx, packet, "bad_length")
+        self.refuse(cx, packet, Reason::BAD_LENGTH)
     }
 }

@@ -30,7 +30,7 @@ use crate::ip::{Destination, HeaderTemplate};
 /// c.byte_count = 120
 /// ```
 #[derive(Args)]
-#[element(name = "UDPIPEncap", group = "transport", see = "Strip, IPEncap")]
+#[element(name = "UDPIPEncap", group = "transport", see = "Strip, IPEncap", drops = "too_long")]
 pub struct UDPIPEncapArgs {
     /// The source address.
     #[arg(position)]
@@ -111,7 +111,7 @@ impl Filter for UDPIPEncap {
     #[inline]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         if !encapsulation::make_room(&mut packet) {
-            return Verdict::Drop(packet, "too_long");
+            return Verdict::Drop(packet, Reason::TOO_LONG);
         }
         let UDPIPEncap { args, header } = self;
         let addresses = [args.src, args.dst.0.of(&mut packet)];

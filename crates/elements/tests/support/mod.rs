@@ -165,14 +165,22 @@ pub(crate) fn run_with(config: &str, batch: usize, memory: Rc<Memory>) -> Result
     Ok(Run { router, memory })
 }
 
-/// Checks `path = value` lines against handlers; says what differs.
+/// Checks `path = value` lines against handlers; says what differs. An element that lost packets and whose `losses` are
+/// not among the lines is a difference too.
 pub(crate) fn expectations(run: &Run, expect: &str) -> Vec<String> {
     let mut failures = Vec::new();
+    let mut unlisted: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for loss in run.router.losses() {
+        unlisted.entry(loss.element).or_default().push(format!("{} {}", loss.reason, loss.packets));
+    }
     for line in expect.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
         let Some((path, wanted)) = line.split_once('=') else {
             failures.push(format!("`{line}` is not of the form `path = value`"));
             continue;
         };
+        if let Some(element) = path.trim().strip_suffix(".losses") {
+            unlisted.remove(element);
+        }
         match run.router.read(path.trim(), "") {
             Ok(value) if value.trim().replace('\n', "\\n") == wanted.trim() => {}
             Ok(value) => {
@@ -181,5 +189,9 @@ pub(crate) fn expectations(run: &Run, expect: &str) -> Vec<String> {
             Err(error) => failures.push(format!("{}: {error}", path.trim())),
         }
     }
+    let lines = unlisted
+        .iter()
+        .map(|(element, losses)| format!("not listed: {element}.losses = {}", losses.join("\\n")));
+    failures.extend(lines);
     failures
 }

@@ -118,10 +118,10 @@ fn summary(router: &Router, elapsed: Duration, rounds: u32) -> Summary {
 
 /// Why packets were dropped, where, and how many: what elements have lost, and what stands before a drop on purpose.
 fn drops(router: &Router) -> Vec<(String, String, u64)> {
-    let lost = router.losses().into_iter().map(|(element, reason, count)| {
-        let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (element.as_str(), reason));
+    let lost = router.losses().into_iter().map(|router::Loss { element, reason, packets }| {
+        let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (element.as_str(), &*reason));
         let why = meaning.map_or_else(|| reason.replace('_', " "), |meaning| meaning.2.to_string());
-        (why, element, count)
+        (why, element, packets)
     });
     let mut drops: Vec<_> = lost.collect();
     for (name, (packets, _)) in router.elements().zip(router.counts()) {

@@ -110,6 +110,10 @@ fn text(detail: &BoxDetail) -> String {
     }
     for (reason, packets) in &status.drops {
         line("dropped", format!("{} {}", grouped(*packets), online::line(reason)));
+        // A reason of a user's function, or of a newer daemon, has no sentence here.
+        if let Some(reason) = reason::Reason::find(reason) {
+            line("", format!("{} {}", reason.summary(), reason.remedy()));
+        }
     }
     if let Some(crash) = &detail.crash {
         text += &crash_text(crash);

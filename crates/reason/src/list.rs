@@ -1,0 +1,275 @@
+//! The list itself. New reasons go to its end.
+
+/// Declares the reasons: a constant of [`Reason`](crate::Reason) for each, and the tables of their texts, apart, so that a
+/// box image has only the names.
+macro_rules! reasons {
+    ($($constant:ident $name:literal: $summary:literal, $remedy:literal;)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "named as the constants below")]
+        enum Index {
+            $($constant),*
+        }
+
+        impl crate::Reason {
+            $(
+                #[doc = $summary]
+                pub const $constant: crate::Reason = crate::Reason(Index::$constant as u16);
+            )*
+        }
+
+        pub(crate) static NAMES: [&str; [$($name),*].len()] = [$($name),*];
+        pub(crate) static SUMMARIES: [&str; NAMES.len()] = [$($summary),*];
+        pub(crate) static REMEDIES: [&str; NAMES.len()] = [$($remedy),*];
+    };
+}
+
+reasons! {
+    UNDECLARED "undeclared":
+        "An element dropped the packet for a reason that its class does not declare.",
+        "Report it as a bug of the element.";
+    NO_BUFFER "no_buffer":
+        "The packet pool was exhausted.",
+        "Allow more packets, or shorten the queues that hold them.";
+    NO_OUTPUT "no_output":
+        "The packet was for an output that does not exist or is not connected.",
+        "Connect the output; connect `Discard` to it if the loss is intended.";
+    NO_PUSH "no_push":
+        "The packet was pushed to an element that only gives packets when it is pulled.",
+        "Report it as a bug of the element.";
+    REENTERED "reentered":
+        "The packet came back to an element before that element's call had returned.",
+        "Put a `Queue` into the loop.";
+    ENDLESS_LOOP "endless_loop":
+        "The packet went around a loop that has no end.",
+        "Break the loop, or decrement the TTL in it.";
+    TOO_SHORT "too_short":
+        "The packet ends before the header or field that the element needs.",
+        "Check the headers before this element, and look for truncated captures.";
+    TOO_LONG "too_long":
+        "The packet is longer than its length field, the element's limit or a packet buffer allows.",
+        "Send shorter packets, fragment them, or raise the limit.";
+    BAD_VERSION "bad_version":
+        "The IP header has another version than the element handles.",
+        "Separate IPv4 and IPv6 with a `Classifier` before this element.";
+    BAD_HEADER_LENGTH "bad_header_length":
+        "The header says that it is shorter than its fixed part or longer than the packet.",
+        "The sender is broken or hostile; nothing to do here.";
+    BAD_LENGTH "bad_length":
+        "The header's length field does not fit the packet.",
+        "The sender is broken or hostile, or a capture is truncated.";
+    BAD_CHECKSUM "bad_checksum":
+        "The checksum is wrong.",
+        "Look for damaged links; a sender with checksum offload may not have filled it in yet.";
+    BAD_SOURCE "bad_source":
+        "The source address is one that no sender may have.",
+        "The sender is broken or spoofs addresses; nothing to do here.";
+    BAD_HARDWARE "bad_hardware":
+        "The ARP header has another hardware type or address length than Ethernet's.",
+        "The sender is broken; nothing to do here.";
+    BAD_PROTOCOL "bad_protocol":
+        "The ARP header has another protocol type or address length than IPv4's.",
+        "The sender is broken; nothing to do here.";
+    BAD_CRC "bad_crc":
+        "The packet's CRC-32 is wrong or missing.",
+        "Look for damaged links, and for senders that do not append a CRC.";
+    BAD_OPTION "bad_option":
+        "An IP option is malformed or cannot be processed.",
+        "Send such packets to an `ICMPError` from the second output.";
+    BAD_FRAGMENT "bad_fragment":
+        "The fragment is malformed, or contradicts others of its packet.",
+        "The sender is broken or hostile; nothing to do here.";
+    NO_IP_HEADER "no_ip_header":
+        "The packet has no IP header where the element expects one.",
+        "Put `CheckIPHeader`, `MarkIPHeader` or a `Classifier` before this element.";
+    NO_NETWORK_HEADER "no_network_header":
+        "The packet has no network header annotation.",
+        "Put `CheckIPHeader` or `MarkIPHeader` before this element.";
+    NOT_ICMP "not_icmp":
+        "The packet is not ICMP.",
+        "Separate ICMP with an `IPClassifier` before this element.";
+    NOT_TCP "not_tcp":
+        "The packet is not TCP.",
+        "Separate TCP with an `IPClassifier` before this element.";
+    NOT_UDP "not_udp":
+        "The packet is not UDP.",
+        "Separate UDP with an `IPClassifier` before this element.";
+    NO_TAG "no_tag":
+        "The packet has no VLAN tag.",
+        "Connect the second output to handle untagged packets.";
+    NO_FIELD "no_field":
+        "The packet does not contain the field that it is to be sorted by.",
+        "Separate such packets before this element.";
+    NO_FLOW "no_flow":
+        "The packet belongs to no flow: it is neither TCP nor UDP, or a fragment that cannot be matched.",
+        "Connect the second output to handle such packets.";
+    DONT_FRAGMENT "dont_fragment":
+        "The packet is longer than the MTU and must not be fragmented.",
+        "Send such packets to an `ICMPError` from the second output, so that senders learn the MTU.";
+    TTL_EXPIRED "ttl_expired":
+        "The packet's TTL or hop limit has run out.",
+        "Look for routing loops; send such packets to an `ICMPError` from the second output.";
+    NOT_CAPABLE "not_capable":
+        "The packet's transport does not support ECN, so it cannot be marked.",
+        "Set FORCE to mark such packets anyway.";
+    EXCEEDS_MTU "exceeds_mtu":
+        "The packet is longer than the device's MTU.",
+        "Put an `IPFragmenter` before the device, or raise its MTU.";
+    DENIED "denied":
+        "A rule of the filter denies the packet.",
+        "Nothing to do if the rule is as intended.";
+    NO_MATCH "no_match":
+        "No pattern of the classifier matches the packet.",
+        "Add a last pattern `-` to handle all other packets.";
+    BROADCAST "broadcast":
+        "The packet is a link-level or IP broadcast or multicast.",
+        "Nothing to do if that is intended.";
+    WRONG_PAINT "wrong_paint":
+        "The packet's paint annotation has another value than the element passes.",
+        "Nothing to do if that is intended.";
+    OUTSIDE_TIME "outside_time":
+        "The packet's timestamp lies outside the interval.",
+        "Nothing to do if the interval is as intended.";
+    NOT_SAMPLED "not_sampled":
+        "The packet is not part of the random sample.",
+        "Nothing to do: sampling is the element's purpose.";
+    OTHER_HOST "other_host":
+        "The frame is for another host.",
+        "Nothing to do if that is intended.";
+    OWN_SOURCE "own_source":
+        "The frame has the host's own source address.",
+        "Look for loops between switches.";
+    OTHER_PROTOCOL "other_protocol":
+        "The frame's protocol is not one that the device passes on.",
+        "Nothing to do if that is intended.";
+    SUPPRESSED "suppressed":
+        "The port is suppressed.",
+        "Write 1 to the port's `active` handler.";
+    SWITCHED_OFF "switched_off":
+        "The switch element is set to pass nothing.",
+        "Write another value to its `switch` handler.";
+    NO_OTHER_PORT "no_other_port":
+        "There is no other port to send the packet to.",
+        "Connect further ports.";
+    SAME_PORT "same_port":
+        "The destination is behind the port that the frame came from.",
+        "Nothing to do: the frame needs no forwarding.";
+    NO_TICKETS "no_tickets":
+        "No output has tickets.",
+        "Give an output a positive number of tickets.";
+    NO_ROUTE "no_route":
+        "No route leads to the packet's destination.",
+        "Add a route, or a default route.";
+    OVERFLOW "overflow":
+        "A queue was full.",
+        "Pull faster, make the queue longer, or shape the traffic before it.";
+    EARLY_DROP "early_drop":
+        "Active queue management dropped the packet before the queue was full.",
+        "Nothing to do: the sender is to slow down.";
+    LATE "late":
+        "The packet had waited in the queue for too long.",
+        "Nothing to do: the sender is to slow down.";
+    OVER_RATE "over_rate":
+        "The traffic exceeded the configured rate.",
+        "Raise the rate, or connect the second output.";
+    RESET "reset":
+        "The packet was in a queue when that was emptied.",
+        "Nothing to do: it was asked for.";
+    NO_ANSWER "no_answer":
+        "The next hop did not answer address queries in time.",
+        "Check that the next hop is up and on this network.";
+    UNKNOWN_TARGET "unknown_target":
+        "The query asks for an address that the element does not answer for.",
+        "Connect the second output to handle such queries.";
+    TABLE_FULL "table_full":
+        "The address table was full.",
+        "Raise the table's limit.";
+    TABLE_CLEARED "table_cleared":
+        "The address table was cleared while the packet waited for an answer.",
+        "Nothing to do: it was asked for.";
+    NO_OWN_ADDRESS "no_own_address":
+        "The element has no address of its own to ask with.",
+        "Set the element's addresses.";
+    NO_DESTINATION "no_destination":
+        "The packet has no destination annotation.",
+        "Put `GetIPAddress` or a route lookup before this element.";
+    REPLACED "replaced":
+        "A newer packet to the same destination took its place while it waited for an answer.",
+        "Check that the next hop answers queries.";
+    NO_SOLICITATION "no_solicitation":
+        "The packet is not a neighbour solicitation.",
+        "Separate solicitations with a `Classifier` before this element.";
+    IS_ERROR "is_error":
+        "The packet is itself an ICMP error, to which no error may be sent.",
+        "Nothing to do: RFC 1122 forbids an answer.";
+    IS_FRAGMENT "is_fragment":
+        "The packet is a fragment that cannot be handled by itself.",
+        "Put an `IPReassembler` before this element.";
+    IS_ROUTED "is_routed":
+        "The packet is source-routed, to which no redirect may be sent.",
+        "Nothing to do: RFC 1812 forbids an answer.";
+    NO_ECHO "no_echo":
+        "The packet is not an ICMP echo request.",
+        "Connect the second output to handle such packets.";
+    NO_MAPPING "no_mapping":
+        "The packet belongs to no flow of the rewriter, and its input may not begin one.",
+        "Nothing to do if unsolicited packets are to be dropped.";
+    NO_FREE_MAPPING "no_free_mapping":
+        "The pattern has no free address or port left.",
+        "Give the pattern more ports or addresses.";
+    BAD_PATTERN "bad_pattern":
+        "The pattern changes something that packets of this protocol do not have.",
+        "Use a pattern that changes addresses only.";
+    NOT_REWRITABLE "not_rewritable":
+        "The rewriter cannot change packets of this protocol, or fragments.",
+        "Separate such packets before this element.";
+    TOO_MANY_FLOWS "too_many_flows":
+        "The flow table was full.",
+        "Raise the table's capacity, or shorten its timeouts.";
+    LOST_FRAGMENT "lost_fragment":
+        "The first fragment of the packet never came.",
+        "Look for losses before this element.";
+    TOO_MANY_FRAGMENTS "too_many_fragments":
+        "Too many fragments were waiting for their first one.",
+        "Put an `IPReassembler` before this element.";
+    TIMED_OUT "timed_out":
+        "The other fragments of the packet did not come in time.",
+        "Look for losses before this element.";
+    NO_MEMORY "no_memory":
+        "The memory for incomplete packets was exhausted.",
+        "Raise the element's memory limit.";
+    NOT_SENT "not_sent":
+        "The operating system or device refused the packet.",
+        "Check that the interface is up and the socket's other end is there.";
+    NOT_CONNECTED "not_connected":
+        "The socket has no peer.",
+        "Connect the other end.";
+    CLOSED "closed":
+        "The device is closed.",
+        "Check why it could not be opened or has failed.";
+    FULL "full":
+        "The device, socket or port had no room for the packet.",
+        "Receive faster at the other end, or shape the traffic.";
+    SCRIPT "script":
+        "The script dropped the packet.",
+        "Nothing to do if the script is as intended.";
+    SPOOFED "spoofed":
+        "The frame's source address is not the one assigned to its port.",
+        "Let the box use the address of its port, or allow other addresses on it.";
+    CAPPED "capped":
+        "The port exceeded its rate limit.",
+        "Raise the port's limit.";
+    FAULTY "faulty":
+        "The other side of the port wrote an invalid descriptor.",
+        "The box is broken or hostile; restart it and check its image.";
+    DOWN "down":
+        "The destination port is gone, cannot send, or its device is down.",
+        "Start the box, or set the interface up.";
+    MISSED "missed":
+        "The device received the frame when nothing was reading from it fast enough.",
+        "Give the switch another core, or slow the sender down.";
+    BOX_ENDED "box_ended":
+        "The packet was in the box or its rings when the box ended.",
+        "Nothing to do if the box was stopped; else see its crash report.";
+    IN_ENDED_BOX "in_ended_box":
+        "The packet was inside the box, in none of its rings, when the box ended.",
+        "Nothing to do if the box was stopped; else see its crash report.";
+}
