@@ -38,7 +38,7 @@ pub use codec::DecodeError;
 pub use crash::{CrashBatch, CrashCause, CrashPacket, CrashPage, CrashReport, Registers, fault};
 pub use idle::IdleBackoff;
 pub use layout::{LayoutError, PortLayout, RegionLayout, control};
-pub use leases::BufferLeases;
+pub use leases::{BoxRegion, BufferLeases};
 pub use mailbox::{
     ChannelError, Diagnostic, Event, Frame, FrameReader, FrameWriter, Inbox, Message, MessageKind, Outbox,
     PortStats, Reply, Request, Severity, Stats,

@@ -8,7 +8,7 @@ use bench::Start;
 
 /// Runs the engine until the host wishes it to stop.
 pub(crate) fn run(start: Start) {
-    let engine = engine::Engine::new(&start.info, start.area, Rc::new(start.platform));
+    let engine = engine::Engine::new(&start.info, start.region, Rc::new(start.platform));
     if let Err(error) = engine.and_then(|mut engine| engine.run()) {
         eprintln!("clickbox: a box ended: {error}");
     }

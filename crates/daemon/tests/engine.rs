@@ -16,7 +16,7 @@ use test_support::{Capability, require};
 
 /// The program of a box in a thread.
 fn program(start: Start) {
-    let engine = Engine::new(&start.info, start.area, Rc::new(start.platform));
+    let engine = Engine::new(&start.info, start.region, Rc::new(start.platform));
     engine.and_then(|mut engine| engine.run()).unwrap();
 }
 

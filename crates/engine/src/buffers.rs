@@ -2,7 +2,7 @@
 
 use crate::port::Port;
 use alloc::vec::Vec;
-use boundary::{BufferLeases, CorruptIndex, Descriptor, Mapped, PoolLayout, PortInfo, SharedMemory};
+use boundary::{BufferLeases, CorruptIndex, Descriptor, PoolLayout};
 use core::ops::Range;
 use packet::Packet;
 
@@ -15,20 +15,14 @@ pub(crate) struct NoPacket(pub(crate) usize);
 /// come from packets that are gone, and from free slots of the rings by which it sends, ahead of the packets that go
 /// there.
 pub(crate) struct Buffers {
-    memory: Mapped,
-    pool: PoolLayout,
     leases: BufferLeases,
     spares: Vec<u16>,
 }
 
 impl Buffers {
-    /// The buffers that the ports of a box have, or nothing when they don't lie in the area.
-    pub(crate) fn new(area: &Mapped, ports: &[PortInfo]) -> Option<Buffers> {
-        let (start, size) =
-            ports.first().map_or((0, 0), |port| (port.buffers as usize, port.buffers_size as usize));
-        let memory = area.part(start, size)?;
-        let pool = PoolLayout::in_bytes(size);
-        Some(Buffers { memory, pool, leases: BufferLeases::new(memory), spares: Vec::new() })
+    /// Buffers of which none is spare.
+    pub(crate) fn new(leases: BufferLeases) -> Buffers {
+        Buffers { leases, spares: Vec::new() }
     }
 
     /// Sees to it that there are so many spare buffers, as far as possible without holding up what is to be sent.
@@ -41,7 +35,7 @@ impl Buffers {
         while self.spares.len() < wanted
             && let Some(bytes) = packets.returned()
         {
-            self.spares.extend(self.leases.take_back(bytes));
+            self.spares.extend(self.leases.end_lease(bytes));
         }
         for port in ports {
             if self.spares.len() >= wanted {
@@ -88,10 +82,10 @@ impl Buffers {
         packet: Descriptor,
         packets: &packet::Pool,
     ) -> Option<Result<Packet, NoPacket>> {
-        let (bytes, range) = self.leases.lend(packet)?;
+        let (bytes, range) = self.leases.lease(packet)?;
         let length = range.len();
         Some(packets.lend(bytes, range).map_err(|bytes| {
-            self.spares.extend(self.leases.take_back(bytes));
+            self.spares.extend(self.leases.end_lease(bytes));
             NoPacket(length)
         }))
     }
@@ -103,16 +97,15 @@ impl Buffers {
         packet: Descriptor,
         packets: &packet::Pool,
     ) -> Option<Result<Packet, NoPacket>> {
-        let range = self.pool.range(packet).ok()?;
-        let Some(mut copy) = packets.allocate(range.len()) else { return Some(Err(NoPacket(range.len()))) };
-        self.memory.read(range.start, copy.data_mut());
-        Some(Ok(copy))
+        let length = self.leases.length(packet)?;
+        let Some(mut copy) = packets.allocate(length) else { return Some(Err(NoPacket(length))) };
+        self.leases.copy(packet, copy.data_mut()).then_some(Ok(copy))
     }
 
     /// What names a packet in a buffer that was given up.
     #[inline]
     pub(crate) fn name(&mut self, bytes: &'static mut [u8], range: Range<usize>) -> Option<Descriptor> {
-        let buffer = self.leases.take_back(bytes)?;
+        let buffer = self.leases.end_lease(bytes)?;
         Some(Descriptor { buffer, offset: range.start as u16, length: range.len() as u16, flags: 0 })
     }
 
@@ -122,10 +115,10 @@ impl Buffers {
         let (offset, length) =
             (PoolLayout::packet_offset(buffer, bytes.len()), u16::try_from(bytes.len()).ok()?);
         let descriptor = Descriptor { buffer, offset, length, flags: 0 };
-        let (lent, range) = self.leases.lend(descriptor)?;
+        let (lent, range) = self.leases.lease(descriptor)?;
         if let Some(place) = lent.get_mut(range) {
             place.copy_from_slice(bytes);
         }
-        self.leases.take_back(lent).map(|_| descriptor)
+        self.leases.end_lease(lent).map(|_| descriptor)
     }
 }

@@ -11,7 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
-use boundary::{BootInfo, CorruptIndex, Mapped, Platform, StatusPage};
+use boundary::{BootInfo, BufferLeases, CorruptIndex, Mapped, Platform, StatusPage};
 use core::cell::{Cell, RefCell};
 use packet::{Pool, Timestamp};
 
@@ -41,13 +41,14 @@ pub(crate) struct BoxContext {
 impl BoxContext {
     pub(crate) fn new(
         info: &BootInfo,
-        area: &Mapped,
+        pages: &Mapped,
+        leases: BufferLeases,
         status: StatusPage<Mapped>,
         platform: Rc<dyn Platform>,
         events: Events,
     ) -> Result<BoxContext, EngineError> {
         let ports = info.ports.iter().enumerate();
-        let ports = ports.map(|(number, info)| Port::new(area, info).ok_or(EngineError::Port(number)));
+        let ports = ports.map(|(number, info)| Port::new(pages, info).ok_or(EngineError::Port(number)));
         // Half of the heap for packets; configurations, tables and files have the rest.
         let packets = match platform.heap_use().size {
             0 => USUAL_PACKETS,
@@ -56,7 +57,7 @@ impl BoxContext {
         Ok(BoxContext {
             clock: Clock::new(info),
             ports: ports.collect::<Result<_, _>>()?,
-            buffers: RefCell::new(Buffers::new(area, &info.ports).ok_or(EngineError::Region)?),
+            buffers: RefCell::new(Buffers::new(leases)),
             files: RefCell::default(),
             events: RefCell::new(events),
             pool: Pool::new(packets),

@@ -7,17 +7,17 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BootInfo, BoxState, ChannelError, CorruptIndex, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped,
-    Outbox, Platform, StatusPage, control,
+    BootInfo, BoxRegion, BoxState, ChannelError, CorruptIndex, FrameReader, FrameWriter, IdleBackoff, Inbox,
+    Mapped, Outbox, Platform, StatusPage, control,
 };
 use core::fmt;
 
 /// Why an engine can't begin, or go on. The host is trusted, so this is an error of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineError {
-    /// The area is smaller than its control part.
+    /// The region is too small, or the ports' buffers are outside it.
     Region,
-    /// A port lies outside the area.
+    /// A port's rings lie outside the region.
     Port(usize),
     /// The mailbox is damaged.
     Channel(ChannelError),
@@ -28,8 +28,10 @@ pub enum EngineError {
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EngineError::Region => write!(f, "the shared area is too small"),
-            EngineError::Port(number) => write!(f, "port {number} is outside the shared area"),
+            EngineError::Region => write!(f, "the shared region does not hold what the boot info describes"),
+            EngineError::Port(number) => {
+                write!(f, "the rings of port {number} are outside the shared region")
+            }
             EngineError::Channel(error) => write!(f, "the mailbox is damaged: {error}"),
             EngineError::Ring(error) => write!(f, "a port is damaged: {error}"),
         }
@@ -53,7 +55,8 @@ impl From<CorruptIndex> for EngineError {
 /// The program of a box.
 pub struct Engine {
     pub(crate) context: Rc<BoxContext>,
-    pub(crate) area: Mapped,
+    /// Boot info, status, mailbox and rings.
+    pages: Mapped,
     pub(crate) status: StatusPage<Mapped>,
     pub(crate) requests: FrameReader<Mapped>,
     pub(crate) replies: FrameWriter<Mapped>,
@@ -68,19 +71,24 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine in the area that a boot info describes. It says that it is ready.
-    pub fn new(info: &BootInfo, area: Mapped, platform: Rc<dyn Platform>) -> Result<Engine, EngineError> {
-        let channel = |offset| area.part(offset, control::CHANNEL_SIZE).ok_or(EngineError::Region);
+    /// An engine in the region that a boot info describes. It reports that it is ready.
+    pub fn new(
+        info: &BootInfo,
+        region: BoxRegion,
+        platform: Rc<dyn Platform>,
+    ) -> Result<Engine, EngineError> {
+        let (pages, leases) = region.split(&info.ports).ok_or(EngineError::Region)?;
+        let channel = |offset| pages.part(offset, control::CHANNEL_SIZE).ok_or(EngineError::Region);
         let reader = |offset| FrameReader::new(channel(offset)?).map_err(|_| EngineError::Region);
         let writer = |offset| FrameWriter::new(channel(offset)?).map_err(|_| EngineError::Region);
         let status =
-            area.part(control::STATUS, control::PAGE_SIZE).ok_or(EngineError::Region).map(StatusPage)?;
+            pages.part(control::STATUS, control::PAGE_SIZE).ok_or(EngineError::Region).map(StatusPage)?;
         // A request that would fill the heap is refused before it does.
         let heap = platform.heap_use().size;
         let longest = if heap == 0 { MAX_REQUEST } else { MAX_REQUEST.min(heap / 2) };
         let events = Events::new(writer(control::EVENTS)?, heap);
         let engine = Engine {
-            context: Rc::new(BoxContext::new(info, &area, status, platform, events)?),
+            context: Rc::new(BoxContext::new(info, &pages, leases, status, platform, events)?),
             requests: reader(control::REQUESTS)?,
             replies: writer(control::REPLIES)?,
             inbox: Inbox::new(longest),
@@ -90,7 +98,7 @@ impl Engine {
             busy_cycles: 0,
             generation: status.generation(),
             backoff: IdleBackoff::new(info.tsc_hz),
-            area,
+            pages,
             status,
         };
         engine.status.set_state(BoxState::Ready);
@@ -163,7 +171,7 @@ impl Engine {
     /// Goes on as a copy: with seeds, time and addresses of its own.
     fn renew(&mut self) {
         self.generation = self.status.generation();
-        if let Ok(info) = BootInfo::read(&self.area) {
+        if let Ok(info) = BootInfo::read(&self.pages) {
             self.context.renew(&info);
             for configuration in &self.configurations {
                 configuration.router.reseed(self.context.seed());

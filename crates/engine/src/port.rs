@@ -57,9 +57,9 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// The port that a boot info describes, or nothing when it doesn't lie in the area.
-    pub(crate) fn new(area: &Mapped, info: &PortInfo) -> Option<Port> {
-        let ring = |offset: u32| area.part(offset as usize, info.slots.bytes());
+    /// The port that a boot info describes, or nothing if its rings are outside `pages`.
+    pub(crate) fn new(pages: &Mapped, info: &PortInfo) -> Option<Port> {
+        let ring = |offset: u32| pages.part(offset as usize, info.slots.bytes());
         Some(Port {
             receive: RefCell::new(Consumer::new(ring(info.receive)?, info.slots).ok()?),
             transmit: RefCell::new(Producer::new(ring(info.transmit)?, info.slots).ok()?),

@@ -13,7 +13,8 @@ use crate::settings::Settings;
 use crate::shared_region::{Backing, RegionPlan, SharedRegion};
 use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::{
-    BootInfo, CrashCause, DoorbellCount, Mapped, MemoryKind, MemoryRegion, Platform, PlatformKind, StatusPage,
+    BootInfo, BoxRegion, CrashCause, DoorbellCount, Mapped, MemoryKind, MemoryRegion, Platform, PlatformKind,
+    StatusPage,
 };
 use std::any::Any;
 use std::os::unix::thread::JoinHandleExt;
@@ -40,8 +41,8 @@ pub type Entry = fn(Start);
 pub struct Start {
     /// What the host tells.
     pub info: BootInfo,
-    /// The area that it shares with the host.
-    pub area: Mapped,
+    /// The region that it shares with the host.
+    pub region: BoxRegion,
     /// What it stands on.
     pub platform: ThreadPlatform,
 }
@@ -136,9 +137,14 @@ impl ThreadShared {
     /// Runs the program to its end.
     fn run(self: &Arc<Self>, entry: Entry) {
         let memory = self.region.memory();
+        // What a program has leased may outlive it, in a variable of the process: so the region is never used again.
+        std::mem::forget(self.region.clone());
+        // SAFETY: the region is mapped until the process ends, since neither its arena nor its part of that is ever
+        // given back; this runs once for it. The host's ends touch a buffer only while a ring holds it.
+        let region = unsafe { BoxRegion::new(memory) };
         let start = BootInfo::read(&memory).map(|info| Start {
             info,
-            area: memory,
+            region,
             platform: ThreadPlatform(self.clone()),
         });
         let end = match start.map(|start| catch_unwind(AssertUnwindSafe(|| entry(start)))) {

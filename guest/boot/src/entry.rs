@@ -2,7 +2,7 @@
 
 use crate::exit::ExitMethod;
 use crate::{exit, fault, heap, process};
-use boundary::{BootError, BootInfo, CrashCause, CrashPage, Mapped, MemoryKind, control};
+use boundary::{BootError, BootInfo, BoxRegion, CrashCause, CrashPage, Mapped, MemoryKind, control};
 use core::arch::{asm, global_asm};
 use core::ptr::NonNull;
 
@@ -42,10 +42,10 @@ global_asm!(
 /// What a program starts with.
 #[derive(Debug)]
 pub struct Boot {
-    /// What the host told.
+    /// The boot info.
     pub info: BootInfo,
-    /// The area shared with the host.
-    pub area: Mapped,
+    /// The region shared with the host.
+    pub region: BoxRegion,
 }
 
 unsafe extern "Rust" {
@@ -92,7 +92,10 @@ extern "C" fn enter() -> ! {
     match BootInfo::read(&area) {
         Ok(info) => {
             exit::set_tsc_hz(info.tsc_hz);
-            run(Boot { info, area })
+            // SAFETY: the region stays mapped as long as the box lives, this runs once, and the rest of this crate
+            // reaches the control pages only. The host is elsewhere.
+            let region = unsafe { BoxRegion::new(area) };
+            run(Boot { info, region })
         }
         Err(_) => refuse(&control),
     }

@@ -13,7 +13,7 @@ use engine::Engine;
 
 #[unsafe(no_mangle)]
 fn run(boot: Boot) -> ! {
-    let engine = match Engine::new(&boot.info, boot.area, Rc::new(GuestPlatform)) {
+    let engine = match Engine::new(&boot.info, boot.region, Rc::new(GuestPlatform)) {
         Ok(engine) => Box::leak(Box::new(engine)),
         Err(error) => panic!("{error}"),
     };

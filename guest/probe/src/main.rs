@@ -15,7 +15,7 @@ use boot::Boot;
 
 #[unsafe(no_mangle)]
 fn run(boot: Boot) -> ! {
-    match program::Program::new(&boot) {
+    match program::Program::new(boot) {
         Ok(program) => program.run(),
         Err(error) => panic!("{error}"),
     }

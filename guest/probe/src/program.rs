@@ -14,7 +14,7 @@ use boundary::{
 };
 
 pub(crate) struct Program {
-    area: Mapped,
+    region: Mapped,
     status: StatusPage<Mapped>,
     requests: FrameReader<Mapped>,
     replies: FrameWriter<Mapped>,
@@ -33,16 +33,16 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(boot: &Boot) -> Result<Self, &'static str> {
-        let channel = |offset| boot.area.part(offset, control::CHANNEL_SIZE).ok_or("no channel");
-        let status = boot.area.part(control::STATUS, control::PAGE_SIZE).ok_or("no status page")?;
-        let ports: Option<Vec<Port>> =
-            boot.info.ports.iter().map(|info| Port::new(&boot.area, info)).collect();
+    pub(crate) fn new(boot: Boot) -> Result<Self, &'static str> {
+        let region = boot.region.into_mapped();
+        let channel = |offset| region.part(offset, control::CHANNEL_SIZE).ok_or("no channel");
+        let status = region.part(control::STATUS, control::PAGE_SIZE).ok_or("no status page")?;
+        let ports: Option<Vec<Port>> = boot.info.ports.iter().map(|info| Port::new(&region, info)).collect();
         boot::on_crash(|page| page.set_element(b"probe"));
         let status = StatusPage(status);
         status.set_state(BoxState::Ready);
         Ok(Self {
-            area: boot.area,
+            region,
             status,
             requests: FrameReader::new(channel(control::REQUESTS)?).map_err(|_| "requests don't fit")?,
             replies: FrameWriter::new(channel(control::REPLIES)?).map_err(|_| "replies don't fit")?,
@@ -50,7 +50,7 @@ impl Program {
             inbox: Inbox::new(MAX_REQUEST),
             outbox: Outbox::default(),
             console: Outbox::default(),
-            ports: ports.ok_or("a port is outside the area")?,
+            ports: ports.ok_or("a port is outside the shared region")?,
             command: Command::Drop,
             value: Vec::new(),
             busy_cycles: 0,
@@ -170,7 +170,7 @@ impl Program {
             Command::Fault(kind) => mischief::fault(kind),
             Command::Panic => panic!("told to"),
             Command::Memory => mischief::take_all_memory(),
-            Command::Scribble(seed) => Scribbler::new(seed).scribble(&self.area),
+            Command::Scribble(seed) => Scribbler::new(seed).scribble(&self.region),
         }
         Ok(moved)
     }

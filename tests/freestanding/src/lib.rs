@@ -8,7 +8,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::alloc::{GlobalAlloc, Layout};
 
-use boundary::{BootInfo, DoorbellCount, Mapped, Platform};
+use boundary::{BootInfo, BoxRegion, DoorbellCount, Mapped, Platform};
 use core::ptr::NonNull;
 use element::{Descriptor, Environment};
 use engine::Engine;
@@ -70,13 +70,15 @@ impl Platform for Nowhere {
 /// What the image of a box does.
 ///
 /// # Safety
-/// There is an area of so many bytes at `area`, used by nothing else.
+/// `size` bytes are mapped at `area` until the program ends, and used by nothing else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn serve(area: NonNull<u8>, size: usize) -> bool {
     // SAFETY: the caller's promise is the same.
     let area = unsafe { Mapped::new(area, size) };
     let Ok(info) = BootInfo::read(&area) else { return false };
-    Engine::new(&info, area, Rc::new(Nowhere)).is_ok_and(|mut engine| engine.run().is_ok())
+    // SAFETY: as above.
+    let region = unsafe { BoxRegion::new(area) };
+    Engine::new(&info, region, Rc::new(Nowhere)).is_ok_and(|mut engine| engine.run().is_ok())
 }
 
 /// What a plain process does: compiles a configuration and runs it.

@@ -22,7 +22,7 @@ pub(crate) fn host() -> &'static Host {
 
 /// The program of a box in a thread.
 pub(crate) fn program(start: Start) {
-    let engine = Engine::new(&start.info, start.area, Rc::new(start.platform));
+    let engine = Engine::new(&start.info, start.region, Rc::new(start.platform));
     engine.and_then(|mut engine| engine.run()).unwrap();
 }
 

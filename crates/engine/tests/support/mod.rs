@@ -3,9 +3,9 @@
 
 use boundary::limits::{BUFFER_SIZE, MAX_EVENT, MAX_REPLY};
 use boundary::{
-    BootInfo, CpuFeatures, Diagnostic, DoorbellCount, Event, FrameReader, FrameWriter, HostPort, Inbox,
-    Mapped, Outbox, Platform, PlatformKind, PortInfo, RegionLayout, Reply, Request, Slots, Stats, StatusPage,
-    control,
+    BootInfo, BoxRegion, CpuFeatures, Diagnostic, DoorbellCount, Event, FrameReader, FrameWriter, HostPort,
+    Inbox, Mapped, Outbox, Platform, PlatformKind, PortInfo, RegionLayout, Reply, Request, Slots, Stats,
+    StatusPage, control,
 };
 use engine::Engine;
 use std::cell::Cell;
@@ -79,8 +79,6 @@ pub(crate) struct Bench {
     inbox: Inbox,
     event_inbox: Inbox,
     number: u32,
-    /// Outlives all that lies in it.
-    _memory: Vec<u64>,
 }
 
 /// Why a request was not done.
@@ -96,9 +94,9 @@ impl Bench {
     pub(crate) fn new(ports: usize, slots: u32) -> Bench {
         let slots = Slots::new(slots).unwrap();
         let layout = RegionLayout::new(&vec![slots; ports]).unwrap();
-        let mut memory = vec![0u64; layout.size / 8];
-        // SAFETY: the vector outlives all users, which are fields before it, and is not touched meanwhile.
-        let area = unsafe { Mapped::new(NonNull::new(memory.as_mut_ptr().cast()).unwrap(), layout.size) };
+        let memory = Vec::leak(vec![0u64; layout.size / 8]);
+        // SAFETY: the memory is never freed, and nothing else uses it.
+        let area = unsafe { Mapped::new(NonNull::from(&mut *memory).cast(), layout.size) };
         let info = |(number, port): (usize, &boundary::PortLayout)| PortInfo {
             slots,
             receive: port.receive as u32,
@@ -122,8 +120,11 @@ impl Bench {
         let ports = layout.ports.iter().map(|port| HostPort::new(&area, port, ()).unwrap()).collect();
         let platform = Rc::new(Stepped::default());
         let channel = |offset| area.part(offset, control::CHANNEL_SIZE).unwrap();
+        // SAFETY: the memory is never freed, and this is its only box. The host's ends below touch a buffer only while
+        // a ring holds it.
+        let region = unsafe { BoxRegion::new(area) };
         Bench {
-            engine: Engine::new(&info, area, platform.clone()).unwrap(),
+            engine: Engine::new(&info, region, platform.clone()).unwrap(),
             platform,
             ports,
             area,
@@ -135,7 +136,6 @@ impl Bench {
             inbox: Inbox::new(MAX_REPLY),
             event_inbox: Inbox::new(MAX_EVENT),
             number: 0,
-            _memory: memory,
         }
     }
 
