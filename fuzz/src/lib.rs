@@ -1,7 +1,17 @@
-//! What the fuzz targets share: the environment in memory of the library's own tests.
+//! What the fuzz targets share: the in-memory environment of the element library's tests, and the hostile peers of the
+//! tests of `boundary`.
 
 #[path = "../../crates/elements/tests/support/mod.rs"]
 mod support;
+
+#[path = "../../crates/boundary/tests/hostile/mailbox.rs"]
+pub mod mailbox;
+#[path = "../../crates/boundary/tests/hostile/memory.rs"]
+mod memory;
+#[path = "../../crates/boundary/tests/hostile/pages.rs"]
+pub mod pages;
+#[path = "../../crates/boundary/tests/hostile/ring.rs"]
+pub mod ring;
 
 pub mod control;
 

@@ -18,6 +18,10 @@ const SHARED_FLOOR: u64 = 0x2000;
 const MAX_DATA: u64 = 64 << 20;
 const MAX_STACK: u64 = 1 << 20;
 
+/// The most loaded segments; a linker makes about five. Stops: headers that all name the same bytes, of which each segment
+/// is a copy.
+const MOST_SEGMENTS: usize = 16;
+
 /// What a loaded segment is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
@@ -79,6 +83,9 @@ impl Image {
                     let (execute, write) = (flags & 1 != 0, flags & 2 != 0);
                     let segment = Segment { address, size, bytes: bytes()?.to_vec(), execute, write };
                     segment.check()?;
+                    if shared.len() >= MOST_SEGMENTS {
+                        return Err(ImageError::Layout(address));
+                    }
                     match (write, &data) {
                         (false, _) => shared.push(segment),
                         (true, None) => data = Some(segment),
@@ -157,9 +164,70 @@ impl Segment {
     }
 }
 
+/// Reads any bytes as an image, alone and behind a correct ELF header; the memory map of what is read makes sense.
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(fuzzing), allow(unreachable_pub, reason = "the fuzz target calls it"))]
+pub fn survive(bytes: &[u8]) {
+    let mut header = [0; 64];
+    header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    header[16..20].copy_from_slice(&[2, 0, 62, 0]);
+    header[24..32].copy_from_slice(&SHARED_FLOOR.to_le_bytes());
+    header[32] = 64;
+    header[56..58].copy_from_slice(&((bytes.len() / HEADER_SIZE) as u16).to_le_bytes());
+    for file in [bytes, &[&header, bytes].concat()] {
+        let Ok(image) = Image::parse(file) else { continue };
+        let mut end = SHARED_FLOOR;
+        for (segment, size) in image.shared_parts() {
+            assert!(segment.address >= end && size >= segment.bytes.len() as u64);
+            end = segment.address + size;
+        }
+        assert!(end == image.shared_end() && end <= AREA_ADDRESS);
+        let [data, heap, stack] = image.private_regions(8 << 20);
+        assert!(stack.address + stack.size <= data.address && data.address + data.size <= heap.address);
+        assert!(image.data.bytes.len() as u64 <= data.size);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An image file with these program headers, each (kind, flags, offset, address, stored, size).
+    fn file(headers: &[(u32, u32, u64, u64, u64, u64)]) -> Vec<u8> {
+        let mut file = image::PROBE[..64].to_vec();
+        file[32..40].copy_from_slice(&64u64.to_le_bytes());
+        file[56..58].copy_from_slice(&(headers.len() as u16).to_le_bytes());
+        for &(kind, flags, offset, address, stored, size) in headers {
+            file.extend([kind, flags].iter().flat_map(|word| word.to_le_bytes()));
+            let words = [offset, address, address, stored, size, 4096];
+            file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        file
+    }
+
+    #[test]
+    fn segments_that_share_their_bytes_are_limited() {
+        let segment = |number: u64| (LOAD, 4, 0, SHARED_FLOOR + number * 4096, 64, 4096);
+        let headers: Vec<_> = (0..=MOST_SEGMENTS as u64).map(segment).collect();
+        let last = SHARED_FLOOR + MOST_SEGMENTS as u64 * 4096;
+        assert!(matches!(Image::parse(&file(&headers)), Err(ImageError::Layout(address)) if address == last));
+    }
+
+    #[test]
+    fn headers_of_any_numbers_are_refused_or_read() {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            [0, 64, 4096, SHARED_FLOOR, PRIVATE_FLOOR, AREA_ADDRESS, u64::MAX, state >> 33]
+                [(state >> 61) as usize]
+        };
+        for _ in 0..20_000 {
+            let headers: Vec<_> = (0..4)
+                .map(|_| (1 + (next() & 3) as u32, next() as u32 & 7, next(), next(), next(), next()))
+                .collect();
+            survive(&file(&headers));
+        }
+    }
 
     #[test]
     fn the_probe_is_read() {

@@ -31,6 +31,12 @@ mod snapshot;
 pub mod thread;
 mod vm;
 
+/// What the fuzz targets call.
+#[cfg(fuzzing)]
+pub mod fuzzing {
+    pub use crate::image::survive as image;
+}
+
 pub use error::{CreateError, HostError, ImageError, SystemError};
 pub use host::{Host, HostPort, Target};
 pub use mailbox::{CallError, Mailbox};
