@@ -1,5 +1,6 @@
-//! What the daemon answers when an operation failed.
+//! The error that the daemon returns when an operation fails.
 
+use std::error::Error;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -7,37 +8,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::configuration::Diagnostic;
 
-/// Why an operation failed.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorCode {
-    /// What the operation is about does not exist. Status 404.
+    /// The box, switch, port or other subject of the operation does not exist. Status 404.
     NotFound,
     /// The name is taken. Status 409.
     Exists,
-    /// The request can't be understood, or asks for something that makes no sense. Status 400.
+    /// The request is malformed or asks for something impossible. Status 400.
     Invalid,
-    /// A configuration, a handler's value or a stack was refused; `details` has the diagnostics. Nothing was changed.
+    /// A configuration, a handler's value or a stack was rejected; `details` has the diagnostics. Nothing changed.
     /// Status 422.
     Refused,
-    /// It is in a state in which this can't be done, such as a stopped box that is to be read. Status 409.
+    /// The subject is in a state that does not allow this, such as a stopped box whose handler is read. Status 409.
     Busy,
-    /// The caller may not do this: no token, or a wrong one. Status 401.
+    /// The token is missing or wrong. Status 401.
     Forbidden,
-    /// The request is longer than the daemon takes. Status 413.
+    /// The request is longer than the daemon accepts. Status 413.
     TooLarge,
     /// A limit of the daemon or of the host is reached. Status 429.
     Limit,
-    /// The definition can't be stored, as when the disk is full. Nothing was changed. Status 507.
+    /// The definition can't be stored, for example because the disk is full. Nothing changed. Status 507.
     Store,
-    /// The daemon failed; the message has what is known. Status 500.
+    /// The daemon itself failed; the message has what is known. Status 500.
     Internal,
     /// A box did not answer in time. Status 504.
     Timeout,
-    /// A box ended while the operation was under way. Status 410.
+    /// The box ended during the operation. Status 410.
     Gone,
-    /// A code that this version does not know.
+    /// A code that this version of the client does not know.
     #[serde(other)]
     Unknown,
 }
@@ -60,7 +61,7 @@ impl ErrorCode {
         }
     }
 
-    /// All that a daemon sends.
+    /// All codes that a daemon sends.
     pub const ALL: [Self; 12] = [
         Self::NotFound,
         Self::Exists,
@@ -77,12 +78,47 @@ impl ErrorCode {
     ];
 }
 
+/// The precise reason of a failure, given where a client can do more than show the message, such as list the boxes that
+/// exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorReason {
+    /// The box does not exist.
+    NoBox,
+    /// The switch does not exist.
+    NoSwitch,
+    /// The switch has no such port.
+    NoPort,
+    /// The box has no such port.
+    NoBoxPort,
+    /// The stack does not exist.
+    NoStack,
+    /// The box has no such handler.
+    NoHandler,
+    /// The box has written no such file.
+    NoFile,
+    /// The stack waits to be confirmed or rolled back.
+    Unconfirmed,
+    /// No processor is left that a box could have to itself.
+    NoProcessor,
+    /// A reason that this version of the client does not know.
+    #[serde(other)]
+    Unknown,
+}
+
 /// A failed operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiError {
-    /// Why, for programs.
+    /// The kind of the failure, for programs.
     pub code: ErrorCode,
-    /// Why, for people: a sentence that says what to do. What a box said in it is escaped.
+    /// The precise reason, where a client can do something about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<ErrorReason>,
+    /// What the reason is about, in the form that events use: `box/fw`, `switch/lan/tap0`, `stack/web`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What went wrong, for people. Text that comes from a box is escaped.
     pub message: String,
     /// What is wrong with a configuration; empty for other failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -90,9 +126,9 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// A failure without details.
+    /// A failure without reason, subject and details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Vec::new() }
+        Self { code, reason: None, subject: None, message: message.into(), details: Vec::new() }
     }
 }
 
@@ -102,11 +138,70 @@ impl fmt::Display for ApiError {
     }
 }
 
-impl std::error::Error for ApiError {}
+impl Error for ApiError {}
 
-/// The body of a reply whose status is not of the 200s.
+/// An error and its causes in one line, `opening the store: disk is full`. A cause that its error's text ends with
+/// already is not repeated.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            text = format!("{text}: {words}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// The body of a reply whose status is not in the 200s.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorReply {
     /// The failure.
     pub error: ApiError,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Layer(&'static str, Option<Box<Layer>>);
+
+    impl fmt::Display for Layer {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl Error for Layer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.1.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    #[test]
+    fn each_cause_is_printed_once() {
+        let cause = |text, next: Option<Layer>| Layer(text, next.map(Box::new));
+        let disk = || cause("disk full", None);
+        assert_eq!(with_causes(&disk()), "disk full");
+        let log = cause("can't write the log", Some(disk()));
+        assert_eq!(
+            with_causes(&cause("can't store", Some(log))),
+            "can't store: can't write the log: disk full"
+        );
+        assert_eq!(with_causes(&cause("can't store: disk full", Some(disk()))), "can't store: disk full");
+    }
+
+    #[test]
+    fn reasons_of_later_daemons_are_read() {
+        let text = r#"{"code": "busy", "reason": "moon_phase", "message": "wait"}"#;
+        let error: ApiError = serde_json::from_str(text).expect("an error");
+        assert_eq!((error.code, error.reason), (ErrorCode::Busy, Some(ErrorReason::Unknown)));
+        assert_eq!(
+            serde_json::to_string(&ApiError::new(ErrorCode::Busy, "wait")).expect("JSON"),
+            r#"{"code":"busy","message":"wait"}"#
+        );
+    }
 }

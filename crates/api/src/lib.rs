@@ -39,7 +39,7 @@ pub use configuration::{
     Check, CheckReply, ConfigurationStatus, ConfigurationText, Diagnostic, File, HandlerArgument,
     HandlerInfo, HandlerValue, HandlerWrite, Install, Related, Severity,
 };
-pub use error::{ApiError, ErrorCode, ErrorReply};
+pub use error::{ApiError, ErrorCode, ErrorReason, ErrorReply, with_causes};
 pub use event::{Event, EventKind, EventQuery};
 pub use host::{CgroupVersion, Counts, HostStatus, Kvm};
 pub use mac_addr::{MacAddr, MacAddrError};

@@ -30,7 +30,15 @@ impl fmt::Display for PathError {
     }
 }
 
-impl std::error::Error for PathError {}
+impl std::error::Error for PathError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // The name's error is the whole message.
+            Self::Name(error) => std::error::Error::source(error),
+            Self::Form { .. } => None,
+        }
+    }
+}
 
 impl From<NameError> for PathError {
     fn from(error: NameError) -> Self {

@@ -1,94 +1,148 @@
-//! Why an operation failed.
+//! The error of an operation.
 
 use crate::store::StoreError;
-use api::{ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, PortName, StackName, SwitchName};
+use api::{
+    ApiError, BoxName, ConfigurationName, Diagnostic, ErrorCode, ErrorReason, PipeName, PortName, StackName,
+    SwitchName,
+};
 use sandbox::{CallError, CreateError};
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
+use switch::TableError;
 
-/// Why an operation failed. What was before is as it was.
+/// Why an operation failed. The state is as it was before.
+///
+/// A message speaks of the API's own terms: boxes, switches, operations. What a user of a certain program can do about it
+/// is for that program to say, from [`ErrorReason`].
 #[derive(Debug)]
 pub enum OperationError {
-    /// There is no such box.
+    /// The box does not exist.
     NoBox(BoxName),
-    /// There is no such switch.
+    /// The switch does not exist.
     NoSwitch(SwitchName),
-    /// There is no such port.
+    /// The switch has no such port.
     NoPort(SwitchName, PortName),
-    /// A box has no port of this number.
+    /// The box has no port of this number.
     NoBoxPort(BoxName, u8),
-    /// A box has no configuration of this name.
+    /// The box has no configuration of this name.
     NoConfiguration(BoxName, ConfigurationName),
-    /// There is no such stack.
+    /// The stack does not exist.
     NoStack(StackName),
-    /// The stack waits for its confirmation.
+    /// The stack waits to be confirmed or rolled back.
     Unconfirmed(StackName),
-    /// The stack does not wait for a confirmation.
+    /// The stack does not wait to be confirmed.
     NothingToConfirm(StackName),
-    /// There is no such address in the switch's table.
+    /// The address is not in the switch's table.
     NoAddress(SwitchName, api::MacAddr),
-    /// A box has written no file of this name.
+    /// The box has written no file of this name.
     NoFile(BoxName, String),
     /// The box has not crashed.
     NoCrash(BoxName),
-    /// The box says that it has no such handler.
-    Missing(String),
-    /// The name is taken: of what, and by which.
+    /// The box reports that it has no such handler, in these words.
+    NoHandler(BoxName, String),
+    /// The name is taken: by what, and the name.
     Exists(&'static str, String),
-    /// The stack wants to have what is there without being its own: a box or a switch, and which one.
+    /// The stack defines a box or a switch that exists and is not part of the stack: what, and its name.
     Foreign(&'static str, String),
-    /// The box is in a state in which this can't be done.
+    /// The box is in a state that does not allow the operation.
     State {
         /// The box.
         name: BoxName,
         /// What it is doing.
         state: &'static str,
-        /// What would help.
+        /// The operation that would help.
         hint: &'static str,
     },
-    /// The request asks for what makes no sense.
-    Invalid(String),
-    /// The configuration was refused.
+    /// The request is impossible.
+    Invalid(RequestError),
+    /// The configuration was rejected.
     Refused(Vec<Diagnostic>),
-    /// The box refused what a handler was given.
+    /// The box rejected the handler call, in these words.
     HandlerRefused(String),
-    /// What was asked for is refused for another reason, with a sentence.
-    Denied(String),
-    /// What was sent is too long: what, its bytes, and how many are taken.
+    /// A port can't be opened or attached.
+    Port(PortError),
+    /// Boxes in threads are not available, or not with a processor of their own.
+    ThreadSandbox,
+    /// The request is too long: which part, its bytes, and the limit.
     TooLarge(&'static str, usize, usize),
-    /// A limit is reached: of what, and how many there may be.
+    /// A limit is reached: on what, and its value.
     Limit(&'static str, usize),
-    /// No processor is left that a box could have for itself.
+    /// No processor is left that the box could have to itself.
     NoProcessor {
-        /// How many there are in all.
+        /// The number of processors.
         all: usize,
     },
-    /// The host's limit is reached.
-    HostLimit(String),
-    /// The box can't be made.
+    /// The box can't be created.
     Create(CreateError),
     /// The box did not answer in time.
     Timeout(BoxName, Duration),
-    /// The box ended meanwhile.
+    /// The box ended during the operation.
     Gone(BoxName),
-    /// The box broke a protocol, and was ended.
+    /// The box violated the mailbox protocol and was ended.
     Broken(BoxName, CallError),
     /// The definition can't be stored.
     Store(StoreError),
-    /// The daemon is ending.
+    /// The daemon is shutting down.
     Ending,
-    /// The operating system refused something.
+    /// A system call failed: what it was for, and why.
     System(&'static str, std::io::Error),
 }
 
+/// Why a request is impossible, whatever the daemon's state.
+#[derive(Debug)]
+pub enum RequestError {
+    /// The box would have so many ports.
+    TooManyPorts(usize),
+    /// There are too many labels, or one is too long.
+    Labels,
+    /// The time to wait for a stack's confirmation is out of range.
+    ConfirmationTime,
+    /// The stack defines a switch twice.
+    DuplicateSwitch(SwitchName),
+    /// The stack defines a box twice.
+    DuplicateBox(BoxName),
+    /// The main configuration is to be removed.
+    RemoveMain,
+    /// The path of a capture file is relative.
+    RelativePath(String),
+    /// A `pcap` port names no file.
+    NoCaptureFile,
+    /// A port names no device.
+    NoDevice,
+    /// The name of a box is too long for the name of its port at a switch.
+    LongBoxName(BoxName),
+}
+
+/// Why a port can't be opened or attached.
+#[derive(Debug)]
+pub enum PortError {
+    /// Its device or file can't be opened: which, and why.
+    Open {
+        /// The device or file.
+        device: String,
+        /// The failed system call, or what is wrong with the file.
+        cause: Box<dyn Error + Send + Sync>,
+        /// The capability that the daemon lacks, if that is the cause.
+        capability: Option<&'static str>,
+    },
+    /// Both ends of the pipe are taken.
+    PipeInUse(PipeName),
+    /// The box's port is attached already.
+    Attached(BoxName, u8),
+    /// The switch's address table does not take the address.
+    Table(TableError),
+    /// The switch learns addresses, so they can't be set.
+    Learning(SwitchName),
+}
+
 impl OperationError {
-    /// The failure of a call of a box.
+    /// The error of a failed call of a box.
     pub(crate) fn call(name: &BoxName, error: CallError, time: Duration) -> Self {
         match error {
             CallError::Refused(reason) => Self::HandlerRefused(crate::escape::text(reason.as_bytes())),
             CallError::Missing(reason) => {
-                let reason = crate::escape::text(reason.as_bytes());
-                Self::Missing(format!("{reason}; `clickbox handlers {name}` lists what there is"))
+                Self::NoHandler(name.clone(), crate::escape::text(reason.as_bytes()))
             }
             CallError::Rejected(found) => Self::Refused(crate::boxes::diagnostics(found, None)),
             CallError::TimedOut => Self::Timeout(name.clone(), time),
@@ -109,15 +163,17 @@ impl OperationError {
             | Self::NoAddress(..)
             | Self::NoFile(..)
             | Self::NoCrash(_)
-            | Self::Missing(_) => ErrorCode::NotFound,
+            | Self::NoHandler(..) => ErrorCode::NotFound,
             Self::Exists(..) | Self::Foreign(..) => ErrorCode::Exists,
             Self::State { .. } | Self::Unconfirmed(_) | Self::NothingToConfirm(_) | Self::Ending => {
                 ErrorCode::Busy
             }
             Self::Invalid(_) => ErrorCode::Invalid,
-            Self::Refused(_) | Self::HandlerRefused(_) | Self::Denied(_) => ErrorCode::Refused,
+            Self::Refused(_) | Self::HandlerRefused(_) | Self::Port(_) | Self::ThreadSandbox => {
+                ErrorCode::Refused
+            }
             Self::TooLarge(..) => ErrorCode::TooLarge,
-            Self::Limit(..) | Self::NoProcessor { .. } | Self::HostLimit(_) => ErrorCode::Limit,
+            Self::Limit(..) | Self::NoProcessor { .. } => ErrorCode::Limit,
             Self::Create(error) => match error {
                 CreateError::Settings(_) | CreateError::Layout(_) => ErrorCode::Invalid,
                 CreateError::NoKvm => ErrorCode::Refused,
@@ -130,49 +186,52 @@ impl OperationError {
             Self::Store(_) => ErrorCode::Store,
         }
     }
+
+    /// The precise reason and what it is about, where a client can do something about it.
+    fn reason(&self) -> Option<(ErrorReason, String)> {
+        let of_box = |name: &BoxName| format!("box/{name}");
+        Some(match self {
+            Self::NoBox(name) => (ErrorReason::NoBox, of_box(name)),
+            Self::NoSwitch(name) => (ErrorReason::NoSwitch, format!("switch/{name}")),
+            Self::NoPort(switch, port) => (ErrorReason::NoPort, format!("switch/{switch}/{port}")),
+            Self::NoBoxPort(name, _) => (ErrorReason::NoBoxPort, of_box(name)),
+            Self::NoStack(name) => (ErrorReason::NoStack, format!("stack/{name}")),
+            Self::NoHandler(name, _) => (ErrorReason::NoHandler, of_box(name)),
+            Self::NoFile(name, _) => (ErrorReason::NoFile, of_box(name)),
+            Self::Unconfirmed(name) => (ErrorReason::Unconfirmed, format!("stack/{name}")),
+            Self::NoProcessor { .. } => (ErrorReason::NoProcessor, "daemon".into()),
+            _ => return None,
+        })
+    }
 }
 
 impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoBox(name) => {
-                write!(f, "there is no box {name}; `clickbox ps` lists those that there are")
-            }
-            Self::NoSwitch(name) => write!(f, "there is no switch {name}; `clickbox switch ls` lists them"),
-            Self::NoPort(switch, port) => {
-                write!(f, "switch {switch} has no port {port}; `clickbox port ls {switch}` lists them")
-            }
-            Self::NoBoxPort(name, port) => {
-                write!(f, "box {name} has no port {port}; `clickbox show {name}` lists them")
-            }
+            Self::NoBox(name) => write!(f, "there is no box {name}"),
+            Self::NoSwitch(name) => write!(f, "there is no switch {name}"),
+            Self::NoPort(switch, port) => write!(f, "switch {switch} has no port {port}"),
+            Self::NoBoxPort(name, port) => write!(f, "box {name} has no port {port}"),
             Self::NoConfiguration(name, configuration) => {
                 write!(f, "box {name} has no configuration {configuration}")
             }
-            Self::Unconfirmed(name) => write!(
-                f,
-                "stack {name} waits for its confirmation; `clickbox confirm {name}` keeps it, `clickbox rollback {name}` takes it back"
-            ),
+            Self::Unconfirmed(name) => {
+                write!(f, "stack {name} waits for its confirmation: confirm it or roll it back")
+            }
             Self::NothingToConfirm(name) => write!(f, "stack {name} does not wait for a confirmation"),
-            Self::NoStack(name) => {
-                write!(f, "there is no stack {name}; `clickbox stacks` lists those that there are")
-            }
+            Self::NoStack(name) => write!(f, "there is no stack {name}"),
             Self::NoAddress(switch, mac) => write!(f, "{mac} is not in the table of switch {switch}"),
-            Self::NoFile(name, file) => {
-                write!(
-                    f,
-                    "box {name} has written no file {file}; `clickbox files {name}` lists those that it has"
-                )
-            }
+            Self::NoFile(name, file) => write!(f, "box {name} has written no file {file}"),
             Self::NoCrash(name) => write!(f, "box {name} has not crashed"),
-            Self::Missing(what) | Self::HandlerRefused(what) => f.write_str(what),
+            Self::NoHandler(_, words) | Self::HandlerRefused(words) => f.write_str(words),
             Self::Exists(what, name) => write!(f, "there is a {what} {name} already"),
             Self::Foreign(what, name) => write!(
                 f,
-                "there is a {what} {name} already, which does not belong to this stack; \
-                 remove it, or name it otherwise in the stack's file"
+                "there is a {what} {name} already, which does not belong to this stack: \
+                 remove it, or choose another name in the stack"
             ),
             Self::State { name, state, hint } => write!(f, "box {name} {state}; {hint}"),
-            Self::Invalid(why) | Self::Denied(why) | Self::HostLimit(why) => f.write_str(why),
+            Self::Invalid(error) => error.fmt(f),
             Self::Refused(details) => {
                 f.write_str("the configuration is refused")?;
                 if let Some(first) = details.first() {
@@ -184,32 +243,111 @@ impl fmt::Display for OperationError {
                     count => write!(f, " (and {} more)", count - 1),
                 }
             }
-            Self::TooLarge(what, bytes, most) => {
-                write!(f, "{what} has {bytes} bytes; at most {most} are taken")
+            Self::Port(error) => error.fmt(f),
+            Self::ThreadSandbox => {
+                f.write_str("this daemon runs no such box in a thread: take sandbox vm or process")
             }
-            Self::Limit(what, most) => write!(f, "there are {most} {what} already, which is the limit"),
+            Self::TooLarge(what, bytes, limit) => write!(f, "{what} has {bytes} bytes; the limit is {limit}"),
+            Self::Limit(what, limit) => write!(f, "there are {limit} {what} already, which is the limit"),
             Self::NoProcessor { all } => write!(
                 f,
-                "no processor is left for a box of its own: there are {all}, of which {} may be boxes' own; \
-                 make this box without --dedicated, or remove one that has it",
+                "no processor is left for a dedicated box: boxes may have {} of the {all} processors to themselves",
                 all.saturating_sub(1)
             ),
-            Self::Create(error) => write!(f, "the box can't be made: {error}"),
+            Self::Create(_) => f.write_str("the box can't be created"),
             Self::Timeout(name, time) => write!(
                 f,
                 "box {name} did not answer within {} ms; it may be busy, or in an endless loop",
                 time.as_millis()
             ),
-            Self::Gone(name) => write!(f, "box {name} ended meanwhile"),
-            Self::Broken(name, error) => write!(f, "box {name} was ended: {error}"),
+            Self::Gone(name) => write!(f, "box {name} ended during the operation"),
+            Self::Broken(name, _) => write!(f, "box {name} violated the protocol and was ended"),
             Self::Store(error) => error.fmt(f),
-            Self::Ending => write!(f, "the daemon is ending"),
-            Self::System(what, error) => write!(f, "can't {what}: {error}"),
+            Self::Ending => f.write_str("the daemon is shutting down"),
+            Self::System(what, _) => write!(f, "can't {what}"),
         }
     }
 }
 
-impl std::error::Error for OperationError {}
+impl Error for OperationError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // Their text is the whole message, so what follows is their cause.
+            Self::Invalid(error) => error.source(),
+            Self::Port(error) => error.source(),
+            Self::Store(error) => error.source(),
+            Self::Create(error) => Some(error),
+            Self::Broken(_, error) => Some(error),
+            Self::System(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use crate::limits::{MAX_CONFIRMATION_TIME, MAX_LABEL_BYTES, MAX_LABELS};
+        match self {
+            Self::TooManyPorts(count) => {
+                write!(f, "{count} ports: a box has at most {}", boundary::limits::MAX_PORTS)
+            }
+            Self::Labels => {
+                write!(f, "a box has at most {MAX_LABELS} labels of at most {MAX_LABEL_BYTES} bytes each")
+            }
+            Self::ConfirmationTime => write!(
+                f,
+                "a stack waits for its confirmation for 1 to {} seconds",
+                MAX_CONFIRMATION_TIME.as_secs()
+            ),
+            Self::DuplicateSwitch(name) => write!(f, "the stack has two switches {name}"),
+            Self::DuplicateBox(name) => write!(f, "the stack has two boxes {name}"),
+            Self::RemoveMain => {
+                f.write_str("the configuration main can't be removed: swap it, or remove the box")
+            }
+            Self::RelativePath(path) => {
+                write!(f, "{path:?} is no absolute path: the daemon has a working directory of its own")
+            }
+            Self::NoCaptureFile => f.write_str("a pcap port needs a capture to read, to write, or both"),
+            Self::NoDevice => f.write_str("the port has no device"),
+            Self::LongBoxName(name) => {
+                write!(f, "the name {name} is too long for a box at a switch: shorten it by 3 characters")
+            }
+        }
+    }
+}
+
+impl Error for RequestError {}
+
+impl fmt::Display for PortError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { device, capability: None, .. } => write!(f, "can't open {device}"),
+            Self::Open { device, capability: Some(capability), .. } => {
+                write!(f, "can't open {device}, for which the daemon needs {capability}")
+            }
+            Self::PipeInUse(name) => {
+                write!(f, "pipe {name} has two ends already: give a pipe between other boxes another name")
+            }
+            Self::Attached(name, port) => {
+                write!(f, "port {port} of box {name} is attached already: detach it first")
+            }
+            Self::Table(error) => error.fmt(f),
+            Self::Learning(switch) => {
+                write!(f, "switch {switch} learns its addresses: only a static switch takes addresses")
+            }
+        }
+    }
+}
+
+impl Error for PortError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Open { cause, .. } => Some(cause.as_ref()),
+            Self::Table(error) => error.source(),
+            Self::PipeInUse(_) | Self::Attached(..) | Self::Learning(_) => None,
+        }
+    }
+}
 
 impl From<StoreError> for OperationError {
     fn from(error: StoreError) -> Self {
@@ -223,13 +361,26 @@ impl From<CreateError> for OperationError {
     }
 }
 
+impl From<RequestError> for OperationError {
+    fn from(error: RequestError) -> Self {
+        Self::Invalid(error)
+    }
+}
+
+impl From<PortError> for OperationError {
+    fn from(error: PortError) -> Self {
+        Self::Port(error)
+    }
+}
+
 impl From<OperationError> for ApiError {
-    fn from(failure: OperationError) -> Self {
-        let (code, message) = (failure.code(), failure.to_string());
-        let details = match failure {
+    fn from(error: OperationError) -> Self {
+        let (code, message) = (error.code(), api::with_causes(&error));
+        let (reason, subject) = error.reason().unzip();
+        let details = match error {
             OperationError::Refused(details) => details,
             _ => Vec::new(),
         };
-        Self { code, message, details }
+        Self { code, reason, subject, message, details }
     }
 }

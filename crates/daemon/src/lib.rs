@@ -30,7 +30,7 @@ mod settings;
 mod store;
 mod supervisor;
 
-pub use error::OperationError;
+pub use error::{OperationError, PortError, RequestError};
 pub use server::{Address, ListenError, RunError, Tcp, TlsError, run};
 pub use settings::Settings;
 pub use store::StoreError;

@@ -186,7 +186,7 @@ fn a_dedicated_box_has_its_processor() {
         // The last one can't be had, and what is refused leaves no trace.
         let refused = supervisor.create_box(dedicated("more")).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::Limit);
-        assert!(refused.to_string().contains("there are 2, of which 1 may be boxes' own"), "{refused}");
+        assert!(refused.to_string().contains("boxes may have 1 of the 2 processors"), "{refused}");
         assert_eq!(supervisor.boxes().unwrap().len(), 2);
         supervisor.remove_box(&fw).unwrap();
         assert_eq!(allowed(shared.pid.unwrap()), everywhere);

@@ -1,4 +1,4 @@
-//! Why a call failed.
+//! The error of a call.
 
 use std::fmt;
 use std::io;
@@ -11,40 +11,40 @@ use crate::error::{ApiError, ErrorCode};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// The daemon can't be reached.
     NoDaemon {
-        /// Where.
+        /// Its address.
         address: Address,
-        /// What the system says.
+        /// The error of the system.
         cause: io::Error,
     },
-    /// The daemon refused.
+    /// The daemon returned an error.
     Api(ApiError),
-    /// The file of certificates that are to be trusted can't be used.
+    /// The file of trusted certificates can't be used.
     Certificates {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Why it can't be used.
         cause: io::Error,
     },
     /// The connection broke, or TLS failed.
     Connection {
-        /// Where.
+        /// Its address.
         address: Address,
         /// What happened.
         cause: io::Error,
     },
-    /// The reply is not what this operation returns: what listens there is not a daemon, or one of another version.
+    /// The reply is not one of this operation: the peer is no daemon, or one of another version.
     Unexpected {
         /// Its status.
         status: u16,
-        /// What is wrong with it.
+        /// How the reply differs.
         cause: io::Error,
     },
 }
 
 impl ClientError {
-    /// The code, if it is the daemon that refused.
+    /// The code, if the daemon returned one.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Api(error) => Some(error.code),
@@ -63,43 +63,38 @@ impl ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoDaemon { address: address @ Address::Unix(_), cause } => match cause.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    write!(f, "the daemon at {address} belongs to another user: ask as that user, or as root")
-                }
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                    let place = match Address::from_environment().as_ref() == Ok(address) {
-                        true => String::new(),
-                        false => format!(" --socket {address}"),
-                    };
-                    write!(f, "no daemon runs at {address}: start one with `clickbox daemon{place} &`")
-                }
-                _ => write!(f, "no daemon can be reached at {address}: {cause}"),
-            },
-            Self::NoDaemon { address, cause } => write!(f, "no daemon can be reached at {address}: {cause}"),
-            Self::Api(error) => error.fmt(f),
-            Self::Certificates { path, cause } => {
-                write!(f, "the certificates in {} can't be used: {cause}", path.display())
-            }
-            Self::Connection { address: address @ Address::Tls { .. }, cause }
-                if cause.kind() == io::ErrorKind::InvalidData =>
+            Self::NoDaemon { address: address @ Address::Unix(_), cause }
+                if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
             {
-                // A certificate that may sign others is believed for those, and not for itself.
-                let hint = match format!("{cause:?}").contains("CaUsedAsEndEntity") {
-                    true => {
-                        "its certificate is one that signs others: make the daemon one that does not, as by \
-                         `openssl req -x509 -addext basicConstraints=critical,CA:FALSE ...`"
-                    }
-                    false => "name its certificate with --certificates FILE",
-                };
-                write!(f, "{address} can't be trusted: {cause}; {hint}")
+                write!(f, "no daemon runs at {address}")
             }
-            Self::Connection { address, cause } => write!(f, "the connection to {address} failed: {cause}"),
-            Self::Unexpected { status, cause } => {
-                write!(f, "the reply (status {status}) is not one of a daemon of this version: {cause}")
+            Self::NoDaemon { address, .. } => write!(f, "the daemon at {address} can't be reached"),
+            Self::Api(error) => error.fmt(f),
+            Self::Certificates { path, .. } => {
+                write!(f, "the certificates in {} can't be used", path.display())
+            }
+            Self::Connection { address, .. } => write!(f, "the connection to {address} failed"),
+            Self::Unexpected { status, .. } => {
+                write!(f, "the reply (status {status}) does not fit this version of the API")
             }
         }
     }
 }
 
-impl std::error::Error for ClientError {}
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // The text says all that this cause does.
+            Self::NoDaemon { address: Address::Unix(_), cause }
+                if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) =>
+            {
+                None
+            }
+            Self::NoDaemon { cause, .. }
+            | Self::Certificates { cause, .. }
+            | Self::Connection { cause, .. }
+            | Self::Unexpected { cause, .. } => Some(cause),
+            Self::Api(_) => None,
+        }
+    }
+}

@@ -115,7 +115,8 @@ fn serve(arguments: &Arguments) -> Result<(), Failure> {
             eprintln!("{}", sentence(&ready));
         }
     };
-    daemon::run(&settings, &socket, tcp.as_ref(), ready).map_err(|error| Failure::Other(error.to_string()))
+    daemon::run(&settings, &socket, tcp.as_ref(), ready)
+        .map_err(|error| Failure::Other(api::with_causes(&error)))
 }
 
 fn sentence(ready: &Ready) -> String {

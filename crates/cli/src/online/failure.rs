@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use api::client::ClientError;
 use api::{Diagnostic, ErrorCode};
 
-use super::{diagnostics, escape};
+use super::{diagnostics, escape, explain};
 use crate::configuration::{Text, system_words};
 
 /// What the help says about exit codes.
@@ -71,10 +71,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Client(error) if error.code() == Some(ErrorCode::Forbidden) => {
-                write!(f, "{error}: name its file with --token-file, or set $CLICKBOX_TOKEN")
-            }
-            Failure::Client(error) => error.fmt(f),
+            Failure::Client(error) => f.write_str(&explain(error)),
             Failure::Usage(text) | Failure::Missing(text) | Failure::Other(text) => f.write_str(text),
         }
     }

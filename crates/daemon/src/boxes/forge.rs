@@ -124,9 +124,7 @@ impl Forge {
             Kind::Vm if self.has_vms() => Ok(Kind::Vm),
             Kind::Vm => Err(OperationError::Create(CreateError::NoKvm)),
             Kind::None if self.thread.is_some() => Ok(Kind::None),
-            Kind::None => Err(OperationError::Denied(
-                "this daemon runs no box in a thread of its own: take sandbox vm or process".into(),
-            )),
+            Kind::None => Err(OperationError::ThreadSandbox),
         }
     }
 
@@ -157,9 +155,7 @@ impl Forge {
         let core = match (definition.dedicated, kind) {
             (false, _) => None,
             (true, Kind::None) => {
-                return Err(OperationError::Denied(
-                    "a box in a thread can't have a processor of its own: take sandbox vm or process".into(),
-                ));
+                return Err(OperationError::ThreadSandbox);
             }
             (true, _) => Some(self.cores.reserve()?),
         };

@@ -5,7 +5,7 @@ use super::capture::{Capture, Captures};
 use super::forwarding_mode::ForwardingMode;
 use super::port_slot::{Port, PortSlot};
 use super::switches::{PortLocation, SwitchRecord};
-use crate::error::OperationError;
+use crate::error::{OperationError, PortError};
 use api::{Attachment, BoxName, CapturePoint, Limits, MacAddr, Owner, PipeName, PortName, SwitchName};
 use std::collections::BTreeMap;
 use std::io;
@@ -145,9 +145,7 @@ impl Network {
             Some((pipe, side, link)) => {
                 Ok(Endpoint::Pipe { pipe, side, link, name: Some(pipe_name.clone()) })
             }
-            None => Err(OperationError::Denied(format!(
-                "pipe {pipe_name} has two ends already: give the pipe between other boxes another name"
-            ))),
+            None => Err(PortError::PipeInUse(pipe_name.clone()).into()),
         }
     }
 

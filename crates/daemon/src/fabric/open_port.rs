@@ -1,7 +1,7 @@
 //! Opens what is behind a port, before the fabric's thread gets it: opening may wait.
 
 use super::pcap_port::PcapPort;
-use crate::error::OperationError;
+use crate::error::{OperationError, PortError, RequestError};
 use api::{AddPort, Device, PortDriver};
 use std::path::Path;
 use switch::Driver;
@@ -27,24 +27,22 @@ pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError>
         Some(device) => device.as_str().to_string(),
         None => port.name.to_string(),
     };
-    let refused = |what: String, error: &dyn std::fmt::Display| {
-        OperationError::Denied(format!("can't open {what}: {error}"))
+    let refused = |device: String, capability, cause: Box<dyn std::error::Error + Send + Sync>| {
+        PortError::Open { device, cause, capability }
     };
     let opened = |driver: Box<dyn Driver>| Ok(Some(OpenedPort { driver, is_paced: false }));
     match &port.driver {
         PortDriver::Tap { device: name } => {
             let name = device(name);
             let tap = Tap::open(&name).map_err(|error| {
-                let hint = privilege(&error, "CAP_NET_ADMIN");
-                refused(format!("the tap device {name}"), &format!("{error}{hint}"))
+                refused(format!("the tap device {name}"), lacking(&error, "CAP_NET_ADMIN"), error.into())
             })?;
             opened(Box::new(tap))
         }
         PortDriver::AfPacket { device: name } => {
             let name = device(name);
             let socket = AfPacket::open(&name).map_err(|error| {
-                let hint = privilege(&error, "CAP_NET_RAW");
-                refused(format!("the interface {name}"), &format!("{error}{hint}"))
+                refused(format!("the interface {name}"), lacking(&error, "CAP_NET_RAW"), error.into())
             })?;
             opened(Box::new(socket))
         }
@@ -54,19 +52,15 @@ pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError>
                 let Some(text) = path else { return Ok(None) };
                 match Path::new(text) {
                     path if path.is_absolute() => Ok(Some(path.to_path_buf())),
-                    _ => Err(OperationError::Invalid(format!(
-                        "{text:?} is no absolute path: the daemon has a folder of its own"
-                    ))),
+                    _ => Err(RequestError::RelativePath(text.clone()).into()),
                 }
             };
             let (read, write) = (path(read)?, path(write)?);
             let Some(shown) = read.as_ref().or(write.as_ref()).map(|path| path.display().to_string()) else {
-                return Err(OperationError::Invalid(
-                    "a pcap port needs a capture to read, to write, or both".into(),
-                ));
+                return Err(RequestError::NoCaptureFile.into());
             };
             let replay = PcapPort::open(read.as_deref(), write.as_deref(), *repeat, *rate)
-                .map_err(|error| refused(shown, &error))?;
+                .map_err(|error| refused(shown, None, error.into()))?;
             let is_paced = replay.is_paced();
             Ok(Some(OpenedPort { driver: Box::new(replay), is_paced }))
         }
@@ -79,12 +73,7 @@ pub(crate) fn missing() -> OpenedPort {
     OpenedPort { driver: Box::new(super::port_slot::PortSlot::default()), is_paced: false }
 }
 
-/// What to do when a privilege is missing.
-fn privilege(error: &std::io::Error, name: &str) -> String {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            format!("; the daemon needs {name}: start it as root or with it")
-        }
-        _ => String::new(),
-    }
+/// The capability, if its lack is why something can't be opened.
+fn lacking(error: &std::io::Error, capability: &'static str) -> Option<&'static str> {
+    (error.kind() == std::io::ErrorKind::PermissionDenied).then_some(capability)
 }

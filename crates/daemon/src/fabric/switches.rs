@@ -6,7 +6,7 @@ use super::network::{AttachRequest, Network};
 use super::open_port::OpenedPort;
 use super::port_slot::{CapturedDriver, PortSlot};
 use super::traffic::PortStats;
-use crate::error::OperationError;
+use crate::error::{OperationError, PortError, RequestError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use api::{
     AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PipeName, PortDriver, PortName,
@@ -183,16 +183,14 @@ impl Network {
                     None => return Err(OperationError::NoBoxPort(name.clone(), *number)),
                     Some(PortLocation::Nothing) => {}
                     Some(_) => {
-                        return Err(OperationError::Denied(format!(
-                            "port {number} of box {name} is attached already: remove it there first"
-                        )));
+                        return Err(PortError::Attached(name.clone(), *number).into());
                     }
                 }
                 let slot = PortSlot::default();
                 self.insert(switch, new(&port.name, description.clone(), Box::new(slot.clone()), false))?;
                 self.move_port(&key, Some((switch.clone(), port.name.clone(), slot)));
             }
-            (_, None) => return Err(OperationError::Invalid("the port has no device".into())),
+            (_, None) => return Err(RequestError::NoDevice.into()),
         }
         for mac in &port.addresses {
             if let Err(failure) = self.set_address(switch, *mac, &port.name) {
@@ -228,11 +226,8 @@ impl Network {
         number: u8,
         attach: &AttachRequest,
     ) -> Result<(PortName, PortSlot), OperationError> {
-        let port: PortName = format!("{name}.{number}").parse().map_err(|_| {
-            OperationError::Invalid(format!(
-                "the name {name} is too long for a box at a switch: take one shorter by 3"
-            ))
-        })?;
+        let port: PortName =
+            format!("{name}.{number}").parse().map_err(|_| RequestError::LongBoxName(name.clone()))?;
         let slot = PortSlot::default();
         let description = PortDriver::Box { name: name.clone(), port: number };
         let driver = Box::new(slot.clone());
@@ -248,7 +243,7 @@ impl Network {
             let inserted = table.insert(MacAddr(attach.mac.0), entry.id);
             if let Err(error) = inserted {
                 self.drop_port(switch, &port);
-                return Err(OperationError::Denied(error.to_string()));
+                return Err(PortError::Table(error).into());
             }
         }
         Ok((port, slot))
@@ -317,7 +312,7 @@ impl Network {
         match runner.switch().forward_mut() {
             ForwardingMode::Static(table) => {
                 let inserted = table.insert(MacAddr(mac.0), id);
-                inserted.map(drop).map_err(|error| OperationError::Denied(error.to_string()))
+                inserted.map(drop).map_err(|error| PortError::Table(error).into())
             }
             ForwardingMode::Learning(_) => Err(learning(switch)),
         }
@@ -425,7 +420,5 @@ impl Network {
 }
 
 fn learning(switch: &SwitchName) -> OperationError {
-    OperationError::Denied(format!(
-        "switch {switch} learns its addresses: only a switch of mode static can be description them"
-    ))
+    PortError::Learning(switch.clone()).into()
 }

@@ -25,18 +25,23 @@ impl fmt::Display for ListenError {
         match self {
             Self::InUse(path) => write!(
                 f,
-                "another daemon serves {}: stop it, or name another socket with --socket",
+                "another daemon serves the socket {}: stop it, or use another socket",
                 path.display()
             ),
-            Self::Make(path, error) => {
-                write!(f, "can't make the socket {}: {error}; name another one with --socket", path.display())
-            }
-            Self::Handed(error) => write!(f, "the socket that was handed over can't be used: {error}"),
+            Self::Make(path, _) => write!(f, "can't create the socket {}", path.display()),
+            Self::Handed(_) => f.write_str("the socket that the service manager passed can't be used"),
         }
     }
 }
 
-impl std::error::Error for ListenError {}
+impl std::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::InUse(_) => None,
+            Self::Make(_, error) | Self::Handed(error) => Some(error),
+        }
+    }
+}
 
 /// A socket that is listened at. Dropped, it is gone, unless it was handed over.
 #[derive(Debug)]

@@ -44,12 +44,22 @@ impl fmt::Display for RunError {
             Self::Listen(error) => error.fmt(f),
             Self::Tls(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
-            Self::System(error) => write!(f, "the daemon can't run: {error}"),
+            Self::System(_) => f.write_str("the daemon can't run"),
         }
     }
 }
 
-impl std::error::Error for RunError {}
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // Their text is the whole message, so what follows is their cause.
+            Self::Listen(error) => error.source(),
+            Self::Tls(error) => error.source(),
+            Self::Start(error) => error.source(),
+            Self::System(error) => Some(error),
+        }
+    }
+}
 
 impl From<ListenError> for RunError {
     fn from(error: ListenError) -> Self {

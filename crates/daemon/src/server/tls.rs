@@ -48,22 +48,29 @@ pub enum TlsError {
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path, error) => write!(f, "can't read {}: {error}", path.display()),
-            Self::Pem(path, error) => {
-                write!(f, "{} has not what is wanted in PEM: {error}", path.display())
-            }
+            Self::File(path, _) => write!(f, "can't read {}", path.display()),
+            Self::Pem(path, _) => write!(f, "{} has no certificate or key in PEM", path.display()),
             Self::Token(path) => write!(
                 f,
                 "the token in {} is too short: it must have at least {MIN_TOKEN_LENGTH} bytes",
                 path.display()
             ),
-            Self::Tls(error) => write!(f, "certificate and key can't be used: {error}"),
-            Self::Bind(address, error) => write!(f, "can't listen at {address}: {error}"),
+            Self::Tls(_) => f.write_str("certificate and key can't be used"),
+            Self::Bind(address, _) => write!(f, "can't listen at {address}"),
         }
     }
 }
 
-impl std::error::Error for TlsError {}
+impl std::error::Error for TlsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File(_, error) | Self::Bind(_, error) => Some(error),
+            Self::Pem(_, error) => Some(error),
+            Self::Tls(error) => Some(error),
+            Self::Token(_) => None,
+        }
+    }
+}
 
 /// What a caller must have.
 #[derive(Clone)]

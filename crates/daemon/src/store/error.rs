@@ -29,15 +29,15 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open(path, error) => write!(f, "can't open the store {}: {error}", path.display()),
-            Self::InUse => write!(f, "another daemon uses the store: end it, or name another file"),
+            Self::Open(path, _) => write!(f, "can't open the store {}", path.display()),
+            Self::InUse => f.write_str("another daemon uses the store: stop it, or use another file"),
             Self::Newer { found, known } => write!(
                 f,
-                "the store has version {found}, and this program knows {known} at most: use the newer program"
+                "the store has format {found}, and this program reads formats up to {known}: use a newer version"
             ),
-            Self::Full => write!(f, "the disk under the store is full: free some space; nothing was changed"),
-            Self::Entry(what, error) => write!(f, "the store has a {what} that can't be read: {error}"),
-            Self::Database(error) => write!(f, "the store failed: {error}"),
+            Self::Full => f.write_str("the store's disk is full: free some space; nothing was changed"),
+            Self::Entry(what, _) => write!(f, "the store has a {what} that can't be read"),
+            Self::Database(_) => f.write_str("the store failed"),
         }
     }
 }

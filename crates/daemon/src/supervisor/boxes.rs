@@ -2,7 +2,7 @@
 
 use super::state::Supervisor;
 use crate::boxes::Member;
-use crate::error::OperationError;
+use crate::error::{OperationError, RequestError};
 use crate::fabric::AttachRequest;
 use crate::limits::{MAX_BOXES, MAX_CONFIGURATION_BYTES, MAX_FILE_BYTES, MAX_LABEL_BYTES, MAX_LABELS};
 use crate::store::{StoredBox, StoredConfiguration};
@@ -158,18 +158,12 @@ impl Supervisor {
 
 fn check_box(request: &CreateBox) -> Result<(), OperationError> {
     if request.ports.len() > boundary::limits::MAX_PORTS {
-        return Err(OperationError::Invalid(format!(
-            "{} ports: a box has at most {}",
-            request.ports.len(),
-            boundary::limits::MAX_PORTS
-        )));
+        return Err(RequestError::TooManyPorts(request.ports.len()).into());
     }
     let long =
         |(key, value): (&String, &String)| key.len() > MAX_LABEL_BYTES || value.len() > MAX_LABEL_BYTES;
     if request.labels.len() > MAX_LABELS || request.labels.iter().any(long) {
-        return Err(OperationError::Invalid(format!(
-            "a box has at most {MAX_LABELS} labels of at most {MAX_LABEL_BYTES} bytes each"
-        )));
+        return Err(RequestError::Labels.into());
     }
     Ok(())
 }

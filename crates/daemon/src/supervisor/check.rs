@@ -2,7 +2,7 @@
 
 use super::state::Supervisor;
 use crate::boxes::{diagnostics, refusal, remarks};
-use crate::error::OperationError;
+use crate::error::{OperationError, RequestError};
 use crate::limits::{CHECK_MEMORY, INSTALL_TIMEOUT};
 use api::{Check, CheckReply, CreateBox, Diagnostic, File, Severity};
 use boundary::Request;
@@ -48,10 +48,7 @@ impl Supervisor {
         super::boxes::check_sizes(&request.configuration, &request.files)?;
         let ports = request.ports.map_or(boundary::limits::MAX_PORTS, usize::from);
         if ports > boundary::limits::MAX_PORTS {
-            return Err(OperationError::Invalid(format!(
-                "{ports} ports: a box has at most {}",
-                boundary::limits::MAX_PORTS
-            )));
+            return Err(RequestError::TooManyPorts(ports).into());
         }
         let source = request.source.as_deref();
         let diagnostics = self.check_in_box(&request.configuration, &request.files, ports, source)?;

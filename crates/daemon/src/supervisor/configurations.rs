@@ -3,10 +3,12 @@
 use super::lifecycle::{lock_for_change, state};
 use super::state::Supervisor;
 use crate::boxes::{Installed, Instance, Member, Phase, in_box};
-use crate::error::OperationError;
+use crate::error::{OperationError, RequestError};
 use crate::limits::{INSTALL_TIMEOUT, MAX_CONFIGURATIONS};
 use crate::store::StoredConfiguration;
-use api::{BoxName, ConfigurationName, ConfigurationStatus, ConfigurationText, EventKind, Install, Time};
+use api::{
+    BoxName, ConfigurationName, ConfigurationStatus, ConfigurationText, EventKind, Install, Time, with_causes,
+};
 use boundary::Request;
 use std::sync::Arc;
 
@@ -42,7 +44,8 @@ impl Supervisor {
                 self.0.journal.note(EventKind::ConfigurationInstalled, subject, message);
             }
             Err(failure @ OperationError::Refused(_)) => {
-                let message = format!("configuration {configuration} of box {name}: {failure}");
+                let message =
+                    format!("configuration {configuration} of box {name}: {}", with_causes(failure));
                 self.0.journal.note(EventKind::ConfigurationRefused, subject, message);
             }
             Err(_) => {}
@@ -142,8 +145,10 @@ impl Supervisor {
             }
         };
         if let Err(failure) = taken {
-            member
-                .note(format!("the earlier configuration {configuration} could not be put back: {failure}"));
+            member.note(format!(
+                "the earlier configuration {configuration} could not be put back: {}",
+                with_causes(&failure)
+            ));
         }
     }
 
@@ -155,9 +160,7 @@ impl Supervisor {
     ) -> Result<(), OperationError> {
         let member = self.0.member(name)?;
         if *configuration == ConfigurationName::main() {
-            return Err(OperationError::Invalid(
-                "the configuration main can't be removed: swap it, or remove the box".into(),
-            ));
+            return Err(RequestError::RemoveMain.into());
         }
         let _busy = lock_for_change(&member)?;
         let (phase, instance) = {

@@ -4,10 +4,10 @@
 //! meanwhile. It is applied as any stack is: what did not change goes on.
 
 use super::state::Supervisor;
-use crate::error::OperationError;
+use crate::error::{OperationError, RequestError};
 use crate::limits::MAX_CONFIRMATION_TIME;
 use crate::store::StoredUnconfirmed;
-use api::{Changes, EventKind, Stack, StackName, Time};
+use api::{Changes, EventKind, Stack, StackName, Time, with_causes};
 use std::time::{Duration, Instant};
 
 /// A stack that waits for its confirmation.
@@ -37,10 +37,7 @@ impl Supervisor {
             return self.apply_stack(name, stack);
         };
         if time.is_zero() || time > MAX_CONFIRMATION_TIME {
-            return Err(OperationError::Invalid(format!(
-                "a stack waits for its confirmation for 1 to {} seconds",
-                MAX_CONFIRMATION_TIME.as_secs()
-            )));
+            return Err(RequestError::ConfirmationTime.into());
         }
         let before = self.stack_as_it_is(name)?;
         {
@@ -134,7 +131,7 @@ impl Supervisor {
         };
         let message = match &result {
             Ok(_) => format!("stack {name} is as it was before, {why}"),
-            Err(failure) => format!("stack {name} could not be taken back, {why}: {failure}"),
+            Err(failure) => format!("stack {name} could not be taken back, {why}: {}", with_causes(failure)),
         };
         // With a full disk it is taken back once more by the next daemon, which changes nothing.
         let _ = self.0.store().remove_unconfirmed(name);

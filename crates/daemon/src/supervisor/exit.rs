@@ -3,7 +3,7 @@
 use super::state::Supervisor;
 use crate::boxes::{ExitStatus, Instance, Member, Phase, Settled, report};
 use crate::limits::{CRASH_COUNT_RESET, MAX_CONSECUTIVE_CRASHES, MAX_RESTART_DELAY, MIN_RESTART_DELAY};
-use api::{EventKind, Restart};
+use api::{EventKind, Restart, with_causes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -165,7 +165,7 @@ impl Supervisor {
                 if member.inner().unwanted {
                     return;
                 }
-                member.note(format!("the box could not be made anew: {failure}"));
+                member.note(format!("the box could not be made anew: {}", with_causes(&failure)));
                 self.crashed_again(member);
             }
         }

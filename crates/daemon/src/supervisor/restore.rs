@@ -4,7 +4,7 @@ use super::state::Supervisor;
 use crate::boxes::{Installed, Member, Phase};
 use crate::error::OperationError;
 use crate::store::{StoredBox, StoredSwitch};
-use api::{AddPort, EventKind, PortDriver};
+use api::{AddPort, EventKind, PortDriver, with_causes};
 use std::sync::Arc;
 
 impl Supervisor {
@@ -42,7 +42,8 @@ impl Supervisor {
             let name = &stored.definition.name;
             for port in stored.definition.ports.iter().filter(|port| which(port)) {
                 if let Err(failure) = self.restore_port(name, port) {
-                    let message = format!("port {} of switch {name} is left out: {failure}", port.name);
+                    let message =
+                        format!("port {} of switch {name} is left out: {}", port.name, with_causes(&failure));
                     let subject = format!("switch/{name}/{}", port.name);
                     self.0.journal.note(EventKind::PortFailed, subject, message);
                 }
@@ -68,7 +69,8 @@ impl Supervisor {
         }
         if let Err(failure) = self.attach_box(&stored.definition) {
             // It is attached to nothing, and can be looked at and removed.
-            let message = format!("box {}: its ports are attached to nothing: {failure}", member.name);
+            let message =
+                format!("box {}: its ports are attached to nothing: {}", member.name, with_causes(&failure));
             member.note(&message);
             self.0.journal.note(EventKind::PortFailed, format!("box/{}", member.name), message);
         }
@@ -81,7 +83,7 @@ impl Supervisor {
         let booted = self.boot(member);
         drop(busy);
         if let Err(failure) = booted {
-            let message = format!("box {} could not be started: {failure}", member.name);
+            let message = format!("box {} could not be started: {}", member.name, with_causes(&failure));
             member.note(&message);
             self.0.journal.note(EventKind::BoxCrashed, format!("box/{}", member.name), message);
             self.failed_to_start(member);

@@ -3,11 +3,11 @@
 use super::diff::{of_box, of_switch};
 use super::state::Supervisor;
 use crate::boxes::{Member, Share};
-use crate::error::OperationError;
+use crate::error::{OperationError, RequestError};
 use crate::store::{StoredStack, StoredSwitch};
 use api::{
     BoxName, Change, ChangeAction, Changes, ConfigurationName, CreateBox, EventKind, File, Install,
-    PortDriver, Stack, StackName, StackStatus, SwitchName, Time,
+    PortDriver, Stack, StackName, StackStatus, SwitchName, Time, with_causes,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -98,8 +98,10 @@ impl Supervisor {
             }
             Err(failure) => {
                 undo.into_iter().rev().for_each(|undo| undo(self));
-                let message =
-                    format!("stack {name} could not be applied, and everything is as it was: {failure}");
+                let message = format!(
+                    "stack {name} could not be applied, and everything is as it was: {}",
+                    with_causes(&failure)
+                );
                 self.0.journal.note(EventKind::StackRolledBack, subject, message);
                 Err(failure)
             }
@@ -137,13 +139,13 @@ impl Supervisor {
         let mut names = BTreeSet::new();
         for wanted in &stack.switches {
             if !names.insert(wanted.name.as_str()) {
-                return Err(OperationError::Invalid(format!("the stack has two switches {}", wanted.name)));
+                return Err(RequestError::DuplicateSwitch(wanted.name.clone()).into());
             }
         }
         let mut names = BTreeSet::new();
         for wanted in &stack.boxes {
             if !names.insert(wanted.name.as_str()) {
-                return Err(OperationError::Invalid(format!("the stack has two boxes {}", wanted.name)));
+                return Err(RequestError::DuplicateBox(wanted.name.clone()).into());
             }
         }
         let mut last = Vec::new();

@@ -46,7 +46,17 @@ impl fmt::Display for StartError {
     }
 }
 
-impl std::error::Error for StartError {}
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // Their text is the whole message, so what follows is their cause.
+            Self::Store(error) => error.source(),
+            Self::Host(error) => error.source(),
+            Self::System(error) => error.source(),
+            Self::Operation(error) => error.source(),
+        }
+    }
+}
 
 impl From<StoreError> for StartError {
     fn from(error: StoreError) -> Self {

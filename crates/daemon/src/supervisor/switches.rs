@@ -6,7 +6,7 @@ use crate::fabric::{PortStats, TrafficSnapshot, missing, open};
 use crate::store::StoredSwitch;
 use api::{
     AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
-    StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time,
+    StackName, SwitchDetail, SwitchName, SwitchPort, SwitchStatus, Time, with_causes,
 };
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ impl Supervisor {
     pub(super) fn restore_port(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
         let opened = match open(port) {
             Err(failure) => {
-                self.fail(switch, &port.name, failure.to_string());
+                self.fail(switch, &port.name, with_causes(&failure));
                 Some(missing())
             }
             Ok(opened) => opened,

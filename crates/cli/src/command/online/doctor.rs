@@ -51,11 +51,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             Some(status)
         }
         Err(error @ ClientError::NoDaemon { .. }) => {
-            findings.push(Finding::limited("daemon", "none", error.to_string()));
+            findings.push(Finding::limited("daemon", "none", online::explain(&error)));
             None
         }
         Err(error) => {
-            findings.push(Finding::missing("daemon", "it does not answer as it should", error.to_string()));
+            findings.push(Finding::missing(
+                "daemon",
+                "it does not answer as it should",
+                online::explain(&error),
+            ));
             None
         }
     };
