@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use element::{HandlerError, HandlerInfo, HandlerKind, HandlerTarget};
 
-use crate::standard::{ELEMENT, ROUTER, TASK};
+use crate::standard::StandardHandler;
 use crate::state::RouterState;
 
 impl RouterState {
@@ -108,8 +108,7 @@ impl RouterState {
     /// The handlers of an element, its own first, or of the router.
     pub(crate) fn list_handlers(&self, element: Option<usize>) -> Vec<HandlerInfo> {
         let Some(index) = element else {
-            let exists = |info: &&HandlerInfo| info.name != "hotconfig" || self.options.allow_reconfigure;
-            return ROUTER.iter().filter(exists).cloned().collect();
+            return self.router_handlers().map(|handler| handler.info.clone()).collect();
         };
         let Some(node) = self.nodes.get(index) else { return Vec::new() };
         let mut handlers = node.class.handlers();
@@ -117,11 +116,8 @@ impl RouterState {
         if let Ok(object) = node.object.try_borrow() {
             handlers.extend(object.iter().flat_map(|object| object.more_handlers()));
         }
-        let standard = ELEMENT.iter().chain(if node.class.info.task { TASK } else { &[] });
-        for info in standard {
-            let refused = info.name == "config" && !is_read(info) && !node.class.live;
-            if !refused && !handlers.iter().any(|own| own.name == info.name && is_read(own) == is_read(info))
-            {
+        for StandardHandler { info, .. } in self.element_handlers(index) {
+            if !handlers.iter().any(|own| own.name == info.name && is_read(own) == is_read(info)) {
                 handlers.push(info.clone());
             }
         }

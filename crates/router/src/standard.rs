@@ -14,85 +14,163 @@ use crate::ports::{self, PortMode};
 use crate::router::ROUTER_VERSION;
 use crate::state::RouterState;
 
-const fn read(name: &'static str, summary: &'static str) -> HandlerInfo {
-    HandlerInfo { name: Cow::Borrowed(name), kind: HandlerKind::Read, calm: true, hidden: false, summary }
+/// A handler of every element, of every element with a task, or of the router: what the reference says of it, and what it
+/// does.
+pub(crate) struct StandardHandler<T: 'static> {
+    pub(crate) info: HandlerInfo,
+    call: Call<T>,
 }
 
-const fn write(name: &'static str, summary: &'static str) -> HandlerInfo {
-    HandlerInfo { name: Cow::Borrowed(name), kind: HandlerKind::Write, calm: false, hidden: false, summary }
+/// What a standard handler does. `T` is the element's index, or nothing for a handler of the router.
+enum Call<T> {
+    Read(fn(&RouterState, T) -> String),
+    Write(fn(&RouterState, T, &str) -> Result<(), HandlerError>),
+}
+
+const fn read<T>(
+    name: &'static str,
+    summary: &'static str,
+    call: fn(&RouterState, T) -> String,
+) -> StandardHandler<T> {
+    let kind = HandlerKind::Read;
+    let info = HandlerInfo { name: Cow::Borrowed(name), kind, calm: true, hidden: false, summary };
+    StandardHandler { info, call: Call::Read(call) }
+}
+
+const fn write<T>(
+    name: &'static str,
+    summary: &'static str,
+    call: fn(&RouterState, T, &str) -> Result<(), HandlerError>,
+) -> StandardHandler<T> {
+    let kind = HandlerKind::Write;
+    let info = HandlerInfo { name: Cow::Borrowed(name), kind, calm: false, hidden: false, summary };
+    StandardHandler { info, call: Call::Write(call) }
 }
 
 /// Handlers of every element.
-pub(crate) const ELEMENT: &[HandlerInfo] = &[
-    read("name", "The element's name."),
-    read("class", "The element's class."),
-    read("config", "The element's configuration."),
-    write("config", "Changes the configuration while the element runs, if it can."),
-    read("ports", "The ports, and what each is connected to."),
-    read("handlers", "The handlers: a name and r, w or rw a line."),
-    read("icounts", "Packets that came in, a line for each input."),
-    read("ocounts", "Packets that went out, a line for each output."),
-    read("losses", "Packets that the element lost: a reason and a count a line."),
+pub(crate) static ELEMENT: &[StandardHandler<usize>] = &[
+    read("name", "The element's name.", |state, element| state.element_name(element)),
+    read("class", "The element's class.", |state, element| state.class_name(element)),
+    read("config", "The element's configuration.", |state, element| state.configuration(element)),
+    write("config", "Changes the configuration while the element runs, if it can.", RouterState::reconfigure),
+    read("ports", "The ports, and what each is connected to.", RouterState::ports_text),
+    read("handlers", "The handlers: a name and r, w or rw a line.", |state, element| {
+        handlers_text(&state.list_handlers(Some(element)))
+    }),
+    read("icounts", "Packets that came in, a line for each input.", |state, element| {
+        counts(state.nodes.get(element).map(|node| &node.inputs))
+    }),
+    read("ocounts", "Packets that went out, a line for each output.", |state, element| {
+        counts(state.nodes.get(element).map(|node| &node.outputs))
+    }),
+    read("losses", "Packets that the element lost: a reason and a count a line.", RouterState::losses_text),
 ];
 
 /// Handlers of every element that has a task.
-pub(crate) const TASK: &[HandlerInfo] = &[
-    read("cycles", "Nanoseconds that the task took, and how often it ran."),
-    read("scheduled", "Whether the task is on the run queue."),
-    write("scheduled", "Puts the task on the run queue, or takes it off."),
-    read("tickets", "The task's tickets: its share of the turns."),
-    write("tickets", "Sets the task's tickets."),
-    read("home_thread", "The thread that the task is assigned to."),
+pub(crate) static TASK: &[StandardHandler<usize>] = &[
+    read("cycles", "Nanoseconds that the task took, and how often it ran.", |state, element| {
+        let (time, calls) = state.nodes.get(element).map_or((0, 0), |node| node.work.get());
+        format!("{time} {calls}")
+    }),
+    read("scheduled", "Whether the task is on the run queue.", |state, element| {
+        state.is_scheduled(element).to_string()
+    }),
+    write("scheduled", "Puts the task on the run queue, or takes it off.", |state, element, value| {
+        match value.trim() {
+            "1" | "true" | "yes" | "" => state.schedule(element),
+            "0" | "false" | "no" => state.unschedule(element),
+            _ => return Err(HandlerError::new("syntax error")),
+        }
+        Ok(())
+    }),
+    read("tickets", "The task's tickets: its share of the turns.", |state, element| {
+        state.tickets(element).to_string()
+    }),
+    write("tickets", "Sets the task's tickets.", |state, element, value| {
+        let tickets = value.trim().parse().map_err(|_| HandlerError::new("syntax error"))?;
+        state.set_tickets(element, tickets);
+        Ok(())
+    }),
+    read("home_thread", "The thread that the task is assigned to.", |state, element| {
+        state.nodes.get(element).map_or(0, |node| node.thread.get()).to_string()
+    }),
 ];
 
 /// Handlers of the router.
-pub(crate) const ROUTER: &[HandlerInfo] = &[
-    read("classes", "The classes that the registry has, one a line."),
-    read("config", "The configuration as it was given."),
-    read("driver", "The kind of driver."),
-    read("flatconfig", "The configuration without compound elements."),
-    read("handlers", "The handlers of the router."),
-    read("list", "The number of elements, then their names."),
-    read("packages", "Packages that were loaded: none."),
-    read("requirements", "What the configuration requires."),
-    read("timewarp", "How fast time goes: a factor, `nowait` if it is not waited for, or `simulation`."),
-    read("version", "The version of Click that is spoken."),
-    write("hotconfig", "Takes a new configuration and carries the state over, or leaves all as it is."),
-    write("timewarp", "Makes time go that much faster, or with `nowait` jump to what happens next."),
-    write("stop", "Takes the given number, or 1, off the driver's count."),
+pub(crate) static ROUTER: &[StandardHandler<()>] = &[
+    read("classes", "The classes that the registry has, one a line.", |state, ()| {
+        lines(state.registry.classes().map(|class| class.info.name.to_string()))
+    }),
+    read("config", "The configuration as it was given.", |state, ()| state.source()),
+    read("driver", "The kind of driver.", |_, ()| "userlevel".to_string()),
+    read("flatconfig", "The configuration without compound elements.", |state, ()| {
+        click_lang::flatten(&state.changed_graph())
+    }),
+    read("handlers", "The handlers of the router.", |state, ()| handlers_text(&state.list_handlers(None))),
+    read("list", "The number of elements, then their names.", |state, ()| {
+        format!("{}\n", state.nodes.len()) + &lines(state.nodes.iter().map(|node| node.name.clone()))
+    }),
+    read("packages", "Packages that were loaded: none.", |_, ()| String::new()),
+    read("requirements", "What the configuration requires.", |state, ()| {
+        let both =
+            |requirement: &click_lang::Requirement| [requirement.kind.clone(), requirement.value.clone()];
+        lines(state.graph.requirements.iter().flat_map(both))
+    }),
+    read(
+        "timewarp",
+        "How fast time goes: a factor, `nowait` if it is not waited for, or `simulation`.",
+        |state, ()| state.clock.pace(),
+    ),
+    read("version", "The version of Click that is spoken.", |_, ()| ROUTER_VERSION.to_string()),
+    write(
+        "hotconfig",
+        "Takes a new configuration and carries the state over, or leaves all as it is.",
+        |state, (), value| state.prepare(value),
+    ),
+    write(
+        "timewarp",
+        "Makes time go that much faster, or with `nowait` jump to what happens next.",
+        |state, (), value| state.set_time_warp(value),
+    ),
+    write("stop", "Takes the given number, or 1, off the driver's count.", |state, (), value| {
+        state.stop(value.trim().parse().unwrap_or(1));
+        Ok(())
+    }),
 ];
 
+/// One line for each text.
+fn lines(texts: impl Iterator<Item = String>) -> String {
+    texts.fold(String::new(), |text, line| text + &line + "\n")
+}
+
+/// The packets that passed each port, one line for each.
+fn counts(ports: Option<&Vec<Port>>) -> String {
+    lines(ports.into_iter().flatten().map(|port| port.count.get().to_string()))
+}
+
 impl RouterState {
-    pub(crate) fn read_standard(&self, index: usize, handler: &str) -> Result<String, HandlerError> {
-        let unknown = || HandlerError::NoHandler(handler.to_string());
-        let node = self.nodes.get(index).ok_or_else(unknown)?;
-        let counts = |ports: &[Port]| {
-            ports.iter().fold(String::new(), |mut text, port| {
-                let _ = writeln!(text, "{}", port.count.get());
-                text
-            })
+    /// The standard handlers of an element that exist in this configuration.
+    pub(crate) fn element_handlers(
+        &self,
+        element: usize,
+    ) -> impl Iterator<Item = &'static StandardHandler<usize>> {
+        let class = self.nodes.get(element).map(|node| node.class);
+        let (task, live) = class.map_or((false, false), |class| (class.info.task, class.live));
+        let exists = move |handler: &&StandardHandler<usize>| {
+            live || handler.info.name != "config" || is_read(&handler.info)
         };
-        Ok(match handler {
-            "name" => node.name.clone(),
-            "class" => node.class.info.name.to_string(),
-            "config" => node.config.borrow().clone(),
-            "ports" => self.ports_text(index),
-            "handlers" => handlers_text(&self.list_handlers(Some(index))),
-            "icounts" => counts(&node.inputs),
-            "ocounts" => counts(&node.outputs),
-            "losses" => node.drops.borrow().iter().fold(String::new(), |mut text, (reason, count)| {
-                let _ = writeln!(text, "{} {count}", self.reason_name(*reason));
-                text
-            }),
-            "cycles" if node.class.info.task => {
-                let (time, calls) = node.work.get();
-                format!("{time} {calls}")
-            }
-            "scheduled" if node.class.info.task => self.is_scheduled(index).to_string(),
-            "tickets" if node.class.info.task => self.tickets(index).to_string(),
-            "home_thread" if node.class.info.task => node.thread.get().to_string(),
-            _ => return Err(refusal(&self.list_handlers(Some(index)), handler, true)),
-        })
+        ELEMENT.iter().chain(if task { TASK } else { &[] }).filter(exists)
+    }
+
+    /// The handlers of the router that exist in this configuration.
+    pub(crate) fn router_handlers(&self) -> impl Iterator<Item = &'static StandardHandler<()>> {
+        let has_hotconfig = self.options.allow_reconfigure;
+        ROUTER.iter().filter(move |handler| has_hotconfig || handler.info.name != "hotconfig")
+    }
+
+    pub(crate) fn read_standard(&self, index: usize, handler: &str) -> Result<String, HandlerError> {
+        call_read(self.element_handlers(index), handler, self, index)
+            .unwrap_or_else(|| Err(refusal(&self.list_handlers(Some(index)), handler, true)))
     }
 
     pub(crate) fn write_standard(
@@ -101,76 +179,40 @@ impl RouterState {
         handler: &str,
         value: &str,
     ) -> Result<(), HandlerError> {
-        let task = self.nodes.get(index).is_some_and(|node| node.class.info.task);
-        match handler {
-            "config" if self.nodes.get(index).is_some_and(|node| node.class.live) => {
-                self.reconfigure(index, value)
-            }
-            "scheduled" if task => {
-                match value.trim() {
-                    "1" | "true" | "yes" | "" => self.schedule(index),
-                    "0" | "false" | "no" => self.unschedule(index),
-                    _ => return Err(HandlerError::new("syntax error")),
-                }
-                Ok(())
-            }
-            "tickets" if task => {
-                let tickets = value.trim().parse().map_err(|_| HandlerError::new("syntax error"))?;
-                self.set_tickets(index, tickets);
-                Ok(())
-            }
-            _ => Err(refusal(&self.list_handlers(Some(index)), handler, false)),
-        }
+        call_write(self.element_handlers(index), handler, self, index, value)
+            .unwrap_or_else(|| Err(refusal(&self.list_handlers(Some(index)), handler, false)))
     }
 
     pub(crate) fn read_global(&self, handler: &str) -> Result<String, HandlerError> {
-        let lines = |lines: &mut dyn Iterator<Item = String>| {
-            lines.fold(String::new(), |text, line| text + &line + "\n")
-        };
-        Ok(match handler {
-            "version" => ROUTER_VERSION.to_string(),
-            "driver" => "userlevel".to_string(),
-            "packages" => String::new(),
-            "classes" => lines(&mut self.registry.classes().map(|class| class.info.name.to_string())),
-            "config" => self.source(),
-            "flatconfig" => click_lang::flatten(&self.changed_graph()),
-            "handlers" => handlers_text(&self.list_handlers(None)),
-            "list" => {
-                format!("{}\n", self.nodes.len())
-                    + &lines(&mut self.nodes.iter().map(|node| node.name.clone()))
-            }
-            "timewarp" => self.clock.pace(),
-            "requirements" => {
-                let both = |requirement: &click_lang::Requirement| {
-                    [requirement.kind.clone(), requirement.value.clone()]
-                };
-                lines(&mut self.graph.requirements.iter().flat_map(both))
-            }
-            _ => return Err(refusal(&self.list_handlers(None), handler, true)),
-        })
+        call_read(self.router_handlers(), handler, self, ())
+            .unwrap_or_else(|| Err(refusal(&self.list_handlers(None), handler, true)))
     }
 
     pub(crate) fn write_global(&self, handler: &str, value: &str) -> Result<(), HandlerError> {
-        match handler {
-            "stop" => {
-                self.stop(value.trim().parse().unwrap_or(1));
-                Ok(())
-            }
-            "timewarp" if self.clock.simulated.get().is_none() => {
-                let speed = match value.trim() {
-                    "nowait" => None,
-                    text => match text.parse::<f64>() {
-                        Ok(speed) if speed > 0.0 && speed.is_finite() => Some(speed),
-                        Ok(_) => return Err(HandlerError::new("timefactor must be > 0")),
-                        Err(_) => return Err(HandlerError::new("expected double")),
-                    },
-                };
-                self.clock.set_pace(speed.unwrap_or(1.0), speed.is_none(), self.environment.as_ref());
-                Ok(())
-            }
-            "hotconfig" if self.options.allow_reconfigure => self.prepare(value),
-            _ => Err(refusal(&self.list_handlers(None), handler, false)),
+        call_write(self.router_handlers(), handler, self, (), value)
+            .unwrap_or_else(|| Err(refusal(&self.list_handlers(None), handler, false)))
+    }
+
+    fn losses_text(&self, index: usize) -> String {
+        let drops = self.nodes.get(index).map(|node| node.drops.borrow());
+        let drops = drops.iter().flat_map(|drops| drops.iter());
+        lines(drops.map(|(reason, count)| format!("{} {count}", self.reason_name(*reason))))
+    }
+
+    fn set_time_warp(&self, value: &str) -> Result<(), HandlerError> {
+        if self.clock.simulated.get().is_some() {
+            return Err(HandlerError::Wrong { path: "timewarp".to_string(), read: false });
         }
+        let speed = match value.trim() {
+            "nowait" => None,
+            text => match text.parse::<f64>() {
+                Ok(speed) if speed > 0.0 && speed.is_finite() => Some(speed),
+                Ok(_) => return Err(HandlerError::new("timefactor must be > 0")),
+                Err(_) => return Err(HandlerError::new("expected double")),
+            },
+        };
+        self.clock.set_pace(speed.unwrap_or(1.0), speed.is_none(), self.environment.as_ref());
+        Ok(())
     }
 
     fn source(&self) -> String {
@@ -215,6 +257,33 @@ impl RouterState {
         }
         text
     }
+}
+
+/// Calls the read handler of a name; `None` if there is none.
+fn call_read<T: Copy + 'static>(
+    mut handlers: impl Iterator<Item = &'static StandardHandler<T>>,
+    name: &str,
+    state: &RouterState,
+    target: T,
+) -> Option<Result<String, HandlerError>> {
+    handlers.find_map(|handler| match &handler.call {
+        Call::Read(call) if handler.info.name == name => Some(Ok(call(state, target))),
+        _ => None,
+    })
+}
+
+/// Calls the write handler of a name; `None` if there is none.
+fn call_write<T: Copy + 'static>(
+    mut handlers: impl Iterator<Item = &'static StandardHandler<T>>,
+    name: &str,
+    state: &RouterState,
+    target: T,
+    value: &str,
+) -> Option<Result<(), HandlerError>> {
+    handlers.find_map(|handler| match &handler.call {
+        Call::Write(call) if handler.info.name == name => Some(call(state, target, value)),
+        _ => None,
+    })
 }
 
 /// Why nobody can read, or write, a handler: of these that is only there to write, or to read, or it is not there.
