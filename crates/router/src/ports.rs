@@ -54,39 +54,66 @@ pub(crate) fn processing(notation: &str, ports: (usize, usize)) -> (Vec<PortMode
     (side(inputs, ports.0), side(outputs, ports.1))
 }
 
-/// Whether packets that come in by `input` may go out by `output`: `x/x`, `xy/[xy]x`, `#/#`, `#/[^#]`.
-pub(crate) fn flows(notation: &str, input: usize, output: usize) -> bool {
-    let (inputs, outputs) = notation.split_once('/').unwrap_or((notation, notation));
-    let (Some(from), Some(to)) = (port_code(inputs, input), port_code(outputs, output)) else {
-        return false;
-    };
-    let (positive, letters) = to;
-    let (from_positive, from_letters) = from;
-    let found = from_letters.bytes().any(|letter| {
-        let same = letters.contains(char::from(letter));
-        if letter == b'#' && same { input == output } else { same }
-    });
-    (found == positive) == from_positive
+/// Which inputs' packets may go out by which outputs, read from Click's notation: `x/x`, `xy/[xy]x`, `#/#`, `#/[^#]`.
+pub(crate) struct FlowCode<'n> {
+    inputs: Vec<PortCode<'n>>,
+    outputs: Vec<PortCode<'n>>,
 }
 
-/// The set of letters that port `port` has, and whether it is the set itself or its complement.
-fn port_code(side: &str, port: usize) -> Option<(bool, &str)> {
-    let mut rest = side;
-    let mut last = None;
-    for _ in 0..=port {
-        if rest.is_empty() {
-            break;
-        }
-        let end = if rest.starts_with('[') { rest.find(']')? + 1 } else { 1 };
-        let code = rest.get(..end)?;
-        let letters = code.trim_start_matches('[').trim_end_matches(']');
-        last = Some(match letters.strip_prefix('^') {
-            Some(letters) => (false, letters),
-            None => (true, letters),
-        });
-        rest = rest.get(end..)?;
+/// The letters of a port, and whether they are the set itself or its complement.
+#[derive(Clone, Copy)]
+struct PortCode<'n> {
+    is_complement: bool,
+    letters: &'n str,
+}
+
+impl<'n> FlowCode<'n> {
+    /// Reads the notation.
+    pub(crate) fn parse(notation: &'n str) -> FlowCode<'n> {
+        let (inputs, outputs) = notation.split_once('/').unwrap_or((notation, notation));
+        FlowCode { inputs: port_codes(inputs), outputs: port_codes(outputs) }
     }
-    last
+
+    /// Whether packets that come in by `input` may go out by `output`.
+    pub(crate) fn connects(&self, input: usize, output: usize) -> bool {
+        // The last code of a side stands for all further ports.
+        let at = |codes: &[PortCode<'n>], port: usize| codes.get(port).or(codes.last()).copied();
+        let (Some(from), Some(to)) = (at(&self.inputs, input), at(&self.outputs, output)) else {
+            return false;
+        };
+        let found = from.letters.bytes().any(|letter| {
+            let same = to.letters.contains(char::from(letter));
+            if letter == b'#' && same { input == output } else { same }
+        });
+        (found != to.is_complement) != from.is_complement
+    }
+
+    /// Whether each input leads to the output of the same number and to no other: `#/#`.
+    pub(crate) fn is_parallel(&self) -> bool {
+        let is_number =
+            |codes: &[PortCode<'n>]| matches!(codes, [PortCode { is_complement: false, letters: "#" }]);
+        is_number(&self.inputs) && is_number(&self.outputs)
+    }
+}
+
+/// The codes of one side, up to the first that is cut off.
+fn port_codes(side: &str) -> Vec<PortCode<'_>> {
+    let mut codes = Vec::new();
+    let mut rest = side;
+    while !rest.is_empty() {
+        let end = match rest.starts_with('[') {
+            true => rest.find(']').map(|end| end + 1),
+            false => Some(1),
+        };
+        let Some((code, behind)) = end.and_then(|end| rest.split_at_checked(end)) else { break };
+        let letters = code.trim_start_matches('[').trim_end_matches(']');
+        codes.push(match letters.strip_prefix('^') {
+            Some(letters) => PortCode { is_complement: true, letters },
+            None => PortCode { is_complement: false, letters },
+        });
+        rest = behind;
+    }
+    codes
 }
 
 #[cfg(test)]
@@ -109,6 +136,8 @@ mod tests {
 
     #[test]
     fn follows_flow_codes() {
+        let flows = |notation, input, output| FlowCode::parse(notation).connects(input, output);
+        assert!(FlowCode::parse("#/#").is_parallel() && !FlowCode::parse("#/[^#]").is_parallel());
         assert!(flows("x/x", 0, 5) && flows("x/x", 3, 0));
         assert!(!flows("x/y", 0, 0));
         assert!(flows("#/#", 2, 2) && !flows("#/#", 1, 2));

@@ -9,7 +9,7 @@ use click_lang::{Diagnostic, Graph, Location};
 use element::Class;
 
 use crate::hookup::{error, named};
-use crate::ports::{self, PortMode};
+use crate::ports::{self, FlowCode, PortMode};
 
 /// PortMode of an element's inputs and outputs.
 type PortModes = (Vec<PortMode>, Vec<PortMode>);
@@ -179,8 +179,14 @@ fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: b
             links.extend(inputs.iter().skip(1).map(|input| inside(*input, output)));
             continue;
         }
+        let flow = FlowCode::parse(class.info.flow);
+        if flow.is_parallel() {
+            let both = inputs.iter().filter(|input| outputs.binary_search(input).is_ok());
+            links.extend(both.map(|port| inside(*port, *port)));
+            continue;
+        }
         for &input in &inputs {
-            let reached = outputs.iter().filter(|output| ports::flows(class.info.flow, input, **output));
+            let reached = outputs.iter().filter(|output| flow.connects(input, **output));
             links.extend(reached.map(|output| inside(input, *output)));
         }
     }

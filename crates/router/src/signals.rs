@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use element::{Direction, Notifies, Signal};
 
 use crate::node::Notifier;
-use crate::ports;
+use crate::ports::{self, FlowCode};
 use crate::state::RouterState;
 
 impl RouterState {
@@ -108,8 +108,8 @@ impl RouterState {
     /// The ports on the far side of an element that packets come from, or go to, and that move them likewise.
     fn onward(&self, element: usize, port: usize, direction: Direction) -> Vec<usize> {
         let Some(node) = self.nodes.get(element) else { return Vec::new() };
-        let flow = node.class.info.flow;
-        let reaches = |input, output| ports::flows(flow, input, output);
+        let flow = FlowCode::parse(node.class.info.flow);
+        let reaches = |input, output| flow.connects(input, output);
         match direction {
             Direction::Empty => (0..node.inputs.len())
                 .filter(|input| {
