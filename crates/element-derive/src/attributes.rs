@@ -11,6 +11,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) processing: String,
     pub(crate) flow: String,
     pub(crate) order_insensitive: bool,
+    pub(crate) storage: bool,
     pub(crate) task: bool,
     pub(crate) notifies: String,
     pub(crate) phase: String,
@@ -29,6 +30,7 @@ pub(crate) struct ArgAttributes {
     pub(crate) rest: bool,
     pub(crate) repeated: bool,
     pub(crate) flatten: bool,
+    pub(crate) input_file: bool,
     pub(crate) deprecated: bool,
 }
 
@@ -42,6 +44,7 @@ impl ElementAttributes {
             processing: "a/a".into(),
             flow: "x/x".into(),
             order_insensitive: false,
+            storage: false,
             task: false,
             notifies: "Nothing".into(),
             phase: "Normal".into(),
@@ -55,6 +58,7 @@ impl ElementAttributes {
                 let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
                 match key.as_str() {
                     "order_insensitive" => parsed.order_insensitive = true,
+                    "storage" => parsed.storage = true,
                     "task" => parsed.task = true,
                     "name" => parsed.name = text(&meta)?,
                     "aliases" => parsed.aliases = list(&meta)?,
@@ -109,6 +113,7 @@ impl ArgAttributes {
                     "rest" => parsed.rest = true,
                     "repeated" => parsed.repeated = true,
                     "flatten" => parsed.flatten = true,
+                    "input_file" => parsed.input_file = true,
                     "deprecated" => parsed.deprecated = true,
                     _ => return Err(meta.error("unknown key")),
                 }

@@ -103,6 +103,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
         processing,
         flow,
         order_insensitive,
+        storage,
         task,
         reads,
         see,
@@ -127,6 +128,7 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
             processing: #processing,
             flow: #flow,
             order_insensitive: #order_insensitive,
+            storage: #storage,
             task: #task,
             notifies: ::element::Notifies::#notifies,
             phase: ::element::Phase::#phase,
@@ -158,6 +160,7 @@ struct Argument {
     keyword: String,
     positional: bool,
     default: String,
+    input_file: bool,
     deprecated: bool,
     summary: String,
 }
@@ -185,13 +188,14 @@ impl Argument {
             shape,
             positional: attributes.position,
             default: attributes.default.unwrap_or_default(),
+            input_file: attributes.input_file,
             deprecated: attributes.deprecated,
             summary: documentation::summary(&documentation::text(&field.attrs)),
         })
     }
 
     fn information(&self) -> TokenStream {
-        let Argument { inner, keyword, default, deprecated, summary, positional, .. } = self;
+        let Argument { inner, keyword, default, input_file, deprecated, summary, positional, .. } = self;
         let required = self.shape == Shape::Required;
         let repeated = matches!(self.shape, Shape::Rest | Shape::Repeated);
         quote! {
@@ -202,6 +206,7 @@ impl Argument {
                 repeated: #repeated,
                 kind: <#inner as ::element::FromArgument>::KIND,
                 default: #default,
+                input_file: #input_file,
                 deprecated: #deprecated,
                 summary: #summary,
             }

@@ -66,6 +66,8 @@ pub struct ClassInfo {
     pub flow: &'static str,
     /// Whether state and output do not depend on the order in which packets arrive, so that batches may be regrouped.
     pub order_insensitive: bool,
+    /// Whether it keeps the packets that are pushed to it until they are pulled: a queue.
+    pub storage: bool,
     /// Whether it has a task.
     pub task: bool,
     /// Signals.
@@ -107,6 +109,8 @@ pub struct ArgumentInfo {
     pub kind: &'static str,
     /// The text that stands for it when it is absent; empty if there is none.
     pub default: &'static str,
+    /// Whether it names a file that the element reads, so that the file has to travel with the configuration.
+    pub input_file: bool,
     /// Whether those who give it are warned.
     pub deprecated: bool,
     /// One sentence.
@@ -141,6 +145,7 @@ pub static UNKNOWN_CLASS: Class = Class {
         processing: "a/a",
         flow: "x/y",
         order_insensitive: true,
+        storage: false,
         task: true,
         notifies: Notifies::Nothing,
         phase: Phase::Normal,

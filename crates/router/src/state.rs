@@ -96,7 +96,7 @@ impl RouterState {
 
     /// Whether an element keeps packets that are pushed to it until they are pulled.
     pub(crate) fn is_storage(&self, element: usize) -> bool {
-        self.nodes.get(element).is_some_and(|node| node.class.info.processing == "h/lh")
+        self.nodes.get(element).is_some_and(|node| node.class.info.storage)
     }
 
     /// The name of a reason, also of one that a user's function has declared.

@@ -55,16 +55,12 @@ impl Parcel {
         let libraries = RefCell::new(BTreeMap::new());
         let graph = compile(&self.text, folder, &libraries).graph;
         self.files = libraries.into_inner();
-        for element in graph.elements.iter().filter(|element| element.class.starts_with("From")) {
-            for argument in config::arguments(&element.config) {
-                let name = config::unquote(argument.strip_prefix("FILENAME ").unwrap_or(&argument).trim());
-                let Ok(name) = String::from_utf8(name) else { continue };
-                let path = folder.join(&name);
-                if path.is_file()
-                    && let Ok(contents) = read(&path)
-                {
-                    self.files.insert(name, contents);
-                }
+        for name in graph.elements.iter().flat_map(input_files) {
+            let path = folder.join(&name);
+            if path.is_file()
+                && let Ok(contents) = read(&path)
+            {
+                self.files.insert(name, contents);
             }
         }
     }
@@ -102,6 +98,27 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut unpacked = Vec::new();
     MultiGzDecoder::new(contents.as_slice()).take(MOST_UNPACKED).read_to_end(&mut unpacked)?;
     Ok(unpacked)
+}
+
+/// The files that an element reads: the values of those arguments that its class declares to name one.
+fn input_files(element: &click_lang::Element) -> Vec<String> {
+    let Some(class) = registry().find(&element.class) else { return Vec::new() };
+    let given = config::arguments(&element.config);
+    let mut names = Vec::new();
+    let mut positions = 0..;
+    for argument in class.info.arguments() {
+        let position = argument.positional.then(|| positions.next()).flatten();
+        if !argument.input_file {
+            continue;
+        }
+        let by_keyword = given.iter().find_map(|given| {
+            given.strip_prefix(argument.keyword).filter(|rest| rest.starts_with(char::is_whitespace))
+        });
+        let by_position = position.and_then(|position| given.get(position)).map(|given| &**given);
+        let value = by_keyword.or(by_position).map(|value| config::unquote(value.trim()));
+        names.extend(value.and_then(|value| String::from_utf8(value).ok()));
+    }
+    names
 }
 
 /// Compiles a configuration for the files in it; libraries that it requires are kept.

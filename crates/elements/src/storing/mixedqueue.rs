@@ -25,6 +25,7 @@ use super::fifo::{Fifo, Kind};
     group = "storing",
     ports = "2/1-2",
     processing = "h/lh",
+    storage,
     notifies = "empty",
     see = "Queue, FrontDropQueue",
     drops = "overflow, reset"

@@ -24,6 +24,7 @@ use super::fifo::{Fifo, Kind};
     group = "storing",
     ports = "1/1-2",
     processing = "h/lh",
+    storage,
     notifies = "both",
     see = "SimpleQueue, NotifierQueue, QuickNoteQueue, MixedQueue, FrontDropQueue, Unqueue",
     drops = "overflow, reset"

@@ -21,6 +21,7 @@ use super::fifo::{Fifo, Kind};
     group = "storing",
     ports = "1/1-2",
     processing = "h/lh",
+    storage,
     see = "Queue",
     drops = "overflow, reset"
 )]

@@ -43,7 +43,7 @@ pub struct FromDumpArgs {
     #[arg(keyword = "MMAP")]
     _mmap: Option<bool>,
     /// The file.
-    #[arg(position)]
+    #[arg(position, input_file)]
     filename: FileName,
     /// Whether packets keep their distances in time.
     #[arg(position, default = "false")]

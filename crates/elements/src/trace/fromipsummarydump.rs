@@ -39,7 +39,7 @@ use element::prelude::*;
 )]
 pub struct FromIPSummaryDumpArgs {
     /// The file.
-    #[arg(position)]
+    #[arg(position, input_file)]
     filename: Option<FileName>,
     /// Whether the driver is stopped at the end.
     #[arg(default = "false")]
