@@ -1,8 +1,7 @@
 //! The packet buffers of a box's ports, while they are in no ring.
 
-use crate::port::Port;
 use alloc::vec::Vec;
-use boundary::{BufferLeases, CorruptIndex, Descriptor, PoolLayout};
+use boundary::{BufferLeases, Descriptor, PoolLayout};
 use core::ops::Range;
 use packet::Packet;
 
@@ -25,25 +24,13 @@ impl Buffers {
         Buffers { leases, spares: Vec::new() }
     }
 
-    /// Sees to it that there are so many spare buffers, as far as possible without holding up what is to be sent.
-    pub(crate) fn gather(
-        &mut self,
-        wanted: usize,
-        packets: &packet::Pool,
-        ports: &[Port],
-    ) -> Result<(), CorruptIndex> {
+    /// Makes buffers of freed packets spare until there are `wanted` of them.
+    pub(crate) fn reclaim(&mut self, wanted: usize, packets: &packet::Pool) {
         while self.spares.len() < wanted
             && let Some(bytes) = packets.returned()
         {
             self.spares.extend(self.leases.end_lease(bytes));
         }
-        for port in ports {
-            if self.spares.len() >= wanted {
-                break;
-            }
-            port.lend_spares(wanted, &mut self.spares)?;
-        }
-        Ok(())
     }
 
     /// Says that a packet will be looked at soon.

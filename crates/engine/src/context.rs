@@ -2,7 +2,7 @@
 
 use crate::buffers::Buffers;
 use crate::clock::Clock;
-use crate::engine::EngineError;
+use crate::error::EngineError;
 use crate::events::Events;
 use crate::limits::{LEAST_PACKETS, PACKET_BYTES, USUAL_PACKETS};
 use crate::port::Port;

@@ -74,7 +74,13 @@ impl PortDevice {
             return Ok(());
         }
         let mut buffers = context.buffers.borrow_mut();
-        buffers.gather(waiting, pool, &context.ports)?;
+        buffers.reclaim(waiting, pool);
+        for port in &context.ports {
+            if buffers.spares() >= waiting {
+                break;
+            }
+            port.lend_spares(waiting, &mut buffers)?;
+        }
         // Those for which there is no buffer would be copied: they may wait for the next visit, when these are gone.
         let waiting = if buffers.spares() < FEW { waiting } else { waiting.min(buffers.spares()) };
         port.receive(&mut buffers, pool, waiting, context.now(), into)?;

@@ -2,55 +2,15 @@
 
 use crate::configuration::{Configuration, Drops};
 use crate::context::BoxContext;
+use crate::error::EngineError;
 use crate::events::Events;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BootInfo, BoxRegion, BoxState, ChannelError, CorruptIndex, FrameReader, FrameWriter, IdleBackoff, Inbox,
+    BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox,
     Mapped, Outbox, Platform, StatusPage, control,
 };
-use core::fmt;
-
-/// Why an engine can't begin, or go on. The host is trusted, so this is an error of the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineError {
-    /// The region is too small, or the ports' buffers are outside it.
-    Region,
-    /// A port's rings lie outside the region.
-    Port(usize),
-    /// The mailbox is damaged.
-    Channel(ChannelError),
-    /// A ring is damaged.
-    Ring(CorruptIndex),
-}
-
-impl fmt::Display for EngineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EngineError::Region => write!(f, "the shared region does not hold what the boot info describes"),
-            EngineError::Port(number) => {
-                write!(f, "the rings of port {number} are outside the shared region")
-            }
-            EngineError::Channel(error) => write!(f, "the mailbox is damaged: {error}"),
-            EngineError::Ring(error) => write!(f, "a port is damaged: {error}"),
-        }
-    }
-}
-
-impl core::error::Error for EngineError {}
-
-impl From<ChannelError> for EngineError {
-    fn from(error: ChannelError) -> Self {
-        EngineError::Channel(error)
-    }
-}
-
-impl From<CorruptIndex> for EngineError {
-    fn from(error: CorruptIndex) -> Self {
-        EngineError::Ring(error)
-    }
-}
 
 /// The program of a box.
 pub struct Engine {
@@ -79,8 +39,8 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let (pages, leases) = region.split(&info.ports).ok_or(EngineError::Region)?;
         let channel = |offset| pages.part(offset, control::CHANNEL_SIZE).ok_or(EngineError::Region);
-        let reader = |offset| FrameReader::new(channel(offset)?).map_err(|_| EngineError::Region);
-        let writer = |offset| FrameWriter::new(channel(offset)?).map_err(|_| EngineError::Region);
+        let reader = |offset| FrameReader::new(channel(offset)?).map_err(EngineError::Layout);
+        let writer = |offset| FrameWriter::new(channel(offset)?).map_err(EngineError::Layout);
         let status =
             pages.part(control::STATUS, control::PAGE_SIZE).ok_or(EngineError::Region).map(StatusPage)?;
         // A request that would fill the heap is refused before it does.

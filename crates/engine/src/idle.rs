@@ -1,7 +1,8 @@
 //! Resting: flags first, then one more look, then away.
 
 use crate::device;
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
+use crate::error::EngineError;
 use packet::Timestamp;
 
 impl Engine {

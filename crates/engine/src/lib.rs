@@ -25,6 +25,7 @@ mod device;
 mod diagnostics;
 mod engine;
 mod environment;
+mod error;
 mod events;
 mod files;
 mod idle;
@@ -35,5 +36,6 @@ mod rehearsal;
 mod serve;
 
 pub use crash_context::CrashContext;
-pub use engine::{Engine, EngineError};
+pub use engine::Engine;
+pub use error::EngineError;
 pub use limits::{CONSOLE_LINES, MAX_LINE, MAX_REHEARSED, OUTPUT_BYTES};

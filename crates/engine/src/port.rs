@@ -6,7 +6,6 @@
 use crate::buffers::{Buffers, NoPacket};
 use alloc::rc::{Rc, Weak};
 use alloc::string::String;
-use alloc::vec::Vec;
 use boundary::limits::BUFFER_SIZE;
 use boundary::{
     CACHE_LINE, Consumer, CorruptIndex, Mapped, NEAR_PREFETCH, Platform, PortInfo, PortStats, Producer,
@@ -162,16 +161,16 @@ impl Port {
         Ok(self.receive.borrow_mut().available(most)?.min(most) as usize)
     }
 
-    /// Takes buffers out of free slots of the transmit ring until `into` has as many as wanted. Some slots keep
-    /// theirs, for packets that have none.
-    pub(crate) fn lend_spares(&self, wanted: usize, into: &mut Vec<u16>) -> Result<(), CorruptIndex> {
+    /// Moves buffers out of free slots of the transmit ring until `wanted` are spare. Some slots keep theirs, for packets
+    /// that have none.
+    pub(crate) fn lend_spares(&self, wanted: usize, buffers: &mut Buffers) -> Result<(), CorruptIndex> {
         let mut ring = self.transmit.borrow_mut();
-        let missing = wanted.saturating_sub(into.len()) as u32;
+        let missing = wanted.saturating_sub(buffers.spares()) as u32;
         let borrowed = ring.borrowed();
         let free = ring.free(borrowed + missing)?.saturating_sub(borrowed);
         let most = (self.slots - self.slots / KEPT).saturating_sub(borrowed);
         for _ in 0..missing.min(free).min(most) {
-            into.extend(ring.borrow().map(|spare| spare.buffer));
+            buffers.keep(ring.borrow());
         }
         Ok(())
     }

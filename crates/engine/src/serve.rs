@@ -2,7 +2,8 @@
 
 use crate::configuration::{Configuration, compile, file, registry};
 use crate::diagnostics;
-use crate::engine::{Engine, EngineError};
+use crate::engine::Engine;
+use crate::error::EngineError;
 use crate::environment::BoxEnvironment;
 use alloc::format;
 use alloc::rc::Rc;
