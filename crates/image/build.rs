@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// Packages of the guest workspace that are images.
-const IMAGES: [&str; 2] = ["clickbox", "probe"];
+const IMAGES: [&str; 3] = ["clickbox", "corpus", "probe"];
 
 /// What the images are made of.
-const SOURCES: [&str; 36] = [
+const SOURCES: [&str; 37] = [
     "crates/boundary/Cargo.toml",
     "crates/boundary/src",
     "crates/capture/Cargo.toml",
@@ -44,6 +44,7 @@ const SOURCES: [&str; 36] = [
     "guest/Cargo.toml",
     "guest/boot",
     "guest/box",
+    "guest/corpus",
     "guest/heap",
     "guest/image.ld",
     "guest/link.rs",

@@ -55,13 +55,20 @@ impl fmt::Display for BootError {
                     "the boot info has version {found} of the protocol, this image knows version {PROTOCOL}"
                 )
             }
-            Self::Field(error) => write!(f, "the boot info is damaged: {error}"),
+            Self::Field(_) => write!(f, "the boot info is damaged"),
             Self::TooLong(bytes) => write!(f, "a boot info of {bytes} bytes is too long for its page"),
         }
     }
 }
 
-impl core::error::Error for BootError {}
+impl core::error::Error for BootError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Field(error) => Some(error),
+            Self::NoBootInfo | Self::Version { .. } | Self::TooLong(_) => None,
+        }
+    }
+}
 
 /// What carries a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use alloc::rc::Rc;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use click_lang::{Compiled, Diagnostic, Library};
-use element::Environment;
 use packet::Timestamp;
 use router::{Options, Registry, Router};
 
@@ -62,23 +61,11 @@ impl Configuration {
         text: &str,
     ) -> Result<(Configuration, Vec<Diagnostic>), Vec<Diagnostic>> {
         let environment = Rc::new(BoxEnvironment::new(context, name));
-        let options = Options { stop_when_idle: false, ..Options::default() };
-        Configuration::make_in(context, environment, name, text, options)
-    }
-
-    /// As `make`, in an environment of its own.
-    pub(crate) fn make_in(
-        context: &BoxContext,
-        environment: Rc<dyn Environment>,
-        name: &str,
-        text: &str,
-        options: Options,
-    ) -> Result<(Configuration, Vec<Diagnostic>), Vec<Diagnostic>> {
         let compiled = compile(context, file(name), text);
         if compiled.has_errors() {
             return Err(compiled.diagnostics);
         }
-        let options = Options { source: text.to_string(), ..options };
+        let options = Options { stop_when_idle: false, source: text.to_string(), ..Options::default() };
         let before = context.pool.live();
         let router = Router::in_pool(compiled.graph, registry(), environment, options, context.pool.clone())?;
         let mut warnings = compiled.diagnostics;

@@ -8,8 +8,8 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox,
-    Mapped, Outbox, Platform, StatusPage, control,
+    BootInfo, BoxRegion, BoxState, FrameReader, FrameWriter, IdleBackoff, Inbox, Mapped, Outbox, Platform,
+    StatusPage, control,
 };
 
 /// The program of a box.

@@ -24,7 +24,9 @@ impl fmt::Display for EngineError {
         match self {
             EngineError::Region => write!(f, "the shared region does not hold what the boot info describes"),
             EngineError::Layout(_) => write!(f, "the mailbox does not fit into the shared region"),
-            EngineError::Port(number) => write!(f, "the rings of port {number} are outside the shared region"),
+            EngineError::Port(number) => {
+                write!(f, "the rings of port {number} are outside the shared region")
+            }
             EngineError::Channel(_) => write!(f, "the mailbox is damaged"),
             EngineError::Ring(_) => write!(f, "the ring of a port is damaged"),
         }

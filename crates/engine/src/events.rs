@@ -1,8 +1,6 @@
 //! What a box says unasked: lines and pieces of files, within limits, and never at the packets' cost.
 
-use crate::limits::{
-    CONSOLE_LINES, MAX_LINE, MAX_REHEARSED, MAX_WAITING, OUTPUT_BYTES, PIECE, WAITING_SHARE,
-};
+use crate::limits::{CONSOLE_LINES, MAX_LINE, MAX_WAITING, OUTPUT_BYTES, PIECE, WAITING_SHARE};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use boundary::{ChannelError, Event, FrameWriter, Mapped, Outbox};
@@ -57,8 +55,6 @@ pub(crate) struct Events {
     lost: u64,
     /// Bytes that may wait for room.
     most: usize,
-    /// The lines of a rehearsal, kept instead of said, and the most bytes of them.
-    kept: Option<Vec<u8>>,
 }
 
 impl Events {
@@ -73,7 +69,6 @@ impl Events {
             lines: Budget::new(CONSOLE_LINES),
             bytes: Budget::new(OUTPUT_BYTES),
             lost: 0,
-            kept: None,
         }
     }
 
@@ -87,27 +82,8 @@ impl Events {
         self.outbox.is_empty() && self.piece.is_none()
     }
 
-    /// Keeps lines from now on rather than saying them; what is written to files goes nowhere.
-    pub(crate) fn keep(&mut self) {
-        self.kept = Some(Vec::new());
-    }
-
-    /// The lines that were kept. From now on they are said.
-    pub(crate) fn take_kept(&mut self) -> Vec<u8> {
-        self.kept.take().unwrap_or_default()
-    }
-
     /// Says the lines of a text in the name of a configuration.
     pub(crate) fn say(&mut self, name: &str, text: &str, now: Timestamp) {
-        if let Some(kept) = &mut self.kept {
-            if kept.len() + text.len() < MAX_REHEARSED {
-                kept.extend_from_slice(text.as_bytes());
-                kept.push(b'\n');
-            } else {
-                self.lost += 1;
-            }
-            return;
-        }
         for line in text.split('\n') {
             let end = line.floor_char_boundary(MAX_LINE);
             if self.lines.take(1, now) && self.outbox.bytes() < self.most {
@@ -122,9 +98,6 @@ impl Events {
 
     /// Writes bytes to a file of the host: all of them or, beyond the limits, none, so that no record is lost in part.
     pub(crate) fn output(&mut self, file: &Rc<str>, position: u64, bytes: &[u8], now: Timestamp) {
-        if self.kept.is_some() {
-            return;
-        }
         if !self.bytes.take(bytes.len() as u64, now) || self.outbox.bytes() >= self.most {
             self.lost += 1;
             return;

@@ -32,10 +32,9 @@ mod idle;
 mod limits;
 mod port;
 mod quota;
-mod rehearsal;
 mod serve;
 
 pub use crash_context::CrashContext;
 pub use engine::Engine;
 pub use error::EngineError;
-pub use limits::{CONSOLE_LINES, MAX_LINE, MAX_REHEARSED, OUTPUT_BYTES};
+pub use limits::{CONSOLE_LINES, MAX_LINE, OUTPUT_BYTES};

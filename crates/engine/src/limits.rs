@@ -19,12 +19,6 @@ pub(crate) const WAITING_SHARE: usize = 16;
 /// Bytes of a file's piece that are gathered before they are sent.
 pub(crate) const PIECE: usize = 3_584;
 
-/// Bytes of lines that a rehearsal may say: its reply holds them.
-pub const MAX_REHEARSED: usize = 1 << 20;
-
-/// Rounds of a rehearsal. Stops: a configuration in which simulated time never moves.
-pub(crate) const MAX_REHEARSAL_ROUNDS: u64 = 1 << 22;
-
 /// Packets alive at a time where nothing tells how large the heap is.
 pub(crate) const USUAL_PACKETS: usize = 1 << 16;
 

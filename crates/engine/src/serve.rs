@@ -3,8 +3,8 @@
 use crate::configuration::{Configuration, compile, file, registry};
 use crate::diagnostics;
 use crate::engine::Engine;
-use crate::error::EngineError;
 use crate::environment::BoxEnvironment;
+use crate::error::EngineError;
 use alloc::format;
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -106,9 +106,6 @@ impl Engine {
             Request::File { name, contents } => {
                 self.context.files.borrow_mut().insert(name.into(), Rc::from(contents));
                 Ok(Vec::new())
-            }
-            Request::Rehearse { name, configuration, seconds, batch } => {
-                Ok(self.rehearse(name, configuration, seconds, batch)?)
             }
             Request::Check { configuration } => Ok(self.check(configuration)),
         }

@@ -2,22 +2,38 @@
 
 #[path = "../../elements/tests/support/case.rs"]
 mod case;
+#[path = "../../../guest/corpus/src/runner.rs"]
+mod runner;
 mod sandboxes;
+
+extern crate alloc;
 
 use boundary::Request;
 use case::{Case, cases};
-use sandbox::{CallError, Sandbox, Settings, Target, Worker};
-use sandboxes::{PATIENCE, host, program, settings};
+use runner::Runner;
+use sandbox::thread::Start;
+use sandbox::{CallError, Host, Sandbox, Settings, Target, Worker};
+use sandboxes::{PATIENCE, settings};
+use std::sync::OnceLock;
 use test_support::{Capability, require};
-
-/// Simulated seconds after which a run that does not end is stopped.
-const LONGEST: u32 = 3_600;
 
 /// Bytes of memory of a box that has to hold a capture and thousands of packets.
 const MEMORY: usize = 64 << 20;
 
 /// What needs a terminal to draw on, which a box has not.
 const FOR_TERMINALS: &str = "control/progressbar.test";
+
+/// The host of the image that runs cases in simulated time.
+fn host() -> &'static Host {
+    static HOST: OnceLock<Host> = OnceLock::new();
+    HOST.get_or_init(|| Host::new(image::CORPUS).unwrap())
+}
+
+/// The program of a box in a thread.
+fn program(start: Start) {
+    let runner = Runner::new(start.region.into_mapped());
+    runner.and_then(|mut runner| runner.run(&start.platform)).unwrap();
+}
 
 /// Ships the files that a case finds: its own, and those of the project that its text names.
 fn ship(sandbox: &mut Sandbox, case: &Case) -> Result<(), CallError> {
@@ -48,8 +64,8 @@ fn elements(sandbox: &mut Sandbox) -> Vec<String> {
 
 /// Runs a case in a box; what differs.
 fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
-    let rehearse = Request::Rehearse { name: "", configuration: &case.config, seconds: LONGEST, batch };
-    let said = match (sandbox.call(&rehearse, PATIENCE), &case.error) {
+    let install = Request::Install { name: &batch.to_string(), configuration: &case.config };
+    let said = match (sandbox.call(&install, PATIENCE), &case.error) {
         (Ok(said), None) => String::from_utf8_lossy(&said).into_owned(),
         (Ok(_), Some(_)) => return vec!["there was no error".into()],
         (Err(CallError::Refused(error)), wanted) => {
@@ -87,13 +103,13 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
     failures
 }
 
-/// Runs all cases at one place, each in a box of its own.
-fn run(place: Target, batches: &[u32], slots: u32) {
+/// Runs all cases on one target, each in a box of its own.
+fn run(target: Target, batches: &[u32], slots: u32) {
     let settings = Settings { memory: MEMORY, ..settings(1, slots) };
     let mut failures = Vec::new();
     for (name, case) in cases().into_iter().filter(|(name, _)| !name.ends_with(FOR_TERMINALS)) {
         let case = case.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut sandbox = host().create(place, &settings).unwrap();
+        let mut sandbox = host().create(target, &settings).unwrap();
         sandbox.start().unwrap();
         ship(&mut sandbox, &case).unwrap();
         for batch in batches {

@@ -8,5 +8,8 @@
 /// The image of a box: the engine with all of its elements.
 pub static CLICKBOX: &[u8] = include_bytes!(env!("IMAGE_CLICKBOX"));
 
+/// The corpus runner: a program for tests, with the elements of [`CLICKBOX`], that runs configurations in simulated time.
+pub static CORPUS: &[u8] = include_bytes!(env!("IMAGE_CORPUS"));
+
 /// The probe: a program for tests and measurements of the sandboxes, without an engine.
 pub static PROBE: &[u8] = include_bytes!(env!("IMAGE_PROBE"));

@@ -9,17 +9,26 @@ mod report;
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use boot::{Boot, GuestPlatform};
-use engine::Engine;
+use core::error::Error;
+use engine::{Engine, EngineError};
 
 #[unsafe(no_mangle)]
 fn run(boot: Boot) -> ! {
     let engine = match Engine::new(&boot.info, boot.region, Rc::new(GuestPlatform)) {
         Ok(engine) => Box::leak(Box::new(engine)),
-        Err(error) => panic!("{error}"),
+        Err(error) => fail(error),
     };
     report::watch(engine);
     match engine.run() {
         Ok(()) => boot::stop(),
-        Err(error) => panic!("{error}"),
+        Err(error) => fail(error),
+    }
+}
+
+/// Ends the box with an error and its cause.
+fn fail(error: EngineError) -> ! {
+    match error.source() {
+        Some(cause) => panic!("{error}: {cause}"),
+        None => panic!("{error}"),
     }
 }

@@ -13,8 +13,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use boundary::limits::MAX_REQUEST;
 use boundary::{
-    BoxState, ChannelError, FrameReader, FrameWriter, Inbox, Mapped, Outbox, Platform, Reply, Request, StatusPage,
-    control,
+    BoxState, ChannelError, FrameReader, FrameWriter, Inbox, Mapped, Outbox, Platform, Reply, Request,
+    StatusPage, control,
 };
 use core::cell::{Cell, RefCell};
 use element::{Descriptor, Environment, IoError, Reader, Writer};
@@ -162,8 +162,11 @@ impl Runner {
             ..Options::default()
         };
         let log = Rc::new(RefCell::new(Vec::new()));
-        let environment =
-            Rc::new(SimulatedEnvironment { files: self.files.clone(), log: log.clone(), rounds: Cell::new(0) });
+        let environment = Rc::new(SimulatedEnvironment {
+            files: self.files.clone(),
+            log: log.clone(),
+            rounds: Cell::new(0),
+        });
         let mut router = Router::new(compiled.graph, registry(), environment, options).map_err(lines)?;
         router.run(Some(START + Timestamp::from_parts(LONGEST, 0)));
         router.stop();

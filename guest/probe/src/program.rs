@@ -234,7 +234,6 @@ impl Program {
                 Err(format!("`{handler}`: no such handler"))
             }
             Request::File { name, .. } => Err(format!("`{name}`: files are not kept")),
-            Request::Rehearse { .. } => Err(String::from("there is nothing to rehearse")),
             Request::Check { configuration } => match Command::parse(configuration) {
                 Some(_) => Ok(Diagnostic::encode(&[])),
                 None => Err(format!("`{configuration}`: unknown")),

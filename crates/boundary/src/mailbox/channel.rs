@@ -36,8 +36,6 @@ pub enum MessageKind {
     File = 6,
     /// Request: check a configuration.
     Check = 7,
-    /// Request: run a configuration in simulated time.
-    Rehearse = 8,
     /// Reply: done, with its result.
     Done = 16,
     /// Reply: refused, with the reason.
@@ -53,7 +51,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 13] = [
         Self::Install,
         Self::Remove,
         Self::Read,
@@ -61,7 +59,6 @@ impl MessageKind {
         Self::Stats,
         Self::File,
         Self::Check,
-        Self::Rehearse,
         Self::Done,
         Self::Failed,
         Self::Missing,

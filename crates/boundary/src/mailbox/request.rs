@@ -48,20 +48,6 @@ pub enum Request<'a> {
         /// The contents.
         contents: &'a [u8],
     },
-    /// Runs a configuration in simulated time and from a fixed seed until it ends, and keeps it as it is then
-    /// under its name, so that its handlers can be read. It has no ports. The box does nothing else
-    /// meanwhile. The reply holds the lines that it logged; what
-    /// it writes to files and to standard output is for nobody.
-    Rehearse {
-        /// The configuration's name in this box.
-        name: &'a str,
-        /// Its text in Click's language.
-        configuration: &'a str,
-        /// Simulated seconds after which it ends in any case.
-        seconds: u32,
-        /// The most packets in a batch, 1 to 256: the result does not depend on it.
-        batch: u32,
-    },
     /// Checks a configuration without running it; the reply holds what is wrong or odd about it, if
     /// anything: see [`Diagnostic`](crate::Diagnostic).
     Check {
@@ -96,10 +82,6 @@ impl<'a> Request<'a> {
                 fields.bytes(name.as_bytes()).bytes(contents);
                 MessageKind::File
             }
-            Self::Rehearse { name, configuration, seconds, batch } => {
-                fields.bytes(name.as_bytes()).bytes(configuration.as_bytes()).u32(seconds).u32(batch);
-                MessageKind::Rehearse
-            }
             Self::Check { configuration } => {
                 fields.bytes(configuration.as_bytes());
                 MessageKind::Check
@@ -122,12 +104,6 @@ impl<'a> Request<'a> {
             }
             MessageKind::Stats => Self::Stats,
             MessageKind::File => Self::File { name: fields.text()?, contents: fields.bytes()? },
-            MessageKind::Rehearse => Self::Rehearse {
-                name: fields.text()?,
-                configuration: fields.text()?,
-                seconds: fields.u32()?,
-                batch: fields.u32()?,
-            },
             MessageKind::Check => Self::Check { configuration: fields.text()? },
             other => return Err(DecodeError::Value(other as u64)),
         };

@@ -79,7 +79,6 @@ fn requests_replies_and_events_survive_the_trip() {
         Request::Stats,
         Request::File { name: "rules.txt", contents: &[1; 10_000] },
         Request::Check { configuration: "Idle -> Discard;" },
-        Request::Rehearse { name, configuration: "Idle -> Discard;", seconds: 3, batch: 7 },
     ] {
         let message = request.encode(3);
         assert_eq!(Request::decode(&message), Ok(request));
