@@ -1,4 +1,4 @@
-//! What a box learns from its host before its first instruction.
+//! The boot info: what the host writes for a box before it starts.
 //!
 //! The host writes it into the boot page. It begins with a magic number and the protocol's version in
 //! fixed places for all versions, so that an image and a host that don't fit can say so.
@@ -70,7 +70,7 @@ impl core::error::Error for BootError {
     }
 }
 
-/// What carries a box.
+/// What a box runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum PlatformKind {
@@ -168,10 +168,10 @@ pub struct PortInfo {
     pub mtu: u32,
 }
 
-/// Everything that a box is told.
+/// Everything that a box learns at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootInfo {
-    /// What carries the box.
+    /// What the box runs in.
     pub platform: PlatformKind,
     /// What the processor can do.
     pub features: CpuFeatures,

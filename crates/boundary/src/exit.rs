@@ -1,38 +1,38 @@
-//! How a box leaves: the only two doors of a virtual machine, and the codes of a process.
+//! Exits of a box: the two I/O ports of a virtual machine, the exit statuses and descriptors of a process.
 
-/// The I/O port of an ordinary leave; its byte is one of [`IDLE`], [`TURN_OVER`], [`STOPPED`] and [`RING`].
+/// The I/O port of an ordinary exit; its byte is one of [`IDLE`], [`TURN_OVER`], [`STOPPED`] and [`RING`].
 pub const EXIT_PORT: u16 = 0x10;
 
-/// The I/O port of a leave for ever: the crash page says why.
+/// The I/O port of a final exit: the crash page says why.
 pub const CRASH_PORT: u16 = 0x11;
 
-/// Nothing to do; sleep flags are set.
+/// Nothing to do: the sleep flags are set.
 pub const IDLE: u8 = 0;
 
 /// The quantum is used up; there is more to do.
 pub const TURN_OVER: u8 = 1;
 
-/// The wish to stop was obeyed.
+/// The box has stopped as the host requested.
 pub const STOPPED: u8 = 2;
 
-/// The host sleeps beside work that the box has published; the box goes on when it is entered again.
+/// The host sleeps although the box has published work. The box continues when it is entered again.
 pub const RING: u8 = 3;
 
 /// Exit status of a process whose crash page says why it ended.
 pub const CRASHED_STATUS: i32 = 70;
 
-/// Exit status of a process that couldn't set itself up; the step is added to it.
+/// Exit status of a process whose set-up failed; the number of the step is added.
 pub const SETUP_STATUS: i32 = 80;
 
-/// The descriptor under which a process finds its shared area.
+/// The descriptor of the shared region of a process.
 pub const REGION_DESCRIPTOR: i32 = 3;
 
-/// The descriptor of the counter (eventfd) by which a process rings for its host.
+/// The descriptor of the eventfd with which a process wakes its host.
 pub const BELL_DESCRIPTOR: i32 = 4;
 
-/// The descriptor under which a process that is a copy finds the memory to go on with: a 64-bit count of
-/// pages, then each page's 64-bit address and its 4,096 bytes.
+/// The descriptor of the snapshot from which a process resumes: a 64-bit count of pages, then for each page its 64-bit
+/// address and 4,096 bytes.
 pub const SNAPSHOT_DESCRIPTOR: i32 = 5;
 
-/// The descriptor under which a process finds the packet pool that it shares with others, if it does.
+/// The descriptor of the packet pool that a process shares with other boxes, if it does.
 pub const POOL_DESCRIPTOR: i32 = 6;

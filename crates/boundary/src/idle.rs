@@ -1,35 +1,35 @@
-//! How long a box that finds nothing to do looks for work before it rests.
+//! How long a box polls for work before it sleeps.
 
-/// Rounds in vain before a box rests that others wait for.
+/// Rounds without work before a box sleeps while other boxes wait for the processor.
 const ROUNDS: u32 = 16;
 
-/// The share of a second that a box goes on looking for work while nobody else waits: what it takes to leave a slow
-/// machine and to come back.
+/// The fraction of a second for which a box polls while no other box waits (1/20,000 is 50 us): about what an exit from a
+/// slow virtual machine and the entry after it cost.
 const LEAVING: u64 = 20_000;
 
 /// How long a box looks for work before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub struct IdleBackoff {
-    /// Cycles of the time stamp counter that it lasts while nobody else waits.
+    /// Cycles of the time stamp counter for which the box polls while no other box waits.
     long: u64,
-    /// Rounds in vain, one after the other, and when the first of them was.
+    /// Consecutive rounds without work, and the time of the first one.
     rounds: u32,
     since: u64,
 }
 
 impl IdleBackoff {
-    /// For a time stamp counter of such a rate.
+    /// A backoff for a time stamp counter with this rate per second.
     pub fn new(tsc_hz: u64) -> Self {
         Self { long: tsc_hz / LEAVING, rounds: 0, since: 0 }
     }
 
-    /// There was work.
+    /// Starts over: there was work.
     #[inline]
     pub fn reset(&mut self) {
         self.rounds = 0;
     }
 
-    /// There was none at `now`; whether the box is to rest. `uncontended_until` is when, at the latest, others wait for its turn.
+    /// Counts a round without work at `now`; whether the box should sleep. No other box waits before `uncontended_until`.
     #[inline]
     pub fn should_idle(&mut self, now: u64, uncontended_until: u64) -> bool {
         if self.rounds == 0 {

@@ -1,7 +1,7 @@
 //! The memory that a box and its host share: boot info, rings, mailbox, status and crash pages.
 //!
-//! Both sides compile this crate, so that each has the same idea of every offset. It knows nothing of
-//! virtual machines, processes, packets' contents or Click.
+//! Both sides compile this crate, so both use the same offsets. It does not depend on virtual machines, processes, the
+//! contents of packets or Click.
 //!
 //! Invariants:
 //! - All shared memory is reached through [`SharedMemory`]; nothing else dereferences it.
@@ -10,7 +10,7 @@
 //! - What the peer may claim is bounded by constants that name the reason ([`limits`]).
 //!
 //! Absent on purpose: doorbells, sleeping and clocks. A ring says *that* its peer wants to be woken; how
-//! that is done is the business of whoever runs the box.
+//! that is done is up to the crate that runs the box.
 #![no_std]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! Who has which buffer of a pool that several boxes share, as their host keeps it.
+//! The owner of each buffer in a pool that several boxes share, as the host records it.
 
 use crate::ring::{Descriptor, PoolLayout};
 use alloc::boxed::Box;
@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 /// A box among those that share a pool.
 pub type PoolMember = NonZeroU16;
 
-/// The holder of each buffer: a box, in one of whose rings it is or which has taken it out, or nobody.
+/// The owner of each buffer: the box that has it in a ring or has taken it out, or none.
 ///
 /// A box can write to all buffers of the pool, whoever has them: that harms its owner only. What it can't do is to
 /// hand on, or leave in a ring, what is another's: so each box has as many buffers at its end as it began with, and
@@ -25,7 +25,7 @@ pub struct BufferOwners {
 }
 
 impl BufferOwners {
-    /// A pool of so many bytes, whose buffers nobody has.
+    /// A pool of this many bytes, whose buffers have no owner.
     pub fn new(bytes: usize) -> Self {
         let pool = PoolLayout::in_bytes(bytes);
         Self { pool, holders: (0..pool.buffers()).map(|_| AtomicU16::new(0)).collect() }
@@ -71,7 +71,7 @@ impl BufferOwners {
         sound
     }
 
-    /// Who has a buffer, 0 for nobody.
+    /// The owner of a buffer, 0 for none.
     #[inline(always)]
     fn holder(&self, buffer: u16) -> u16 {
         self.holders.get(usize::from(buffer)).map_or(0, |place| place.load(Relaxed))

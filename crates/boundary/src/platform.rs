@@ -1,10 +1,10 @@
-//! What a box stands on, as the program inside sees it.
+//! The services that the program of a box needs from its sandbox.
 
-/// What the doorbell said before the box looked for work the last time.
+/// The doorbell's count before the last look for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoorbellCount(pub u32);
 
-/// How much of a box's heap is used, in bytes; all zero where nobody counts.
+/// Use of a box's heap, in bytes; all zero where it is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapUse {
     /// In use now, rounded up to whole blocks.
@@ -15,30 +15,30 @@ pub struct HeapUse {
     pub size: usize,
 }
 
-/// What a box stands on: the few things that its program asks of whatever carries it. The image has one for
-/// machine and process, a box in a thread gets one from its host.
+/// What the program of a box needs from its sandbox. The image implements it for virtual machine and process; a box on a
+/// thread gets an implementation from its host.
 pub trait Platform {
     /// The time stamp counter.
     fn cycles(&self) -> u64;
 
-    /// The first step of a rest: take this, set the sleep flags, look for work once more, then
+    /// The first step of going to sleep: call this, set the sleep flags, look for work once more, then call
     /// [`idle`](Self::idle).
     fn prepare_idle(&self) -> DoorbellCount;
 
-    /// Leaves until the host has work, or the time stamp counter reaches `alarm`. Returns at once when the
-    /// doorbell rang since `rest`; may return early.
+    /// Sleeps until the host rings the doorbell or the time stamp counter reaches `alarm`. Returns at once if the
+    /// doorbell rang since [`prepare_idle`](Self::prepare_idle); may return early.
     fn idle(&self, rest: DoorbellCount, alarm: Option<u64>);
 
-    /// Gives the turn back with work left.
+    /// Ends the turn with work left.
     fn end_turn(&self);
 
-    /// Lets others of the processor run, before a rest that comes after much work, where that costs less than a rest: more
-    /// work may have come by then. Whether it did.
+    /// Yields the processor before a sleep that follows much work, where a yield costs less than a sleep: more work may
+    /// have come when it returns. Returns whether it yielded.
     fn yield_before_idle(&self) -> bool {
         false
     }
 
-    /// Rings for the host, which sleeps beside what the box has published.
+    /// Wakes the host, which sleeps although the box has published work.
     fn ring_host(&self);
 
     /// How much of the heap is used.
@@ -46,6 +46,6 @@ pub trait Platform {
         HeapUse::default()
     }
 
-    /// Called once a round: where a box is carried by nothing that could hold it, it stands still here.
+    /// Called once a round: a box on a thread, which nothing else can suspend, pauses here.
     fn pause_point(&self) {}
 }

@@ -1,4 +1,4 @@
-//! Packets that still lie where their box has put them.
+//! Packets that are still in the memory of the box that sent them.
 
 use crate::memory::{Mapped, SharedMemory};
 use crate::owners::{BufferOwners, PoolMember};
@@ -7,7 +7,7 @@ use core::any::Any;
 use core::fmt;
 use core::ops::Range;
 
-/// The memory in which a port's packets lie, to copy them from. It keeps that memory.
+/// The memory that holds a port's packets, as the source of copies. It keeps the memory mapped.
 #[derive(Clone)]
 pub struct SourceRegion {
     memory: Mapped,
@@ -49,7 +49,7 @@ impl fmt::Debug for SourceRegion {
     }
 }
 
-/// The end of a packet that still lies where it came from. The box there may write to it at any time.
+/// The tail of a packet that is still in its source region. The box that sent it may write to it at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadTail<'a> {
     memory: &'a Mapped,
@@ -70,7 +70,7 @@ impl PayloadTail<'_> {
         self.start
     }
 
-    /// Says that it will be copied soon.
+    /// Prefetches the tail for a copy.
     #[inline]
     pub fn prefetch(&self) {
         self.memory.prefetch_reads(self.start, self.length);

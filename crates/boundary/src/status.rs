@@ -57,8 +57,8 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.store_u32(QUANTUM, packets, Relaxed);
     }
 
-    /// Until when, by the time stamp counter, a box that has used its quantum up may keep its turn: nobody else waits for
-    /// one. The host takes that back when somebody comes.
+    /// The value of the time stamp counter until which a box may keep its turn after its quantum, because no other box
+    /// waits. The host withdraws this when one does.
     pub fn uncontended_until(&self) -> u64 {
         self.0.load_u64(UNCONTENDED, Relaxed)
     }
@@ -99,8 +99,8 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.store_u32(STOP, u32::from(stop), Release);
     }
 
-    /// How many times the box was made anew from a snapshot. When it changes, the boot page has changed
-    /// with it: other seeds, another time, other addresses of its ports.
+    /// How many times the box was restored from a snapshot. When it changes, the boot page has changed with it: new seeds,
+    /// clock and port addresses.
     pub fn generation(&self) -> u32 {
         self.0.load_u32(GENERATION, Acquire)
     }
@@ -161,7 +161,7 @@ impl<M: SharedMemory> StatusPage<M> {
         self.0.store_u64(ALARM, tsc, Release);
     }
 
-    /// Counts a ring of the doorbell; the caller then wakes whoever sleeps on it.
+    /// Counts a ring of the doorbell. The caller then wakes the box that sleeps on it.
     pub fn ring(&self) {
         self.0.store_u32(WAKE, self.doorbell().wrapping_add(1), Release);
         self.0.fence();

@@ -4,7 +4,7 @@ use boundary::BootInfo;
 use core::cell::Cell;
 use packet::Timestamp;
 
-/// What the boot info told of time.
+/// The clock fields of the boot info.
 #[derive(Clone, Copy, Debug)]
 struct Base {
     tsc: u64,

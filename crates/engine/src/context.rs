@@ -32,7 +32,7 @@ pub(crate) struct BoxContext {
     status: StatusPage<Mapped>,
     /// Packets that elements made as they began and keep, such as what sources send copies of.
     template_packets: Cell<usize>,
-    /// Whether a configuration was told the address of a port.
+    /// Whether a configuration has asked for the address of a port.
     addressed: Cell<bool>,
     /// What the host did to a ring that it never does.
     fault: Cell<Option<CorruptIndex>>,
@@ -97,7 +97,7 @@ impl BoxContext {
         port.mac()
     }
 
-    /// Whether a configuration was told the address of a port.
+    /// Whether a configuration has asked for the address of a port.
     pub(crate) fn is_addressed(&self) -> bool {
         self.addressed.get()
     }

@@ -1,4 +1,4 @@
-//! What a box says unasked: lines and pieces of files, within limits, and never at the packets' cost.
+//! Events: log lines and file output, within limits, and without delaying packets.
 
 use crate::limits::{CONSOLE_LINES, MAX_LINE, MAX_WAITING, OUTPUT_BYTES, PIECE, WAITING_SHARE};
 use alloc::rc::Rc;
@@ -58,7 +58,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Events of a box with a heap of so many bytes; 0 when nobody knows.
+    /// Events of a box with a heap of so many bytes; 0 when the size is unknown.
     pub(crate) fn new(channel: FrameWriter<Mapped>, heap: usize) -> Events {
         Events {
             most: if heap == 0 { MAX_WAITING } else { MAX_WAITING.min(heap / WAITING_SHARE) },

@@ -1,4 +1,4 @@
-//! Resting: flags first, then one more look, then away.
+//! Going to sleep: set the flags, look for work once more, then leave.
 
 use crate::device;
 use crate::engine::Engine;
@@ -34,7 +34,7 @@ impl Engine {
             self.status.set_clone_safe(Some(next.is_none() && !seeded && !self.context.is_addressed()));
             platform.idle(seen, next.map(|at| self.context.clock.tsc(at)));
             self.status.set_clone_safe(None);
-            // Only who has left begins anew: a box that finds work in its last look goes on with its turn.
+            // Only a box that has left starts a new turn. One that finds work in its last look continues its turn.
             self.context.quota.begin();
         }
         self.requests.end_sleep();

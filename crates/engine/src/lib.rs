@@ -1,14 +1,14 @@
 //! What runs inside a box: configurations, served over its mailbox, on its ports.
 //!
-//! [`Engine::run`] is the program of a box. It joins a router for each configuration to the area that the box shares
-//! with its host, and asks nothing of what carries it but a [`Platform`](boundary::Platform): so the same code runs in a
-//! virtual machine, in a process with four system calls, and in a thread.
+//! [`Engine::run`] is the program of a box. It connects a router for each configuration to the region that
+//! the box shares with its host. All it needs from its sandbox is a [`Platform`](boundary::Platform), so the same code
+//! runs in a virtual machine, in a process with four system calls, and on a thread.
 //!
 //! Invariants:
 //! - A configuration that is refused changes nothing; one that takes over has its predecessor's state.
-//! - Packets never wait for what is said: lines and files that the host does not take in time are lost and counted.
+//! - Packets never wait for events: lines and file output that the host does not take in time are dropped and counted.
 //! - A port is read by one element and written by one.
-//! - With nothing to do the box rests; it is woken by its host, or by its own next timer.
+//! - With nothing to do the box sleeps until its host or its next timer wakes it.
 //!
 //! Absent on purpose: threads, sockets, files but those that were shipped, any way out but mailbox and ports.
 #![no_std]

@@ -1,4 +1,4 @@
-//! What a turn of the box may take: a quantum of packets, and more while nobody else waits.
+//! How long a turn of the box lasts: a quantum of packets, and more while no other box waits.
 
 use boundary::{Mapped, Platform, StatusPage};
 use core::cell::Cell;
@@ -34,8 +34,8 @@ impl Quota {
         self.sent.set(0);
     }
 
-    /// Whether the turn is to be given back. One that moves no packets never is: whoever only computes is called out by
-    /// the host, which shares time among those by their weights.
+    /// Whether to end the turn. A turn that moves no packets is not ended here: the host preempts a box that only computes,
+    /// and shares time among such boxes by their weights.
     pub(crate) fn is_over(&self, platform: &dyn Platform) -> bool {
         let quantum = u64::from(self.status.quantum());
         quantum != 0 && self.received.get().max(self.sent.get()) >= quantum && !self.is_free(platform)
@@ -46,7 +46,7 @@ impl Quota {
         self.received.get().max(self.sent.get()) >= BUSY_TURN
     }
 
-    /// Whether nobody else waits for a turn.
+    /// Whether no other box waits for a turn.
     fn is_free(&self, platform: &dyn Platform) -> bool {
         let until = self.status.uncontended_until();
         until != 0 && platform.cycles() < until

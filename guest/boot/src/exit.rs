@@ -1,4 +1,4 @@
-//! Leaving: for a while, or for ever.
+//! Exits: sleep, end of a turn, stop, crash.
 
 use crate::process;
 use boundary::{

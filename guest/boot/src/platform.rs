@@ -1,9 +1,9 @@
-//! The platform of a box that runs an image: machine or process.
+//! The platform of an image: virtual machine or process.
 
 use crate::{exit, heap};
 use boundary::{DoorbellCount, HeapUse, Platform};
 
-/// What a box that runs an image stands on.
+/// The platform of an image, whatever runs it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GuestPlatform;
 

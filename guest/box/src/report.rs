@@ -1,7 +1,7 @@
 //! What the box adds to a crash report: the element that ran, and the packets that it was handed.
 //!
-//! Which of them is in hand nobody notes while packets pass, and nothing tells it afterwards: registers and stack lead to
-//! packets, but as readily to those that are done.
+//! Which packet of the batch was being processed is not recorded, as that would cost time for each packet. It can't be
+//! found afterwards either: registers and stack could point to an earlier packet just as easily.
 
 use boundary::{CrashPage, Mapped, MemoryKind, MemoryRegion};
 use core::ptr::null_mut;
@@ -20,7 +20,7 @@ pub(crate) fn watch(engine: &mut Engine) {
 fn add(page: &CrashPage<Mapped>) {
     let engine = ENGINE.load(Relaxed);
     // SAFETY: null, or the engine that `watch` was given, which is never dropped. What ran has ended for ever, so
-    // nobody else uses it; it may be in the middle of a change, which `crash_context` only reads around.
+    // nothing else uses it; it may be in the middle of a change, which `crash_context` only reads around.
     let Some(crash_context) = unsafe { engine.as_ref() }.and_then(Engine::crash_context) else { return };
     page.set_element(crash_context.name());
     page.set_batch(crash_context.batch.count());

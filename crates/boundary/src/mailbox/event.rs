@@ -1,4 +1,4 @@
-//! What a box tells unasked.
+//! Events: log lines and file output that a box sends without a request.
 
 use super::channel::MessageKind;
 use super::message::Message;
@@ -18,7 +18,7 @@ pub enum Event<'a> {
     Output {
         /// The file's name as the configuration has it.
         file: &'a [u8],
-        /// Where in the file the bytes belong: 0 begins it anew, a gap tells how much was lost.
+        /// Where in the file the bytes belong: 0 starts the file over, and a gap is the number of bytes lost.
         position: u64,
         /// The bytes.
         bytes: &'a [u8],

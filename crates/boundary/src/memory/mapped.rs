@@ -9,7 +9,7 @@ pub const CACHE_LINE: usize = 64;
 
 /// A mapped range that a peer may change at any time.
 ///
-/// It doesn't own the mapping: whoever made it sees to it that the mapping outlives every `Mapped`.
+/// It does not own the mapping: the caller of [`new`](Self::new) keeps the mapping for as long as any copy is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     base: NonNull<u8>,
@@ -29,7 +29,8 @@ impl Mapped {
     /// # Safety
     ///
     /// The range must be mapped readable and writable for as long as the value or a copy or part of it is
-    /// used, and no Rust reference to any byte of it may exist meanwhile but those of [`BufferLeases`](crate::BufferLeases).
+    /// used, and no Rust reference to any byte of it may exist meanwhile but those of
+    /// [`BufferLeases`](crate::BufferLeases), whose buffers no safe code reaches through a `Mapped`.
     pub const unsafe fn new(base: NonNull<u8>, size: usize) -> Self {
         Self { base, size }
     }
