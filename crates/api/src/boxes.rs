@@ -1,4 +1,4 @@
-//! Boxes: how one is made, and what is known of it.
+//! Boxes: their definition and their status.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::value::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
-    /// A virtual machine where the daemon can make them, else a process.
+    /// A virtual machine where KVM is usable, else a process.
     #[default]
     Auto,
     /// A virtual machine; refused where there is no usable KVM.
@@ -30,22 +30,22 @@ pub enum Sandbox {
     None,
 }
 
-/// What happens when a box ends without having been told to.
+/// What happens when a box ends without a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Restart {
-    /// It stays ended.
+    /// It stays stopped.
     Never,
-    /// It is made anew after a crash, at once the first time, then after pauses that grow.
+    /// It restarts after a crash: at once the first time, then after growing delays.
     #[default]
     OnFailure,
-    /// It is made anew after any end that nobody asked for. A configuration that stops by itself ends no box.
+    /// It restarts after every end that was not requested. A configuration that stops by itself does not end its box.
     Always,
 }
 
-/// Makes a box, and starts it.
+/// The definition of a box to create.
 ///
-/// The configuration is checked first. If it or anything else is refused there is no box.
+/// The configuration is checked first. If it or anything else is rejected, no box is created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateBox {
@@ -53,7 +53,7 @@ pub struct CreateBox {
     pub name: BoxName,
     /// Its main configuration, in Click's language.
     pub configuration: String,
-    /// What the configuration is called in diagnostics, such as the name of its file.
+    /// The name of the configuration in diagnostics, such as its file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Files for the configuration.
@@ -62,7 +62,7 @@ pub struct CreateBox {
     /// What it runs in.
     #[serde(default)]
     pub sandbox: Sandbox,
-    /// Private memory: variables, heap and stack. Only what the box touches is taken.
+    /// Private memory: variables, heap and stack. Pages are allocated when the box touches them.
     #[serde(default = "default_memory")]
     pub memory: Size,
     /// Slots of each ring of its ports.
@@ -71,29 +71,29 @@ pub struct CreateBox {
     /// Its ports, at most 16: the N-th is `FromDevice(N)` and `ToDevice(N)`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortRequest>,
-    /// Its share of processors beside other boxes.
+    /// Its share of processor time when boxes compete.
     #[serde(default)]
     pub cpu_weight: Weight,
-    /// Most processor time that it gets, even if nobody else wants it; without it, no limit.
+    /// The most processor time it gets, even when processors are idle; absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_limit: Option<Cores>,
-    /// Whether it gets a processor of its own, which then polls: for low latency. Refused when none is left.
+    /// Whether it gets a processor to itself, on which it polls, for low latency. Rejected when none is left.
     #[serde(default)]
     pub dedicated: bool,
-    /// Whether it shares a packet pool with its owner's other boxes that do: packets go from one to the other without
-    /// being copied, and each of them can read and change the packets of all. Boxes at pipes do so anyway.
+    /// Whether it shares a packet pool with its owner's other boxes that set this (zero copy). Each box of a pool can
+    /// read and change the packets of all. Boxes joined by a pipe always share one.
     #[serde(default)]
     pub share_packets: bool,
-    /// What happens when it ends by itself.
+    /// What happens when it ends without a request.
     #[serde(default)]
     pub restart: Restart,
-    /// Who it belongs to.
+    /// Its owner.
     #[serde(default)]
     pub owner: Owner,
-    /// Anything the caller wants to find it by.
+    /// Labels chosen by the caller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether it is started; else it is only defined, until it is told to start.
+    /// Whether it is started; otherwise it is only defined, until it is started.
     #[serde(default = "yes")]
     pub start: bool,
 }
@@ -138,10 +138,10 @@ pub struct PortRequest {
     /// What it is attached to.
     #[serde(default)]
     pub attach: Attachment,
-    /// Its Ethernet address; without it the daemon makes one up, and keeps it.
+    /// Its Ethernet address; absent: the daemon assigns one, and keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<MacAddr>,
-    /// What it may cost the switch.
+    /// The limits on what it sends.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
 }
@@ -150,17 +150,17 @@ pub struct PortRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BoxState {
-    /// It is defined, and has not been started.
+    /// It is defined and was never started.
     Created,
-    /// It runs, or rests until there is work.
+    /// It runs, or waits for packets and timers.
     Running,
-    /// It stands still, on request.
+    /// It is suspended on request.
     Suspended,
-    /// It was told to stop, or it ended in order by itself.
+    /// It was stopped on request, or ended without an error.
     Stopped,
-    /// It crashed and will not be made anew: its policy says so, or it crashed too often.
+    /// It crashed and will not restart: its policy forbids it, or it crashed too often in a row.
     Crashed,
-    /// It crashed, and waits to be made anew.
+    /// It crashed and waits for its restart.
     Waiting,
     /// Something that this version does not know.
     #[serde(other)]
@@ -172,34 +172,34 @@ pub enum BoxState {
 pub struct BoxStatus {
     /// Its name.
     pub name: BoxName,
-    /// Who it belongs to.
+    /// Its owner.
     pub owner: Owner,
-    /// What it can be found by.
+    /// Labels chosen by the caller.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// The stack that it was made by.
+    /// The stack that it belongs to.
     #[serde(default)]
     pub stack: Option<crate::StackName>,
     /// What it is doing.
     pub state: BoxState,
     /// What it runs in: never `auto`, unless it was never started.
     pub sandbox: Sandbox,
-    /// Its process, or the thread that runs its virtual machine; none when it doesn't run.
+    /// Its process, or the thread that runs its virtual machine; absent when it doesn't run.
     #[serde(default)]
     pub pid: Option<u32>,
-    /// When it was made.
+    /// When it was created.
     pub created: Time,
-    /// When it last began to run.
+    /// When it was last started.
     #[serde(default)]
     pub started: Option<Time>,
-    /// For how long it has run since then, in milliseconds; 0 when it doesn't run.
+    /// Milliseconds since it was last started; 0 when it doesn't run.
     pub uptime_ms: u64,
-    /// Milliseconds from the request to its first turn with the configuration installed, when it last started.
+    /// Milliseconds that its last start took, from the request to the installed configuration.
     #[serde(default)]
     pub boot_ms: Option<f64>,
-    /// How often it was made anew.
+    /// How often it was restarted after a crash.
     pub restarts: u32,
-    /// Names of the configurations that it runs, in the order in which they came.
+    /// Names of its configurations, in the order of their installation.
     pub configurations: Vec<ConfigurationName>,
     /// Private memory that it may take.
     pub memory: Size,
@@ -207,26 +207,26 @@ pub struct BoxStatus {
     pub ring: Ring,
     /// Its share of processors.
     pub cpu_weight: Weight,
-    /// Most processor time that it gets.
+    /// The most processor time it gets.
     #[serde(default)]
     pub cpu_limit: Option<Cores>,
-    /// Whether it gets a processor of its own.
+    /// Whether it gets a processor to itself.
     pub dedicated: bool,
-    /// Whether its packets lie in a pool that its owner's other boxes share.
+    /// Whether it shares a packet pool with its owner's other boxes.
     #[serde(default)]
     pub share_packets: bool,
-    /// The number of the processor that it has for itself; nothing while it is not running, or shares processors.
+    /// The number of the processor that it has to itself; absent when it doesn't run, or shares processors.
     #[serde(default)]
     pub processor: Option<u32>,
-    /// What happens when it ends by itself.
+    /// What happens when it ends without a request.
     pub restart: Restart,
-    /// What it has used since it was made, crashes and restarts included.
+    /// What it has used since its creation, across restarts.
     pub usage: Usage,
-    /// What passed its ports since it was made.
+    /// Its traffic since its creation.
     pub traffic: Traffic,
-    /// How much passes at present.
+    /// Its present rates.
     pub rates: Rates,
-    /// Its dropped packets by reason, inside of it and at its ports, since it was made.
+    /// Its dropped packets by reason since its creation, inside it and at its ports.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
 }
@@ -234,12 +234,12 @@ pub struct BoxStatus {
 /// A box, in full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoxDetail {
-    /// What stands in the list.
+    /// The fields of the list entry.
     #[serde(flatten)]
     pub status: BoxStatus,
     /// Its ports, in order.
     pub ports: Vec<PortStatus>,
-    /// The configurations that it runs, in the order in which they came.
+    /// Its configurations, in the order of their installation.
     pub installed: Vec<ConfigurationStatus>,
     /// Its last crash.
     #[serde(default)]
@@ -272,24 +272,24 @@ pub struct Usage {
     /// Turns that it had on a worker; 0 in a process.
     #[serde(default)]
     pub turns: u64,
-    /// Turns that it did not end by itself, and was kicked out of.
+    /// Turns from which it had to be preempted.
     #[serde(default)]
     pub overstays: u64,
     /// Private memory that it has touched, bytes.
     #[serde(default)]
     pub memory: Size,
-    /// Bytes of its heap in use, as it says.
+    /// Bytes of its heap in use, as the box reports.
     #[serde(default)]
     pub heap: Size,
-    /// Most bytes of its heap ever in use, as it says.
+    /// The most bytes of its heap ever in use, as the box reports.
     #[serde(default)]
     pub heap_peak: Size,
-    /// Console lines and pieces of files that it said it had no room for, or that were too many.
+    /// Console lines and pieces of files that were dropped because the event channel was full.
     #[serde(default)]
     pub lost_events: u64,
 }
 
-/// Packets and bytes; Ethernet headers count, checksums of frames don't.
+/// Packets and bytes, with Ethernet headers and without frame checksums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Packets that went into the box, or came in through the port of a switch.
@@ -302,31 +302,31 @@ pub struct Traffic {
     pub sent_bytes: u64,
 }
 
-/// What passes and is used in a second, measured over about the last one.
+/// Rates per second, measured over about the last second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
-    /// Packets a second that go in.
+    /// Packets received per second.
     pub received_packets: f64,
-    /// Their bits a second.
+    /// Their bits per second.
     pub received_bits: f64,
-    /// Packets a second that come out.
+    /// Packets sent per second.
     pub sent_packets: f64,
-    /// Their bits a second.
+    /// Their bits per second.
     pub sent_bits: f64,
-    /// Packets a second that are dropped.
+    /// Packets dropped per second.
     pub dropped_packets: f64,
     /// Processors in use: its own time and the switches' for it; 0.5 is half of one.
     pub cores: f64,
 }
 
-/// What a box that crashed left behind. All texts are escaped.
+/// The report of a crash. All texts are escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrashReport {
-    /// When it was seen.
+    /// When the crash was detected.
     pub time: Time,
     /// What happened, such as `page fault (error 0x4)`, `panic`, `killed by signal 9`.
     pub cause: String,
-    /// The address that could not be reached, where there is one.
+    /// The faulting address, if there is one.
     #[serde(default)]
     pub address: Option<u64>,
     /// The configuration that ran.
@@ -335,7 +335,7 @@ pub struct CrashReport {
     /// The element that ran.
     #[serde(default)]
     pub element: Option<String>,
-    /// What the program said.
+    /// The message of a panic.
     #[serde(default)]
     pub message: String,
     /// Registers at an exception, the instruction pointer first; empty otherwise.
@@ -392,26 +392,26 @@ pub struct WrittenFile {
 /// A line that a box wrote to its console, or that the daemon wrote about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {
-    /// When it came.
+    /// When the line was received.
     pub time: Time,
-    /// The configuration that said it; none when it is the daemon's.
+    /// The configuration that wrote it; absent for lines of the daemon.
     #[serde(default)]
     pub configuration: Option<String>,
     /// The line, escaped, without its end.
     pub text: String,
-    /// Lines that were lost before this one, because there were too many.
+    /// The number of lines lost before this one.
     #[serde(default)]
     pub lost: u64,
 }
 
-/// Which lines of a log are wanted.
+/// The lines of a log to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogQuery {
-    /// Whether lines to come are wanted, too.
+    /// Whether to wait for new lines.
     #[serde(default)]
     pub follow: bool,
-    /// How many of the lines so far; without it all that are kept.
+    /// The number of existing lines to return; absent: all that are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u32>,
 }

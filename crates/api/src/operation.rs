@@ -14,11 +14,11 @@ use crate::*;
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Asks, and changes nothing.
+    /// Reads, and changes nothing.
     Get,
-    /// Does something.
+    /// Performs an action.
     Post,
-    /// Sets something: doing it twice is the same as once.
+    /// Sets something; doing it twice has the same effect as once.
     Put,
     /// Removes something.
     Delete,
@@ -128,7 +128,7 @@ queries!(ApplyQuery, LogQuery, EventQuery, CaptureQuery);
 /// An operation with its types: the query `Q`, the body of the request `I`, that of the reply `O`.
 #[derive(Debug)]
 pub struct Operation<Q, I, O> {
-    /// What it is called, in OpenAPI and in code.
+    /// Its name, in OpenAPI and in code.
     pub name: &'static str,
     /// The method.
     pub method: Method,
@@ -136,7 +136,7 @@ pub struct Operation<Q, I, O> {
     pub path: &'static str,
     /// What it does, in a sentence.
     pub summary: &'static str,
-    /// Why it may fail, beside what any operation may fail of (`invalid`, `forbidden`, `internal`).
+    /// The codes of its failures, beside those of any operation (`invalid`, `forbidden`, `internal`).
     pub errors: &'static [ErrorCode],
     types: PhantomData<fn(Q, I) -> O>,
 }
@@ -219,44 +219,44 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Tells what the daemon is, and what its host offers.
+    /// Returns the daemon's version and the capabilities of its host.
     HOST: "host" Get "/v1/host",
         Nothing, Nothing => Json<HostStatus>, [];
-    /// Returns this interface's description in OpenAPI.
+    /// Returns the OpenAPI document of this API.
     OPENAPI: "openapi" Get "/v1/openapi.json",
         Nothing, Nothing => Json<serde_json::Value>, [];
 
     /// Lists the boxes, by name.
     LIST_BOXES: "list_boxes" Get "/v1/boxes",
         Nothing, Nothing => Json<Vec<BoxStatus>>, [];
-    /// Makes a box, and starts it.
+    /// Creates a box and starts it.
     CREATE_BOX: "create_box" Post "/v1/boxes",
         Nothing, Json<CreateBox> => Json<BoxDetail>, [Exists NotFound Refused TooLarge Limit Store Timeout];
-    /// Tells all about a box.
+    /// Returns everything that is known of a box.
     SHOW_BOX: "show_box" Get "/v1/boxes/{box}",
         Nothing, Nothing => Json<BoxDetail>, [NotFound];
-    /// Ends a box if it runs, and removes it with all that is kept about it.
+    /// Stops a box if it runs, and removes it with its configurations, log and files.
     REMOVE_BOX: "remove_box" Delete "/v1/boxes/{box}",
         Nothing, Nothing => Nothing, [NotFound Store];
-    /// Starts a box that doesn't run, with the configurations that it had.
+    /// Starts a stopped box with its configurations.
     START_BOX: "start_box" Post "/v1/boxes/{box}/start",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Limit Timeout];
-    /// Lets a box end in order. It stays ended, whatever its restart policy, until it is started.
+    /// Stops a box gracefully. It stays stopped, whatever its restart policy, until it is started.
     STOP_BOX: "stop_box" Post "/v1/boxes/{box}/stop",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy Timeout];
-    /// Makes a box stand still: its state stays, packets for it are dropped when its rings are full.
+    /// Suspends a box. It keeps its state; packets for it are dropped once its rings are full.
     SUSPEND_BOX: "suspend_box" Post "/v1/boxes/{box}/suspend",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
-    /// Lets a box that stands still go on.
+    /// Resumes a suspended box.
     RESUME_BOX: "resume_box" Post "/v1/boxes/{box}/resume",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
-    /// Ends a box at once, as if it had crashed: its restart policy decides what follows.
+    /// Kills a box as if it had crashed. Its restart policy decides what follows.
     KILL_BOX: "kill_box" Post "/v1/boxes/{box}/kill",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Busy];
-    /// Ends a box and starts it again, with a fresh state.
+    /// Stops a box and starts it again, with a fresh state.
     RESTART_BOX: "restart_box" Post "/v1/boxes/{box}/restart",
         Nothing, Nothing => Json<BoxStatus>, [NotFound Limit Timeout];
-    /// Returns what a box wrote to its console, oldest first.
+    /// Returns the console log of a box, oldest line first.
     LOGS: "logs" Get "/v1/boxes/{box}/logs",
         LogQuery, Nothing => Lines<LogLine>, [NotFound];
     /// Returns the report of a box's last crash.
@@ -266,30 +266,30 @@ operations! {
     /// Lists the files that a box has written, by name.
     FILES: "files" Get "/v1/boxes/{box}/files",
         Nothing, Nothing => Json<Vec<WrittenFile>>, [NotFound];
-    /// Returns what a file that a box writes has now.
+    /// Returns the present contents of a file that a box writes.
     FILE: "file" Get "/v1/boxes/{box}/files/{file}",
         Nothing, Nothing => Bytes, [NotFound];
 
     /// Returns the text of a configuration.
     SHOW_CONFIGURATION: "show_configuration" Get "/v1/boxes/{box}/configurations/{configuration}",
         Nothing, Nothing => Json<ConfigurationText>, [NotFound];
-    /// Installs a configuration, or swaps it for the one of that name, whose state is carried over.
+    /// Installs a configuration. It replaces the one of the same name, whose state it takes over.
     INSTALL: "install" Put "/v1/boxes/{box}/configurations/{configuration}",
         Nothing, Json<Install> => Json<ConfigurationStatus>, [NotFound Refused Busy TooLarge Store Timeout Gone];
-    /// Removes a configuration. The one named `main` can be swapped only.
+    /// Removes a configuration. The one named `main` can only be replaced.
     REMOVE_CONFIGURATION: "remove_configuration" Delete "/v1/boxes/{box}/configurations/{configuration}",
         Nothing, Nothing => Nothing, [NotFound Busy Store Timeout Gone];
     /// Checks a configuration without running it.
     CHECK: "check" Post "/v1/check",
         Nothing, Json<Check> => Json<CheckReply>, [TooLarge Limit Timeout];
 
-    /// Lists the handlers of a box, in the order of configurations and elements.
+    /// Lists the handlers of a box, by configuration and element.
     LIST_HANDLERS: "list_handlers" Get "/v1/boxes/{box}/handlers",
         Nothing, Nothing => Json<Vec<HandlerInfo>>, [NotFound Busy Timeout Gone];
     /// Reads a handler.
     READ: "read_handler" Get "/v1/boxes/{box}/handlers/{handler}",
         Nothing, Nothing => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone];
-    /// Reads a handler that is asked something.
+    /// Reads a handler with an argument.
     ASK: "ask_handler" Post "/v1/boxes/{box}/handlers/{handler}",
         Nothing, Json<HandlerArgument> => Json<HandlerValue>, [NotFound Refused Busy TooLarge Timeout Gone];
     /// Writes a handler.
@@ -299,13 +299,13 @@ operations! {
     /// Lists the switches, by name.
     LIST_SWITCHES: "list_switches" Get "/v1/switches",
         Nothing, Nothing => Json<Vec<SwitchStatus>>, [];
-    /// Makes a switch.
+    /// Creates a switch.
     CREATE_SWITCH: "create_switch" Post "/v1/switches",
         Nothing, Json<CreateSwitch> => Json<SwitchDetail>, [Exists NotFound Refused Limit Store];
-    /// Tells all about a switch.
+    /// Returns everything that is known of a switch.
     SHOW_SWITCH: "show_switch" Get "/v1/switches/{switch}",
         Nothing, Nothing => Json<SwitchDetail>, [NotFound];
-    /// Removes a switch and its ports. Boxes that were attached go on, attached to nothing.
+    /// Removes a switch and its ports. Attached boxes keep running, with detached ports.
     REMOVE_SWITCH: "remove_switch" Delete "/v1/switches/{switch}",
         Nothing, Nothing => Nothing, [NotFound Store];
     /// Adds a port to a switch.
@@ -317,41 +317,41 @@ operations! {
     /// Lists the addresses that a switch knows.
     LIST_ADDRESSES: "list_addresses" Get "/v1/switches/{switch}/addresses",
         Nothing, Nothing => Json<Vec<AddressEntry>>, [NotFound];
-    /// Says at which port of a static switch an address is.
+    /// Assigns an address to a port of a static switch.
     SET_ADDRESS: "set_address" Put "/v1/switches/{switch}/addresses/{mac}",
         Nothing, Json<SetAddress> => Nothing, [NotFound Refused Limit Store];
-    /// Makes a static switch forget an address.
+    /// Removes an address from a static switch.
     REMOVE_ADDRESS: "remove_address" Delete "/v1/switches/{switch}/addresses/{mac}",
         Nothing, Nothing => Nothing, [NotFound Refused Store];
 
-    /// Captures what passes a port. Nothing is held up for it: what the caller is too slow for is left out.
+    /// Captures the packets that pass a port. Traffic never waits: packets that the caller is too slow for are left out.
     CAPTURE: "capture" Get "/v1/capture",
         CaptureQuery, Nothing => Capture, [NotFound Limit];
-    /// Tells what happened, oldest first.
+    /// Returns the events of the daemon, oldest first.
     EVENTS: "events" Get "/v1/events",
         EventQuery, Nothing => Lines<Event>, [Limit];
 
     /// Lists the stacks, by name.
     LIST_STACKS: "list_stacks" Get "/v1/stacks",
         Nothing, Nothing => Json<Vec<StackStatus>>, [];
-    /// Tells what applying a stack would change.
+    /// Returns what applying a stack would change.
     DIFF_STACK: "diff_stack" Post "/v1/stacks/{stack}/diff",
         Nothing, Json<Stack> => Json<Changes>, [Refused TooLarge Timeout];
-    /// Makes everything as a stack says: all of it, or nothing if anything is refused. What the stack had and is not in
-    /// it any more is removed.
+    /// Applies a stack, whole or not at all: creates, changes and removes boxes and switches until they match its
+    /// definition.
     APPLY_STACK: "apply_stack" Put "/v1/stacks/{stack}",
         ApplyQuery, Json<Stack> => Json<Changes>, [Exists NotFound Refused Busy TooLarge Limit Store Timeout];
-    /// Confirms a stack that was applied to be confirmed: it stays.
+    /// Confirms a stack that was applied with a time limit, which keeps it.
     CONFIRM_STACK: "confirm_stack" Post "/v1/stacks/{stack}/confirm",
         Nothing, Nothing => Nothing, [Busy Store];
-    /// Takes a stack back that was applied to be confirmed: everything is as it was before.
+    /// Rolls back a stack that waits for its confirmation to its previous definition.
     ROLL_BACK_STACK: "roll_back_stack" Post "/v1/stacks/{stack}/rollback",
         Nothing, Nothing => Json<Changes>, [Exists NotFound Refused Busy Limit Store Timeout];
     /// Removes a stack's boxes and switches.
     REMOVE_STACK: "remove_stack" Delete "/v1/stacks/{stack}",
         Nothing, Nothing => Json<Changes>, [NotFound Busy Store];
 
-    /// Returns all counters for Prometheus.
+    /// Returns all counters in the formats of Prometheus.
     METRICS: "metrics" Get "/metrics",
         Nothing, Nothing => Metrics, [];
 }
