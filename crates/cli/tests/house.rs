@@ -23,11 +23,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("router", &["click-lang", "element", "packet", "reason"]),
     ("engine", &["boundary", "click-lang", "element", "elements", "packet", "router"]),
     ("sandbox", &["boundary"]),
-    ("switch", &["boundary", "packet", "reason"]),
+    ("switch", &["boundary", "capture", "packet", "reason"]),
     ("image", &[]),
     ("api", &[]),
     ("test-support", &[]),
-    ("daemon", &["api", "boundary", "click-lang", "packet", "reason", "sandbox", "switch"]),
+    // Without `packet` and `capture`: frames are handled by `switch` alone.
+    ("daemon", &["api", "boundary", "reason", "sandbox", "switch"]),
     // The plain process borrows the drivers of the switch, which have the `unsafe` that devices need.
     ("bench", &["boundary", "capture", "image", "packet", "random", "sandbox", "switch"]),
     (
@@ -116,6 +117,30 @@ fn unsafe_stands_only_where_it_may() {
             assert_eq!(found, 0, "{} has `unsafe`", file.display());
         }
     }
+}
+
+/// The magic numbers of pcap and pcapng stand in one crate, so no second reader or writer can grow.
+#[test]
+fn only_capture_knows_the_formats_of_captures() {
+    const NUMBERS: &[&str] =
+        &["a1b2c3d4", "a1b23c4d", "a1b2cd34", "d4c3b2a1", "4d3cb2a1", "0a0d0d0a", "1a2b3c4d"];
+    let mut files = Vec::new();
+    for folder in ["crates", "guest", "fuzz", "tests"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let own = root().join("crates/capture");
+    files.retain(|file| !file.starts_with(&own) && !file.ends_with("tests/house.rs"));
+    assert!(files.len() > 100, "the sources are elsewhere");
+    let mut failures = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source file").to_lowercase();
+        // As one number with or without underscores, as bytes of a string, as elements of an array.
+        let digits = text.replace("0x", "").replace("\\x", "").replace(['_', ',', ' '], "");
+        if let Some(number) = NUMBERS.iter().find(|number| digits.contains(**number)) {
+            failures.push(format!("{}: {number}", file.display()));
+        }
+    }
+    assert!(failures.is_empty(), "use the capture crate instead:\n{}", failures.join("\n"));
 }
 
 #[test]

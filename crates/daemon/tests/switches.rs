@@ -248,12 +248,10 @@ fn captures_are_played_written_and_taken() {
     let frames: Vec<Vec<u8>> = (0..50u8)
         .map(|number| [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0][..], &[number; 46]].concat())
         .collect();
-    let mut file = api_header();
+    let encoder = capture::PcapEncoder::new(capture::LinkType::ETHERNET);
+    let mut file = encoder.file_header().to_vec();
     for frame in &frames {
-        for word in [0u32, 0, frame.len() as u32, frame.len() as u32] {
-            file.extend_from_slice(&word.to_le_bytes());
-        }
-        file.extend_from_slice(frame);
+        encoder.record(0, frame.len() as u32, frame, &mut file);
     }
     std::fs::write(&input, &file).unwrap();
     let supervisor = supervisor();
@@ -293,11 +291,6 @@ fn captures_are_played_written_and_taken() {
     assert_eq!(bytes, 24 + 100 * (16 + 60));
     let before = received(&supervisor, "to", 0);
     until("frames pass on", || received(&supervisor, "to", 0) > before + 1000);
-}
-
-fn api_header() -> Vec<u8> {
-    let words = [0xa1b2_c3d4u32, 2 | 4 << 16, 0, 0, 65_535, 1];
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 fn actions(changes: &api::Changes) -> Vec<String> {

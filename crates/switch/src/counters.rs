@@ -1,6 +1,7 @@
 //! What a port has carried and lost.
 
 use reason::Reason;
+use std::ops::AddAssign;
 
 /// The reasons for which a switch loses frames, in the order of [`Counters::drops`].
 pub const REASONS: [Reason; 10] = [
@@ -30,6 +31,18 @@ pub struct Counters {
     pub sent_bytes: u64,
     /// Lost frames by reason, in the order of [`REASONS`].
     pub drops: [u64; REASONS.len()],
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.received_frames += other.received_frames;
+        self.received_bytes += other.received_bytes;
+        self.sent_frames += other.sent_frames;
+        self.sent_bytes += other.sent_bytes;
+        for (sum, count) in self.drops.iter_mut().zip(other.drops) {
+            *sum += count;
+        }
+    }
 }
 
 impl Counters {

@@ -14,22 +14,29 @@
 //! Absent on purpose: virtual LANs, spanning tree, steering by flow.
 
 mod batch;
+mod box_pipe;
 mod counters;
 pub mod device;
 pub mod driver;
 mod forward;
 mod link;
 mod port;
+mod port_capture;
 mod rate_limiter;
 mod runner;
 mod switch;
 
 pub use batch::{Batch, MAX_FRAME, SplitFrame};
+pub use box_pipe::BoxPipe;
 pub use counters::{Counters, REASONS};
 pub use driver::{Driver, DriverError};
-pub use forward::{Decision, Forward, LearningBridge, LearningSettings, StaticTable, TableError};
+pub use forward::{
+    Decision, Forward, ForwardingMode, LearningBridge, LearningSettings, StaticTable, TableError,
+};
 pub use link::{BoxLink, Link, PIPE_RINGS};
+pub use packet::MacAddr;
 pub use port::{PortId, PortSettings};
+pub use port_capture::{Capture, CaptureSink, CapturedDriver, Captures, Delivery};
 pub use rate_limiter::{RateLimit, RateLimiter};
 pub use reason::Reason;
 pub use runner::{PortCost, SwitchRunner, wait};

@@ -1,23 +1,20 @@
-//! What moves packets: one thread with all switches, pipes and their ports.
+//! The fabric: one thread with all switches, pipes and their ports.
 //!
-//! One thread, since a box has one bell for all of its ports, whichever switches they are at. What is asked of the
-//! thread is an order, which it carries out between two rounds; nothing in an order waits.
+//! It is one thread because a box has one bell for all of its ports, whichever switches they are attached to. Others ask
+//! it to run commands, which it does between two rounds of forwarding; no command waits. Everything that touches frames
+//! is the `switch` crate's: the fabric keeps records of names, owners and limits.
 
-mod box_pipe;
-mod capture;
-mod forwarding_mode;
+mod capture_stream;
 mod network;
 mod open_port;
-mod pcap_port;
-mod port_slot;
+mod records;
+mod stats;
 mod switches;
 mod thread;
 mod traffic;
 
-pub(crate) use capture::{Capture, header as capture_header};
-pub(crate) use network::AttachRequest;
-pub(crate) use open_port::{missing, open};
-pub(crate) use port_slot::Port;
-pub(crate) use switches::PortLocation;
+pub(crate) use capture_stream::CaptureStream;
+pub(crate) use open_port::{open, placeholder};
+pub(crate) use records::{AttachRequest, Port, PortLocation};
+pub(crate) use stats::{PortStats, TrafficSnapshot};
 pub(crate) use thread::Fabric;
-pub(crate) use traffic::{PortStats, TrafficSnapshot};

@@ -1,68 +1,28 @@
-//! Where the ports of boxes are: at switches, at pipes, at nothing.
+//! What the ports of boxes are attached to: switches, pipes, or nothing.
 
-use super::box_pipe::BoxPipe;
-use super::capture::{Capture, Captures};
-use super::forwarding_mode::ForwardingMode;
-use super::port_slot::{Port, PortSlot};
-use super::switches::{PortLocation, SwitchRecord};
+use super::records::{AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, SwitchRecord};
 use crate::error::{OperationError, PortError};
-use api::{Attachment, BoxName, CapturePoint, Limits, MacAddr, Owner, PipeName, PortName, SwitchName};
+use api::{Attachment, BoxName, CapturePoint, Owner, PipeName, PortName, SwitchName};
+use sandbox::SharedRegion;
 use std::collections::BTreeMap;
 use std::io;
-use switch::{StaticTable, SwitchRunner};
+use std::sync::Arc;
+use switch::driver::PortSlot;
+use switch::{BoxPipe, Capture, Captures, ForwardingMode, StaticTable, SwitchRunner};
 
-/// The number of the runner that has pipes only.
+/// The index of the runner that has pipes only.
 const PIPE_RUNNER: usize = 0;
 
-/// All switches, pipes and ports. It is used by the fabric's thread alone.
+/// All switches, pipes and ports. Only the fabric's thread uses it.
 #[derive(Debug)]
 pub(crate) struct Network {
     /// The runners: one for pipes, then one for each switch, in the order of `switches`.
     pub(super) runners: Vec<SwitchRunner<ForwardingMode>>,
-    /// What is known of each switch, but the first runner's.
+    /// The record of each switch.
     pub(super) switches: Vec<SwitchRecord>,
-    /// Where the ports of boxes are.
+    /// The ports of boxes, by box and number.
     pub(super) box_ports: BTreeMap<(BoxName, u8), BoxPortRecord>,
     pipes: BTreeMap<(Owner, PipeName), PipeRecord>,
-}
-
-/// A pipe, and who is at its ends.
-#[derive(Debug)]
-struct PipeRecord {
-    pipe: BoxPipe,
-    link: usize,
-    ends: [Option<(BoxName, u8)>; 2],
-}
-
-/// What is known of a box's port.
-#[derive(Debug)]
-pub(super) struct BoxPortRecord {
-    pub(super) owner: Owner,
-    pub(super) mac: MacAddr,
-    pub(super) limits: Limits,
-    pub(super) endpoint: Endpoint,
-    /// Packets that were in the box's rings when it ended.
-    pub(super) lost: u64,
-}
-
-/// Where a box's port is.
-#[derive(Debug)]
-pub(super) enum Endpoint {
-    /// At a switch.
-    Switch { switch: SwitchName, port: PortName, slot: PortSlot },
-    /// At a pipe, or at nothing: a pipe whose other side nobody takes.
-    Pipe { pipe: BoxPipe, side: usize, link: usize, name: Option<PipeName> },
-}
-
-/// A port of a box to be attached.
-#[derive(Clone, Debug)]
-pub(crate) struct AttachRequest {
-    /// To what.
-    pub(crate) to: Attachment,
-    /// Its Ethernet address.
-    pub(crate) mac: MacAddr,
-    /// What it may cost a switch.
-    pub(crate) limits: Limits,
 }
 
 impl Network {
@@ -76,8 +36,8 @@ impl Network {
         })
     }
 
-    fn add_box_pipe(&mut self) -> (BoxPipe, usize) {
-        let pipe = BoxPipe::new();
+    fn add_box_pipe(&mut self) -> (BoxPipe<Arc<SharedRegion>>, usize) {
+        let pipe = BoxPipe::default();
         let link = self.runners[PIPE_RUNNER].add_link(Box::new(pipe.clone()));
         (pipe, link)
     }
@@ -149,13 +109,13 @@ impl Network {
         }
     }
 
-    /// What the ports of a box are known by.
+    /// The keys of a box's ports.
     fn port_keys(&self, name: &BoxName) -> Vec<(BoxName, u8)> {
         let own = self.box_ports.range((name.clone(), 0)..=(name.clone(), u8::MAX));
         own.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Takes the ports of a box away from everything.
+    /// Detaches and forgets the ports of a box.
     pub(crate) fn detach(&mut self, name: &BoxName) {
         for key in self.port_keys(name) {
             if let Some(record) = self.box_ports.remove(&key) {
@@ -164,7 +124,7 @@ impl Network {
         }
     }
 
-    /// Ends where a box's port is; what was plugged in there.
+    /// Detaches a box's port; returns the port if the box runs.
     fn detach_port(&mut self, key: &(BoxName, u8), record: BoxPortRecord) -> Option<Port> {
         match record.endpoint {
             Endpoint::Switch { switch, port, slot } => {
@@ -192,14 +152,14 @@ impl Network {
         }
     }
 
-    /// Puts a running box's ports where they are to be, in order.
+    /// Connects the ports of a box that has started, in order.
     pub(crate) fn connect(&mut self, name: &BoxName, ports: Vec<Port>) {
         for (number, port) in (0u8..).zip(ports) {
             self.set_port(&(name.clone(), number), Some(port));
         }
     }
 
-    /// Takes the ports of a box that runs no more away, and counts what was in its rings; how many packets that was.
+    /// Disconnects the ports of a box that has ended. Counts the packets that were in its rings, and returns their number.
     pub(crate) fn disconnect(&mut self, name: &BoxName) -> u64 {
         let mut all = 0;
         for key in self.port_keys(name) {
@@ -227,11 +187,11 @@ impl Network {
         }
     }
 
-    /// Moves a box's port to a port of a switch, or away from it to nothing, while the box goes on.
+    /// Moves the port of a box, which may be running, to a port of a switch, or to nothing.
     pub(super) fn move_port(
         &mut self,
         key: &(BoxName, u8),
-        to: Option<(SwitchName, PortName, PortSlot)>,
+        to: Option<(SwitchName, PortName, PortSlot<Arc<SharedRegion>>)>,
     ) -> bool {
         let Some(record) = self.box_ports.remove(key) else { return false };
         let (owner, mac, limits) = (record.owner.clone(), record.mac, record.limits);
@@ -250,7 +210,7 @@ impl Network {
         true
     }
 
-    /// Where a box's port is.
+    /// What a box's port is attached to.
     pub(crate) fn attachment(&self, name: &BoxName, number: u8) -> Option<PortLocation> {
         let record = self.box_ports.get(&(name.clone(), number))?;
         Some(match &record.endpoint {
@@ -260,7 +220,7 @@ impl Network {
         })
     }
 
-    /// Captures at a port.
+    /// Starts a capture at a port.
     pub(crate) fn capture(&mut self, point: &CapturePoint, capture: Capture) -> Result<(), OperationError> {
         self.captures(point)?.add(capture);
         Ok(())
@@ -279,7 +239,7 @@ impl Network {
         }
     }
 
-    /// Whether packets become due somewhere by themselves.
+    /// Whether a port receives packets that become due as time passes.
     pub(super) fn is_paced(&self) -> bool {
         self.switches.iter().any(SwitchRecord::is_paced)
     }

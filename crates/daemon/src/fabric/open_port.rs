@@ -1,11 +1,10 @@
 //! Opens what is behind a port, before the fabric's thread gets it: opening may wait.
 
-use super::pcap_port::PcapPort;
 use crate::error::{OperationError, PortError, RequestError};
 use api::{AddPort, Device, PortDriver};
 use std::path::Path;
 use switch::Driver;
-use switch::driver::{AfPacket, Null, Tap};
+use switch::driver::{AfPacket, Null, PcapPort, PortSlot, Tap};
 
 /// An opened port.
 pub(crate) struct OpenedPort {
@@ -68,9 +67,9 @@ pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError>
     }
 }
 
-/// What stands for a device that can't be opened now: nothing comes, and what goes out is lost.
-pub(crate) fn missing() -> OpenedPort {
-    OpenedPort { driver: Box::new(super::port_slot::PortSlot::default()), is_paced: false }
+/// A placeholder for a device that can't be opened now: nothing is received, and what is sent is lost.
+pub(crate) fn placeholder() -> OpenedPort {
+    OpenedPort { driver: Box::new(PortSlot::<()>::default()), is_paced: false }
 }
 
 /// The capability, if its lack is why something can't be opened.

@@ -1,66 +1,40 @@
 //! Switches and their ports.
 
-use super::capture::Captures;
-use super::forwarding_mode::ForwardingMode;
-use super::network::{AttachRequest, Network};
+use super::network::Network;
 use super::open_port::OpenedPort;
-use super::port_slot::{CapturedDriver, PortSlot};
-use super::traffic::PortStats;
+use super::records::{AttachRequest, NewPort, PortLocation, PortRecord, SwitchRecord};
+use super::stats::PortStats;
 use crate::error::{OperationError, PortError, RequestError};
 use crate::limits::{MAX_SWITCH_PORTS, MAX_SWITCHES};
 use api::{
-    AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PipeName, PortDriver, PortName,
+    AddPort, AddressEntry, AddressKind, BoxName, CreateSwitch, Limits, PortDriver, PortName, SwitchMode,
     SwitchName,
 };
-use packet::MacAddr;
+use sandbox::SharedRegion;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
-use switch::driver::Pipe;
-use switch::{Driver, PortId, PortSettings, RateLimit, SwitchError, SwitchRunner};
+use switch::driver::{Pipe, PortSlot};
+use switch::{
+    CapturedDriver, Captures, ForwardingMode, LearningBridge, LearningSettings, MacAddr, PortId,
+    PortSettings, RateLimit, StaticTable, SwitchError, SwitchRunner,
+};
 
-/// Where a box's port is, for whoever asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PortLocation {
-    /// At nothing.
-    Nothing,
-    /// At a pipe.
-    Pipe(PipeName),
-    /// At a port of a switch.
-    Switch(SwitchName, PortName),
-}
+/// The smallest table of a learning switch, in addresses.
+const MIN_TABLE_CAPACITY: usize = 16_384;
 
-/// What is known of a switch beside its runner.
-#[derive(Debug)]
-pub(super) struct SwitchRecord {
-    name: SwitchName,
-    ports: BTreeMap<PortName, PortRecord>,
-    /// Where frames to unknown addresses go, in a static switch.
-    default: Option<PortName>,
-}
-
-#[derive(Debug)]
-struct PortRecord {
-    id: PortId,
-    captures: Captures,
-    is_paced: bool,
-    /// What is behind it, as whoever asks is description.
-    driver: PortDriver,
-    limits: Limits,
-}
-
-/// A port of a switch as it is made.
-struct NewPort<'a> {
-    name: &'a PortName,
-    limits: &'a Limits,
-    /// What is behind it, as whoever asks is description.
-    description: PortDriver,
-    driver: Box<dyn Driver>,
-    is_paced: bool,
-}
-
-impl SwitchRecord {
-    pub(super) fn is_paced(&self) -> bool {
-        self.ports.values().any(|entry| entry.is_paced)
+/// The forwarding of a new switch.
+fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
+    match definition.mode {
+        SwitchMode::Static => ForwardingMode::Static(StaticTable::new()),
+        SwitchMode::Learning => ForwardingMode::Learning(LearningBridge::new(LearningSettings {
+            ageing_ns: u64::from(definition.age_seconds) * 1_000_000_000,
+            capacity: MIN_TABLE_CAPACITY.max(definition.addresses_per_port as usize),
+            port_limit: definition.addresses_per_port,
+            // A secret: a sender who knew it could choose addresses that share one bucket of the table.
+            seed: RandomState::new().hash_one(0),
+        })),
     }
 }
 
@@ -105,7 +79,7 @@ impl Network {
         if self.switches.len() >= MAX_SWITCHES {
             return Err(OperationError::Limit("switches", MAX_SWITCHES));
         }
-        let runner = SwitchRunner::new(ForwardingMode::new(definition))
+        let runner = SwitchRunner::new(forwarding_mode(definition))
             .map_err(|error| OperationError::System("make a switch", error))?;
         self.runners.push(runner);
         self.switches.push(SwitchRecord {
@@ -212,8 +186,13 @@ impl Network {
         let id = runner
             .add_port(driver, settings(new.limits))
             .map_err(|SwitchError::Full| OperationError::Limit("ports at the switch", switch::MAX_PORTS))?;
-        let entry =
-            PortRecord { id, captures, is_paced: new.is_paced, driver: new.description, limits: *new.limits };
+        let entry = PortRecord {
+            id,
+            captures,
+            is_paced: new.is_paced,
+            description: new.description,
+            limits: *new.limits,
+        };
         record.ports.insert(new.name.clone(), entry);
         Ok(())
     }
@@ -225,7 +204,7 @@ impl Network {
         name: &BoxName,
         number: u8,
         attach: &AttachRequest,
-    ) -> Result<(PortName, PortSlot), OperationError> {
+    ) -> Result<(PortName, PortSlot<Arc<SharedRegion>>), OperationError> {
         let port: PortName =
             format!("{name}.{number}").parse().map_err(|_| RequestError::LongBoxName(name.clone()))?;
         let slot = PortSlot::default();
@@ -250,7 +229,12 @@ impl Network {
     }
 
     /// Lets a port go on whose box is back.
-    pub(super) fn resume_port(&mut self, switch: &SwitchName, port: &PortName, slot: PortSlot) {
+    pub(super) fn resume_port(
+        &mut self,
+        switch: &SwitchName,
+        port: &PortName,
+        slot: PortSlot<Arc<SharedRegion>>,
+    ) {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
         {
@@ -286,7 +270,7 @@ impl Network {
     pub(crate) fn remove_port(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         let (record, _) = self.record_and_runner(switch)?;
         let missing = || OperationError::NoPort(switch.clone(), port.clone());
-        match record.ports.get(port).ok_or_else(missing)?.driver.clone() {
+        match record.ports.get(port).ok_or_else(missing)?.description.clone() {
             PortDriver::Pipe { switch: other, port: far } => {
                 self.drop_port(switch, port);
                 self.drop_port(&other, &far);
@@ -391,7 +375,7 @@ impl Network {
     ) -> Result<Vec<(PortName, PortDriver, Limits, bool)>, OperationError> {
         let (record, _) = self.record_and_runner(switch)?;
         let described = |(name, entry): (&PortName, &PortRecord)| {
-            (name.clone(), entry.driver.clone(), entry.limits, record.default.as_ref() == Some(name))
+            (name.clone(), entry.description.clone(), entry.limits, record.default.as_ref() == Some(name))
         };
         Ok(record.ports.iter().map(described).collect())
     }

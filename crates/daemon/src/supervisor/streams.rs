@@ -3,7 +3,7 @@
 use super::state::Supervisor;
 use crate::boxes::{Contents, Written};
 use crate::error::OperationError;
-use crate::fabric::{Capture as PortCapture, capture_header};
+use crate::fabric::CaptureStream;
 use crate::history::HistoryPage;
 use crate::limits::{CAPTURE_QUEUE_LENGTH, MAX_CAPTURES};
 use api::{
@@ -196,15 +196,9 @@ impl Supervisor {
             return Err(OperationError::Limit("captures", MAX_CAPTURES));
         }
         let (sender, bytes) = mpsc::channel(CAPTURE_QUEUE_LENGTH);
-        // The queue is new, so that there is room for the header.
-        let _ = sender.try_send(capture_header(query.snap));
-        let snap = query.snap.map_or(usize::MAX, |snap| usize::try_from(snap).unwrap_or(usize::MAX));
-        let port_capture = PortCapture {
-            sender,
-            snap,
-            left: query.count.unwrap_or(u64::MAX),
-            lost: self.0.capture_lost.clone(),
-        };
+        let sink = Box::new(CaptureStream { sender, lost: self.0.capture_lost.clone() });
+        // The queue is new, so it has room for the header.
+        let port_capture = switch::Capture::new(sink, query.snap, query.count.unwrap_or(u64::MAX));
         let point = query.port.clone();
         self.0.fabric.ask(move |network| network.capture(&point, port_capture))??;
         Ok(Capture { bytes, _slot: place })

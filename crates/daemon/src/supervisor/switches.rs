@@ -2,7 +2,7 @@
 
 use super::state::Supervisor;
 use crate::error::OperationError;
-use crate::fabric::{PortStats, TrafficSnapshot, missing, open};
+use crate::fabric::{PortStats, TrafficSnapshot, open, placeholder};
 use crate::store::StoredSwitch;
 use api::{
     AddPort, AddressEntry, Attachment, BoxName, CreateSwitch, EventKind, MacAddr, PortDriver, PortName,
@@ -70,7 +70,7 @@ impl Supervisor {
         let opened = match open(port) {
             Err(failure) => {
                 self.fail(switch, &port.name, with_causes(&failure));
-                Some(missing())
+                Some(placeholder())
             }
             Ok(opened) => opened,
         };

@@ -7,10 +7,12 @@ use std::os::fd::BorrowedFd;
 /// Why a driver can't go on: its port is down.
 #[derive(Debug)]
 pub enum DriverError {
-    /// The system refused.
+    /// The operating system reported an error.
     System(std::io::Error),
-    /// The box behind the port wrote what no box can mean.
+    /// The box behind the port broke the protocol of the rings.
     Box(boundary::PortFault),
+    /// The capture file is damaged.
+    Capture(capture::CaptureError),
 }
 
 impl fmt::Display for DriverError {
@@ -18,6 +20,7 @@ impl fmt::Display for DriverError {
         match self {
             Self::System(error) => error.fmt(f),
             Self::Box(fault) => write!(f, "the box broke the ring's protocol: {fault}"),
+            Self::Capture(error) => error.fmt(f),
         }
     }
 }

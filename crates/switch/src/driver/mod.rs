@@ -1,4 +1,4 @@
-//! What ports are made of: one contract, one file for each kind.
+//! Port drivers: one contract, one file for each kind of port.
 
 mod af_packet;
 mod boxed;
@@ -7,12 +7,14 @@ pub(crate) mod kernel;
 mod null;
 mod pcap;
 mod pipe;
+mod port_slot;
 mod tap;
 
 pub use af_packet::AfPacket;
 pub use boxed::BoxPort;
 pub use contract::{Driver, DriverError, Received, Sent};
 pub use null::Null;
-pub use pcap::{PcapError, PcapReader, PcapWriter};
+pub use pcap::{PcapError, PcapPort, PcapReader, PcapWriter};
 pub use pipe::Pipe;
+pub use port_slot::PortSlot;
 pub use tap::Tap;

@@ -1,9 +1,11 @@
-//! Where frames go: one contract, one file for each way.
+//! Forwarding: where a frame goes. One contract, one file for each kind of forwarding.
 
 mod contract;
 mod learning;
+mod mode;
 mod static_table;
 
 pub use contract::{Decision, Forward};
 pub use learning::{LearningBridge, LearningSettings};
+pub use mode::ForwardingMode;
 pub use static_table::{StaticTable, TableError};

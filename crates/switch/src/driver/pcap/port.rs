@@ -1,18 +1,19 @@
-//! Ports that play and write capture files.
+//! A port of capture files: it plays one and writes another.
 
+use super::{PcapError, PcapReader, PcapWriter};
+use crate::batch::Batch;
+use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, BufWriter};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use switch::driver::{PcapError, PcapReader, PcapWriter, Received, Sent};
-use switch::{Batch, Driver, DriverError};
 
-/// Frames that are read at once when there is no rate.
+/// Frames that a visit takes when there is no rate.
 const BURST: usize = 64;
 
-/// A port of capture files: one is played, one is written.
+/// Plays the frames of one capture, at a rate if wanted, and writes frames that are sent into another.
 #[derive(Debug)]
-pub(crate) struct PcapPort {
+pub struct PcapPort {
     reader: Option<CapturePlayer>,
     writer: Option<PcapWriter<BufWriter<File>>>,
 }
@@ -20,33 +21,32 @@ pub(crate) struct PcapPort {
 #[derive(Debug)]
 struct CapturePlayer {
     path: PathBuf,
-    file: PcapReader<BufReader<File>>,
-    /// No packet has come of the file since it was opened.
-    is_fruitless: bool,
-    /// How often it is still to be played after this time; nothing: for ever.
-    left: Option<u32>,
-    /// Packets a second, and since when so many were given.
+    file: PcapReader<File>,
+    /// The file has given no packet since it was opened.
+    is_unusable: bool,
+    /// How often it is played again after this time; `None`: for ever.
+    repeats_left: Option<u32>,
+    /// Packets a second, and how many packets have been received since when.
     rate: Option<u64>,
     since: Instant,
     given: u64,
-    /// Read, and not yet due.
+    /// Frames that have been read and are not due yet.
     waiting: Batch,
     next: usize,
 }
 
-/// Opens a capture. A pipe or a device would make whoever reads it wait, and all packets with him.
-fn open(path: &Path) -> Result<PcapReader<BufReader<File>>, PcapError> {
+/// Opens a capture. Reading a pipe or a device could wait, and all traffic with it.
+fn open(path: &Path) -> Result<PcapReader<File>, PcapError> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(
-            std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not an ordinary file").into()
-        );
+        return Err(PcapError::NotAFile);
     }
-    PcapReader::new(BufReader::with_capacity(1 << 18, File::open(path)?))
+    PcapReader::new(File::open(path)?)
 }
 
 impl PcapPort {
-    /// A port that plays `read`, `repeat` times (0: for ever) at a rate, and writes `write`, which must not exist.
-    pub(crate) fn open(
+    /// Opens a port that plays `read` `repeat` times (0: for ever), at `rate` packets a second or as fast as they are taken,
+    /// and writes `write`, which must not exist yet.
+    pub fn open(
         read: Option<&Path>,
         write: Option<&Path>,
         repeat: u32,
@@ -55,9 +55,9 @@ impl PcapPort {
         let player = |path: &Path| -> Result<CapturePlayer, PcapError> {
             Ok(CapturePlayer {
                 file: open(path)?,
-                is_fruitless: true,
+                is_unusable: true,
                 path: path.to_path_buf(),
-                left: repeat.checked_sub(1),
+                repeats_left: repeat.checked_sub(1),
                 rate,
                 since: Instant::now(),
                 given: 0,
@@ -73,8 +73,8 @@ impl PcapPort {
         Ok(Self { reader, writer: write.map(create).transpose()? })
     }
 
-    /// Whether packets become due by themselves, so that nobody may sleep for long.
-    pub(crate) fn is_paced(&self) -> bool {
+    /// Whether packets become due as time passes, without anything that wakes a sleeping thread.
+    pub fn is_paced(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.rate.is_some())
     }
 }
@@ -93,7 +93,7 @@ impl CapturePlayer {
     }
 
     fn is_over(&self) -> bool {
-        self.file.is_at_end() && self.left == Some(0) && self.next >= self.waiting.len()
+        self.file.is_at_end() && self.repeats_left == Some(0) && self.next >= self.waiting.len()
     }
 
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
@@ -110,26 +110,26 @@ impl CapturePlayer {
             self.waiting.clear();
             self.next = 0;
             received.long += self.file.receive(&mut self.waiting)?.long;
-            self.is_fruitless &= self.waiting.is_empty();
+            self.is_unusable &= self.waiting.is_empty();
             if !self.waiting.is_empty() {
                 continue;
             }
             if !self.file.is_at_end() {
-                // Nothing but records that are too long: what follows is read in the next visit.
+                // Only records that cannot be used: the next visit goes on behind them.
                 break;
             }
-            match &mut self.left {
+            match &mut self.repeats_left {
                 Some(0) => break,
                 Some(left) => *left -= 1,
                 None => {}
             }
-            if self.is_fruitless {
-                // A capture without packets is not played again and again.
-                self.left = Some(0);
+            if self.is_unusable {
+                // Repeating a capture without packets would be an endless loop.
+                self.repeats_left = Some(0);
                 break;
             }
             self.file = open(&self.path).map_err(std::io::Error::other)?;
-            self.is_fruitless = true;
+            self.is_unusable = true;
         }
         Ok(received)
     }
@@ -199,10 +199,10 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A capture whose records are all too long, and what is no file, hold nobody up.
+    /// A capture whose records are all too long does not stall the switch, and a pipe is not opened.
     #[test]
-    fn captures_that_give_nothing_hold_nobody_up() {
-        let folder = std::env::temp_dir().join(format!("clickbox-fruitless-{}", std::process::id()));
+    fn a_capture_without_usable_packets_does_not_stall() {
+        let folder = std::env::temp_dir().join(format!("clickbox-unusable-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (long, fifo) = (folder.join("long.pcap"), folder.join("fifo"));
         drop(PcapPort::open(None, Some(&long), 1, None).unwrap());
@@ -218,7 +218,9 @@ mod tests {
         while !player.prepare_sleep().unwrap() {
             assert_eq!(visit(&mut player), 0);
         }
-        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let path = std::ffi::CString::new(fifo.as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: the path is a terminated string.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
         let error = PcapPort::open(Some(&fifo), None, 1, None).unwrap_err().to_string();
         assert!(error.contains("ordinary file"), "{error}");
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,0 +1,99 @@
+//! What the fabric records of switches, pipes and ports besides what the `switch` crate keeps: names, owners, limits.
+
+use api::{Attachment, BoxName, Limits, MacAddr, Owner, PipeName, PortDriver, PortName, SwitchName};
+use sandbox::SharedRegion;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use switch::driver::{BoxPort, PortSlot};
+use switch::{BoxPipe, Captures, Driver, PortId};
+
+/// The host's end of a box's port, and what wakes the box.
+pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
+
+/// A port of a box that is to be attached.
+#[derive(Clone, Debug)]
+pub(crate) struct AttachRequest {
+    /// To what.
+    pub(crate) to: Attachment,
+    /// Its Ethernet address.
+    pub(crate) mac: MacAddr,
+    /// What it may cost a switch.
+    pub(crate) limits: Limits,
+}
+
+/// What a box's port is attached to now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PortLocation {
+    /// Nothing.
+    Nothing,
+    /// A pipe.
+    Pipe(PipeName),
+    /// A port of a switch.
+    Switch(SwitchName, PortName),
+}
+
+/// A switch, besides its runner.
+#[derive(Debug)]
+pub(super) struct SwitchRecord {
+    pub(super) name: SwitchName,
+    pub(super) ports: BTreeMap<PortName, PortRecord>,
+    /// The port for frames to unknown addresses, in a static switch.
+    pub(super) default: Option<PortName>,
+}
+
+impl SwitchRecord {
+    /// Whether a port receives packets that become due as time passes.
+    pub(super) fn is_paced(&self) -> bool {
+        self.ports.values().any(|port| port.is_paced)
+    }
+}
+
+/// A port of a switch.
+#[derive(Debug)]
+pub(super) struct PortRecord {
+    pub(super) id: PortId,
+    pub(super) captures: Captures,
+    pub(super) is_paced: bool,
+    /// What is behind it, as the API describes it.
+    pub(super) description: PortDriver,
+    pub(super) limits: Limits,
+}
+
+/// A port that is to be added to a switch.
+pub(super) struct NewPort<'a> {
+    pub(super) name: &'a PortName,
+    pub(super) limits: &'a Limits,
+    /// What is behind it, as the API describes it.
+    pub(super) description: PortDriver,
+    pub(super) driver: Box<dyn Driver>,
+    pub(super) is_paced: bool,
+}
+
+/// A pipe with a name, and the ports of boxes at its ends.
+#[derive(Debug)]
+pub(super) struct PipeRecord {
+    pub(super) pipe: BoxPipe<Arc<SharedRegion>>,
+    /// Its number in the runner.
+    pub(super) link: usize,
+    pub(super) ends: [Option<(BoxName, u8)>; 2],
+}
+
+/// A box's port.
+#[derive(Debug)]
+pub(super) struct BoxPortRecord {
+    pub(super) owner: Owner,
+    pub(super) mac: MacAddr,
+    pub(super) limits: Limits,
+    pub(super) endpoint: Endpoint,
+    /// Packets that were in the box's rings when it ended.
+    pub(super) lost: u64,
+}
+
+/// The host's side of a box's port.
+#[derive(Debug)]
+pub(super) enum Endpoint {
+    /// At a switch.
+    Switch { switch: SwitchName, port: PortName, slot: PortSlot<Arc<SharedRegion>> },
+    /// At a pipe; without a name it is attached to nothing, and the pipe has no other end.
+    Pipe { pipe: BoxPipe<Arc<SharedRegion>>, side: usize, link: usize, name: Option<PipeName> },
+}

@@ -1,0 +1,52 @@
+//! Why a capture file cannot be opened.
+
+use capture::{CaptureError, LinkType};
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// Why a capture file cannot be opened.
+#[derive(Debug)]
+pub enum PcapError {
+    /// The file cannot be opened or read.
+    System(io::Error),
+    /// It is a pipe, a device or a folder: reading it could wait, and everything else with it.
+    NotAFile,
+    /// It ends within its header.
+    Truncated,
+    /// It is no capture, or a damaged one.
+    Format(CaptureError),
+    /// It was captured on another kind of link than Ethernet.
+    Link(LinkType),
+}
+
+impl fmt::Display for PcapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => error.fmt(f),
+            Self::NotAFile => f.write_str("it is not an ordinary file"),
+            Self::Truncated => f.write_str("it ends within its header"),
+            Self::Format(error) => error.fmt(f),
+            Self::Link(link) => {
+                write!(f, "it was captured on a link of type {}; only Ethernet (1) is read", link.0)
+            }
+        }
+    }
+}
+
+impl Error for PcapError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        // The messages of these two are their causes' own, so the chain goes on behind them.
+        match self {
+            Self::System(error) => error.source(),
+            Self::Format(error) => error.source(),
+            Self::NotAFile | Self::Truncated | Self::Link(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for PcapError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}

@@ -1,0 +1,79 @@
+//! The port of a switch that is reserved for a box: the box may stop and start again.
+
+use super::boxed::BoxPort;
+use super::contract::{Driver, DriverError, Received, Sent};
+use crate::batch::Batch;
+use std::io::{Error, ErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Holds a box's port, or none while the box does not run: then nothing is received, and sending fails, which takes the
+/// port down until it gets a driver again. All clones are the same slot.
+#[derive(Debug)]
+pub struct PortSlot<Owner>(Arc<Mutex<Option<BoxPort<Owner>>>>);
+
+impl<Owner> Clone for PortSlot<Owner> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<Owner> Default for PortSlot<Owner> {
+    /// An empty slot.
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<Owner> PortSlot<Owner> {
+    fn lock(&self) -> MutexGuard<'_, Option<BoxPort<Owner>>> {
+        // One thread runs the switch and changes its ports, so the lock is never contended.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Inserts a port, or removes it; returns the previous one.
+    pub fn set(&self, port: Option<BoxPort<Owner>>) -> Option<BoxPort<Owner>> {
+        std::mem::replace(&mut *self.lock(), port)
+    }
+}
+
+impl<Owner: Send> Driver for PortSlot<Owner> {
+    fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        self.lock().as_mut().map_or(Ok(Received::default()), |port| port.receive(batch))
+    }
+
+    fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.lock().as_mut().ok_or_else(not_running)?.send(batch, frames)
+    }
+
+    fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
+        self.lock().as_mut().ok_or_else(not_running)?.send_split(batch, frames)
+    }
+
+    fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
+        self.lock().as_mut().map_or(Ok(Received::default()), |port| port.receive_split(batch))
+    }
+
+    fn release(&mut self, batch: &Batch) {
+        if let Some(port) = self.lock().as_mut() {
+            port.release(batch);
+        }
+    }
+
+    fn accepts_split(&self) -> bool {
+        self.lock().as_ref().is_none_or(Driver::accepts_split)
+    }
+
+    fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
+        self.lock().as_mut().map_or(Ok(true), Driver::prepare_sleep)
+    }
+
+    fn end_sleep(&mut self) {
+        if let Some(port) = self.lock().as_mut() {
+            port.end_sleep();
+        }
+    }
+}
+
+fn not_running() -> Error {
+    Error::new(ErrorKind::NotConnected, "the box does not run")
+}

@@ -1,0 +1,32 @@
+//! A switch whose kind of forwarding is chosen at run time.
+
+use super::contract::{Decision, Forward};
+use super::{LearningBridge, StaticTable};
+use crate::port::PortId;
+use packet::MacAddr;
+
+/// One of the kinds of forwarding.
+#[derive(Debug)]
+pub enum ForwardingMode {
+    /// By a table that is configured.
+    Static(StaticTable),
+    /// By learned addresses.
+    Learning(LearningBridge),
+}
+
+impl Forward for ForwardingMode {
+    #[inline]
+    fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision {
+        match self {
+            Self::Static(table) => table.decide(destination, source, from, now),
+            Self::Learning(bridge) => bridge.decide(destination, source, from, now),
+        }
+    }
+
+    fn remove_port(&mut self, port: PortId) {
+        match self {
+            Self::Static(table) => table.remove_port(port),
+            Self::Learning(bridge) => bridge.remove_port(port),
+        }
+    }
+}
