@@ -9,18 +9,18 @@ use super::countfile::Form;
 use super::counts::Counts;
 use flow::Seed;
 
-/// Counts packets, or with BYTES true bytes, by their aggregate annotation.
+/// Counts packets or bytes per aggregate annotation.
 ///
-/// When it is frozen, and always for packets of input 1, only aggregates that it knows are counted. On push paths,
-/// packets that are not counted go to output 1 if there is one. The AGGREGATE keywords act when one more than so many
-/// aggregates come, the COUNT keywords when the total has come so far: they freeze, stop the driver, or write a
-/// handler. Only one of each may be given. `write_text_file` and its like write the counts in the order of the
-/// aggregates, in the format that `FromIPSummaryDump`'s relatives read; `counts_pdf` makes of each count an aggregate.
+/// A frozen counter, and input 1 always, count only aggregates that were seen before. On push paths, packets that are
+/// not counted go to output 1 if it exists. The AGGREGATE keywords set a limit for the number of aggregates, the COUNT
+/// keywords for the total. At the limit the element freezes, stops the driver, or writes a handler; give at most one
+/// keyword of each kind. `write_text_file` and its variants write the counts in the order of the aggregates, in a
+/// format that the IP summary dump tools read. `counts_pdf` replaces the aggregates by their counts.
 ///
 /// ## Differences
 ///
-/// A handler that AGGREGATE_CALL writes is written behind the packet. `counts_pdf` counts the aggregates alone; Click
-/// counts some inner nodes of its tree, as aggregates whose count is 0.
+/// A handler that AGGREGATE_CALL writes is written after the packet has passed. `counts_pdf` counts only aggregates;
+/// Click also counts some inner nodes of its tree, as aggregates with count 0.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> SetAnnoByte(20, 7) -> a :: AggregateCounter -> Discard;
 /// InfiniteSource(LIMIT 2, STOP true) -> SetAnnoByte(20, 9) -> [1]a;
@@ -38,33 +38,33 @@ use flow::Seed;
     see = "AggregateIPFlows, AggregatePacketCounter"
 )]
 pub struct AggregateCounterArgs {
-    /// Whether bytes count.
+    /// Count bytes instead of packets.
     #[arg(default = "false")]
     bytes: bool,
-    /// Whether bytes in front of the IP header do not count.
+    /// Do not count bytes before the IP header.
     #[arg(default = "false")]
     ip_bytes: bool,
-    /// Whether a packet counts for as many as it stands for.
+    /// Count the number of packets in the packet-count annotation.
     #[arg(default = "true")]
     multipacket: bool,
-    /// Whether bytes that a packet stands for beyond its own count.
+    /// Add the extra length annotation to the bytes.
     #[arg(default = "true")]
     extra_length: bool,
-    /// Aggregates after which it freezes.
+    /// Number of aggregates at which it freezes.
     aggregate_freeze: Option<u32>,
-    /// Total after which it freezes.
+    /// Total at which it freezes.
     count_freeze: Option<u64>,
-    /// Aggregates after which the driver stops.
+    /// Number of aggregates at which the driver stops.
     aggregate_stop: Option<u32>,
-    /// Total after which the driver stops.
+    /// Total at which the driver stops.
     count_stop: Option<u64>,
-    /// Aggregates after which a handler is written, the handler and its value.
+    /// Number of aggregates at which a handler is written, with the handler and its value.
     #[arg(default = "")]
     aggregate_call: Raw,
-    /// Total after which a handler is written, the handler and its value.
+    /// Total at which a handler is written, with the handler and its value.
     #[arg(default = "")]
     count_call: Raw,
-    /// Text at the head of files.
+    /// Text at the start of files.
     #[arg(default = "")]
     banner: String,
 }
@@ -217,49 +217,53 @@ impl AggregateCounter {
 impl Element for AggregateCounter {
     type Args = AggregateCounterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::write("write_text_file", "Writes aggregates and counts to a file.", |counter, cx, value| {
-            counter.write(cx, value, Form::Text)
-        }),
-        Handler::write("write_ascii_file", "An older name of `write_text_file`.", |counter, cx, value| {
+        Handler::write(
+            "write_text_file",
+            "Writes aggregates and counts to a file as text.",
+            |counter, cx, value| counter.write(cx, value, Form::Text),
+        ),
+        Handler::write("write_ascii_file", "Older name of `write_text_file`.", |counter, cx, value| {
             counter.write(cx, value, Form::Text)
         }),
         Handler::write(
             "write_file",
-            "Writes aggregates and counts to a file, 4 bytes each.",
+            "Writes aggregates and counts to a file in binary, 4 bytes each.",
             |counter, cx, value| counter.write(cx, value, Form::Binary),
         ),
         Handler::write(
             "write_ip_file",
-            "Writes aggregates, as addresses, and counts.",
+            "Writes aggregates as IP addresses, with their counts.",
             |counter, cx, value| counter.write(cx, value, Form::Ip),
         ),
-        Handler::write("write_pdf_file", "Writes aggregates and their shares.", |counter, cx, value| {
-            counter.write(cx, value, Form::Share)
-        }),
+        Handler::write(
+            "write_pdf_file",
+            "Writes aggregates with their share of the total.",
+            |counter, cx, value| counter.write(cx, value, Form::Share),
+        ),
         Handler::read("freeze", "Whether it is frozen.", |counter| counter.frozen.to_string()),
-        Handler::write("freeze", "Freezes it, or not.", |counter, cx, value| {
+        Handler::write("freeze", "Freezes or unfreezes it.", |counter, cx, value| {
             counter.frozen = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             Ok(())
         }),
         Handler::read("active", "Whether it counts.", |counter| counter.active.to_string()),
-        Handler::write("active", "Lets it count, or not.", |counter, cx, value| {
+        Handler::write("active", "Starts or stops counting.", |counter, cx, value| {
             counter.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             Ok(())
         }),
-        Handler::write("stop", "Ends counting and stops the driver.", |counter, cx, _| {
+        Handler::write("stop", "Stops counting and stops the driver.", |counter, cx, _| {
             counter.act(&Act::Stop, cx);
             Ok(())
         }),
-        Handler::write("reaggregate_counts", "Makes of each count an aggregate.", |counter, _, _| {
+        Handler::write("reaggregate_counts", "Replaces the aggregates by their counts.", |counter, _, _| {
             counter.reaggregate();
             Ok(())
         }),
-        Handler::write("counts_pdf", "An older name of `reaggregate_counts`.", |counter, _, _| {
+        Handler::write("counts_pdf", "Older name of `reaggregate_counts`.", |counter, _, _| {
             counter.reaggregate();
             Ok(())
         }),
-        Handler::read("banner", "Text at the head of files.", |counter| counter.args.banner.clone()),
-        Handler::write("banner", "Sets the text at the head of files.", |counter, _, value| {
+        Handler::read("banner", "Text at the start of files.", |counter| counter.args.banner.clone()),
+        Handler::write("banner", "Sets the text at the start of files.", |counter, _, value| {
             counter.args.banner = match value {
                 "\n" => String::new(),
                 text if text.is_empty() || text.ends_with('\n') => text.into(),
@@ -267,18 +271,18 @@ impl Element for AggregateCounter {
             };
             Ok(())
         }),
-        Handler::write("clear", "Forgets all counts.", |counter, _, _| {
+        Handler::write("clear", "Resets all counts.", |counter, _, _| {
             counter.clear();
             Ok(())
         }),
-        Handler::read_with("aggregate_call", "What AGGREGATE_CALL waits for.", |counter, cx, _| {
+        Handler::read_with("aggregate_call", "The value of AGGREGATE_CALL.", |counter, cx, _| {
             Ok(Call::describe(&counter.aggregate_call, cx))
         }),
         Handler::write("aggregate_call", "Sets AGGREGATE_CALL.", |counter, cx, value| {
             counter.aggregate_call = Call::written(cx, value, "aggregate_call")?;
             Ok(())
         }),
-        Handler::read_with("count_call", "What COUNT_CALL waits for.", |counter, cx, _| {
+        Handler::read_with("count_call", "The value of COUNT_CALL.", |counter, cx, _| {
             Ok(Call::describe(&counter.count_call, cx))
         }),
         Handler::write("count_call", "Sets COUNT_CALL.", |counter, cx, value| {
@@ -286,7 +290,7 @@ impl Element for AggregateCounter {
             Ok(())
         }),
         Handler::read("count", "The total.", |counter| counter.total.to_string()),
-        Handler::read("nagg", "Aggregates with a count.", |counter| counter.seen.to_string()),
+        Handler::read("nagg", "Number of aggregates with a count.", |counter| counter.seen.to_string()),
     ];
 
     fn new(args: AggregateCounterArgs, setup: &mut Setup) -> Result<AggregateCounter, SetupError> {

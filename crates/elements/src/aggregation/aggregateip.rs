@@ -5,12 +5,16 @@ use packet::{Ip4View, TcpView, protocol};
 
 use super::field::{Field, Header};
 
-/// Sets the aggregate annotation of each packet to the value of a field of it.
+/// Sets the aggregate annotation of each packet to the value of a header field.
 ///
-/// FIELD is a name such as `ip src`, `tcp dport` or `ip sport`, that of TCP or UDP, or a place: `ip[OFFSET:LENGTH]`,
-/// `tcp [FIRST-LAST]` or `data [OFFSET]` in bytes, with braces in bits. `/BITS` behind it takes the first bits, `& MASK`
-/// those under a mask. It lies within one aligned word of 32 bits. Packets without the field go to output 1, or are
-/// dropped as `no_field`.
+/// FIELD is one of:
+///
+/// - a name, such as `ip src`, `tcp dport` or `ip sport` (the port of TCP or UDP);
+/// - a position in bytes: `ip[OFFSET:LENGTH]`, `tcp [FIRST-LAST]` or `data [OFFSET]`;
+/// - a position in bits, in braces instead of brackets.
+///
+/// A suffix `/BITS` takes the first bits, and `& MASK` the bits under a mask. The field must lie within one aligned
+/// 32-bit word. Packets without the field go to output 1, or are dropped as `no_field`.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
 ///     -> i :: AggregateIP(ip src/8) -> a :: AggregateCounter -> AggregatePacketCounter(ANNO NONE) -> Discard;
@@ -34,10 +38,10 @@ pub struct AggregateIPArgs {
     /// The field.
     #[arg(position)]
     field: Field,
-    /// Whether the value is put behind the bits that the annotation has already.
+    /// Append the value to the bits that the annotation already holds.
     #[arg(default = "false")]
     incremental: bool,
-    /// Whether a part of an IP address stays in its place.
+    /// Keep part of an IP address in its bit position.
     #[arg(default = "false")]
     unshift_ip_addr: bool,
 }
@@ -46,7 +50,7 @@ pub struct AggregateIPArgs {
 pub struct AggregateIP {
     field: Field,
     incremental: bool,
-    /// Where the field's word begins in its header.
+    /// Offset of the field's word in its header.
     word: usize,
     shift: u32,
     mask: u32,
@@ -86,11 +90,11 @@ impl AggregateIP {
 impl Filter for AggregateIP {
     type Args = AggregateIPArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("header", "The header that the field lies in; nothing for that of IP.", |this| {
+        Handler::read("header", "Header that contains the field; empty for IP.", |this| {
             if this.field.header == Header::Ip { String::new() } else { this.field.header.to_string() }
         }),
-        Handler::read("bit_offset", "The field's first bit.", |this| this.field.offset.to_string()),
-        Handler::read("bit_length", "The field's bits.", |this| this.field.length.to_string()),
+        Handler::read("bit_offset", "Offset of the field in bits.", |this| this.field.offset.to_string()),
+        Handler::read("bit_length", "Length of the field in bits.", |this| this.field.length.to_string()),
         Handler::read("field", "The field.", |this| this.field.to_string()),
     ];
 

@@ -10,27 +10,26 @@ use super::flowrecords::FlowRecords;
 use super::fragments::Fragments;
 use flow::{ABSENT, Seed, Table};
 
-/// Numbers TCP and UDP flows: the aggregate annotation of a packet becomes its flow's number, the paint its direction.
+/// Numbers TCP and UDP flows: sets the aggregate annotation to the flow number and the paint to the direction.
 ///
-/// Numbers begin at 1. The paint of a flow's first packet, and of those that go the same way, is 0, of replies 1. With
-/// ICMP true, ICMP errors get the number of the flow that they are about, and its direction plus 2. Packets of no flow
-/// go to output 1, or are dropped as `no_flow`.
+/// Flow numbers start at 1. The paint is 0 in the direction of the flow's first packet, and 1 for replies. With ICMP,
+/// an ICMP error gets the number of the flow that it refers to, and the direction plus 2. Packets that belong to no
+/// flow go to output 1, or are dropped as `no_flow`.
 ///
-/// A flow ends, and the next packet begins a new one, when no packet came for its timeout of packet time, or with a SYN
-/// after both sides have sent a FIN, or one a reset. Dead flows are forgotten every REAP.
+/// A flow ends when no packet arrived for its timeout in packet time. A finished TCP flow (a FIN from both sides, or a
+/// reset) also ends with the next SYN. Ended flows are removed every REAP.
 ///
-/// With FRAGMENTS true, which it is on push paths unless given otherwise, later fragments wait for the first one, and
-/// packets between the same hosts behind them; those whose first fragment does not come are dropped after
-/// FRAGMENT_TIMEOUT as `lost_fragment`. The handler `clear` sends on all that wait, and forgets the flows.
+/// With FRAGMENTS (the default on push paths), fragments wait for the first fragment, and later packets between the
+/// same hosts wait behind them. If the first fragment does not arrive within FRAGMENT_TIMEOUT, they are dropped as
+/// `lost_fragment`.
 ///
-/// The file TRACEINFO gets an XML element for each flow that has ended: addresses and ports, when it began, how long it
-/// was, packets of each direction. If SOURCE has handlers `filename` and `packet_filepos`, it says also where in which
-/// file the flow begins; packets are then handled one by one.
+/// TRACEINFO names a file that gets an XML element for each ended flow: addresses and ports, start, duration, and
+/// packets per direction. If SOURCE has handlers `filename` and `packet_filepos`, it also states where the flow starts
+/// in the capture; packets are then processed one by one.
 ///
 /// ## Differences
 ///
-/// The flows in TRACEINFO that end together stand there by their numbers. On standard output too it ends with
-/// `</trace>`.
+/// In TRACEINFO, flows that end together are ordered by number. The file ends with `</trace>` even on standard output.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53) -> f :: AggregateIPFlows;
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true) -> UDPIPEncap(5.0.0.5, 53, 10.0.0.1, 1000) -> f;
@@ -53,29 +52,29 @@ use flow::{ABSENT, Seed, Table};
     drops = "no_flow, lost_fragment, too_many_fragments"
 )]
 pub struct AggregateIPFlowsArgs {
-    /// Seconds after which a TCP flow without packets ends.
+    /// Idle timeout of a TCP flow in seconds.
     #[arg(default = "86400")]
     tcp_timeout: u32,
-    /// Seconds after which one ends that both sides have ended.
+    /// Idle timeout in seconds of a TCP flow that both sides have closed.
     #[arg(default = "30")]
     tcp_done_timeout: u32,
-    /// Time after which a UDP flow without packets ends.
+    /// Idle timeout of a UDP flow.
     #[arg(default = "60")]
     udp_timeout: Timestamp,
-    /// How long fragments wait.
+    /// Maximum time that fragments wait.
     #[arg(default = "30")]
     fragment_timeout: Timestamp,
-    /// Time between searches for dead flows.
+    /// Interval between removals of ended flows.
     #[arg(default = "20m")]
     reap: Timestamp,
-    /// Whether ICMP errors get the number of their flow.
+    /// Assign ICMP errors to the flow that they refer to.
     #[arg(default = "false")]
     icmp: bool,
-    /// Whether later fragments get the number of their flow.
+    /// Assign fragments to their flow.
     fragments: Option<bool>,
-    /// The file that tells of each flow; `-` is standard output.
+    /// File for flow records; `-` for standard output.
     traceinfo: Option<FileName>,
-    /// The element that reads the packets from a file.
+    /// Element that reads the packets from a file.
     source: Option<ElementName>,
 }
 
@@ -281,7 +280,7 @@ impl AggregateIPFlows {
 impl Filter for AggregateIPFlows {
     type Args = AggregateIPFlowsArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::write("clear", "Sends on what waits, and forgets all flows.", |flows, cx, _| {
+        &[Handler::write("clear", "Sends all waiting packets and forgets all flows.", |flows, cx, _| {
             flows.reap(cx, i64::from(i32::MAX));
             Ok(())
         })];

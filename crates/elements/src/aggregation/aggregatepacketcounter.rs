@@ -7,10 +7,10 @@ use element::prelude::*;
 use element::{HandlerInfo, HandlerKind};
 use packet::annotation;
 
-/// Counts packets by input, aggregate annotation and packet number annotation, so that losses between two places show.
+/// Counts packets by input, aggregate annotation and packet number annotation, to find losses between two points.
 ///
-/// Packets of input N go to output N. Those without an aggregate (0) are not counted. `received` and `undelivered` take
-/// an aggregate, 0 if none is given.
+/// Packets from input N go to output N. Packets with aggregate 0 are not counted. `received` and `undelivered` take an
+/// aggregate, 0 by default.
 /// ```click
 /// InfiniteSource(LIMIT 2) -> SetAnnoByte(20, 7) -> [0]c :: AggregatePacketCounter(ANNO NONE);
 /// InfiniteSource(LIMIT 3, STOP true) -> SetAnnoByte(20, 7) -> [1]c;
@@ -31,7 +31,7 @@ use packet::annotation;
     see = "AggregateCounter, AggregateIPFlows"
 )]
 pub struct AggregatePacketCounterArgs {
-    /// The annotation with the packet number, or NONE.
+    /// Annotation that holds the packet number, or NONE.
     #[arg(default = "PACKET_NUMBER")]
     anno: Raw,
 }
@@ -95,17 +95,17 @@ impl AggregatePacketCounter {
 impl Element for AggregatePacketCounter {
     type Args = AggregatePacketCounterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::write("clear", "Forgets all counts.", |counter, _, _| {
+        Handler::write("clear", "Resets all counts.", |counter, _, _| {
             counter.counts.clear();
             Ok(())
         }),
-        Handler::read("count", "Packets that were counted.", |counter| {
+        Handler::read("count", "Packets counted.", |counter| {
             let counts = counter.counts.values().flatten();
             counts.map(|count| u64::from(*count)).sum::<u64>().to_string()
         }),
         Handler::read_with(
             "received",
-            "The packet numbers of an aggregate that arrived.",
+            "Packet numbers of an aggregate that arrived.",
             |counter, cx, value| counter.numbers(cx, value, |counts| counts.iter().any(|count| *count > 0)),
         ),
     ];

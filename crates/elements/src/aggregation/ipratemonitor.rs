@@ -11,19 +11,19 @@ use crate::shaping::probability::Probability;
 
 use super::rates::{COUNTER_BYTES, EPOCHS, LEVEL_BYTES, Level, Part, Rates};
 
-/// Measures packet or byte rates of IP addresses, finer where they are high.
+/// Measures packet or byte rates per IP prefix, with finer prefixes where rates are high.
 ///
-/// Packets of input 0 count for their source, forward, those of input 1 for their destination, in reverse. Rates are
-/// kept by the first byte of addresses; where one exceeds THRESH a second, also by the second byte, and so on. Packets
-/// get the forward and the reverse rate of the finest part of their address as annotations. Parts whose rates have sunk
-/// are folded again.
+/// Packets from input 0 count for their source (forward rate), packets from input 1 for their destination (reverse
+/// rate). At first, rates are kept per first byte of the address. Where a rate exceeds THRESH per second, they are also
+/// kept by the second byte, and so on; prefixes whose rates have dropped are merged again. Each packet gets the forward
+/// and reverse rate of its finest prefix as annotations.
 ///
-/// RATIO is the share of packets that are looked at. MEMORY bounds what the rates take, in KB, as Click counts it; at
-/// least 100.
+/// RATIO is the share of packets to sample. MEMORY limits the memory for rates in KB, by Click's accounting; at least
+/// 100.
 ///
 /// ## Differences
 ///
-/// When memory is given back, the finest parts go first; Click goes through them in an order of chance.
+/// When memory has to be freed, the finest prefixes go first; Click visits them in arbitrary order.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
 ///     -> m :: IPRateMonitor(PACKETS, 1, 100) -> c :: Counter -> Discard;
@@ -46,16 +46,16 @@ pub struct IPRateMonitorArgs {
     /// PACKETS or BYTES.
     #[arg(position, keyword = "TYPE")]
     kind: Word,
-    /// The share of packets that are looked at, 0 to 1.
+    /// Share of packets to sample, 0 to 1.
     #[arg(position)]
     ratio: Ratio,
-    /// The rate a second above which a part of an address is divided.
+    /// Rate per second above which a prefix is split.
     #[arg(position)]
     thresh: i32,
-    /// The most memory in KB; 0 for any.
+    /// Maximum memory in KB; 0 for no limit.
     #[arg(position, default = "0")]
     memory: u32,
-    /// Whether packets get their rates as annotations.
+    /// Set the rate annotations.
     #[arg(position, default = "true")]
     anno: bool,
 }
@@ -224,12 +224,12 @@ fn anno_level(monitor: &mut IPRateMonitor, cx: &mut Context, value: &str) -> Res
 impl Element for IPRateMonitor {
     type Args = IPRateMonitorArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("thresh", "The rate above which parts are divided, times RATIO.", |monitor| {
+        Handler::read("thresh", "Rate above which prefixes are split, times RATIO.", |monitor| {
             monitor.threshold.to_string()
         }),
         Handler::read_with(
             "look",
-            "Epochs since the reset, then each part and its rates.",
+            "Epochs since the reset, then each prefix with its rates.",
             |monitor, cx, _| {
                 let now = epoch(cx);
                 let mut text = format!("{}\n", now - monitor.began);
@@ -237,11 +237,11 @@ impl Element for IPRateMonitor {
                 Ok(text)
             },
         ),
-        Handler::read("mem", "Bytes that the rates take.", |monitor| monitor.used.to_string()),
-        Handler::read("memmax", "The most bytes that the rates may take; 0 for any.", |monitor| {
+        Handler::read("mem", "Memory used, in bytes.", |monitor| monitor.used.to_string()),
+        Handler::read("memmax", "Maximum memory in bytes; 0 for no limit.", |monitor| {
             monitor.most.to_string()
         }),
-        Handler::write("memmax", "Sets the most memory, in KB.", |monitor, cx, value| {
+        Handler::write("memmax", "Sets the maximum memory, in KB.", |monitor, cx, value| {
             let kilobytes = cx.argument(value).map_err(|_| HandlerError::new("not an integer"))?;
             monitor.most = IPRateMonitor::memory(kilobytes);
             let mut limit = monitor.threshold;
@@ -252,7 +252,7 @@ impl Element for IPRateMonitor {
             }
             Ok(())
         }),
-        Handler::write("anno_level", "Keeps a part whole: ADDRESS LEVEL SECONDS.", anno_level),
+        Handler::write("anno_level", "Keeps a prefix from being split: ADDRESS LEVEL SECONDS.", anno_level),
         Handler::write("reset", "Forgets all rates.", |monitor, cx, _| {
             monitor.clear(epoch(cx));
             Ok(())

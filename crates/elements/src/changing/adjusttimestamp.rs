@@ -4,11 +4,10 @@ use element::arguments::SignedTime;
 use element::number_format;
 use element::prelude::*;
 
-/// Adds TIME, which may be negative, to the timestamp of each packet.
+/// Adds a constant to the timestamp of each packet. TIME may be negative.
 ///
-/// A timestamp of zero means that there is none, and stays, but with ALL. With FIRST true the first timestamp
-/// annotation is changed instead. A fraction counts forward even in a negative TIME, as in Click: -1.5 is half a
-/// second back.
+/// A timestamp of zero stands for none and stays unchanged, except with ALL. With FIRST, the first timestamp annotation
+/// is changed instead. As in Click, the fraction of a negative TIME counts forward: -1.5 is half a second back.
 /// ```click
 /// InfiniteSource(LIMIT 2, STOP true) -> SetTimestamp(2) -> a :: AdjustTimestamp(-1.5)
 ///     -> f :: TimeFilter(1.4, 1.6) -> c :: Counter -> Discard;
@@ -25,13 +24,13 @@ use element::prelude::*;
     see = "SetTimestamp, SetTimestampDelta, TimeFilter"
 )]
 pub struct AdjustTimestampArgs {
-    /// The span to add.
+    /// Time to add.
     #[arg(position, default = "0")]
     time: SignedTime,
-    /// Whether the first timestamp annotation is meant.
+    /// Change the first timestamp annotation.
     #[arg(default = "false")]
     first: bool,
-    /// Whether timestamps of zero are changed too.
+    /// Change timestamps of zero too.
     #[arg(default = "false")]
     all: bool,
 }
@@ -44,10 +43,8 @@ pub struct AdjustTimestamp {
 impl Filter for AdjustTimestamp {
     type Args = AdjustTimestampArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("time", "The span that is added.", |adjust| {
-            number_format::interval(adjust.args.time.0)
-        }),
-        Handler::write("time", "Sets the span that is added.", |adjust, cx, value| {
+        Handler::read("time", "Time to add.", |adjust| number_format::interval(adjust.args.time.0)),
+        Handler::write("time", "Sets the time to add.", |adjust, cx, value| {
             adjust.args.time = cx.data(value)?;
             Ok(())
         }),

@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Moves the data of packets so that it starts OFFSET bytes behind a multiple of MODULUS in memory.
+/// Moves packet data so that it starts OFFSET bytes after a multiple of MODULUS in memory.
 ///
-/// Nothing here needs that on processors that read from any address; configurations made for others run all the same.
+/// No element of Clickbox needs aligned data. This element exists for configurations written for other processors.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> Align(4, 2) -> c :: Counter -> Discard;
 /// ```
@@ -17,7 +17,7 @@ pub struct AlignArgs {
     /// 2, 4 or 8.
     #[arg(position)]
     modulus: u32,
-    /// Less than MODULUS.
+    /// Offset; less than MODULUS.
     #[arg(position)]
     offset: i32,
 }

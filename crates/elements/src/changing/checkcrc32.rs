@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::checksum::crc32;
 
-/// Takes the checksum that `SetCRC32` has put there off each packet; one that is wrong is dropped as `bad_crc`.
+/// Verifies and removes the CRC-32 that `SetCRC32` appended. Packets with a wrong one are dropped as `bad_crc`.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> t :: Tee -> SetCRC32 -> check :: CheckCRC32
 ///     -> c :: Counter -> Discard;

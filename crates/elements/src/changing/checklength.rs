@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Passes packets of at most LENGTH bytes; longer ones go to output 1, or are dropped as `too_long`.
+/// Passes packets of at most LENGTH bytes. Longer ones go to output 1, or are dropped as `too_long`.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> check :: CheckLength(59);
 /// check[0] -> short :: Counter -> Discard;
@@ -23,7 +23,7 @@ use element::prelude::*;
     drops = "too_long"
 )]
 pub struct CheckLengthArgs {
-    /// The most bytes that pass.
+    /// Maximum packet length in bytes.
     #[arg(position)]
     length: u32,
 }
@@ -36,8 +36,8 @@ pub struct CheckLength {
 impl Filter for CheckLength {
     type Args = CheckLengthArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("length", "The most bytes that pass.", |check| check.args.length.to_string()),
-        Handler::write("length", "Sets the most bytes that pass.", |check, cx, value| {
+        Handler::read("length", "Maximum packet length.", |check| check.args.length.to_string()),
+        Handler::write("length", "Sets the maximum packet length.", |check, cx, value| {
             check.args.length = cx.data(value)?;
             Ok(())
         }),

@@ -3,9 +3,9 @@
 use element::arguments::Annotation;
 use element::prelude::*;
 
-/// Passes packets whose paint annotation is COLOR; others go to output 1, or are dropped as `wrong_paint`.
+/// Passes packets with one paint. Others go to output 1, or are dropped as `wrong_paint`.
 ///
-/// ANNO names another annotation byte to look at.
+/// ANNO selects another annotation byte.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> Paint(2) -> check :: CheckPaint(3);
 /// check[0] -> right :: Counter -> Discard;
@@ -26,10 +26,10 @@ use element::prelude::*;
     drops = "wrong_paint"
 )]
 pub struct CheckPaintArgs {
-    /// The colour that passes, 0 to 255.
+    /// Paint to pass, 0 to 255.
     #[arg(position)]
     color: u8,
-    /// The annotation to look at.
+    /// Annotation byte to read.
     #[arg(position, default = "PAINT")]
     anno: Annotation<1>,
 }
@@ -42,8 +42,8 @@ pub struct CheckPaint {
 impl Filter for CheckPaint {
     type Args = CheckPaintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("color", "The colour that passes.", |check| check.args.color.to_string()),
-        Handler::write("color", "Sets the colour that passes.", |check, cx, value| {
+        Handler::read("color", "Paint to pass.", |check| check.args.color.to_string()),
+        Handler::write("color", "Sets the paint to pass.", |check, cx, value| {
             check.args.color = cx.data(value)?;
             Ok(())
         }),

@@ -4,14 +4,14 @@ use element::Message;
 use element::arguments::Raw;
 use element::prelude::*;
 
-/// Copies RANGEs of bytes from the packets of input 0 and writes them over the same bytes of the packets of input 1.
+/// Copies byte ranges from the packets of input 0 into the packets of input 1.
 ///
-/// A RANGE is OFFSET/LENGTH, in bytes. What comes by an input goes to the output of the same number. A packet of input
-/// 1 that is too short for one of the ranges passes as it is.
+/// Each RANGE is OFFSET/LENGTH in bytes. Packets leave by the output with the number of their input. A packet of input
+/// 1 that is too short for a range passes unchanged.
 ///
 /// ## Differences
-/// Before a packet came by input 0 the bytes written are zeros, and of a packet of input 0 that is too short only the
-/// bytes that it has are copied.
+/// Until the first packet arrives at input 0, zeros are written. From a packet of input 0 that is too short, only the
+/// existing bytes are copied.
 /// ```click
 /// TimedSource(0.1, "ab", LIMIT 1) -> [0]p :: Clipboard(0/1, 1/1);
 /// TimedSource(0.2, "xyz", LIMIT 1, STOP true) -> [1]p;
@@ -75,7 +75,7 @@ impl Range {
 pub struct Clipboard {
     ranges: Vec<Range>,
     bytes: Vec<u8>,
-    /// The length of a packet that all ranges fit.
+    /// Length of a packet that fits all ranges.
     least: usize,
 }
 

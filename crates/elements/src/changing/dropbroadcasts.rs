@@ -3,10 +3,10 @@
 use element::prelude::*;
 use packet::PacketType;
 
-/// Sends packets that arrived as link broadcast or multicast to output 1, or drops them as `broadcast`.
+/// Sends link-level broadcast and multicast packets to output 1, or drops them as `broadcast`.
 ///
-/// The packet type annotation tells, which `FromDevice` and `HostEtherFilter` set. A router must not forward such
-/// packets (RFC 1812, 5.3.4).
+/// It reads the packet type annotation, which `FromDevice` and `HostEtherFilter` set. A router must not forward such
+/// packets (RFC 1812, section 5.3.4).
 /// ```click
 /// InfiniteSource(LIMIT 2, STOP true) -> t :: Tee -> SetPacketType(MULTICAST) -> d :: DropBroadcasts
 ///     -> c :: Counter -> Discard;
@@ -37,7 +37,7 @@ pub struct DropBroadcasts {
 impl Filter for DropBroadcasts {
     type Args = DropBroadcastsArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("drops", "Packets that did not pass.", |drop| drop.drops.to_string())];
+        &[Handler::read("drops", "Broadcast and multicast packets.", |drop| drop.drops.to_string())];
 
     fn new(_: DropBroadcastsArgs, _: &mut Setup) -> Result<DropBroadcasts, SetupError> {
         Ok(DropBroadcasts { drops: 0 })

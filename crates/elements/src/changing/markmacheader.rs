@@ -4,8 +4,8 @@ use element::prelude::*;
 
 /// Sets the link header annotation to OFFSET bytes into each packet.
 ///
-/// With a LENGTH above zero the network header annotation is set to LENGTH bytes behind it. A place beyond the end of
-/// the packet unsets the annotation.
+/// With a LENGTH above zero, it also sets the network header annotation LENGTH bytes further on. A position beyond the
+/// end of the packet clears the annotation.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> MarkMACHeader(0, 14) -> StripToNetworkHeader
 ///     -> c :: Counter -> Discard;
@@ -22,10 +22,10 @@ use element::prelude::*;
     see = "MarkIPHeader, StripToNetworkHeader"
 )]
 pub struct MarkMACHeaderArgs {
-    /// Where the link header starts.
+    /// Offset of the link header.
     #[arg(position, default = "0")]
     offset: u32,
-    /// Its length; 0 if it is not known.
+    /// Length of the link header; 0 if unknown.
     #[arg(position, default = "0")]
     length: u32,
 }

@@ -2,13 +2,13 @@
 
 use element::prelude::*;
 
-/// Puts zero bytes behind packets that are shorter than LENGTH.
+/// Pads packets to a minimum length with zero bytes.
 ///
-/// Without LENGTH, or with 0, as many bytes are put behind as the extra length annotation says. That annotation is zero
-/// afterwards. A packet that would become larger than the largest is dropped as `too_long`.
+/// Without LENGTH, or with 0, it appends as many bytes as the extra length annotation says. It clears that annotation.
+/// A packet that would exceed the maximum size is dropped as `too_long`.
 ///
 /// ## Differences
-/// The added bytes are zero even with ZERO false.
+/// Added bytes are zero even with ZERO false.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true) -> Pad(60) -> c :: Counter -> Discard;
 /// ```
@@ -19,10 +19,10 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "Pad", group = "changing", order_insensitive, see = "Truncate", drops = "too_long")]
 pub struct PadArgs {
-    /// The least bytes of a packet.
+    /// Minimum packet length.
     #[arg(position, default = "0")]
     length: u32,
-    /// Whether the added bytes are zero.
+    /// Fill with zeros.
     #[arg(default = "true")]
     #[allow(dead_code, reason = "bytes of other packets are never shown")]
     zero: bool,

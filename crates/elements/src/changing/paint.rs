@@ -5,7 +5,7 @@ use element::prelude::*;
 
 /// Sets the paint annotation of each packet to COLOR.
 ///
-/// ANNO names another annotation byte to set.
+/// ANNO selects another annotation byte.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> p :: Paint(2) -> check :: CheckPaint(2) -> c :: Counter -> Discard;
 /// ```
@@ -16,10 +16,10 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "Paint", group = "changing", order_insensitive, see = "CheckPaint, PaintTee, PaintSwitch")]
 pub struct PaintArgs {
-    /// The colour, 0 to 255.
+    /// Paint to set, 0 to 255.
     #[arg(position)]
     color: u8,
-    /// The annotation to set.
+    /// Annotation byte to set.
     #[arg(position, default = "PAINT")]
     anno: Annotation<1>,
 }
@@ -32,8 +32,8 @@ pub struct Paint {
 impl Filter for Paint {
     type Args = PaintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("color", "The colour.", |paint| paint.args.color.to_string()),
-        Handler::write("color", "Sets the colour.", |paint, cx, value| {
+        Handler::read("color", "Paint to set.", |paint| paint.args.color.to_string()),
+        Handler::write("color", "Sets the paint.", |paint, cx, value| {
             paint.args.color = cx.data(value)?;
             Ok(())
         }),

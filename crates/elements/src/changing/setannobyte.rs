@@ -3,7 +3,7 @@
 use element::arguments::Annotation;
 use element::prelude::*;
 
-/// Sets the annotation byte ANNO of each packet to VALUE.
+/// Sets an annotation byte of each packet to a constant.
 ///
 /// `Paint(VALUE, ANNO)` does the same and is preferred; a warning says so.
 /// ```click
@@ -23,10 +23,10 @@ use element::prelude::*;
     see = "Paint"
 )]
 pub struct SetAnnoByteArgs {
-    /// The annotation to set.
+    /// Annotation byte to set.
     #[arg(position)]
     anno: Annotation<1>,
-    /// The value, 0 to 255.
+    /// Value, 0 to 255.
     #[arg(position)]
     value: u8,
 }
@@ -39,8 +39,8 @@ pub struct SetAnnoByte {
 impl Filter for SetAnnoByte {
     type Args = SetAnnoByteArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("anno", "The offset of the annotation.", |set| set.args.anno.0.to_string()),
-        Handler::read("value", "The value.", |set| set.args.value.to_string()),
+        Handler::read("anno", "Offset of the annotation.", |set| set.args.anno.0.to_string()),
+        Handler::read("value", "Value.", |set| set.args.value.to_string()),
         Handler::write("value", "Sets the value.", |set, cx, value| {
             set.args.value = cx.data(value)?;
             Ok(())

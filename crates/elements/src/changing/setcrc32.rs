@@ -3,10 +3,10 @@
 use element::prelude::*;
 use packet::checksum::crc32;
 
-/// Puts the CRC-32 of each packet behind it, four bytes, the lowest first.
+/// Appends a CRC-32 to each packet: four bytes in little-endian order.
 ///
-/// The polynomial is Ethernet's, but the bits are taken highest first and not inverted at the end, so this is no
-/// Ethernet frame check sequence. `CheckCRC32` verifies it. A packet that can't grow is dropped as `too_long`.
+/// It uses Ethernet's polynomial, but processes bits from the highest and does not invert the result, so it is not an
+/// Ethernet frame check sequence. `CheckCRC32` verifies it. A packet that cannot grow is dropped as `too_long`.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> SetCRC32 -> a :: Counter -> CheckCRC32
 ///     -> b :: Counter -> Discard;

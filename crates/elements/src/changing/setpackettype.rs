@@ -4,9 +4,9 @@ use element::arguments::Word;
 use element::prelude::*;
 use packet::PacketType;
 
-/// Sets the packet type annotation: how the link layer says that the packet was addressed.
+/// Sets the packet type annotation, which tells how the packet was addressed at the link layer.
 ///
-/// TYPE is HOST, BROADCAST, MULTICAST, OTHERHOST, OUTGOING or LOOPBACK, in any case.
+/// TYPE is HOST, BROADCAST, MULTICAST, OTHERHOST, OUTGOING or LOOPBACK. Case does not matter.
 /// ```click
 /// InfiniteSource(LIMIT 2, STOP true) -> SetPacketType(BROADCAST) -> d :: DropBroadcasts;
 /// d[0] -> passed :: Counter -> Discard;

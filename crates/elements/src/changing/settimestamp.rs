@@ -2,12 +2,12 @@
 
 use element::prelude::*;
 
-/// Sets the timestamp annotation of each packet to TIMESTAMP, or to the time at which it arrives here.
+/// Sets the timestamp of each packet to TIMESTAMP, or to the current time.
 ///
-/// With FIRST true the first timestamp annotation is set instead.
+/// With FIRST, it sets the first timestamp annotation instead.
 ///
 /// ## Differences
-/// Packets that one turn of a task brings carry the same time: the clock is read once a turn.
+/// All packets of one task run carry the same time, because the clock is read once per run.
 /// ```click
 /// InfiniteSource(LIMIT 2) -> SetTimestamp(2.5) -> t :: TimeSortedSched(STOP true) -> c :: Counter -> Discard;
 /// ```
@@ -18,10 +18,10 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "SetTimestamp", group = "changing", order_insensitive, see = "TimeSortedSched, Print")]
 pub struct SetTimestampArgs {
-    /// The time to set.
+    /// Time to set.
     #[arg(position)]
     timestamp: Option<Timestamp>,
-    /// Whether the first timestamp annotation is meant.
+    /// Set the first timestamp annotation.
     #[arg(default = "false")]
     first: bool,
     /// No longer supported.

@@ -3,10 +3,13 @@
 use element::arguments::Word;
 use element::prelude::*;
 
-/// Replaces each timestamp but zero by a span of time.
+/// Replaces timestamps by time differences. Timestamps of zero stay.
 ///
-/// TYPE says which: `RANGE`, since the first timestamp that was seen; `NOW`, from the timestamp until now; `FIRST`,
-/// from the packet's first timestamp annotation to its timestamp.
+/// TYPE selects the difference:
+///
+/// - `RANGE`: since the first timestamp seen;
+/// - `NOW`: from the timestamp until now;
+/// - `FIRST`: from the packet's first timestamp annotation to its timestamp.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> SetTimestamp(5) -> d :: SetTimestampDelta
 ///     -> f :: TimeFilter(END 0.1) -> c :: Counter -> Discard;
@@ -38,7 +41,7 @@ pub struct SetTimestampDelta {
 impl Filter for SetTimestampDelta {
     type Args = SetTimestampDeltaArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("first", "The first timestamp that was seen.", |delta| format!("{:.6}\n", delta.first)),
+        Handler::read("first", "First timestamp seen.", |delta| format!("{:.6}\n", delta.first)),
         Handler::write("reset", "Forgets the first timestamp.", |delta, _, _| {
             delta.first = Timestamp::ZERO;
             Ok(())

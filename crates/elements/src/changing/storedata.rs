@@ -3,7 +3,7 @@
 use element::arguments::Bytes;
 use element::prelude::*;
 
-/// Writes DATA into each packet, from byte OFFSET on; what would go beyond the end is left out.
+/// Overwrites bytes of each packet with DATA, starting at OFFSET. Data beyond the end of the packet is ignored.
 /// ```click
 /// InfiniteSource(DATA \<00010203>, LIMIT 2, STOP true) -> StoreData(1, \<aabb>)
 ///     -> c :: Classifier(0/00aabb03, -);
@@ -22,10 +22,10 @@ use element::prelude::*;
     see = "StoreIPAddress, StoreEtherAddress"
 )]
 pub struct StoreDataArgs {
-    /// The first byte to write.
+    /// Offset of the first byte to write.
     #[arg(position)]
     offset: u32,
-    /// What to write.
+    /// Bytes to write.
     #[arg(position)]
     data: Bytes,
 }

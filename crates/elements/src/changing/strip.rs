@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Removes the first LENGTH bytes of each packet; a shorter one becomes empty, and a line in the log says so.
+/// Removes the first LENGTH bytes of each packet. A shorter packet becomes empty and is logged.
 ///
-/// The bytes stay in the headroom, where `Unstrip` finds them again.
+/// The bytes stay in the headroom, so `Unstrip` can restore them.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 3, STOP true) -> Strip(14) -> c :: Counter -> Discard;
 /// ```

@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Removes everything in front of the network header, or puts back what was removed of it.
+/// Removes everything before the network header, or restores the network header if it was stripped.
 ///
-/// Needs a network header annotation, as `CheckIPHeader` and `MarkIPHeader` set it.
+/// `CheckIPHeader` and `MarkIPHeader` set the network header annotation that it needs.
 ///
 /// ## Differences
 /// A packet without a network header annotation is dropped as `no_network_header`; in Click it must not occur.

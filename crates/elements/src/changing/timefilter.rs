@@ -3,18 +3,19 @@
 use element::arguments::HandlerCall;
 use element::prelude::*;
 
-/// Passes packets whose timestamps lie from a start up to, but not including, an end.
+/// Passes packets whose timestamps lie within a time span. The span includes its start and excludes its end.
 ///
-/// The start is START, a time; START_AFTER, a span after the first packet's; or START_DELAY, a span after the router
-/// was started. The end is END, END_AFTER or END_DELAY likewise, or INTERVAL, a span after the start. Other packets go
-/// to output 1, or are dropped.
+/// - Start: START, a time; START_AFTER, relative to the first packet; or START_DELAY, relative to the start of the
+///   router.
+/// - End: END, END_AFTER or END_DELAY in the same way, or INTERVAL, relative to the start of the span.
 ///
-/// At the first packet behind the end STOP true stops the driver, and END_CALL writes a handler, whose value may say
-/// `$t` for the packet's timestamp. If that handler extends the time, by `extend_interval`, the packet passes after
-/// all.
+/// Other packets go to output 1, or are dropped.
+///
+/// At the first packet after the span, STOP stops the driver, and END_CALL writes a handler, with `$t` in its value
+/// replaced by the packet's timestamp. If that handler extends the span with `extend_interval`, the packet passes.
 ///
 /// ## Differences
-/// On a pull path the packet that END_CALL is called for is dropped, even if the time is extended.
+/// On a pull path, the packet for which END_CALL is called is dropped even if the span is extended.
 /// ```click
 /// InfiniteSource(LIMIT 4, STOP true) -> SetTimestamp(3) -> f :: TimeFilter(1, 4) -> in :: Counter -> Discard;
 /// f[1] -> out :: Counter -> Discard;
@@ -34,26 +35,26 @@ use element::prelude::*;
     drops = "outside_time"
 )]
 pub struct TimeFilterArgs {
-    /// The time of the start.
+    /// Start as a time.
     #[arg(position)]
     start: Option<Timestamp>,
-    /// The time of the end.
+    /// End as a time.
     #[arg(position)]
     end: Option<Timestamp>,
-    /// The start, after the router's.
+    /// Start, relative to the start of the router.
     start_delay: Option<Timestamp>,
-    /// The end, after the router's start.
+    /// End, relative to the start of the router.
     end_delay: Option<Timestamp>,
-    /// The start, after the first packet.
+    /// Start, relative to the first packet.
     start_after: Option<Timestamp>,
-    /// The end, after the first packet.
+    /// End, relative to the first packet.
     end_after: Option<Timestamp>,
-    /// The end, after the start.
+    /// Length of the span.
     interval: Option<Timestamp>,
-    /// Whether the driver stops at the end.
+    /// Stop the driver at the end.
     #[arg(default = "false")]
     stop: bool,
-    /// A handler to write at the end.
+    /// Handler to write at the end.
     end_call: Option<HandlerCall>,
 }
 
@@ -160,8 +161,8 @@ fn only(
 impl Filter for TimeFilter {
     type Args = TimeFilterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("start", "The start.", |filter| format!("{:.6}", filter.first.0)),
-        Handler::write("start", "Sets the start.", |filter, cx, value| {
+        Handler::read("start", "Start of the span.", |filter| format!("{:.6}", filter.first.0)),
+        Handler::write("start", "Sets the start of the span.", |filter, cx, value| {
             let time = span(cx, value)?;
             if !filter.started {
                 filter.start(time);
@@ -169,21 +170,21 @@ impl Filter for TimeFilter {
             filter.first = (time, Base::Epoch);
             Ok(())
         }),
-        Handler::read("end", "The end.", |filter| format!("{:.6}", filter.last.0)),
-        Handler::write("end", "Sets the span from start to end.", |filter, cx, value| {
+        Handler::read("end", "End of the span.", |filter| format!("{:.6}", filter.last.0)),
+        Handler::write("end", "Sets the end of the span.", |filter, cx, value| {
             let time = span(cx, value)?;
             filter.extend(filter.first.0.wrapping_add(time));
             Ok(())
         }),
-        Handler::read("interval", "The span from start to end.", |filter| {
+        Handler::read("interval", "Length of the span.", |filter| {
             format!("{:.6}", filter.last.0 - filter.first.0)
         }),
-        Handler::write("extend_interval", "Moves the end by a span.", |filter, cx, value| {
+        Handler::write("extend_interval", "Moves the end of the span by a time.", |filter, cx, value| {
             let time = span(cx, value)?;
             filter.extend(filter.last.0.wrapping_add(time));
             Ok(())
         }),
-        Handler::write("decide", "Decides about the packet in hand.", |filter: &mut Self, cx, _| {
+        Handler::write("decide", "Decides about the current packet.", |filter: &mut Self, cx, _| {
             filter.decide(cx);
             Ok(())
         })

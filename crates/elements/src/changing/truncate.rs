@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Removes what is beyond LENGTH bytes from the end of each packet.
+/// Truncates packets to LENGTH bytes.
 ///
-/// What is removed is added to the extra length annotation, unless EXTRA_LENGTH is false.
+/// The number of removed bytes is added to the extra length annotation, unless EXTRA_LENGTH is false.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> t :: Truncate(20) -> short :: Counter
 ///     -> Pad -> long :: Counter -> Discard;
@@ -17,10 +17,10 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "Truncate", group = "changing", order_insensitive, see = "Strip, Pad, CheckLength")]
 pub struct TruncateArgs {
-    /// The most bytes that a packet keeps.
+    /// Maximum packet length.
     #[arg(position)]
     length: u32,
-    /// Whether the extra length annotation counts the removed bytes.
+    /// Add the removed bytes to the extra length annotation.
     #[arg(default = "true")]
     extra_length: bool,
 }
@@ -33,10 +33,8 @@ pub struct Truncate {
 impl Filter for Truncate {
     type Args = TruncateArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("nbytes", "The most bytes that a packet keeps.", |truncate| {
-            truncate.args.length.to_string()
-        }),
-        Handler::write("nbytes", "Sets the most bytes that a packet keeps.", |truncate, cx, value| {
+        Handler::read("nbytes", "Maximum packet length.", |truncate| truncate.args.length.to_string()),
+        Handler::write("nbytes", "Sets the maximum packet length.", |truncate, cx, value| {
             truncate.args.length = cx.data(value)?;
             Ok(())
         }),

@@ -2,10 +2,10 @@
 
 use element::prelude::*;
 
-/// Puts LENGTH bytes back to the front of each packet: those that `Strip` has removed.
+/// Restores LENGTH bytes at the front of each packet that `Strip` removed.
 ///
-/// Where fewer were removed, the bytes in front of them have any value. A packet that would become larger than the
-/// largest is dropped as `too_long`.
+/// If fewer bytes were removed, the contents of the others are unspecified. A packet that would exceed the maximum size
+/// is dropped as `too_long`.
 /// ```click
 /// InfiniteSource(DATA \<aabbccdd>, LIMIT 2, STOP true) -> Strip(3) -> Unstrip(2)
 ///     -> c :: Classifier(0/bbccdd, -);
@@ -26,7 +26,7 @@ use element::prelude::*;
     drops = "too_long"
 )]
 pub struct UnstripArgs {
-    /// Bytes to put back.
+    /// Bytes to restore.
     #[arg(position)]
     length: u32,
 }

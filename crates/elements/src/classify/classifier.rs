@@ -7,12 +7,13 @@ use element::{Message, text};
 
 use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
-/// Sends each packet to the output of the first pattern that it matches, or drops it as `no_match`.
+/// Classifies packets by byte patterns: sends each to the output of the first pattern that it matches.
 ///
-/// There is a pattern for every output: clauses `OFFSET/VALUE` or `OFFSET/VALUE%MASK`, separated by spaces, all of
-/// which must match. The offset is decimal and counts from the packet's first byte; value and mask are hexadecimal,
-/// of whole bytes, `?` standing for any digit. `!` before a clause means that it must not match. The pattern `-`
-/// matches every packet. A clause about bytes that the packet does not have does not match.
+/// There is one pattern per output. A pattern is a list of clauses `OFFSET/VALUE` or `OFFSET/VALUE%MASK`, separated by
+/// spaces; all must match. The offset is decimal and counts from the start of the packet. Value and mask are
+/// hexadecimal with an even number of digits; the digit `?` matches anything. `!` before a clause negates it. The
+/// pattern `-` matches every packet. A clause about bytes beyond the end of the packet does not match. Packets that
+/// match no pattern are dropped as `no_match`.
 /// ```click
 /// InfiniteSource(DATA \<000000000001 000000000002 0800>, LIMIT 4, STOP true)
 ///     -> c :: Classifier(12/0806 20/0001, 12/0800, -);
@@ -36,7 +37,7 @@ use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
     drops = "no_match"
 )]
 pub struct ClassifierArgs {
-    /// Patterns, one for each output.
+    /// Patterns, one per output.
     #[arg(rest)]
     patterns: Vec<Raw>,
 }

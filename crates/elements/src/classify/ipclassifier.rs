@@ -9,28 +9,30 @@ use super::ipfilter::ip_headers;
 use super::names::ElementNames;
 use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs};
 
-/// Sends each IP packet to the output of the first expression that it matches, or drops it as `no_match`.
+/// Classifies IP packets by expressions in the style of tcpdump: sends each to the output of the first match.
 ///
-/// There is an expression for every output. It is made of primitives, `and`, `or`, `not` (also `&&`, `||`, `!`),
-/// `CONDITION ? THIS : THAT` and parentheses; two primitives without a connective mean `and`.
+/// There is one expression per output. Expressions consist of primitives, `and`, `or`, `not` (also `&&`, `||`, `!`),
+/// `CONDITION ? THIS : THAT` and parentheses. Adjacent primitives are joined by `and`. Packets that match no expression
+/// are dropped as `no_match`. The network header must be marked.
 ///
-/// - `[src|dst|src and dst|src or dst] host ADDR`, `... net ADDR/BITS`, `... net ADDR mask MASK`, and
-///   `... [tcp|udp] port PORT`, `... ether host ADDR`; without a direction either will do;
-/// - `ip proto PROTOCOL`, or a protocol alone;
-/// - `ip vers|hl|tos|dscp|len|id|ttl VALUE`, `ip ect`, `ip ce`, `ip frag`, `ip unfrag`;
-/// - `tcp opt syn|fin|ack|rst|psh|urg`, `tcp win VALUE`, `icmp type TYPE`;
-/// - `ip[POS:LEN] VALUE`, `tcp[POS:LEN] VALUE`, `transp[POS:LEN] VALUE`: bytes of a header;
-/// - `true`, `false`; alone also `-`, `any` and `all`.
+/// - Addresses: `[src|dst|src and dst|src or dst] host ADDR`, `... net ADDR/BITS`, `... net ADDR mask MASK`, `... ether
+///   host ADDR`. Without a direction, either address may match.
+/// - Ports: `[src|dst|...] [tcp|udp] port PORT`.
+/// - Protocols: `ip proto PROTOCOL`, or the protocol alone.
+/// - IP header: `ip vers|hl|tos|dscp|len|id|ttl VALUE`, `ip ect`, `ip ce`, `ip frag`, `ip unfrag`.
+/// - TCP and ICMP: `tcp opt syn|fin|ack|rst|psh|urg`, `tcp win VALUE`, `icmp type TYPE`.
+/// - Bytes of a header: `ip[POS:LEN] VALUE`, `tcp[POS:LEN] VALUE`, `transp[POS:LEN] VALUE`.
+/// - Constants: `true`, `false`, and as the whole expression `-`, `any` and `all`.
 ///
-/// Before a value may stand `== != < > <= >=`, and before that `& MASK`. What can be told from the value, or is the
-/// same as in the primitive before, may be left out: `tcp syn`, `src port 80 or 443`, `10.0.0.0/8`.
+/// A value may follow one of `== != < > <= >=`, and before that `& MASK`. Words that the value implies, or that repeat
+/// those of the previous primitive, may be omitted: `tcp syn`, `src port 80 or 443`, `10.0.0.0/8`.
 ///
-/// Tests of ports, flags and transport headers fail for all but the first fragment, and a test of bytes that the
-/// packet does not have fails, with `!=` as with `==`. The packets must have their network header set.
+/// Tests of ports, flags and transport headers fail for all fragments except the first. A test of bytes beyond the end
+/// of the packet fails, with `!=` as well as with `==`.
 ///
 /// ## Differences
-/// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads one of the transport header. `& MASK > VALUE`
-/// means what it says for every mask; Click ignores it when the value's lowest bit alone is outside the mask.
+/// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads a byte of the transport header. `& MASK >
+/// VALUE` is exact for every mask; Click ignores it if only the lowest bit of the value is outside the mask.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true)
 ///     -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
@@ -56,7 +58,7 @@ use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs
     drops = "no_match"
 )]
 pub struct IPClassifierArgs {
-    /// Expressions, one for each output.
+    /// Expressions, one per output.
     #[arg(rest)]
     patterns: Vec<Raw>,
 }

@@ -8,13 +8,14 @@ use element::text;
 use super::names::ElementNames;
 use super::split::{report, split, warn_of_shadowed_rules};
 
-/// Sends each IP packet where the first rule that it matches says; packets that match none are dropped.
+/// Firewall: filters IP packets by an ordered list of rules. The first matching rule decides.
 ///
-/// A rule is an action and an expression. The action is an output's number, `allow` (output 0), or `deny` or `drop`.
-/// The expression is that of `IPClassifier`; `all`, `any`, `-` or nothing match every packet. Drops count as
-/// `denied`. The packets must have their network header set, as `CheckIPHeader` and `MarkIPHeader` do.
+/// A rule is an action and an expression. The action is `allow` (output 0), `deny` or `drop`, or the number of an
+/// output. Expressions are those of `IPClassifier`; `all`, `any`, `-` or an empty expression match every packet. Denied
+/// packets, and packets that match no rule, are dropped as `denied`. The network header must be marked, for example by
+/// `CheckIPHeader`.
 ///
-/// The rules are compiled: a packet costs about the same with ten of them and with ten thousand. Write `rules` to
+/// Rules are compiled, so ten thousand of them cost about the same time per packet as ten. Write the handler `rules` to
 /// change them under traffic.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true)
@@ -55,10 +56,12 @@ impl Element for IPFilter {
         Handler::read("program", "The rules as a sequence of tests of four bytes each.", |filter| {
             listing(filter.program.rules(), Layout::Ip)
         }),
-        Handler::read_with("rules", "The rules, as `config` gives them.", |_, cx, _| Ok(cx.configuration())),
+        Handler::read_with("rules", "The rules, in the format of `config`.", |_, cx, _| {
+            Ok(cx.configuration())
+        }),
         Handler::write(
             "rules",
-            "Sets the rules; if one is wrong, all stay as they are.",
+            "Replaces the rules; if one is invalid, all stay unchanged.",
             |filter, cx, value| cx.reconfigure(filter, value),
         ),
     ];

@@ -2,9 +2,8 @@
 
 use element::prelude::*;
 
-/// Spreads tasks over the threads by what they cost.
+/// Balances tasks over the threads by their cost. There is one thread, so it has no effect.
 ///
-/// There is one thread here, which has them all.
 /// ```click
 /// BalancedThreadSched(100);
 /// InfiniteSource(LIMIT 2, STOP true) -> c :: Counter -> Discard;
@@ -13,14 +12,14 @@ use element::prelude::*;
 /// c.count = 2
 /// ```
 /// ## Differences
-/// A configuration runs on one thread, so there is nothing to spread.
+/// A configuration runs on one thread.
 #[derive(Args)]
 #[element(name = "BalancedThreadSched", group = "control", ports = "0/0", see = "StaticThreadSched")]
 pub struct BalancedThreadSchedArgs {
-    /// Milliseconds between two rounds.
+    /// Milliseconds between adjustments.
     #[arg(position, default = "1000")]
     interval: u32,
-    /// Whether the cheapest tasks are placed first.
+    /// Assign the cheapest tasks first.
     #[arg(position, default = "true")]
     increasing: bool,
 }

@@ -14,11 +14,11 @@ const MOST_CONNECTIONS: usize = 64;
 /// Bytes by which a client may be behind; one that is further behind is disconnected.
 const MOST_BEHIND: usize = 500_000;
 
-/// Sends what elements write to the log to other programs too, over TCP or a Unix socket.
+/// Streams the log to clients over TCP or a Unix socket.
 ///
-/// Each connection gets a greeting, and then every line as it is written. What a client sends is not looked at. A
-/// configuration that replaces another takes the connections over, if a ChatterSocket of the same name has the same
-/// type, place and CHANNEL and RETRIES of at least 1.
+/// Each client gets a greeting and then every log line. Input from clients is ignored. After a hot swap, connections
+/// continue if the new configuration has a ChatterSocket with the same name, type, address and CHANNEL, and RETRIES of
+/// at least 1.
 /// ```click
 /// ChatterSocket(TCP, 41950+, RETRIES 5, RETRY_WARNINGS false);
 /// InfiniteSource(LIMIT 5, STOP true) -> Print(seen) -> c :: Counter -> Discard;
@@ -27,9 +27,8 @@ const MOST_BEHIND: usize = 500_000;
 /// c.count = 5
 /// ```
 /// ## Differences
-/// All elements write to the default channel, so that other channels stay silent. Errors in a new configuration go to
-/// who wrote it, and not to the log. A 65th connection is refused. The port may have a `+` behind it, as
-/// ControlSocket's.
+/// All elements write to the default channel; other channels stay silent. Errors of a new configuration go to the
+/// client that wrote it, not to the log. A 65th connection is refused. As with ControlSocket, the port may end in `+`.
 #[derive(Args)]
 #[element(
     name = "ChatterSocket",
@@ -42,24 +41,24 @@ pub struct ChatterSocketArgs {
     /// TCP or UNIX.
     #[arg(position)]
     r#type: String,
-    /// The TCP port, or what FILENAME says.
+    /// TCP port, or the same as FILENAME.
     #[arg(position)]
     port: Option<Raw>,
-    /// The name of the Unix socket.
+    /// Path of the Unix socket.
     filename: Option<String>,
-    /// The channel whose lines are sent.
+    /// Channel to stream.
     #[arg(default = "default")]
     channel: Word,
-    /// Whether what is sent to another channel than the default one is not printed.
+    /// Do not print lines of channels other than the default one.
     #[arg(default = "true")]
     quiet_channel: bool,
-    /// Whether connections are greeted.
+    /// Send the greeting.
     #[arg(default = "true")]
     greeting: bool,
-    /// Tries, one a second, if the place is taken at first.
+    /// Attempts, one per second, if the address is in use.
     #[arg(default = "0")]
     retries: i32,
-    /// Logs tries that failed.
+    /// Log failed attempts.
     #[arg(default = "true")]
     retry_warnings: bool,
 }

@@ -17,17 +17,21 @@ const MOST_CONNECTIONS: usize = 64;
 /// Commands of one connection that are executed before others have their turn.
 const MOST_COMMANDS: usize = 32;
 
-/// Lets other programs call handlers, over TCP or a Unix socket, in a protocol of lines.
+/// Serves handlers to other programs over TCP or a Unix socket, in Click's line protocol.
 ///
-/// A client sends commands: `READ handler [value]`, `WRITE handler [value]`; `READDATA handler n` and `WRITEDATA
-/// handler n` with n bytes behind the line; `READUNTIL handler [end]` and `WRITEUNTIL handler [end]` with lines up to
-/// one that equals the end; `CHECKREAD handler`, `CHECKWRITE handler`, `LLRPC element#number [n]`, `HELP`, `QUIT`. Each
-/// is answered by lines that begin with a code: 200 is success, 500 a mistake in the command, 501 an unknown command,
-/// 510 no such element, 511 no such handler, 520 a failure of the handler, 530 lack of permission. Values that are read
-/// follow a line `DATA n`.
+/// Commands:
 ///
-/// A configuration that replaces another takes the connections over, if a ControlSocket of the same name has the same
-/// type and place and RETRIES of at least 1.
+/// - `READ handler [value]` and `WRITE handler [value]`;
+/// - `READDATA handler n` and `WRITEDATA handler n`, followed by n bytes;
+/// - `READUNTIL handler [end]` and `WRITEUNTIL handler [end]`, followed by lines up to one that equals `end`;
+/// - `CHECKREAD handler` and `CHECKWRITE handler`;
+/// - `LLRPC element#number [n]`, `HELP`, `QUIT`.
+///
+/// Replies start with a code: 200 success, 500 syntax error, 501 unknown command, 510 no such element, 511 no such
+/// handler, 520 handler error, 530 permission denied. A value follows after a line `DATA n`.
+///
+/// After a hot swap, connections continue if the new configuration has a ControlSocket with the same name, type and
+/// address, and RETRIES of at least 1.
 /// ```click
 /// ControlSocket(TCP, 41930+, RETRIES 5, RETRY_WARNINGS false);
 /// InfiniteSource(LIMIT 5, STOP true) -> c :: Counter -> Discard;
@@ -36,36 +40,36 @@ const MOST_COMMANDS: usize = 32;
 /// c.count = 5
 /// ```
 /// ## Differences
-/// Commands and data of more than 16 MiB are refused, and so is a 65th connection. Data that are not UTF-8 reach
-/// handlers with the replacement character. Low-level calls exist for counts, rates and switches only.
+/// Commands and data of more than 16 MiB are refused, and so is a 65th connection. Data that is not UTF-8 reaches
+/// handlers with replacement characters. Low-level calls exist only for counts, rates and switches.
 #[derive(Args)]
 #[element(name = "ControlSocket", group = "control", ports = "0/0", see = "Script")]
 pub struct ControlSocketArgs {
-    /// TCP, UNIX, or SOCKET for a connection that the process was started with.
+    /// TCP, UNIX, or SOCKET for an inherited connection.
     #[arg(position)]
     r#type: String,
-    /// The TCP port, with `+` for the first free one from there; or what FILENAME or FD say.
+    /// TCP port; with `+`, the first free one from there. Or the same as FILENAME or FD.
     #[arg(position)]
     port: Option<Raw>,
-    /// The name of the Unix socket.
+    /// Path of the Unix socket.
     filename: Option<String>,
-    /// The descriptor of the connection.
+    /// Descriptor of the inherited connection.
     fd: Option<Raw>,
-    /// Refuses to write handlers.
+    /// Refuse writes.
     #[arg(default = "false")]
     readonly: bool,
-    /// An element whose handlers, called by whole paths, stand for all others.
+    /// Element whose handlers replace all others.
     proxy: Option<ElementName>,
-    /// Logs connections that open and close.
+    /// Log when connections open and close.
     #[arg(default = "false")]
     verbose: bool,
-    /// Tries, one a second, if the place is taken at first.
+    /// Attempts, one per second, if the address is in use.
     #[arg(default = "0")]
     retries: i32,
-    /// Logs tries that failed.
+    /// Log failed attempts.
     #[arg(default = "true")]
     retry_warnings: bool,
-    /// Takes TCP connections from this host only.
+    /// Accept TCP connections only from this host.
     #[arg(default = "false")]
     localhost: bool,
 }
@@ -85,10 +89,10 @@ type Refusal = (u16, String);
 impl Element for ControlSocket {
     type Args = ControlSocketArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read_with("port", "The TCP port that it listens at.", |socket, _, _| {
+        Handler::read_with("port", "The TCP port that it listens on.", |socket, _, _| {
             socket.own("port").ok_or_else(|| HandlerError::NoHandler("port".into()))
         }),
-        Handler::read_with("filename", "The name of the Unix socket.", |socket, _, _| {
+        Handler::read_with("filename", "Path of the Unix socket.", |socket, _, _| {
             socket.own("filename").ok_or_else(|| HandlerError::NoHandler("filename".into()))
         }),
     ];

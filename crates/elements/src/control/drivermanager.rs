@@ -7,7 +7,7 @@ use super::machine::Kind;
 use super::script::compile;
 use super::scripted::{Compiled, ScriptArguments, Scripted};
 
-/// Is a `Script` that goes on by a step each time the driver would stop; the driver stops when the script ends.
+/// A `Script` that advances by one step each time the driver would stop. When the script ends, the driver stops.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> c :: Counter -> Discard;
 /// DriverManager(pause, write c.reset, wait 0.1s, stop);
@@ -18,7 +18,7 @@ use super::scripted::{Compiled, ScriptArguments, Scripted};
 #[derive(Args)]
 #[element(name = "DriverManager", group = "control", ports = "0/0", see = "Script")]
 pub struct DriverManagerArgs {
-    /// As for `Script`; DRIVER unless it is given.
+    /// As for `Script`; the default is DRIVER.
     r#type: Option<Raw>,
     /// The instructions.
     #[arg(rest)]

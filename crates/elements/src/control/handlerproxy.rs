@@ -4,10 +4,10 @@ use element::arguments::{ElementName, Spaced};
 use element::prelude::*;
 use element::{HandlerInfo, HandlerKind};
 
-/// Passes calls of its handlers on: `proxy.e.h` stands for the handler `e.h`.
+/// Forwards handler calls: `proxy.e.h` stands for the handler `e.h`.
 ///
-/// A ControlSocket with PROXY lets its clients call, through such an element, the handlers of the ELEMENTS alone, and
-/// with READONLY it lets them change nothing. Without ELEMENTS all can be called, those of the router too.
+/// A ControlSocket with PROXY gives its clients access only through such an element: to the handlers of ELEMENTS, or of
+/// all elements and the router if there are none. READONLY refuses writes.
 /// ```click
 /// source :: InfiniteSource(LIMIT 4, STOP true) -> c :: Counter -> Discard;
 /// proxy :: HandlerProxy(c, READONLY true);
@@ -16,14 +16,14 @@ use element::{HandlerInfo, HandlerKind};
 /// proxy.c.count = 4
 /// ```
 /// ## Differences
-/// In Click the class is only what others are derived from, and can't stand in a configuration.
+/// In Click this class is only a base class and cannot appear in a configuration.
 #[derive(Args)]
 #[element(name = "HandlerProxy", group = "control", ports = "0/0", see = "ControlSocket")]
 pub struct HandlerProxyArgs {
-    /// The elements whose handlers may be called; none: all.
+    /// Elements whose handlers may be called; empty for all.
     #[arg(position, default = "")]
     elements: Spaced<ElementName>,
-    /// Refuses to write handlers.
+    /// Refuse writes.
     #[arg(default = "false")]
     readonly: bool,
 }
@@ -31,7 +31,7 @@ pub struct HandlerProxyArgs {
 /// The element.
 pub struct HandlerProxy {
     args: HandlerProxyArgs,
-    /// The numbers of the elements.
+    /// Numbers of the elements.
     elements: Vec<usize>,
 }
 

@@ -3,12 +3,12 @@
 use element::arguments::Word;
 use element::prelude::*;
 
-/// Prints MESSAGE when it is configured.
+/// Prints MESSAGE when the configuration is loaded.
 ///
-/// TYPE is `MESSAGE`, `WARNING` or `ERROR`; with the last the configuration does not start.
+/// TYPE is `MESSAGE`, `WARNING` or `ERROR`. With `ERROR`, the configuration does not start.
 ///
 /// ## Differences
-/// Click does not start with TYPE `WARNING` either, against its documentation.
+/// With TYPE `WARNING`, Click does not start either, contrary to its documentation.
 /// ```click
 /// Message("This configuration needs nothing.");
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -19,7 +19,7 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "Message", group = "control", ports = "0/0", see = "Script")]
 pub struct MessageArgs {
-    /// The text.
+    /// Text to print.
     #[arg(position)]
     message: String,
     /// `MESSAGE`, `WARNING` or `ERROR`.

@@ -9,10 +9,10 @@ use super::progressline::{Progress, STALLED};
 /// The timer of the next drawing.
 const DRAW: usize = 0;
 
-/// Reads a position and a size from handlers, and draws a progress bar on the terminal that standard error goes to.
+/// Draws a progress bar on the terminal, from handlers that return a position and a size.
 ///
-/// The sum of the POSHANDLERs says how far it is, that of the SIZEHANDLERs, read once, where the end is. Without a size
-/// a mark goes to and fro. Where standard error is no terminal nothing is drawn, and `pos` stays 0.
+/// The position is the sum of the POSHANDLERs. The size is the sum of the SIZEHANDLERs, read once. Without a size, a
+/// mark moves back and forth. If standard error is not a terminal, nothing is drawn and `pos` stays 0.
 /// ```click
 /// dump :: FromDump(testdata/mix.pcap, STOP true) -> c :: Counter -> Discard;
 /// bar :: ProgressBar(dump.filepos, dump.filesize, BANNER mix);
@@ -22,32 +22,32 @@ const DRAW: usize = 0;
 /// bar.poshandler = dump.filepos
 /// ```
 /// ## Differences
-/// The bar is drawn in the background too.
+/// The bar is also drawn by a background process.
 #[derive(Args)]
 #[element(name = "ProgressBar", group = "control", ports = "0/0", see = "FromDump, Script")]
 pub struct ProgressBarArgs {
     /// Handlers of the position; their values are added.
     #[arg(position)]
     poshandler: Spaced<HandlerPath>,
-    /// Handlers of the size.
+    /// Handlers of the size; their values are added.
     #[arg(position, default = "")]
     sizehandler: Spaced<HandlerPath>,
-    /// Time from one drawing to the next.
+    /// Time between redraws.
     #[arg(default = "0.25")]
     update: Timestamp,
-    /// What stands before the bar.
+    /// Text before the bar.
     #[arg(default = "")]
     banner: String,
     /// Whether it is drawn.
     #[arg(default = "true")]
     active: bool,
-    /// Time that passes before it is drawn.
+    /// Delay before the first drawing.
     #[arg(default = "0")]
     delay: Timestamp,
-    /// Draws nothing if standard output is a terminal too.
+    /// Draw nothing if standard output is a terminal too.
     #[arg(default = "false")]
     check_stdout: bool,
-    /// The size, instead of handlers.
+    /// Size, instead of SIZEHANDLER.
     fixed_size: Option<f64>,
 }
 
@@ -81,28 +81,24 @@ enum State {
 impl Element for ProgressBar {
     type Args = ProgressBarArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::write(
-            "mark_stopped",
-            "Draws the last line: it has stopped, perhaps too early.",
-            |bar, cx, _| {
-                bar.finish(cx, false);
-                Ok(())
-            },
-        ),
-        Handler::write("mark_done", "Draws the last line: it is done.", |bar, cx, _| {
+        Handler::write("mark_stopped", "Draws a last line that marks the task as stopped.", |bar, cx, _| {
+            bar.finish(cx, false);
+            Ok(())
+        }),
+        Handler::write("mark_done", "Draws a last line that marks the task as done.", |bar, cx, _| {
             bar.finish(cx, true);
             Ok(())
         }),
-        Handler::read("active", "Whether it is drawn.", |bar| bar.args.active.to_string()),
-        Handler::write("active", "Sets whether it is drawn.", |bar, cx, value| {
+        Handler::read("active", "Whether the bar is drawn.", |bar| bar.args.active.to_string()),
+        Handler::write("active", "Turns drawing on or off.", |bar, cx, value| {
             bar.args.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             if bar.args.active && cx.timer(DRAW).is_none() {
                 cx.set_timer(DRAW, cx.steady());
             }
             Ok(())
         }),
-        Handler::read("banner", "What stands before the bar.", |bar| bar.args.banner.clone()),
-        Handler::write("banner", "Sets what stands before the bar.", |bar, _, value| {
+        Handler::read("banner", "Text before the bar.", |bar| bar.args.banner.clone()),
+        Handler::write("banner", "Sets the text before the bar.", |bar, _, value| {
             bar.args.banner = value.into();
             Ok(())
         }),
@@ -114,20 +110,20 @@ impl Element for ProgressBar {
         Handler::read("sizehandler", "Handlers of the size.", |bar| list(&bar.args.sizehandler)),
         Handler::write(
             "sizehandler",
-            "Sets the handlers of the size, which is read anew.",
+            "Sets the handlers of the size, and reads them again.",
             |bar, cx, value| {
                 bar.args.sizehandler = checked(cx, cx.argument(value)?)?;
                 bar.size = None;
                 Ok(())
             },
         ),
-        Handler::read("pos", "The position when it was last drawn.", |bar| bar.position.to_string()),
-        Handler::read("size", "The size; -1 if it is not known.", |bar| bar.size.unwrap_or(-1.0).to_string()),
+        Handler::read("pos", "Position at the last drawing.", |bar| bar.position.to_string()),
+        Handler::read("size", "Size; -1 if unknown.", |bar| bar.size.unwrap_or(-1.0).to_string()),
         Handler::write("size", "Sets the size.", |bar, cx, value| {
             bar.size = Some(cx.argument(value)?);
             Ok(())
         }),
-        Handler::write("reset", "Begins anew, and sets ACTIVE.", |bar, cx, _| {
+        Handler::write("reset", "Starts over, and sets ACTIVE.", |bar, cx, _| {
             bar.size = None;
             bar.args.active = true;
             if bar.state != State::Dead {

@@ -9,17 +9,27 @@ use super::machine::{Kind, Machine};
 use super::scripted::{Compiled, ScriptArguments, Scripted};
 use super::signals;
 
-/// Executes instructions: reads and writes handlers, computes, waits, jumps, stops the driver.
+/// Runs a script: reads and writes handlers, computes, waits, loops, and stops the driver.
 ///
-/// Each argument is an instruction. Handlers: `read H`, `write H VALUE`, `print [>FILE] TEXT|H`, `printn`, `save`,
-/// `append`. Variables: `set X TEXT`, `init X TEXT`, `export X TEXT`. Waiting: `pause [N]`, `wait TIME`. Control:
-/// `label L`, `goto L [CONDITION]`, `loop`, `end`, `exit`, `stop`, `return VALUE`, `error TEXT`. With a `q` at the end
-/// a layer of quotes is removed from the value. `$X` is the value of a variable and `$(H PARAMETER)` that of a handler;
-/// the script's own functions (`add`, `eq`, `if`, `sprintf` and so on) need no path.
+/// Each argument is an instruction:
 ///
-/// TYPE says when it runs: ACTIVE at the start, PASSIVE when its `run` handler is called, PACKET for every packet (the
-/// value returned is the output), PROXY for any handler that it does not have, DRIVER when the driver is about to stop,
-/// SIGNAL and signals when one arrives.
+/// - Handlers: `read H`, `write H VALUE`, `print [>FILE] TEXT|H`, `printn`, `save`, `append`.
+/// - Variables: `set X TEXT`, `init X TEXT`, `export X TEXT`.
+/// - Waiting: `pause [N]`, `wait TIME`.
+/// - Control: `label L`, `goto L [CONDITION]`, `loop`, `end`, `exit`, `stop`, `return VALUE`, `error TEXT`.
+///
+/// Instructions with a `q` appended remove one level of quotes from the value. `$X` expands to the value of a variable,
+/// and `$(H PARAMETER)` to that of a handler. The script's own functions (`add`, `eq`, `if`, `sprintf` and others) need
+/// no path.
+///
+/// TYPE decides when the script runs:
+///
+/// - ACTIVE: at the start;
+/// - PASSIVE: when its `run` handler is called;
+/// - PACKET: for every packet; the returned value selects the output;
+/// - PROXY: for each handler that the element itself lacks;
+/// - DRIVER: when the driver is about to stop;
+/// - SIGNAL, with the names of signals: when one arrives.
 /// ```click
 /// s :: Script(export x 0, label again, set x $(add $x 1), goto again $(lt $x 5), stop);
 /// Idle -> Discard;
@@ -28,7 +38,7 @@ use super::signals;
 /// s.x = 5
 /// ```
 /// ## Differences
-/// `step`, `goto` and `run` can't be written to a script by another one that it has called itself.
+/// A script cannot write `step`, `goto` or `run` of a script that is currently calling it.
 #[derive(Args)]
 #[element(
     name = "Script",
@@ -39,7 +49,7 @@ use super::signals;
     drops = "script"
 )]
 pub struct ScriptArgs {
-    /// ACTIVE, PASSIVE, PACKET, PROXY, DRIVER or SIGNAL with the signals.
+    /// ACTIVE, PASSIVE, PACKET, PROXY, DRIVER, or SIGNAL with the signals.
     r#type: Option<Raw>,
     /// The instructions.
     #[arg(rest)]

@@ -28,19 +28,19 @@ pub struct Scripted<A> {
 macro_rules! functions {
     ($($name:literal $summary:literal)* hidden $($hidden:literal $hidden_summary:literal)*) => {
         &[
-            Handler::write("step", "Goes on past so many blocking instructions, 1 if empty.", |script: &mut Self, cx, value| {
+            Handler::write("step", "Executes this many blocking instructions; 1 if empty.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Step, ("step", value), true).map(drop)
             }),
-            Handler::write("goto", "Goes on at a label.", |script: &mut Self, cx, value| {
+            Handler::write("goto", "Jumps to a label.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Goto, ("goto", value), true).map(drop)
             }),
             Handler::write("run", "Runs the script.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Run, ("run", value), true).map(drop)
             }),
-            Handler::read_with("run", "Runs the script; the value is what it returns.", |script: &mut Self, cx, value| {
+            Handler::read_with("run", "Runs the script and returns its value.", |script: &mut Self, cx, value| {
                 script.machine.request(cx, Request::Run, ("run", value), false)
             }),
-            Handler::write("set", "Sets a variable: its name and value.", |script: &mut Self, _, value| {
+            Handler::write("set", "Sets a variable: name and value.", |script: &mut Self, _, value| {
                 script.machine.assign(value)
             }),
             $(Handler::read_with($name, $summary, |script: &mut Self, cx, parameter| {

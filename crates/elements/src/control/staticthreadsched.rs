@@ -5,11 +5,12 @@ use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-/// Says which thread is to run an element's task: each argument is `ELEMENT THREAD`.
+/// Assigns tasks to threads. Each argument is `ELEMENT THREAD`.
 ///
-/// `COMPOUND THREAD` is for all elements within a compound element. Of several that name an element the last one
-/// counts. The handler `home_thread` of an element with a task tells its thread; there are as many as the option `-j`
-/// of `click` says.
+/// `COMPOUND THREAD` applies to all elements of a compound element. If several arguments name an element, the last one
+/// counts. The handler `home_thread` of an element with a task returns its thread. The option `-j` of `click` sets the
+/// number of threads.
+///
 /// ```click
 /// StaticThreadSched(source 0);
 /// source :: InfiniteSource(LIMIT 2, STOP true) -> c :: Counter -> Discard;
@@ -19,11 +20,11 @@ use element::text;
 /// source.home_thread = 0
 /// ```
 /// ## Differences
-/// One thread runs the tasks of all threads. THREAD -1, in Click for tasks that never run, is thread 0.
+/// One thread runs the tasks of all threads. THREAD -1, which means never in Click, is thread 0.
 #[derive(Args)]
 #[element(name = "StaticThreadSched", group = "control", ports = "0/0", see = "BalancedThreadSched")]
 pub struct StaticThreadSchedArgs {
-    /// Elements, each with its thread.
+    /// Elements, each followed by its thread.
     #[arg(rest)]
     threads: Vec<Raw>,
 }

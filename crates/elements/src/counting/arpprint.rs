@@ -9,19 +9,19 @@ use packet::{ArpView, EthernetView, MacAddr};
 
 use super::journal::Journal;
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header.
 const ETHERNET_LENGTH: isize = 14;
-/// Protocols whose addresses ARP may be about.
+/// ARP protocol type of IPv4.
 const PROTOCOL_IP: u16 = 0x0800;
 const PROTOCOL_TRAILER: u16 = 0x1000;
-/// Bytes of an ARP packet about IPv4 addresses on Ethernet, and of the part of it that others have too.
+/// Length of an ARP packet for IPv4 over Ethernet.
 const ARP_LENGTH: usize = 28;
 const FIXED_LENGTH: usize = 8;
 
-/// Writes a line for each ARP packet to the log: LABEL, time and who asks for or has which address.
+/// Logs a line for each ARP packet: LABEL, timestamp, and the request or reply.
 ///
-/// ETHER adds the addresses of the Ethernet header. Packets without a network header, and those about other addresses
-/// than IPv4's, pass unseen.
+/// With ETHER, it adds the addresses of the Ethernet header. Packets without a network header, and ARP packets for
+/// protocols other than IPv4, pass without a line.
 /// ```click
 /// InfiniteSource(DATA \<0001 0800 06 04 0001 000001020304 0a000001 000000000000 0a000002>, LIMIT 1, STOP true)
 ///   -> MarkIPHeader -> p :: ARPPrint(ok, TIMESTAMP false) -> d :: Discard;
@@ -33,19 +33,19 @@ const FIXED_LENGTH: usize = 8;
 #[derive(Args)]
 #[element(name = "ARPPrint", group = "counting", ports = "1/1", processing = "a/a", see = "Print, IPPrint")]
 pub struct ARPPrintArgs {
-    /// What each line begins with.
+    /// Text at the start of each line.
     #[arg(position, default = "")]
     label: String,
-    /// Whether to show the time of the packet.
+    /// Print the timestamp.
     #[arg(default = "true")]
     timestamp: bool,
-    /// Whether to show the Ethernet header's addresses.
+    /// Print the Ethernet addresses.
     #[arg(default = "false")]
     ether: bool,
-    /// Whether it prints at all.
+    /// Whether it prints.
     #[arg(default = "true")]
     active: bool,
-    /// A file to write to instead of the log.
+    /// File to write to instead of the log.
     outfile: Option<FileName>,
 }
 
@@ -55,7 +55,7 @@ pub struct ARPPrint {
     journal: Journal,
 }
 
-/// The Ethernet header in front of the network header, if there is room for one.
+/// The Ethernet header before the network header, if the packet has room for one.
 fn ethernet(packet: &Packet) -> Option<EthernetView<'_>> {
     let start = packet.mac_offset().unwrap_or(0);
     if start + ETHERNET_LENGTH > packet.network_offset()? {
@@ -65,7 +65,7 @@ fn ethernet(packet: &Packet) -> Option<EthernetView<'_>> {
 }
 
 impl ARPPrint {
-    /// The line for a packet; `None` if it is not about IPv4 addresses.
+    /// The line for a packet; `None` if it is not ARP for IPv4.
     fn line(&self, packet: &Packet) -> Option<String> {
         let args = &self.args;
         let mut line = String::new();
@@ -109,7 +109,7 @@ impl ARPPrint {
     }
 }
 
-/// Adds what is asked or said.
+/// Appends the request or reply.
 fn describe(arp: &ArpView, line: &mut String) {
     let (sender, target) = (arp.sender_mac(), arp.target_mac());
     // Writing to a string does not fail.
@@ -131,7 +131,7 @@ impl Filter for ARPPrint {
     type Args = ARPPrintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
-        Handler::write("active", "Starts or stops printing.", |print, cx, value| {
+        Handler::write("active", "Turns printing on or off.", |print, cx, value| {
             print.args.active = cx.data(value)?;
             Ok(())
         }),

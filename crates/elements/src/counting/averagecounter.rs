@@ -3,7 +3,7 @@
 use element::number_format;
 use element::prelude::*;
 
-/// Counts packets and bytes that pass; the rates are averages from the first packet to the last.
+/// Counts packets and bytes, and computes average rates between the first and the last packet.
 ///
 /// Packets of the first IGNORE seconds do not count.
 /// ```click
@@ -23,7 +23,7 @@ use element::prelude::*;
     see = "Counter"
 )]
 pub struct AverageCounterArgs {
-    /// Seconds after the first packet that are ignored.
+    /// Seconds to ignore after the first packet.
     #[arg(position, default = "0")]
     ignore: u32,
 }
@@ -34,9 +34,9 @@ pub struct AverageCounter {
     ignore: i64,
     count: u64,
     bytes: u64,
-    /// Steady milliseconds of the first packet.
+    /// Steady time of the first packet in milliseconds.
     first: Option<i64>,
-    /// And of the last.
+    /// Steady time of the last packet in milliseconds.
     last: i64,
 }
 
@@ -54,7 +54,7 @@ impl AverageCounter {
         self.last = now;
     }
 
-    /// So many a second over the time that counts, at least a millisecond.
+    /// `count` per second over the measured time, which is at least one millisecond.
     fn rate(&self, count: u64) -> String {
         let span = self.last.saturating_sub(self.first.unwrap_or(self.last)).saturating_sub(self.ignore);
         number_format::general(count as f64 * 1_000.0 / span.max(1) as f64)
@@ -66,9 +66,9 @@ impl Element for AverageCounter {
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("count", "Packets since the last reset.", |counter| counter.count.to_string()),
         Handler::read("byte_count", "Bytes since the last reset.", |counter| counter.bytes.to_string()),
-        Handler::read("rate", "Packets a second.", |counter| counter.rate(counter.count)),
-        Handler::read("byte_rate", "Bytes a second.", |counter| counter.rate(counter.bytes)),
-        Handler::write("reset", "Begins anew.", |counter, _, _| {
+        Handler::read("rate", "Packets per second.", |counter| counter.rate(counter.count)),
+        Handler::read("byte_rate", "Bytes per second.", |counter| counter.rate(counter.bytes)),
+        Handler::write("reset", "Resets all counts.", |counter, _, _| {
             (counter.count, counter.bytes, counter.first, counter.last) = (0, 0, None, 0);
             Ok(())
         }),

@@ -5,10 +5,11 @@ use element::prelude::*;
 
 use super::ratemeter::{Measure, RateMeter};
 
-/// Sends all packets to output 0 while they come at less than the first rate, to output 1 below the second, and so on.
+/// Sends all packets to one output, chosen by the current bandwidth.
 ///
-/// The rates are bandwidths. There is one output more than rates. The rate at which packets come is a
-/// moving average over the last few hundredths of a second.
+/// Packets go to output 0 while the bandwidth is below the first threshold, to output 1 below the second, and so on.
+/// There is one more output than there are thresholds. The bandwidth is an exponentially weighted moving average over
+/// some hundredths of a second.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> m :: BandwidthMeter(20kBps);
 /// m[0] -> low :: Counter -> Discard;
@@ -27,12 +28,12 @@ use super::ratemeter::{Measure, RateMeter};
     see = "Meter, BandwidthRatedSplitter, BandwidthShaper"
 )]
 pub struct BandwidthMeterArgs {
-    /// Bandwidths, each more than the one before.
+    /// Bandwidth thresholds in increasing order.
     #[arg(rest, keyword = "RATES")]
     rates: Vec<Raw>,
 }
 
-/// The kind.
+/// Counts bytes.
 pub struct Octets;
 
 impl Measure for Octets {

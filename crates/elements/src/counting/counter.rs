@@ -6,14 +6,10 @@ use element::{HandlerInfo, HandlerKind};
 
 use super::rate::Rate;
 
-/// Counts packets and bytes that pass, and measures their rates.
+/// Counts packets and bytes, and measures their rates.
 ///
 /// COUNT_CALL and BYTE_COUNT_CALL write a handler when a count is reached, before the packet that reached it goes on.
-/// The rates are moving averages over the last few hundredths of a second.
-///
-/// ## Differences
-///
-/// `batches` is there besides Click's handlers.
+/// Rates are exponentially weighted moving averages over some hundredths of a second.
 /// ```click
 /// InfiniteSource(LENGTH 64, LIMIT 10) -> c :: Counter(COUNT_CALL 8 stop) -> Discard;
 /// ```
@@ -31,13 +27,13 @@ use super::rate::Rate;
     see = "AverageCounter, Print"
 )]
 pub struct CounterArgs {
-    /// A count of packets, and the write handler to call when it is reached.
+    /// Packet count, and the write handler to call when it is reached.
     count_call: Option<Trigger>,
-    /// A count of bytes, and the write handler to call when it is reached or passed.
+    /// Byte count, and the write handler to call when it is reached or exceeded.
     byte_count_call: Option<Trigger>,
 }
 
-/// A count and what to do when it is reached.
+/// A count, and the handler to call when it is reached.
 #[derive(Clone, Debug)]
 struct Trigger {
     at: u64,
@@ -129,7 +125,7 @@ impl Counter {
     }
 }
 
-/// A new trigger from a handler's value.
+/// Parses a trigger from a handler's value.
 fn trigger(cx: &Context, value: &str, handler: &str, old: &Option<Trigger>) -> Result<Trigger, HandlerError> {
     let problem = format!("'{handler}' first word should be unsigned (count)");
     let mut trigger: Trigger = cx.argument(value).map_err(|_| HandlerError::new(problem))?;
@@ -158,39 +154,43 @@ impl Element for Counter {
             "Batches since the last reset: `count` over this is the mean batch length.",
             |counter| counter.batches.to_string(),
         ),
-        Handler::read_with("rate", "Packets a second, lately.", |counter, cx, _| {
+        Handler::read_with("rate", "Recent packets per second.", |counter, cx, _| {
             Ok(counter.rate.text(cx.steady()))
         }),
-        Handler::read_with("bit_rate", "Bits a second, lately.", |counter, cx, _| {
+        Handler::read_with("bit_rate", "Recent bits per second.", |counter, cx, _| {
             Ok(counter.byte_rate.text_times(cx.steady(), 8))
         }),
-        Handler::read_with("byte_rate", "Bytes a second, lately.", |counter, cx, _| {
+        Handler::read_with("byte_rate", "Recent bytes per second.", |counter, cx, _| {
             Ok(counter.byte_rate.text(cx.steady()))
         }),
-        Handler::write("reset", "Sets the counts to zero.", |counter, _, _| {
+        Handler::write("reset", "Resets the counts to zero.", |counter, _, _| {
             counter.reset();
             Ok(())
         }),
-        Handler::write("reset_counts", "Sets the counts to zero.", |counter, _, _| {
+        Handler::write("reset_counts", "Resets the counts to zero.", |counter, _, _| {
             counter.reset();
             Ok(())
         }),
-        Handler::read("count_call", "The count that COUNT_CALL waits for.", |counter| {
+        Handler::read("count_call", "The count that triggers COUNT_CALL.", |counter| {
             counter.args.count_call.as_ref().map_or_else(String::new, |trigger| trigger.at.to_string())
         }),
         Handler::write(
             "count_call",
-            "Sets COUNT_CALL; its handler may be left out where there is one.",
+            "Sets COUNT_CALL; without a handler in the value, the previous one stays.",
             |counter, cx, value| {
                 counter.args.count_call = Some(trigger(cx, value, "count_call", &counter.args.count_call)?);
                 Ok(())
             },
         ),
-        Handler::write("byte_count_call", "Sets BYTE_COUNT_CALL; likewise.", |counter, cx, value| {
-            let new = trigger(cx, value, "byte_count_call", &counter.args.byte_count_call)?;
-            counter.args.byte_count_call = Some(new);
-            Ok(())
-        }),
+        Handler::write(
+            "byte_count_call",
+            "Sets BYTE_COUNT_CALL; without a handler in the value, the previous one stays.",
+            |counter, cx, value| {
+                let new = trigger(cx, value, "byte_count_call", &counter.args.byte_count_call)?;
+                counter.args.byte_count_call = Some(new);
+                Ok(())
+            },
+        ),
     ];
 
     fn new(args: CounterArgs, setup: &mut Setup) -> Result<Counter, SetupError> {

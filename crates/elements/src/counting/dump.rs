@@ -5,7 +5,7 @@ use core::fmt::Write;
 use element::arguments::{ArgumentError, FromArgument, Word};
 use element::prelude::*;
 
-/// How to show the bytes of a packet.
+/// Format in which to print the bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     Nothing,
@@ -31,7 +31,7 @@ impl FromArgument for Contents {
     }
 }
 
-/// Adds `bytes` in hexadecimal. `space` says what stands before the byte of a number.
+/// Appends `bytes` in hexadecimal. `space` returns the separator before each byte.
 pub(crate) fn hex(line: &mut String, bytes: &[u8], space: impl Fn(usize) -> &'static str) {
     for (index, byte) in bytes.iter().enumerate() {
         line.push_str(space(index));
@@ -40,7 +40,7 @@ pub(crate) fn hex(line: &mut String, bytes: &[u8], space: impl Fn(usize) -> &'st
     }
 }
 
-/// Adds `bytes` as ASCII, with dots for those that can't be printed.
+/// Appends `bytes` as ASCII, with dots for unprintable ones.
 pub(crate) fn ascii(line: &mut String, bytes: &[u8], space: impl Fn(usize) -> &'static str) {
     for (index, byte) in bytes.iter().enumerate() {
         line.push_str(space(index));
@@ -48,7 +48,7 @@ pub(crate) fn ascii(line: &mut String, bytes: &[u8], space: impl Fn(usize) -> &'
     }
 }
 
-/// The first `most` of `bytes`; all of them if it is negative.
+/// The first `most` bytes; all if `most` is negative.
 pub(crate) fn first(bytes: &[u8], most: i32) -> &[u8] {
     match usize::try_from(most) {
         Ok(most) => bytes.get(..most).unwrap_or(bytes),

@@ -7,9 +7,10 @@ use packet::{Ip6Text, Ip6View};
 
 use super::dump;
 
-/// Writes a line for each IPv6 packet to the log: LABEL, addresses, payload length, next header and hop limit.
+/// Logs a line for each IPv6 packet: LABEL, addresses, payload length, next header and hop limit.
 ///
-/// CONTENTS true adds up to NBYTES bytes of the packet in hexadecimal. Packets without a whole IPv6 header pass unseen.
+/// With CONTENTS true, it adds up to NBYTES bytes of the packet in hexadecimal. Packets without a complete IPv6 header
+/// pass without a line.
 /// ```click
 /// InfiniteSource(DATA \<60000000 00003b40 fe800000 00000000 00000000 00000001 ff020000 00000000 00000000 00000001>,
 ///   LIMIT 1, STOP true) -> MarkIP6Header -> IP6Print(ok) -> d :: Discard;
@@ -20,13 +21,13 @@ use super::dump;
 #[derive(Args)]
 #[element(name = "IP6Print", group = "counting", ports = "1/1", processing = "a/a", see = "Print, IPPrint")]
 pub struct IP6PrintArgs {
-    /// What each line begins with.
+    /// Text at the start of each line.
     #[arg(position, default = "")]
     label: String,
-    /// Whether to show the bytes of the packet.
+    /// Print the bytes of the packet.
     #[arg(default = "false")]
     contents: bool,
-    /// The most bytes to show.
+    /// Maximum number of bytes to print.
     #[arg(default = "1500")]
     nbytes: u32,
 }

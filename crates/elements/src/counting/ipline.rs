@@ -8,9 +8,9 @@ use packet::view::icmp4::kind;
 use packet::view::tcp::flag;
 use packet::{Ip4View, protocol};
 
-/// The length of an ICMP header.
+/// Length of an ICMP header.
 const ICMP_LENGTH: usize = 8;
-/// ICMP codes of an unreachable destination that say more.
+/// ICMP unreachable codes that are printed with details.
 const CODE_PROTOCOL: u8 = 2;
 const CODE_PORT: u8 = 3;
 const CODE_NEED_FRAGMENT: u8 = 4;
@@ -23,17 +23,17 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |four| u32::from_be_bytes(*four))
 }
 
-/// The parts of a packet that the lines are made of.
+/// The parts of a packet that a line describes.
 pub(super) struct Subject<'a> {
     pub(super) ip: Ip4View<'a>,
-    /// The transport header and data, cut where the IP header says.
+    /// Transport header and data, cut at the length in the IP header.
     pub(super) transport: &'a [u8],
-    /// Bytes of the packet.
+    /// Length of the packet.
     pub(super) length: usize,
 }
 
 impl<'a> Subject<'a> {
-    /// `None` if there is no whole IP header.
+    /// `None` if there is no complete IP header.
     pub(super) fn new(packet: &'a Packet) -> Option<Subject<'a>> {
         let ip = Ip4View::new(packet.network())?;
         let transport = packet.transport();
@@ -42,12 +42,12 @@ impl<'a> Subject<'a> {
         Some(Subject { ip, transport, length: packet.len() })
     }
 
-    /// Bytes behind the IP header, as it claims.
+    /// Bytes after the IP header, according to the header.
     pub(super) fn payload_length(&self) -> i64 {
         i64::from(self.ip.total_length()) - self.ip.header_length() as i64
     }
 
-    /// Adds what the protocol makes of it.
+    /// Appends what the transport protocol says.
     pub(super) fn describe(&self, line: &mut String, swap: bool) {
         // Writing to a string does not fail.
         let _ = match self.ip.protocol() {
@@ -68,7 +68,8 @@ impl<'a> Subject<'a> {
         format!("{} > {}", self.ip.source(), self.ip.destination())
     }
 
-    /// Source and destination with ports; `false` if there are none, and only addresses were written.
+    /// Appends source and destination with ports. Returns `false` if there are no ports; then only addresses were
+    /// appended.
     fn ports(&self, line: &mut String, name: &str) -> Result<bool, core::fmt::Error> {
         let first = self.ip.is_first_fragment();
         if self.transport.len() < 4 || !first {

@@ -11,14 +11,14 @@ use super::dump::{self, Contents};
 use super::ipline::Subject;
 use super::journal::Journal;
 
-/// The length of a UDP header.
+/// Length of a UDP header.
 const UDP_LENGTH: usize = 8;
 
-/// Writes a line for each IPv4 packet to the log: LABEL, time, addresses, ports and what its protocol tells.
+/// Logs a line for each IPv4 packet: LABEL, timestamp, addresses, ports and protocol details.
 ///
-/// ID, TTL, TOS, LENGTH, AGGREGATE and PAINT add the field or annotation. CONTENTS (of the packet) or PAYLOAD (of what
-/// is behind the transport header) adds up to MAXLENGTH bytes as `HEX` or `ASCII`. Packets without a network header
-/// pass unseen.
+/// ID, TTL, TOS, LENGTH, AGGREGATE and PAINT add that field or annotation. CONTENTS adds bytes of the packet, PAYLOAD
+/// bytes after the transport header: up to MAXLENGTH bytes, as `HEX` or `ASCII`. Packets without a network header pass
+/// without a line.
 /// ```click
 /// InfiniteSource(DATA \<4500001c 00010000 40110000 0a000001 0a000002 04d20035 00080000>, LIMIT 1, STOP true)
 ///   -> MarkIPHeader -> p :: IPPrint(ok, TIMESTAMP false) -> d :: Discard;
@@ -36,54 +36,54 @@ const UDP_LENGTH: usize = 8;
     see = "Print, CheckIPHeader"
 )]
 pub struct IPPrintArgs {
-    /// What each line begins with.
+    /// Text at the start of each line.
     #[arg(position, default = "")]
     label: String,
-    /// How to show the bytes of the packet: HEX, ASCII or NONE.
+    /// Format of the packet's bytes: HEX, ASCII or NONE.
     #[arg(default = "NONE")]
     contents: Contents,
-    /// How to show the bytes behind the transport header: HEX, ASCII or FALSE.
+    /// Format of the bytes after the transport header: HEX, ASCII or FALSE.
     #[arg(default = "FALSE")]
     payload: Payload,
-    /// The most bytes to show; negative for all.
+    /// Maximum number of bytes to print; negative for all.
     #[arg(default = "1500")]
     maxlength: i32,
-    /// An older name of MAXLENGTH.
+    /// Older name of MAXLENGTH.
     nbytes: Option<i32>,
-    /// Whether to show the identification.
+    /// Print the IP identification.
     #[arg(default = "false")]
     id: bool,
-    /// Whether to show the time of the packet.
+    /// Print the timestamp.
     #[arg(default = "true")]
     timestamp: bool,
-    /// Whether to show the colour.
+    /// Print the paint annotation.
     #[arg(default = "false")]
     paint: bool,
-    /// Whether to show the type of service.
+    /// Print the type of service.
     #[arg(default = "false")]
     tos: bool,
-    /// Whether to show the time to live.
+    /// Print the time to live.
     #[arg(default = "false")]
     ttl: bool,
-    /// Whether ICMP numbers are in network byte order.
+    /// Print ICMP identifiers and sequence numbers in network byte order.
     #[arg(default = "true")]
     swap: bool,
-    /// Whether to show the length in the IP header.
+    /// Print the length from the IP header.
     #[arg(default = "false")]
     length: bool,
-    /// Whether to show the aggregate number.
+    /// Print the aggregate annotation.
     #[arg(default = "false")]
     aggregate: bool,
-    /// Whether it prints at all.
+    /// Whether it prints.
     #[arg(default = "true")]
     active: bool,
-    /// A file to write to instead of the log.
+    /// File to write to instead of the log.
     outfile: Option<FileName>,
-    /// Taken for Click's sake; there is one log.
+    /// Accepted for compatibility with Click; there is one log.
     channel: Option<Word>,
 }
 
-/// How to show the bytes behind the transport header, which has other words than `Contents`.
+/// Format of the bytes after the transport header, which has other keywords than `Contents`.
 #[derive(Clone, Copy)]
 struct Payload(Contents);
 
@@ -157,7 +157,7 @@ impl IPPrint {
     }
 }
 
-/// What stands before byte `at`, in lines of `line` bytes and words of `word`.
+/// The separator before byte `at`, in lines of `line` bytes and words of `word` bytes.
 fn space(at: usize, line: usize, word: usize) -> &'static str {
     match (at % line, at % word) {
         (0, _) => "\n  ",
@@ -166,7 +166,7 @@ fn space(at: usize, line: usize, word: usize) -> &'static str {
     }
 }
 
-/// The bytes behind the transport header, as far as it is known.
+/// The bytes after the transport header, if its length is known.
 fn behind<'a>(packet: &'a Packet, subject: &Subject) -> &'a [u8] {
     let transport = packet.transport();
     let skip = match subject.ip.protocol() {
@@ -182,7 +182,7 @@ impl Filter for IPPrint {
     type Args = IPPrintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
-        Handler::write("active", "Starts or stops printing.", |print, cx, value| {
+        Handler::write("active", "Turns printing on or off.", |print, cx, value| {
             print.args.active = cx.data(value)?;
             Ok(())
         }),

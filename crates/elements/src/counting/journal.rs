@@ -6,14 +6,14 @@ use element::Writer;
 use element::arguments::FileName;
 use element::prelude::*;
 
-/// The log, or a file of the user's choice.
+/// Output of the printing elements: the log, or a file.
 #[derive(Default)]
 pub(crate) struct Journal {
     file: Option<RefCell<Box<dyn Writer>>>,
 }
 
 impl Journal {
-    /// Creates the file, if one is wanted.
+    /// Creates the file, if one was given.
     pub(crate) fn open(cx: &Context, path: Option<&FileName>) -> Result<Journal, SetupError> {
         let Some(FileName(path)) = path else { return Ok(Journal::default()) };
         let file = cx.environment().create(path, false);
@@ -21,7 +21,7 @@ impl Journal {
         Ok(Journal { file: Some(RefCell::new(file)) })
     }
 
-    /// Writes a line. What the file refuses is lost, as it is in Click.
+    /// Writes a line. Lines that the file does not accept are lost, as in Click.
     pub(crate) fn write(&self, cx: &Context, mut line: String) {
         match &self.file {
             Some(file) => {
@@ -32,7 +32,7 @@ impl Journal {
         }
     }
 
-    /// Writes the file's buffers out.
+    /// Flushes the file.
     pub(crate) fn flush(&self) {
         if let Some(file) = &self.file {
             let _ = file.borrow_mut().flush();

@@ -7,14 +7,14 @@ use element::prelude::*;
 
 use super::dump::{self, Contents};
 
-/// Writes a line for each packet to the log: LABEL, length and up to MAXLENGTH bytes.
+/// Logs a line for each packet: LABEL, length and up to MAXLENGTH bytes.
 ///
-/// CONTENTS is `HEX`, `ASCII` or `NONE`. Before the length stands the time if TIMESTAMP is true, after it head- and
-/// tailroom if HEADROOM is true and the annotations if PRINTANNO is true.
+/// CONTENTS selects the format of the bytes. TIMESTAMP adds the timestamp before the length; HEADROOM adds headroom and
+/// tailroom, and PRINTANNO the annotations, after it.
 ///
 /// ## Differences
 ///
-/// Head- and tailroom are those of this program's buffers.
+/// Headroom and tailroom are those of Clickbox's buffers.
 /// ```click
 /// InfiniteSource(DATA \<01 02 03 04 05>, LIMIT 2, STOP true) -> p :: Print(ok, 3) -> d :: Discard;
 /// ```
@@ -25,31 +25,31 @@ use super::dump::{self, Contents};
 #[derive(Args)]
 #[element(name = "Print", group = "counting", ports = "1/1", processing = "a/a", see = "IPPrint, Counter")]
 pub struct PrintArgs {
-    /// What each line begins with.
+    /// Text at the start of each line.
     #[arg(position, default = "")]
     label: String,
-    /// The most bytes to show; negative for all.
+    /// Maximum number of bytes to print; negative for all.
     #[arg(position, default = "24")]
     maxlength: i32,
-    /// An older name of MAXLENGTH.
+    /// Older name of MAXLENGTH.
     #[arg(deprecated)]
     length: Option<i32>,
-    /// An older name of MAXLENGTH.
+    /// Older name of MAXLENGTH.
     #[arg(deprecated)]
     nbytes: Option<i32>,
-    /// How to show the bytes: HEX, ASCII or NONE.
+    /// Format of the bytes: HEX, ASCII or NONE.
     #[arg(default = "HEX")]
     contents: Contents,
-    /// Whether to show the time of the packet.
+    /// Print the timestamp.
     #[arg(default = "false")]
     timestamp: bool,
-    /// Whether to show the annotations.
+    /// Print the annotations.
     #[arg(default = "false")]
     printanno: bool,
-    /// Whether to show the bytes of room around the data.
+    /// Print headroom and tailroom.
     #[arg(default = "false")]
     headroom: bool,
-    /// Whether it prints at all.
+    /// Whether it prints.
     #[arg(default = "true")]
     active: bool,
 }
@@ -98,7 +98,7 @@ impl Filter for Print {
     type Args = PrintArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("active", "Whether it prints.", |print| print.args.active.to_string()),
-        Handler::write("active", "Starts or stops printing.", |print, cx, value| {
+        Handler::write("active", "Turns printing on or off.", |print, cx, value| {
             print.args.active = cx.data(value)?;
             Ok(())
         }),

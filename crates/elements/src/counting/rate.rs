@@ -3,14 +3,14 @@
 use element::number_format;
 use element::prelude::*;
 
-/// Epochs a second; one lasts a millisecond.
+/// Epochs per second.
 const EPOCHS: i64 = 1_000;
-/// Each epoch moves the average by a sixteenth of its distance.
+/// Exponent of the EWMA weight per epoch.
 const STABILITY: u32 = 4;
-/// Epochs without a count after which the average is what an empty one gives.
+/// Empty epochs after which the average has decayed completely.
 const FORGOTTEN: i64 = 100;
 
-/// An exponentially weighted moving average of a count, in fixed point with `SCALE` bits of fraction.
+/// EWMA of a count per epoch, in fixed point with `SCALE` fractional bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate<const SCALE: u32> {
     average: i64,
@@ -19,12 +19,12 @@ pub struct Rate<const SCALE: u32> {
 }
 
 impl<const SCALE: u32> Rate<SCALE> {
-    /// None counted yet.
+    /// Starts at zero.
     pub const fn new() -> Rate<SCALE> {
         Rate { average: 0, current: 0, epoch: 0 }
     }
 
-    /// Counts `amount` at steady time `now`. All of a batch may be counted at once: time stands still for it.
+    /// Counts `amount` at steady time `now`. A batch may be counted at once.
     #[inline]
     pub fn count(&mut self, now: Timestamp, amount: u64) {
         let epoch = now.millis();
@@ -53,29 +53,29 @@ impl<const SCALE: u32> Rate<SCALE> {
         self.average += scaled.saturating_sub(self.average) >> STABILITY;
     }
 
-    /// The average count of an epoch, scaled by two to the `SCALE`; of the time until the last `count`.
+    /// Average count per epoch times two to the `SCALE`, as of the last `count`.
     #[inline]
     pub fn scaled(&self) -> i64 {
         self.average
     }
 
-    /// The rate a second as text, at steady time `now`.
+    /// The rate per second at steady time `now`, as text.
     pub fn text(&mut self, now: Timestamp) -> String {
         self.text_times(now, 1)
     }
 
-    /// As `text`, of `factor` times the rate.
+    /// `factor` times the rate per second at steady time `now`, as text.
     pub fn text_times(&mut self, now: Timestamp, factor: i64) -> String {
         self.count(now, 0);
         number_format::signed_fixed(self.average.saturating_mul(EPOCHS).saturating_mul(factor), SCALE)
     }
 
-    /// What `scaled` is at a constant rate a second.
+    /// The value of `scaled` at a constant rate per second.
     pub fn scale(rate: u32) -> i64 {
         (i64::from(rate) << SCALE) / EPOCHS
     }
 
-    /// The rate a second of which `scaled` is the [`Rate::scale`], as text.
+    /// The rate per second, as text, for a value of [`Rate::scale`].
     pub fn unscale(scaled: i64) -> String {
         number_format::signed_fixed(scaled.saturating_mul(EPOCHS), SCALE)
     }

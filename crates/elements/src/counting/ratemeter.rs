@@ -7,30 +7,30 @@ use element::prelude::*;
 
 use super::rate::Rate;
 
-/// The highest rate that the average can hold.
+/// Highest rate that the average can represent.
 const MOST: u32 = u32::MAX >> 10;
 
-/// What tells the two apart.
+/// Selects whether packets or bytes count.
 pub trait Measure: 'static {
-    /// The arguments.
+    /// Arguments of the element.
     type Args: Args;
 
-    /// The rates between the outputs.
+    /// The rate thresholds.
     fn rates(args: Self::Args) -> Vec<Raw>;
 
-    /// How much a batch counts.
+    /// The amount that a batch counts.
     fn amount(batch: &Batch) -> u64;
 }
 
-/// Sends all packets to the output that stands for the rate at which they come.
+/// Sends all packets to the output for their current rate.
 pub struct RateMeter<M: Measure> {
     rate: Rate<10>,
-    /// The rates, as the average is kept.
+    /// The thresholds in the unit of the average.
     limits: Vec<i64>,
     measure: PhantomData<M>,
 }
 
-/// The rates of the arguments, in bytes or packets a second; each is above the one before.
+/// Parses the thresholds in bytes or packets per second; each must exceed the previous one.
 fn parse(name: &str, texts: &[Raw], setup: &mut Setup) -> Result<Vec<u32>, SetupError> {
     if texts.is_empty() {
         return Err(SetupError::new(format!("too few arguments to {name}(bandwidth, ...)")));
@@ -64,8 +64,8 @@ fn parse(name: &str, texts: &[Raw], setup: &mut Setup) -> Result<Vec<u32>, Setup
 impl<M: Measure> Element for RateMeter<M> {
     type Args = M::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read_with("rate", "The rate, lately.", |meter, cx, _| Ok(meter.rate.text(cx.steady()))),
-        Handler::read("meters", "The rates between the outputs, one behind the other.", |meter| {
+        Handler::read_with("rate", "Current rate.", |meter, cx, _| Ok(meter.rate.text(cx.steady()))),
+        Handler::read("meters", "The rate thresholds, in order.", |meter| {
             meter.limits.iter().map(|limit| Rate::<10>::unscale(*limit)).collect()
         }),
     ];

@@ -12,12 +12,12 @@ const LOOK: usize = 0;
 /// Between two looks while packets come: each packet that wakes a sleeper costs the sender more than the packet itself.
 const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 
-/// Sends the packets that arrive at the network interface DEVNAME, or in a box at the switch port of that number.
+/// Receives packets from a network interface, or, in a box, from the switch port with that number.
 ///
-/// The kernel handles the packets too, unless SNIFFER is false: then a rule of `iptables` drops those for this host
-/// while the router runs. The packet type says who a packet is for, the timestamp when it came; what is longer than
-/// SNAPLEN is cut. With FORCE_IP the IP header is found, and packets without one leave by output 1 or are dropped.
-/// PROMISC takes frames for other hosts too, OUTBOUND those that this host sends.
+/// The kernel also processes the packets unless SNIFFER is false; then an `iptables` rule drops those for this host
+/// while the router runs. The packet type annotation says whom a packet is addressed to, the timestamp when it arrived.
+/// Packets are cut to SNAPLEN bytes. FORCE_IP locates the IP header; packets without one go to output 1 or are dropped.
+/// PROMISC also receives frames for other hosts, OUTBOUND frames that this host sends.
 /// ```click
 /// // from :: FromDevice(eth0, PROMISC true) -> Queue -> ToDevice(eth1);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -26,12 +26,15 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
 /// c.count = 1
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same: memory shared with the kernel. A BPF_FILTER is refused: put an IPClassifier
-/// behind. With SNIFFER false it does not start where the rule can't be set; that is for IPv4 alone, as Click's. A
-/// box's port is nobody else's whatever SNIFFER says. All packets that have arrived are taken at a turn, whatever BURST
-/// says, and HEADROOM is at least 28. The link type is always Ethernet. While packets come, it looks for more of them
-/// every 20 microseconds rather than being woken by each. Packets that are not of the PROTOCOL are counted as dropped
-/// for `other_protocol`. A configuration that replaces another takes over what has arrived.
+/// - METHOD LINUX and PCAP are the same: memory shared with the kernel.
+/// - BPF_FILTER is refused; use an IPClassifier behind the element.
+/// - With SNIFFER false, the element does not start if the rule cannot be set. As in Click, the rule covers only IPv4.
+///   In a box SNIFFER has no effect.
+/// - Every task run takes all packets that have arrived, whatever BURST says. HEADROOM is at least 28. The link type is
+///   always Ethernet.
+/// - While packets arrive, the element polls every 20 microseconds instead of being woken by each packet.
+/// - Packets with a type other than PROTOCOL are dropped as `other_protocol`.
+/// - After a hot swap, the new element takes over packets that have already arrived.
 #[derive(Args)]
 #[element(
     name = "FromDevice",
@@ -43,42 +46,42 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 20_000);
     drops = "no_ip_header, other_protocol"
 )]
 pub struct FromDeviceArgs {
-    /// The interface.
+    /// Name of the interface.
     #[arg(position)]
     devname: String,
-    /// Takes frames for other hosts too.
+    /// Receive frames for other hosts too.
     #[arg(position, default = "false")]
     promisc: bool,
-    /// Bytes of a packet to keep, 14 to 65535.
+    /// Maximum bytes of a packet to keep, 14 to 65535.
     #[arg(position, default = "2046")]
     snaplen: u32,
-    /// Whether the kernel handles the packets too.
+    /// Let the kernel process the packets too.
     #[arg(default = "true")]
     sniffer: bool,
-    /// Sends IP packets only, with the IP header marked.
+    /// Pass only IP packets, with their IP header marked.
     #[arg(default = "false")]
     force_ip: bool,
     /// LINUX or PCAP.
     method: Option<Word>,
-    /// An old name of METHOD.
+    /// Older name of METHOD.
     capture: Option<Word>,
-    /// A filter, which must be empty.
+    /// BPF filter; must be empty.
     bpf_filter: Option<String>,
-    /// The only Ethernet type to take; 0 for all.
+    /// EtherType to receive; 0 for all.
     #[arg(default = "0")]
     protocol: u16,
-    /// Takes frames that this host sends too.
+    /// Receive frames that this host sends too.
     #[arg(default = "false")]
     outbound: bool,
-    /// Bytes in front of packets, at most 8190.
+    /// Headroom of packets in bytes, at most 8190.
     #[arg(default = "28")]
     headroom: u32,
-    /// The link type: ETHER.
+    /// Link type: ETHER.
     encap: Option<Word>,
-    /// Packets to read at a turn.
+    /// Maximum packets per task run.
     #[arg(default = "1")]
     burst: i32,
-    /// Whether packets have the time of their arrival.
+    /// Set the timestamp to the time of arrival.
     #[arg(default = "true")]
     timestamp: bool,
 }
@@ -98,9 +101,9 @@ impl Element for FromDevice {
         Handler::read("kernel_drops", "Packets lost before they could be read.", |from| {
             from.device.as_ref().map_or_else(|| "??".into(), |device| device.lost().to_string())
         }),
-        Handler::read("encap", "The link type.", |_| link::name(LinkType::ETHERNET)),
+        Handler::read("encap", "Link type.", |_| link::name(LinkType::ETHERNET)),
         Handler::read("count", "Packets received.", |from| from.count.to_string()),
-        Handler::write("reset_counts", "Sets `count` to zero.", |from, _, _| {
+        Handler::write("reset_counts", "Resets `count`.", |from, _, _| {
             from.count = 0;
             Ok(())
         }),

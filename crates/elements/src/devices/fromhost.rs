@@ -10,14 +10,14 @@ use packet::{Ip4Prefix, Ip4View, MacAddr};
 
 use super::tunnel::{ETHERNET, address, checked};
 
-/// Makes a virtual interface called DEVNAME and sends on the Ethernet frames that the host's kernel sends by it.
+/// Creates a virtual network interface, and receives the Ethernet frames that the host's kernel sends to it.
 ///
-/// The host's end has the address DST and the Ethernet address ETHER; without DST it is neither given an address nor
-/// brought up. GATEWAY is set as the host's default route. The interface goes when the router does. A ToHost of the
-/// same DEVNAME gives frames to the kernel. The network header is marked behind the Ethernet header, and the
-/// destination annotation set, as if each frame had an IP header.
+/// The host's side of the interface has the address DST and the Ethernet address ETHER. Without DST it gets no address
+/// and stays down. GATEWAY sets the host's default route. The interface exists as long as the router. A ToHost with the
+/// same DEVNAME sends frames to the kernel. The network header annotation is set behind the Ethernet header, and the
+/// destination annotation is set, as if each frame contained an IP header.
 ///
-/// KernelTap does both in one element.
+/// KernelTap combines both directions in one element.
 /// ```click
 /// // FromHost(fake0, 10.9.0.1/24) -> Discard; sees the frames of whoever pings 10.9.0.2.
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -26,25 +26,25 @@ use super::tunnel::{ETHERNET, address, checked};
 /// c.count = 1
 /// ```
 /// ## Differences
-/// All frames that have arrived are read at a turn. HEADROOM is at least 28. Frames that are too short for an IP header
-/// are not marked.
+/// Every task run reads all frames that have arrived. HEADROOM is at least 28. Frames too short for an IP header are
+/// not marked.
 #[derive(Args)]
 #[element(name = "FromHost", group = "devices", ports = "0/1", processing = "/h", see = "ToHost, KernelTap")]
 pub struct FromHostArgs {
-    /// The name of the interface.
+    /// Name of the interface.
     #[arg(position)]
     devname: String,
-    /// The address of the host's end, and its network.
+    /// Address and network of the host's side.
     #[arg(position)]
     dst: Option<Ip4Prefix>,
-    /// The gateway of the host's default route.
+    /// Gateway of the host's default route.
     gateway: Option<Ipv4Addr>,
-    /// The Ethernet address of the host's end; the system chooses if there is none.
+    /// Ethernet address of the host's side; chosen by the system by default.
     ether: Option<MacAddr>,
-    /// Bytes in front of packets, at most 8192.
+    /// Headroom of packets in bytes, at most 8192.
     #[arg(default = "28")]
     headroom: u32,
-    /// Bytes of a frame to keep.
+    /// Maximum bytes of a frame to keep.
     #[arg(default = "2048")]
     mtu: u32,
 }
@@ -67,7 +67,7 @@ pub struct FromHost {
 impl Element for FromHost {
     type Args = FromHostArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("dev_name", "The name of the interface.", |from| {
+        Handler::read("dev_name", "Name of the interface.", |from| {
             from.shared.as_ref().map_or_else(|| from.args.devname.clone(), |shared| shared.name.clone())
         }),
         Handler::read("signal", "Whether there is room for packets downstream.", |from| {

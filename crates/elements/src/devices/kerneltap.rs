@@ -4,11 +4,11 @@ use element::prelude::*;
 
 use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 
-/// Exchanges Ethernet frames with the host's kernel, over a virtual interface that it makes.
+/// Exchanges Ethernet frames with the host's kernel through a tap interface that it creates.
 ///
-/// The host's end has the address of ADDR and the Ethernet address ETHER. Frames that the host sends come out of output
-/// 0; frames that go in reach the host. GATEWAY is set as the host's default route. The interface goes when the router
-/// does.
+/// The host's side has the address ADDR and the Ethernet address ETHER. Frames that the host sends leave by output 0;
+/// frames that enter the element reach the host. GATEWAY sets the host's default route. The interface exists as long as
+/// the router.
 /// ```click
 /// // KernelTap(10.9.0.1/24) -> Discard; answers whoever pings 10.9.0.1, and sees pings of 10.9.0.2.
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -17,7 +17,7 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 /// c.count = 1
 /// ```
 /// ## Differences
-/// All packets that have arrived are read at a turn. HEADROOM is at least 28.
+/// Every task run reads all packets that have arrived. HEADROOM is at least 28.
 #[derive(Args)]
 #[element(
     name = "KernelTap",

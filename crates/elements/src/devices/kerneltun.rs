@@ -4,11 +4,11 @@ use element::prelude::*;
 
 use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 
-/// Exchanges IP packets with the host's kernel, over a virtual interface that it makes.
+/// Exchanges IP packets with the host's kernel through a tun interface that it creates.
 ///
-/// The host's end has the address of ADDR; packets that the host sends to others of that network come out of output 0,
-/// what is not IP out of output 1. Packets that go in must have their network header marked; what is in front of it is
-/// taken off. GATEWAY is set as the host's default route. The interface goes when the router does.
+/// The host's side has the address ADDR. Packets that the host sends to other addresses of that network leave by output
+/// 0; anything else than IP leaves by output 1. Packets that enter the element must have their network header marked;
+/// everything before it is removed. GATEWAY sets the host's default route. The interface exists as long as the router.
 /// ```click
 /// // KernelTun(10.9.0.1/24) -> Discard; answers whoever pings 10.9.0.1, and sees pings of 10.9.0.2.
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -17,7 +17,7 @@ use super::tunnel::{Kind, TunnelArguments, Tunnelled};
 /// c.count = 1
 /// ```
 /// ## Differences
-/// All packets that have arrived are read at a turn. HEADROOM is at least 28.
+/// Every task run reads all packets that have arrived. HEADROOM is at least 28.
 #[derive(Args)]
 #[element(
     name = "KernelTun",

@@ -8,10 +8,11 @@ use element::{Descriptor, SocketAddress, SocketRequest};
 
 use super::socket::{HostArguments, PacketArguments, Socket};
 
-/// Sends the packets that go in to a multicast group, and emits what others send there.
+/// Sends packets to a UDP multicast group, and receives what others send there.
 ///
-/// With SOURCEIP, perhaps with SOURCEPORT, the group is that of the interface with this address, packets come from
-/// there, and one's own do not come back; without it the host's routes decide, and they do unless LOOP is false.
+/// SOURCEIP selects the interface by its address. The element then sends from that address and SOURCEPORT, and does not
+/// receive its own packets. Without SOURCEIP, the host's routes select the interface, and own packets come back unless
+/// LOOP is false.
 /// ```click
 /// // InfiniteSource(LIMIT 9) -> Queue -> McastSocket(239.0.0.1, 5000, 10.0.0.1) -> Discard;
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -20,8 +21,8 @@ use super::socket::{HostArguments, PacketArguments, Socket};
 /// c.count = 1
 /// ```
 /// ## Differences
-/// Of packets that are pushed 1024 wait for room, and more are dropped; Click stands still. A datagram that can't be
-/// sent is lost alone.
+/// Up to 1024 pushed packets wait for room, and more are dropped; Click blocks. A datagram that cannot be sent is lost
+/// without affecting others.
 #[derive(Args)]
 #[element(
     name = "McastSocket",
@@ -33,21 +34,21 @@ use super::socket::{HostArguments, PacketArguments, Socket};
     see = "Socket, RawSocket"
 )]
 pub struct McastSocketArgs {
-    /// The address of the group.
+    /// Address of the group.
     #[arg(position)]
     mcastip: Ipv4Addr,
-    /// The UDP port of the group.
+    /// UDP port of the group.
     #[arg(position)]
     mcastport: UdpPort,
-    /// One's own address, which is that of the interface to use.
+    /// Own address, which selects the interface.
     #[arg(position)]
     sourceip: Option<Ipv4Addr>,
-    /// One's own port; the system chooses if it is absent.
+    /// Own port; chosen by the system by default.
     #[arg(position)]
     sourceport: Option<UdpPort>,
     #[arg(flatten)]
     packets: PacketArguments,
-    /// Whether others on this host, and one without SOURCEIP itself, receive what is sent.
+    /// Deliver sent packets on this host too, including to this element if SOURCEIP is not given.
     #[arg(default = "true")]
     r#loop: bool,
 }

@@ -12,9 +12,9 @@ const RETRY: usize = 0;
 /// Between two tries.
 const PAUSE: Timestamp = Timestamp::from_parts(0, 100_000);
 
-/// Sends the IP packets that it pulls to their destinations, and emits those of one protocol that reach this host.
+/// Sends IP packets through a raw socket, and receives packets of one IP protocol addressed to this host.
 ///
-/// A TCP or UDP PORT is taken from the host, so that it answers nobody there; packets for other ports are emitted too.
+/// A TCP or UDP PORT is reserved, so that the host does not answer on it. Packets for other ports are received too.
 /// ```click
 /// // RawSocket(ICMP) -> IPPrint -> Discard;
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -23,7 +23,7 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 100_000);
 /// c.count = 1
 /// ```
 /// ## Differences
-/// The PORT of other protocols has no effect, as it has none on any Linux but PlanetLab's.
+/// PORT has no effect for other protocols. It had one only on PlanetLab's Linux.
 #[derive(Args)]
 #[element(
     name = "RawSocket",
@@ -36,16 +36,16 @@ const PAUSE: Timestamp = Timestamp::from_parts(0, 100_000);
     drops = "no_ip_header, not_sent"
 )]
 pub struct RawSocketArgs {
-    /// The IP protocol.
+    /// IP protocol.
     #[arg(position)]
     r#type: IpProtocol,
-    /// The TCP or UDP port.
+    /// TCP or UDP port.
     #[arg(position)]
     port: Option<Raw>,
-    /// Bytes of a packet to keep.
+    /// Maximum bytes of a packet to keep.
     #[arg(default = "2048")]
     snaplen: u16,
-    /// Bytes in front of packets.
+    /// Headroom of packets in bytes.
     #[arg(default = "28")]
     headroom: u16,
 }

@@ -13,14 +13,15 @@ use super::socketplaces::{internet_places, unix_places};
 /// Packets pushed in that may wait for room; Click would stand still instead.
 const MOST_WAITING: usize = 1024;
 
-/// Sends the packets that go in over a socket, and emits what comes from the socket.
+/// Sends and receives packets through a TCP, UDP or Unix socket.
 ///
-/// TYPE is TCP or UDP, with ADDR and PORT, or UNIX or UNIX_DGRAM, with FILENAME. A client connects to that place; a
-/// server waits there, for one connection at a time, and a server for datagrams answers whoever wrote last. The element
-/// is a client if it has no output or a place of its own is given behind the other's, else a server, unless CLIENT says
-/// otherwise. A UDP client with the address 0.0.0.0 sends each packet to its destination address annotation.
+/// TYPE is TCP or UDP, with ADDR and PORT, or UNIX or UNIX_DGRAM, with FILENAME. A client connects to that address. A
+/// server listens there, for one connection at a time; a datagram server answers the last sender. CLIENT selects the
+/// role. By default, the element is a client if it has no output or if a local address follows the remote one, else a
+/// server. A UDP client with address 0.0.0.0 sends each packet to its destination annotation.
 ///
-/// A server takes packets from hosts that have a route in the table ALLOW, and from the others that have none in DENY.
+/// A server accepts packets from hosts with a route in the table ALLOW. It accepts hosts without a route in ALLOW
+/// unless they have one in DENY.
 /// ```click
 /// // InfiniteSource(LIMIT 9) -> Queue -> Socket(UDP, 10.0.0.1, 5000);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -29,9 +30,9 @@ const MOST_WAITING: usize = 1024;
 /// c.count = 1
 /// ```
 /// ## Differences
-/// Of packets that are pushed 1024 wait for room, and more are dropped; Click stands still. A local place makes it a
-/// client, as Click's documentation says and its code does not. A datagram that can't be sent is lost alone. PROPER
-/// changes nothing. The file of a Unix socket goes with it.
+/// Up to 1024 pushed packets wait for room, and more are dropped; Click blocks. A local address makes the element a
+/// client, as Click documents but does not do. A datagram that cannot be sent is lost without affecting others. PROPER
+/// has no effect. The file of a Unix socket is removed with it.
 #[derive(Args)]
 #[element(
     name = "Socket",
@@ -63,16 +64,16 @@ pub struct SocketArgs {
     pub(super) filename: Option<String>,
     /// The name of a client's own Unix socket.
     pub(super) local_filename: Option<String>,
-    /// Whether it connects rather than waits.
+    /// Whether to connect instead of listening.
     client: Option<bool>,
     #[arg(flatten)]
     packets: PacketArguments,
-    /// Whether small pieces are sent at once, over TCP.
+    /// Send small segments at once (TCP).
     #[arg(default = "true")]
     nodelay: bool,
     #[arg(flatten)]
     hosts: HostArguments,
-    /// Of PlanetLab.
+    /// PlanetLab option without effect.
     #[arg(default = "false")]
     proper: bool,
 }
@@ -80,13 +81,13 @@ pub struct SocketArgs {
 /// How bytes become packets, and how many may wait.
 #[derive(ArgumentGroup)]
 pub(super) struct PacketArguments {
-    /// Bytes of a packet to receive.
+    /// Maximum bytes of a packet to receive.
     #[arg(default = "2048")]
     snaplen: u16,
-    /// Bytes in front of packets, at most 8190.
+    /// Headroom of packets in bytes, at most 8190.
     #[arg(default = "28")]
     headroom: u16,
-    /// Whether packets have the time of their arrival.
+    /// Set the timestamp to the time of arrival.
     #[arg(default = "true")]
     timestamp: bool,
     /// Bytes that may wait to be sent; the system's choice if absent.
@@ -98,11 +99,11 @@ pub(super) struct PacketArguments {
 /// Who is let in.
 #[derive(ArgumentGroup, Default)]
 pub(super) struct HostArguments {
-    /// A route table of hosts that are let in.
+    /// Route table of hosts to accept.
     allow: Option<ElementName>,
-    /// A route table of hosts that are not let in, unless ALLOW has them.
+    /// Route table of hosts to reject unless ALLOW contains them.
     deny: Option<ElementName>,
-    /// Logs connections that open and close, and what is not let in.
+    /// Log connections that open and close, and rejected hosts.
     #[arg(default = "false")]
     verbose: bool,
 }

@@ -11,11 +11,11 @@ const RETRY: usize = 0;
 /// Microseconds between tries at most.
 const LONGEST_PAUSE: i64 = 256;
 
-/// Sends packets out of the network interface DEVNAME, or in a box out of the switch port of that number.
+/// Sends packets to a network interface, or, in a box, to the switch port with that number.
 ///
-/// Packets begin with their Ethernet header. They are pulled when there is room, or taken as they are pushed: then what
-/// finds no room is dropped as `full`, and sources that heed it, such as InfiniteSource, pause until there is room.
-/// Those that were sent leave by output 0, those that could not be by output 1, if there are such outputs.
+/// Packets start with their Ethernet header. On a pull input, packets are pulled when there is room. On a push input,
+/// packets without room are dropped as `full`, and sources such as InfiniteSource pause until there is room. Sent
+/// packets leave by output 0 and packets that could not be sent by output 1, if these outputs exist.
 /// ```click
 /// // FromDevice(eth0) -> Queue -> ToDevice(eth1, BURST 32);  FromDevice(eth1) -> Counter -> ToDevice(eth0);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -24,8 +24,8 @@ const LONGEST_PAUSE: i64 = 256;
 /// c.count = 1
 /// ```
 /// ## Differences
-/// METHOD LINUX and PCAP are the same: a packet socket. Packets may be pushed, as above. As many packets as a device
-/// takes in one call, for an interface 64, are pulled at a turn even where BURST is less.
+/// METHOD LINUX and PCAP are the same: a packet socket. Packets may also be pushed. A task run pulls as many packets as
+/// the device accepts per call (64 for an interface), even if BURST is lower.
 #[derive(Args)]
 #[element(
     name = "ToDevice",
@@ -39,15 +39,15 @@ const LONGEST_PAUSE: i64 = 256;
     drops = "not_sent, full"
 )]
 pub struct ToDeviceArgs {
-    /// The interface.
+    /// Name of the interface.
     #[arg(position)]
     devname: String,
-    /// Logs pauses.
+    /// Log pauses.
     #[arg(default = "false")]
     debug: bool,
     /// LINUX or PCAP.
     method: Option<Word>,
-    /// Packets to pull at a turn.
+    /// Maximum packets per task run.
     #[arg(default = "1")]
     burst: i32,
 }
@@ -72,16 +72,18 @@ impl Element for ToDevice {
     type Args = ToDeviceArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("debug", "Whether pauses are logged.", |to| to.args.debug.to_string()),
-        Handler::write("debug", "Sets whether pauses are logged.", |to, cx, value| {
+        Handler::write("debug", "Turns logging of pauses on or off.", |to, cx, value| {
             to.args.debug =
                 cx.argument(value).map_err(|_| HandlerError::new("debug parameter must be boolean"))?;
             Ok(())
         }),
-        Handler::read("pulls", "How often it has pulled.", |to| to.pulls.to_string()),
-        Handler::read("signal", "Whether there may be packets upstream.", |to| {
+        Handler::read("pulls", "Number of pulls.", |to| to.pulls.to_string()),
+        Handler::read("signal", "Whether packets may be available upstream.", |to| {
             to.signal.is_active().to_string()
         }),
-        Handler::read("q", "Whether a packet waits for room.", |to| (!to.waiting.is_empty()).to_string()),
+        Handler::read("q", "Whether a packet is waiting for room.", |to| {
+            (!to.waiting.is_empty()).to_string()
+        }),
     ];
 
     fn new(args: ToDeviceArgs, _: &mut Setup) -> Result<ToDevice, SetupError> {

@@ -6,10 +6,10 @@ use element::prelude::*;
 use super::fromhost::Shared;
 use super::tunnel::ETHERNET;
 
-/// Gives Ethernet frames to the host's kernel, by the virtual interface that a FromHost of the same DEVNAME has made.
+/// Sends Ethernet frames to the host's kernel through the interface of the FromHost with the same DEVNAME.
 ///
-/// The kernel takes those that are for the interface's Ethernet address, or for all. Frames without a whole Ethernet
-/// header are dropped as `too_short`, those that can't be written as `not_sent`.
+/// The kernel accepts frames for the interface's Ethernet address and broadcasts. Frames without a complete Ethernet
+/// header are dropped as `too_short`, and frames that cannot be written as `not_sent`.
 /// ```click
 /// // FromHost(fake0, 10.9.0.1/24) -> EtherMirror -> ToHost(fake0);
 /// InfiniteSource(LIMIT 1, STOP true) -> c :: Counter -> Discard;
@@ -28,7 +28,7 @@ use super::tunnel::ETHERNET;
     drops = "too_short, not_sent, closed"
 )]
 pub struct ToHostArgs {
-    /// The name of the interface.
+    /// Name of the interface.
     #[arg(position)]
     devname: String,
 }
@@ -44,7 +44,7 @@ pub struct ToHost {
 impl Element for ToHost {
     type Args = ToHostArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("dev_name", "The name of the interface.", |to| to.name.clone()),
+        Handler::read("dev_name", "Name of the interface.", |to| to.name.clone()),
         Handler::read("drops", "Packets that could not be written.", |to| to.drops.to_string()),
     ];
 

@@ -52,30 +52,30 @@ pub trait Kind: Args {
 #[doc(hidden)]
 #[derive(ArgumentGroup)]
 pub struct TunnelArguments {
-    /// The address of the host's end, and its network.
+    /// Address and network of the host's side.
     #[arg(position)]
     addr: Ip4Prefix,
-    /// The gateway of the host's default route.
+    /// Gateway of the host's default route.
     #[arg(position)]
     gateway: Option<Ipv4Addr>,
-    /// Bytes in front of packets, at most 8192.
+    /// Headroom of packets in bytes, at most 8192.
     #[arg(default = "28")]
     headroom: u32,
-    /// Packets to write at a turn.
+    /// Maximum packets to write per task run.
     #[arg(default = "1")]
     burst: i32,
-    /// The Ethernet address of the host's end.
+    /// Ethernet address of the host's side.
     #[arg(default = "00:01:02:03:04:05")]
     ether: MacAddr,
-    /// Logs a failure that repeats itself once.
+    /// Log repeated failures only once.
     #[arg(default = "false")]
     ignore_queue_overflows: bool,
-    /// Bytes of the largest packet, without an Ethernet header.
+    /// Maximum packet length in bytes, without an Ethernet header.
     #[arg(default = "1500")]
     mtu: u32,
-    /// The name of the interface; the system chooses if there is none.
+    /// Name of the interface; chosen by the system by default.
     devname: Option<String>,
-    /// An old name of DEVNAME.
+    /// Older name of DEVNAME.
     dev_name: Option<String>,
 }
 
@@ -95,11 +95,11 @@ pub struct Tunnelled<A> {
 impl<A: Kind + 'static> Element for Tunnelled<A> {
     type Args = A;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("dev_name", "The name of the interface.", |tunnel| {
+        Handler::read("dev_name", "Name of the interface.", |tunnel| {
             let device = tunnel.device.as_ref();
             device.map_or_else(|| tunnel.name.clone(), |device| device.name())
         }),
-        Handler::read("selected_calls", "How often there was something to read.", |tunnel| {
+        Handler::read("selected_calls", "Number of times there was something to read.", |tunnel| {
             tunnel.calls.to_string()
         }),
         Handler::read("packets", "Packets read.", |tunnel| tunnel.packets.to_string()),

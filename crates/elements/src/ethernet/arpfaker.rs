@@ -7,9 +7,9 @@ use packet::MacAddr;
 
 use super::arp::{Party, reply};
 
-/// Tells DSTIP at DSTETH every 10 seconds, by an ARP reply, that SRCIP has the Ethernet address SRCETH.
+/// Sends a gratuitous ARP reply every 10 seconds: it tells DSTIP at DSTETH that SRCIP has the Ethernet address SRCETH.
 ///
-/// The first reply is sent after one second. `ARPResponder` is what one usually wants.
+/// The first reply leaves after one second. To answer ARP requests, use `ARPResponder`.
 /// ```click
 /// ARPFaker(1.0.0.1, 1:1:1:1:1:1, 1.0.0.2, 2:2:2:2:2:2) -> c :: Counter -> Discard;
 /// Script(wait 12s, stop);
@@ -27,16 +27,16 @@ use super::arp::{Party, reply};
     see = "ARPQuerier, ARPResponder"
 )]
 pub struct ARPFakerArgs {
-    /// The address of the receiver.
+    /// IP address of the receiver.
     #[arg(position)]
     dstip: Ipv4Addr,
-    /// The link address of the receiver.
+    /// Ethernet address of the receiver.
     #[arg(position)]
     dsteth: MacAddr,
-    /// The address that is told.
+    /// Advertised IP address.
     #[arg(position)]
     srcip: Ipv4Addr,
-    /// The link address that is told.
+    /// Advertised Ethernet address.
     #[arg(position)]
     srceth: MacAddr,
 }

@@ -15,16 +15,16 @@ use super::arptable::{Capacities, DEFAULTS, delete, insert, milliseconds, set_ti
 use super::header::{LENGTH, ethernet, prepend};
 use super::vlan::{annotation, set_annotation};
 
-/// Puts Ethernet headers in front of IP packets, and asks by ARP for the addresses of neighbours (RFC 826).
+/// Resolves next hops by ARP (RFC 826) and adds Ethernet headers to IP packets.
 ///
-/// Input 0 takes IP packets with the destination address annotation set. If that neighbour's address is known, the
-/// packet goes to output 0; if not, it waits here and a query goes to output 1, or to output 0 if that is the only one.
-/// Input 1 takes ARP replies, with their Ethernet header: they fill the table and set packets free. For an address at
-/// most 10 queries a second are sent, then one every two seconds.
+/// Input 0 takes IP packets whose destination annotation is the next hop. If its Ethernet address is known, the packet
+/// leaves by output 0 with a header. If not, the packet waits, and an ARP query leaves by output 1 (or output 0, if
+/// that is the only one). Input 1 takes ARP replies with their Ethernet headers; they update the table and release
+/// waiting packets. For one address, up to 10 queries a second are sent at first, then one every two seconds.
 ///
-/// Packets for the broadcast addresses go to FF-FF-FF-FF-FF-FF, those for a multicast group to its address (RFC 1112,
-/// 6.4), those for 0.0.0.0 are dropped. With one argument, NAME stands for both addresses, as `AddressInfo` defines it.
-/// `ARPTable` describes the table, its capacities and handlers.
+/// Special destinations: a broadcast address gets FF-FF-FF-FF-FF-FF, a multicast group its group address (RFC 1112,
+/// section 6.4), and packets for 0.0.0.0 are dropped. With a single argument, NAME stands for both addresses, as
+/// defined by `AddressInfo`. `ARPTable` describes the capacities and handlers of the table.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> GetIPAddress(16) -> SetIPAddress(1.0.0.2)
 ///     -> a :: ARPQuerier(1.0.0.1/24, 2:2:2:2:2:2) -> c :: Classifier(0/040404040404 6/020202020202 12/0800, -);
@@ -51,23 +51,23 @@ use super::vlan::{annotation, set_annotation};
     drops = "too_long, no_answer, table_full, table_cleared, no_own_address, no_destination"
 )]
 pub struct ARPQuerierArgs {
-    /// An `ARPTable` to use; the capacities and the timeout are then its.
+    /// `ARPTable` to use. Its capacities and timeout then apply.
     table: Option<ElementName>,
     #[arg(flatten)]
     capacities: Capacities,
-    /// The local broadcast address; if not given that of the prefix, or 255.255.255.255.
+    /// Local broadcast address. By default that of the prefix, or 255.255.255.255.
     broadcast: Option<Ipv4Addr>,
-    /// When an address in use is asked for again; 0 for never.
+    /// Age at which an address in use is queried again; 0 for never.
     #[arg(default = "60")]
     poll_timeout: Timestamp,
-    /// Whether such queries are broadcast.
+    /// Broadcast such repeated queries.
     #[arg(default = "false")]
     broadcast_poll: bool,
     // After the keywords, which may come first: `ARPQuerier(TABLE t, 1.0.0.1, 0:1:2:3:4:5)`.
-    /// The IPv4 address of this host, perhaps with its prefix length.
+    /// IPv4 address of this host, optionally with a prefix length.
     #[arg(position)]
     ip: Raw,
-    /// The Ethernet address of this host; if absent, IP is a name that stands for both.
+    /// Ethernet address of this host. If omitted, IP is a name that stands for both.
     #[arg(position)]
     eth: Option<Raw>,
 }
@@ -115,24 +115,26 @@ impl ARPQuerierArgs {
 impl Element for ARPQuerier {
     type Args = ARPQuerierArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read_with("table", "The table, an entry a line.", |arp, cx, _| {
+        Handler::read_with("table", "The table, one entry per line.", |arp, cx, _| {
             Ok(arp.cache.borrow().text(cx.now().millis()))
         }),
-        Handler::read("stats", "Packets dropped and queries sent, in words.", |arp| {
+        Handler::read("stats", "Dropped packets and sent queries, in words.", |arp| {
             let drops = arp.drops + arp.cache.borrow().drops();
             format!("{drops} packets killed\n{} ARP queries sent\n", arp.queries)
         }),
-        Handler::read("count", "Entries of the table.", |arp| arp.cache.borrow().len().to_string()),
-        Handler::read("length", "Packets that wait.", |arp| arp.cache.borrow().waiting().to_string()),
+        Handler::read("count", "Entries in the table.", |arp| arp.cache.borrow().len().to_string()),
+        Handler::read("length", "Waiting packets.", |arp| arp.cache.borrow().waiting().to_string()),
         Handler::read("queries", "Queries sent.", |arp| arp.queries.to_string()),
         Handler::read("responses", "Replies received.", |arp| arp.responses.to_string()),
-        Handler::read("drops", "Packets dropped, but for those of the table.", |arp| arp.drops.to_string()),
+        Handler::read("drops", "Packets dropped, except those that the table dropped.", |arp| {
+            arp.drops.to_string()
+        }),
         Handler::read("broadcast", "The local broadcast address.", |arp| arp.host.broadcast.to_string()),
         Handler::write("broadcast", "Sets the local broadcast address.", |arp, cx, value| {
             arp.host.broadcast = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("ipaddr", "The IPv4 address of this host.", |arp| arp.host.ip.to_string()),
+        Handler::read("ipaddr", "IPv4 address of this host.", |arp| arp.host.ip.to_string()),
         Handler::write("ipaddr", "Sets the IPv4 address of this host.", |arp, cx, value| {
             arp.host.ip = cx.data(value)?;
             Ok(())
@@ -140,12 +142,12 @@ impl Element for ARPQuerier {
         Handler::write("insert", "Adds an entry to the table: `IP ETH`.", |arp, cx, value| {
             insert(&mut arp.cache.borrow_mut(), cx, value)
         }),
-        Handler::write("delete", "Forgets the link address of an `IP`.", |arp, cx, value| {
+        Handler::write("delete", "Deletes the entry of an `IP`.", |arp, cx, value| {
             delete(&mut arp.cache.borrow_mut(), cx, value)
         }),
         Handler::write(
             "clear",
-            "Drops all entries and packets, and sets the counts to zero.",
+            "Deletes all entries, drops waiting packets, and resets the counts.",
             |arp, cx, _| {
                 (arp.queries, arp.drops, arp.responses) = (0, 0, 0);
                 arp.cache.borrow_mut().clear(cx);

@@ -11,15 +11,12 @@ use super::arp::{FRAME, Party, reply};
 use super::header::{LENGTH, number};
 use super::vlan::{annotation, set_annotation};
 
-/// Answers ARP queries for given addresses with given link addresses (RFC 826).
+/// Answers ARP queries (RFC 826) for a set of addresses.
 ///
-/// Each argument has one or more IPv4 addresses or prefixes and an Ethernet address. A query that asks for one of them
-/// becomes a reply, with its device and VLAN annotations; everything else goes to output 1, or is dropped as
-/// `unknown_target`. The longest match answers. A name that stands for an address of both kinds suffices:
-/// `ARPResponder(NAME)`.
-///
-/// `table` shows an entry a line, `lookup` finds the link address for an address, `add` takes an argument as above,
-/// `remove` takes an `IP/MASK`.
+/// Each argument gives one or more IPv4 addresses or prefixes, and the Ethernet address to answer with. The longest
+/// match answers. A query for such an address becomes the reply, keeping its device and VLAN annotations. All other
+/// packets go to output 1, or are dropped as `unknown_target`. `ARPResponder(NAME)` uses a name that stands for both
+/// kinds of address.
 /// ```click
 /// InfiniteSource(DATA \<ffffffffffff 020202020202 0806 0001 0800 06 04 0001
 ///                       020202020202 01000001 000000000000 01000002>, LIMIT 2, STOP true)
@@ -46,14 +43,14 @@ use super::vlan::{annotation, set_annotation};
     drops = "unknown_target"
 )]
 pub struct ARPResponderArgs {
-    /// Addresses or prefixes and their link address: `IP/MASK [IP/MASK...] ETH`.
+    /// Addresses or prefixes with their Ethernet address: `IP/MASK [IP/MASK...] ETH`.
     #[arg(rest)]
     entries: Vec<Raw>,
 }
 
 /// The element.
 pub struct ARPResponder {
-    /// Each one before those that contain it.
+    /// Entries; each one precedes those that contain it.
     entries: Vec<Entry>,
 }
 
@@ -66,11 +63,11 @@ struct Entry {
 impl Filter for ARPResponder {
     type Args = ARPResponderArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("table", "The entries, one a line.", |responder| {
+        Handler::read("table", "The entries, one per line.", |responder| {
             let lines = responder.entries.iter().map(|entry| format!("{} {}\n", entry.prefix, entry.mac));
             lines.collect()
         }),
-        Handler::read_with("lookup", "The link address for an address.", |responder, cx, value| {
+        Handler::read_with("lookup", "The Ethernet address for an IP address.", |responder, cx, value| {
             let ip = cx.argument(value).map_err(|_| HandlerError::new("expected IP address"))?;
             Ok(responder.look_up(ip).map_or_else(String::new, |mac| mac.to_string()))
         }),

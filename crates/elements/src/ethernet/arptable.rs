@@ -11,13 +11,13 @@ use packet::MacAddr;
 
 use super::arpcache::{ArpCache, Limits};
 
-/// Keeps the link addresses of neighbours, and packets that wait for them, for several `ARPQuerier`s.
+/// ARP table for several `ARPQuerier`s: keeps Ethernet addresses, and packets that wait for them.
 ///
-/// The handler `table` shows an entry a line, the oldest first: the address, 1 or 0 for known or not, the link address
-/// and the seconds since it was heard of. `insert` takes `IP ETH`, `delete` takes `IP`, `clear` drops everything.
+/// The handler `table` prints one entry per line, oldest first: IP address, 1 if known or 0, Ethernet address, and
+/// seconds since the last update.
 ///
 /// ## Differences
-/// With ENTRY_CAPACITY 0 a table holds 1,048,576 entries; in Click their number has no limit.
+/// With ENTRY_CAPACITY 0, a table holds 1,048,576 entries; in Click their number is unlimited.
 /// ```click
 /// t :: ARPTable;
 /// Script(write t.insert 1.0.0.1 0:1:2:3:4:5, write t.insert 1.0.0.2 0:1:2:3:4:6, stop);
@@ -42,15 +42,15 @@ pub struct ARPTableArgs {
 /// How much a table holds, and for how long.
 #[derive(ArgumentGroup)]
 pub(super) struct Capacities {
-    /// Packets that may wait in all, 2048 if not given; 0 for any number.
+    /// Total packets that may wait, 2048 by default; 0 for no limit.
     capacity: Option<u32>,
-    /// Entries; 0, as if not given, for the most that there can be.
+    /// Maximum number of entries; 0 (the default) for the highest possible number.
     entry_capacity: Option<u32>,
-    /// Packets that may wait for one address; 0, as if not given, for any number.
+    /// Packets that may wait for one address; 0 (the default) for no limit.
     entry_packet_capacity: Option<u32>,
-    /// When too many packets wait, one in so many is dropped; 2 if not given.
+    /// When too many packets wait, one in this many is dropped; 2 by default.
     capacity_slim_factor: Option<u32>,
-    /// How long an entry lives, 5 minutes if not given; 0 for ever.
+    /// Lifetime of an entry, 5 minutes by default; 0 for no expiry.
     timeout: Option<Timestamp>,
 }
 
@@ -83,21 +83,21 @@ impl Capacities {
 impl Element for ARPTable {
     type Args = ARPTableArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read_with("table", "The entries, one a line.", |table, cx, _| {
+        Handler::read_with("table", "The entries, one per line.", |table, cx, _| {
             Ok(table.cache.borrow().text(cx.now().millis()))
         }),
-        Handler::read("drops", "Packets that waited in vain.", |table| {
+        Handler::read("drops", "Waiting packets that were dropped.", |table| {
             table.cache.borrow().drops().to_string()
         }),
         Handler::read("count", "Entries.", |table| table.cache.borrow().len().to_string()),
-        Handler::read("length", "Packets that wait.", |table| table.cache.borrow().waiting().to_string()),
+        Handler::read("length", "Waiting packets.", |table| table.cache.borrow().waiting().to_string()),
         Handler::write("insert", "Adds an entry: `IP ETH`.", |table, cx, value| {
             insert(&mut table.cache.borrow_mut(), cx, value)
         }),
-        Handler::write("delete", "Forgets the link address of an `IP`.", |table, cx, value| {
+        Handler::write("delete", "Deletes the entry of an `IP`.", |table, cx, value| {
             delete(&mut table.cache.borrow_mut(), cx, value)
         }),
-        Handler::write("clear", "Drops all entries and packets.", |table, cx, _| {
+        Handler::write("clear", "Deletes all entries and drops waiting packets.", |table, cx, _| {
             table.cache.borrow_mut().clear(cx);
             Ok(())
         }),

@@ -6,11 +6,11 @@ use packet::view::arp::HARDWARE_ETHERNET;
 
 use super::header::number;
 
-/// Passes packets that have an ARP header at OFFSET, and sets their network header annotation.
+/// Validates ARP headers, and sets the network header annotation of packets that pass.
 ///
-/// The header must be there with all its addresses, of 6 bytes for Ethernet, of 4 for IPv4 and of 16 for IPv6. Other
-/// packets go to output 1, or are dropped as `too_short`, `bad_hardware` or `bad_protocol`. The first one is
-/// reported on the console, with VERBOSE true every one.
+/// The header at OFFSET must be complete, with addresses of the right length: 6 bytes for Ethernet, 4 for IPv4, 16 for
+/// IPv6. Other packets go to output 1, or are dropped as `too_short`, `bad_hardware` or `bad_protocol`. The first bad
+/// packet is logged; with VERBOSE, every one is.
 /// ```click
 /// InfiniteSource(DATA \<0001 0800 06 04 0001 020202020202 01000001 000000000000 01000002>, LIMIT 2, STOP true)
 ///     -> t :: Tee -> c :: CheckARPHeader(DETAILS true) -> right :: Counter -> Discard;
@@ -32,13 +32,13 @@ use super::header::number;
     drops = "too_short, bad_hardware, bad_protocol"
 )]
 pub struct CheckARPHeaderArgs {
-    /// Where the header starts.
+    /// Offset of the header.
     #[arg(position, default = "0")]
     offset: u32,
-    /// Whether every bad packet is reported.
+    /// Log every bad packet.
     #[arg(default = "false")]
     verbose: bool,
-    /// Whether `drop_details` counts bad packets by their fault.
+    /// Count bad packets by fault in `drop_details`.
     #[arg(default = "false")]
     details: bool,
 }
@@ -73,7 +73,7 @@ impl Filter for CheckARPHeader {
     type Args = CheckARPHeaderArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("drops", "Bad packets.", |check| check.drops.to_string()),
-        Handler::read_with("drop_details", "Bad packets by their fault.", |check, _, _| {
+        Handler::read_with("drop_details", "Bad packets by fault.", |check, _, _| {
             if !check.args.details {
                 return Err(HandlerError::NoHandler("drop_details".to_string()));
             }

@@ -5,11 +5,11 @@ use packet::{EtherType, MacAddr};
 
 use super::header::{LENGTH, ethernet, number};
 
-/// Sees to it that IP packets have an Ethernet header.
+/// Makes sure that IP packets have an Ethernet header.
 ///
-/// Packets without a network header annotation pass unchanged, and so do those that have 14 bytes of type IP or IP6 in
-/// front of the network header. Where such bytes were stripped, they are put back. Otherwise everything in front of
-/// the network header is replaced by a header of the given type and addresses. A packet that can't grow is dropped as
+/// Packets pass unchanged if they have no network header annotation, or already have a 14-byte header of type IP or IP6
+/// before the network header. If such a header was stripped, it is restored. Otherwise, everything before the network
+/// header is replaced by a header with the given type and addresses. A packet that cannot grow is dropped as
 /// `too_long`.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> MarkIPHeader -> EnsureEther
@@ -31,13 +31,13 @@ use super::header::{LENGTH, ethernet, number};
     drops = "too_long"
 )]
 pub struct EnsureEtherArgs {
-    /// The type of what is in the frame.
+    /// EtherType of new headers.
     #[arg(position, default = "0x0800")]
     ethertype: u32,
-    /// The source address.
+    /// Source address of new headers.
     #[arg(position, default = "1:1:1:1:1:1")]
     src: MacAddr,
-    /// The destination address.
+    /// Destination address of new headers.
     #[arg(position, default = "2:2:2:2:2:2")]
     dst: MacAddr,
 }

@@ -5,9 +5,9 @@ use packet::{EtherType, MacAddr};
 
 use super::header::{LENGTH, ethernet, prepend};
 
-/// Puts an Ethernet header of the given type and addresses in front of each packet.
+/// Adds an Ethernet header with a fixed type and fixed addresses.
 ///
-/// A packet that can't grow is dropped as `too_long`. For IP packets that go to several neighbours use `ARPQuerier`.
+/// A packet that cannot grow is dropped as `too_long`. For IP packets to several neighbours, use `ARPQuerier`.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/0800, -);
@@ -31,13 +31,13 @@ use super::header::{LENGTH, ethernet, prepend};
     drops = "too_long"
 )]
 pub struct EtherEncapArgs {
-    /// The type of what is in the frame.
+    /// EtherType of the header.
     #[arg(position)]
     ethertype: u16,
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: MacAddr,
-    /// The destination address.
+    /// Destination address.
     #[arg(position)]
     dst: MacAddr,
 }
@@ -51,12 +51,12 @@ pub struct EtherEncap {
 impl Filter for EtherEncap {
     type Args = EtherEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("src", "The source address.", |encap| encap.args.src.to_string()),
+        Handler::read("src", "Source address.", |encap| encap.args.src.to_string()),
         Handler::argument("src", (Some(1), "SRC"), "Sets the source address.", |encap, cx, value| {
             encap.args.src = cx.argument(value)?;
             encap.write_header()
         }),
-        Handler::read("dst", "The destination address.", |encap| encap.args.dst.to_string()),
+        Handler::read("dst", "Destination address.", |encap| encap.args.dst.to_string()),
         Handler::argument("dst", (Some(2), "DST"), "Sets the destination address.", |encap, cx, value| {
             encap.args.dst = cx.argument(value)?;
             encap.write_header()
@@ -66,7 +66,7 @@ impl Filter for EtherEncap {
             encap.args.ethertype = cx.argument(value)?;
             encap.write_header()
         }),
-        Handler::read("etht", "An old name of `ethertype`.", |encap| encap.args.ethertype.to_string()),
+        Handler::read("etht", "Older name of `ethertype`.", |encap| encap.args.ethertype.to_string()),
         Handler::argument(
             "etht",
             (Some(0), "ETHERTYPE"),

@@ -2,11 +2,10 @@
 
 use element::prelude::*;
 
-/// Exchanges source and destination address of each Ethernet frame.
+/// Swaps the source and destination address of each Ethernet frame.
 ///
 /// ## Differences
-/// A packet too short for both addresses goes on, its missing bytes taken for zeros; Click takes what happens to stand
-/// behind its end.
+/// In a packet too short for both addresses, missing bytes count as zero; Click reads whatever follows the packet.
 ///
 /// ```click
 /// InfiniteSource(DATA \<010101010101 020202020202 0800>, LIMIT 2, STOP true) -> EtherMirror

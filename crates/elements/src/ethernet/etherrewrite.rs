@@ -5,14 +5,14 @@ use packet::MacAddr;
 
 use super::header::addresses;
 
-/// Sets the source and destination address of each Ethernet frame; the type stays.
+/// Replaces the source and destination address of each Ethernet frame, and keeps its type.
 ///
-/// The frame starts where the link header annotation says, or at the front of the packet if there is none. The element
-/// suits a link with one possible neighbour, as behind a transparent firewall.
+/// The frame starts at the link header annotation, or at the start of the packet if that is not set. Use it on links
+/// with a single possible neighbour, such as behind a transparent firewall.
 ///
 /// ## Differences
-/// A packet too short for both addresses is dropped as `too_short`. In Click the link header annotation must be set, and
-/// what is written to `src` becomes the destination until `dst` is written.
+/// A packet too short for both addresses is dropped as `too_short`. In Click the link header annotation must be set,
+/// and a write to `src` changes the destination until `dst` is written.
 /// ```click
 /// InfiniteSource(DATA \<0000000000000000 00000000 0800>, LIMIT 2, STOP true)
 ///     -> e :: EtherRewrite(1:1:1:1:1:1, 2:2:2:2:2:2)
@@ -34,29 +34,29 @@ use super::header::addresses;
     drops = "too_short"
 )]
 pub struct EtherRewriteArgs {
-    /// The source address.
+    /// New source address.
     #[arg(position)]
     src: MacAddr,
-    /// The destination address.
+    /// New destination address.
     #[arg(position)]
     dst: MacAddr,
 }
 
 /// The element.
 pub struct EtherRewrite {
-    /// As they stand in a frame: the destination first.
+    /// The addresses in the order of a frame: destination first.
     addresses: [u8; 12],
 }
 
 impl Filter for EtherRewrite {
     type Args = EtherRewriteArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("src", "The source address.", |rewrite| rewrite.split().1.to_string()),
+        Handler::read("src", "New source address.", |rewrite| rewrite.split().1.to_string()),
         Handler::argument("src", (Some(0), "SRC"), "Sets the source address.", |rewrite, cx, value| {
             rewrite.addresses = join(rewrite.split().0, cx.argument(value)?);
             Ok(())
         }),
-        Handler::read("dst", "The destination address.", |rewrite| rewrite.split().0.to_string()),
+        Handler::read("dst", "New destination address.", |rewrite| rewrite.split().0.to_string()),
         Handler::argument("dst", (Some(1), "DST"), "Sets the destination address.", |rewrite, cx, value| {
             rewrite.addresses = join(cx.argument(value)?, rewrite.split().1);
             Ok(())

@@ -8,16 +8,16 @@ use flow::{Seed, Table};
 use super::header::addresses;
 use super::listing::listed;
 
-/// Switches Ethernet frames between its ports, and learns which addresses are behind which.
+/// Learning Ethernet switch: forwards frames between its ports and learns which addresses are behind which port.
 ///
-/// A frame teaches that its source address is behind the port that it came by. A frame for a learnt address goes to
-/// that port, or is dropped as `same_port` if it came from there; all others go to every port but their own. What was
-/// learnt is forgotten TIMEOUT seconds after the last frame from the address, by the frames' timestamp annotations.
-/// With TIMEOUT 0 nothing is learnt.
+/// The source address of each frame is learned for its input port. A frame for a learned address goes to that port
+/// only, or is dropped as `same_port` if it came from there. All other frames go to every port except their own. An
+/// address expires TIMEOUT seconds after its last frame, measured by timestamp annotations. With TIMEOUT 0 nothing is
+/// learned.
 ///
 /// ## Differences
-/// At most 1,048,576 addresses are learnt; in Click their number has no limit. Unless TIMEOUT is 0, a packet too short
-/// for two addresses is dropped as `too_short`; Click reads what lies behind it.
+/// At most 1,048,576 addresses are learned; in Click their number is unlimited. Unless TIMEOUT is 0, a packet too short
+/// for both addresses is dropped as `too_short`; Click reads whatever follows it.
 /// ```click
 /// a :: InfiniteSource(DATA \<020202020202 040404040404 0800>, LIMIT 2) -> [0] s :: EtherSwitch;
 /// b :: InfiniteSource(DATA \<040404040404 020202020202 0800>, LIMIT 3, ACTIVE false, STOP true) -> [1] s;
@@ -44,7 +44,7 @@ use super::listing::listed;
     drops = "too_short, no_other_port, same_port"
 )]
 pub struct EtherSwitchArgs {
-    /// Seconds that an address is remembered; 0 for not at all.
+    /// Lifetime of an address in seconds; 0 to learn nothing.
     #[arg(default = "300")]
     timeout: Timestamp,
 }
@@ -55,9 +55,9 @@ const MOST_ADDRESSES: usize = 1 << 20;
 /// The element.
 pub struct EtherSwitch {
     table: Table<[u8; 6], Place>,
-    /// In whole seconds.
+    /// Lifetime of an address, in whole seconds.
     timeout: Timestamp,
-    /// How many addresses were learnt.
+    /// Number of addresses learned.
     learnt: u64,
 }
 
@@ -66,23 +66,23 @@ pub struct EtherSwitch {
 struct Place {
     port: usize,
     seen: Timestamp,
-    /// How many addresses were learnt before it.
+    /// Number of addresses learned before it.
     number: u64,
 }
 
 impl Element for EtherSwitch {
     type Args = EtherSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("table", "Addresses and their ports, one a line.", |switch| {
+        Handler::read("table", "Addresses with their ports, one per line.", |switch| {
             let mut places: Vec<_> = switch.table.iter().map(|(_, mac, place)| (mac, *place)).collect();
             places.sort_unstable_by_key(|(_, place)| place.number);
             let lines = listed(places.into_iter()).into_iter();
             lines.map(|(mac, place)| format!("{} {}\n", MacAddr(mac), place.port)).collect()
         }),
-        Handler::read("timeout", "Seconds that an address is remembered.", |switch| {
+        Handler::read("timeout", "Lifetime of an address in seconds.", |switch| {
             switch.timeout.seconds().to_string()
         }),
-        Handler::write("timeout", "Sets how long an address is remembered.", |switch, cx, value| {
+        Handler::write("timeout", "Sets the lifetime of an address.", |switch, cx, value| {
             let span = cx.argument(value).map_err(|_| HandlerError::new("expected timeout (integer)"))?;
             switch.timeout = whole_seconds(span);
             Ok(())

@@ -7,14 +7,14 @@ use packet::{EtherType, MacAddr};
 use super::header::{LENGTH, TAGGED_LENGTH, ethernet, prepend};
 use super::vlan::{self, Tag, TagArguments};
 
-/// Puts an Ethernet header with an 802.1Q tag in front of each packet.
+/// Adds an Ethernet header with an 802.1Q VLAN tag.
 ///
-/// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and
-/// VLAN_PCP are its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that can't grow is
-/// dropped as `too_long`.
+/// VLAN_TCI sets the whole tag control information; `ANNO` takes it from the VLAN_TCI annotation. VLAN_ID and VLAN_PCP
+/// set its parts. Packets of the VLAN NATIVE_VLAN get a header without a tag. A packet that cannot grow is dropped as
+/// `too_long`.
 ///
-/// Addresses and type can be written. The tag can't, although it has handlers for it: what is written there joins what
-/// `config` shows, whose type is third and not first.
+/// Addresses and type can be written at run time. The tag cannot: the router appends values written to its handlers to
+/// the text that `config` shows, where the type stands third instead of first, and refuses the result.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> e :: EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
 ///     -> c :: Classifier(0/020202020202 6/010101010101 12/810000050800, -);
@@ -38,13 +38,13 @@ use super::vlan::{self, Tag, TagArguments};
     drops = "too_long"
 )]
 pub struct EtherVLANEncapArgs {
-    /// The type of what is in the frame.
+    /// EtherType of the payload.
     #[arg(position)]
     ethertype: u16,
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: MacAddr,
-    /// The destination address.
+    /// Destination address.
     #[arg(position)]
     dst: MacAddr,
     #[arg(flatten)]
@@ -66,17 +66,17 @@ impl Filter for EtherVLANEncap {
             let EtherVLANEncap { kind, source, destination, tag } = encap;
             format!("{source}, {destination}, {}, {}", kind.0, tag.config())
         }),
-        Handler::read("src", "The source address.", |encap| encap.source.to_string()),
+        Handler::read("src", "Source address.", |encap| encap.source.to_string()),
         Handler::write("src", "Sets the source address.", |encap, cx, value| {
             encap.source = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("dst", "The destination address.", |encap| encap.destination.to_string()),
+        Handler::read("dst", "Destination address.", |encap| encap.destination.to_string()),
         Handler::write("dst", "Sets the destination address.", |encap, cx, value| {
             encap.destination = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("ethertype", "The type.", |encap| encap.kind.0.to_string()),
+        Handler::read("ethertype", "EtherType.", |encap| encap.kind.0.to_string()),
         Handler::write("ethertype", "Sets the type.", |encap, cx, value| {
             encap.kind = EtherType(cx.data(value)?);
             Ok(())

@@ -5,10 +5,10 @@ use element::prelude::*;
 
 use super::header::address_offset;
 
-/// Copies the Ethernet address at byte OFFSET of each packet into the annotation ANNO.
+/// Copies an Ethernet address from each packet into an annotation.
 ///
-/// OFFSET may be `src` or `dst` for the addresses of a frame. Packets that are too short go to output 1, or are dropped
-/// as `too_short`.
+/// OFFSET is a byte offset, or `src` or `dst` for the addresses of a frame. Packets that are too short go to output 1,
+/// or are dropped as `too_short`.
 /// ```click
 /// InfiniteSource(DATA \<010203040506 0a0b0c0d0e0f>, LIMIT 2, STOP true) -> GetEtherAddress(0, src)
 ///     -> StoreEtherAddress(OFFSET dst, ANNO 0) -> c :: Classifier(0/0a0b0c0d0e0f, -);
@@ -29,10 +29,10 @@ use super::header::address_offset;
     drops = "too_short"
 )]
 pub struct GetEtherAddressArgs {
-    /// The first of the six annotation bytes that are set.
+    /// First of the six annotation bytes to set.
     #[arg(position)]
     anno: Annotation<6>,
-    /// Where the address is.
+    /// Offset of the address.
     #[arg(position)]
     offset: Word,
 }

@@ -5,10 +5,10 @@ use packet::{MacAddr, PacketType};
 
 use super::header::addresses;
 
-/// Passes Ethernet frames that a card with the address ETHER would take, and sets the packet type annotation.
+/// Passes the Ethernet frames that a host with address ETHER would accept, and sets their packet type annotation.
 ///
-/// The type becomes HOST, BROADCAST, MULTICAST or OTHERHOST by the destination address. With DROP_OTHER true frames for
-/// other hosts, and with DROP_OWN true frames from ETHER, go to output 1, or are dropped as `other_host` and `own_source`.
+/// The destination address decides the type: HOST, BROADCAST, MULTICAST or OTHERHOST. With DROP_OTHER, frames for other
+/// hosts go to output 1 or are dropped as `other_host`. With DROP_OWN, so do frames from ETHER, as `own_source`.
 ///
 /// ## Differences
 /// A packet too short for the addresses goes to output 1, or is dropped as `too_short`; Click reads beyond its end.
@@ -34,16 +34,16 @@ use super::header::addresses;
     drops = "too_short, other_host, own_source"
 )]
 pub struct HostEtherFilterArgs {
-    /// The address.
+    /// Address of the host.
     #[arg(position)]
     ether: MacAddr,
-    /// Whether frames from the address do not pass.
+    /// Reject frames from ETHER.
     #[arg(position, default = "false")]
     drop_own: bool,
-    /// Whether frames for other hosts do not pass.
+    /// Reject frames for other hosts.
     #[arg(position, default = "true")]
     drop_other: bool,
-    /// Where the Ethernet header starts.
+    /// Offset of the Ethernet header.
     #[arg(default = "0")]
     offset: u32,
 }
@@ -56,8 +56,8 @@ pub struct HostEtherFilter {
 impl Filter for HostEtherFilter {
     type Args = HostEtherFilterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("ether", "The address.", |filter| filter.args.ether.to_string()),
-        Handler::write("ether", "Sets the address.", |filter, cx, value| {
+        Handler::read("ether", "Address of the host.", |filter| filter.args.ether.to_string()),
+        Handler::write("ether", "Sets the address of the host.", |filter, cx, value| {
             filter.args.ether = cx.data(value)?;
             Ok(())
         }),

@@ -9,11 +9,11 @@ use packet::{Ip6Prefix, MacAddr};
 
 use super::neighbour::{Party, advertise, solicitation};
 
-/// Answers solicitations for given IPv6 addresses with given Ethernet addresses (RFC 4861).
+/// Answers IPv6 neighbour solicitations (RFC 4861) for a set of addresses.
 ///
-/// Each argument has one or more addresses or prefixes and an Ethernet address. The longest prefix answers, and of
-/// equals the last. The answer says that it comes from a router. What is no sound solicitation is dropped as
-/// `no_solicitation`, one for another address as `unknown_target`.
+/// Each argument gives one or more addresses or prefixes, and the Ethernet address to answer with. The longest prefix
+/// answers; of equal ones, the last. Advertisements have the router flag set. Invalid solicitations are dropped as
+/// `no_solicitation`, and those for other addresses as `unknown_target`.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
@@ -39,7 +39,7 @@ use super::neighbour::{Party, advertise, solicitation};
     drops = "unknown_target, no_solicitation"
 )]
 pub struct IP6NDAdvertiserArgs {
-    /// Addresses or prefixes and their Ethernet address: `IP6/MASK [IP6/MASK...] ETH`.
+    /// Addresses or prefixes with their Ethernet address: `IP6/MASK [IP6/MASK...] ETH`.
     #[arg(rest)]
     entries: Vec<Raw>,
 }

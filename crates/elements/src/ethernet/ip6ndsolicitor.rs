@@ -9,12 +9,12 @@ use packet::{EtherType, Ip6Text, MacAddr};
 use super::header::{ethernet, prepend};
 use super::neighbour::{Party, advertisement, solicit};
 
-/// Puts IPv6 packets into Ethernet frames, and asks for the addresses of those whom they go to (RFC 4861).
+/// Resolves next hops by IPv6 neighbour discovery (RFC 4861) and adds Ethernet headers to IPv6 packets.
 ///
-/// Input 0 takes IPv6 packets with a destination annotation, input 1 advertisements as frames. A packet for an unknown
-/// address waits, one for each address, and a solicitation goes out by the last output; a packet that another takes the
-/// place of is dropped as `replaced`. An address is forgotten two minutes after it was last told, and asked for again
-/// after one if it is used.
+/// Input 0 takes IPv6 packets whose destination annotation is the next hop, input 1 neighbour advertisements as
+/// Ethernet frames. A packet for an unknown address waits, one per address, while a solicitation leaves by the last
+/// output. If another packet takes its place, it is dropped as `replaced`. An address expires two minutes after its
+/// last advertisement, and is queried again after one minute if it is in use.
 /// ```click
 /// asker :: IP6NDSolicitor(2001:db8::1, 2:2:2:2:2:2);
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 1)
@@ -33,8 +33,8 @@ use super::neighbour::{Party, advertisement, solicit};
 /// asker.table = 2001:db8::2 0 00-00-00-00-00-00
 /// ```
 /// ## Differences
-/// At most 65,536 addresses are known or asked for; a packet for one more is dropped as `full`. In Click their number
-/// has no limit.
+/// At most 65,536 addresses are stored, known or queried. A packet for one more is dropped as `full`. In Click their
+/// number is unlimited.
 #[derive(Args)]
 #[element(
     name = "IP6NDSolicitor",
@@ -46,10 +46,10 @@ use super::neighbour::{Party, advertisement, solicit};
     drops = "too_long, replaced, full"
 )]
 pub struct IP6NDSolicitorArgs {
-    /// The IPv6 address of this host.
+    /// IPv6 address of this host.
     #[arg(position)]
     ip: Ipv6Addr,
-    /// The Ethernet address of this host.
+    /// Ethernet address of this host.
     #[arg(position)]
     eth: MacAddr,
 }
@@ -66,7 +66,7 @@ const GONE: i64 = 120_000;
 /// The element.
 pub struct IP6NDSolicitor {
     host: Party,
-    /// By the sum of the first and the last byte of the address, then the youngest first: the order of `table`.
+    /// Neighbours by the sum of the first and last byte of their address, newest first: the order of `table`.
     neighbours: BTreeMap<u8, Vec<Neighbour>>,
     count: usize,
     queries: u64,
@@ -76,9 +76,9 @@ pub struct IP6NDSolicitor {
 struct Neighbour {
     ip: Ipv6Addr,
     mac: MacAddr,
-    /// When the address was last told, in milliseconds; `None` if it never was.
+    /// Time of the last advertisement in milliseconds; `None` if there was none.
     told: Option<i64>,
-    /// Whether it is to be asked for again when it is used.
+    /// Whether to query the address again when it is used.
     polling: bool,
     waiting: Option<Packet>,
 }
@@ -86,14 +86,18 @@ struct Neighbour {
 impl Element for IP6NDSolicitor {
     type Args = IP6NDSolicitorArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("table", "The addresses, one a line: IPv6, whether it was told, Ethernet.", |asker| {
-            let all = asker.neighbours.values().flatten();
-            let line = |one: &Neighbour| {
-                format!("{} {} {}\n", Ip6Text(one.ip), u8::from(one.told.is_some()), one.mac)
-            };
-            all.map(line).collect()
-        }),
-        Handler::read("stats", "Packets dropped and solicitations sent, in words.", |asker| {
+        Handler::read(
+            "table",
+            "The addresses, one per line: IPv6 address, whether it is known, Ethernet address.",
+            |asker| {
+                let all = asker.neighbours.values().flatten();
+                let line = |one: &Neighbour| {
+                    format!("{} {} {}\n", Ip6Text(one.ip), u8::from(one.told.is_some()), one.mac)
+                };
+                all.map(line).collect()
+            },
+        ),
+        Handler::read("stats", "Dropped packets and sent solicitations, in words.", |asker| {
             format!("{} packets killed\n{} ND Solicitation Message sent\n", asker.drops, asker.queries)
         }),
     ];

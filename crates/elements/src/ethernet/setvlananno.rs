@@ -6,7 +6,7 @@ use super::vlan::{Control, Identifier, Native, PRIORITY, Priority, Tag, TagArgum
 
 /// Sets the VLAN_TCI annotation of each packet.
 ///
-/// VLAN_TCI is the whole tag control information; VLAN_ID and VLAN_PCP are its parts.
+/// VLAN_TCI sets the whole tag control information; VLAN_ID and VLAN_PCP set its parts.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> s :: SetVLANAnno(2, 1)
 ///     -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, ANNO) -> c :: Classifier(12/81002002, -);
@@ -27,13 +27,13 @@ use super::vlan::{Control, Identifier, Native, PRIORITY, Priority, Tag, TagArgum
     see = "EtherVLANEncap, VLANEncap"
 )]
 pub struct SetVLANAnnoArgs {
-    /// The tag control information.
+    /// Tag control information.
     #[arg(position)]
     vlan_tci: Option<Control>,
-    /// The priority.
+    /// Priority code point.
     #[arg(position, default = "0")]
     vlan_pcp: Priority,
-    /// The VLAN.
+    /// VLAN identifier.
     #[arg(default = "0")]
     vlan_id: Identifier,
 }
@@ -47,7 +47,7 @@ impl Filter for SetVLANAnno {
     type Args = SetVLANAnnoArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("config", "The configuration.", |set| set.tag.fixed_config()),
-        Handler::read("vlan_tci", "The tag control information.", |set| set.tag.control.to_string()),
+        Handler::read("vlan_tci", "Tag control information.", |set| set.tag.control.to_string()),
         Handler::argument(
             "vlan_tci",
             (None, "VLAN_TCI"),
@@ -58,11 +58,11 @@ impl Filter for SetVLANAnno {
                 Ok(())
             },
         ),
-        Handler::read("vlan_id", "The VLAN.", |set| set.tag.identifier().to_string()),
+        Handler::read("vlan_id", "VLAN identifier.", |set| set.tag.identifier().to_string()),
         Handler::argument("vlan_id", (None, "VLAN_ID"), "Sets the VLAN.", |set, cx, value| {
             set.tag.set_identifier(cx, value)
         }),
-        Handler::read("vlan_pcp", "The priority.", |set| set.tag.priority().to_string()),
+        Handler::read("vlan_pcp", "Priority code point.", |set| set.tag.priority().to_string()),
         Handler::argument("vlan_pcp", (None, "VLAN_PCP"), "Sets the priority.", |set, cx, value| {
             set.tag.set_priority(cx, value)
         }),

@@ -6,10 +6,10 @@ use packet::MacAddr;
 
 use super::header::address_offset;
 
-/// Writes the Ethernet address ADDR into each packet, from byte OFFSET on.
+/// Writes an Ethernet address into each packet.
 ///
-/// OFFSET may be `src` or `dst` for the addresses of a frame. With ANNO instead of ADDR the address is taken from that
-/// annotation. Packets that are too short go to output 1, or are dropped as `too_short`.
+/// OFFSET is a byte offset, or `src` or `dst` for the addresses of a frame. ANNO takes the address from an annotation
+/// instead of ADDR. Packets that are too short go to output 1, or are dropped as `too_short`.
 /// ```click
 /// InfiniteSource(LENGTH 60, LIMIT 2, STOP true) -> s :: StoreEtherAddress(1:2:3:4:5:6, src)
 ///     -> c :: Classifier(6/010203040506, -);
@@ -32,13 +32,13 @@ use super::header::address_offset;
     drops = "too_short"
 )]
 pub struct StoreEtherAddressArgs {
-    /// The address.
+    /// Address to write.
     #[arg(position)]
     addr: Option<MacAddr>,
-    /// Where it is written.
+    /// Offset to write at.
     #[arg(position)]
     offset: Word,
-    /// The annotation that holds the address.
+    /// Annotation that holds the address.
     anno: Option<Annotation<6>>,
 }
 
@@ -52,8 +52,8 @@ pub struct StoreEtherAddress {
 impl Filter for StoreEtherAddress {
     type Args = StoreEtherAddressArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("addr", "The address.", |store| store.address.to_string()),
-        Handler::write("addr", "Sets the address.", |store, cx, value| {
+        Handler::read("addr", "Address to write.", |store| store.address.to_string()),
+        Handler::write("addr", "Sets the address to write.", |store, cx, value| {
             store.address = cx.data(value)?;
             Ok(())
         }),

@@ -7,9 +7,9 @@ use super::header::{LENGTH, TAGGED_LENGTH, number};
 use super::vlan::set_annotation;
 use crate::changing::strip;
 
-/// Removes the Ethernet header of each packet, with its 802.1Q tag if it has one, and sets the VLAN_TCI annotation.
+/// Removes the Ethernet header and any 802.1Q tag of each packet, and sets the VLAN_TCI annotation.
 ///
-/// Packets without a tag belong to the VLAN NATIVE_VLAN. If that is negative they go to output 1, or are dropped as
+/// Packets without a tag belong to the VLAN NATIVE_VLAN. If that is negative, they go to output 1, or are dropped as
 /// `no_tag`.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> EtherVLANEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2, 5)
@@ -31,7 +31,7 @@ use crate::changing::strip;
     drops = "no_tag"
 )]
 pub struct StripEtherVLANHeaderArgs {
-    /// The VLAN of packets without a tag; a negative one is none.
+    /// VLAN of untagged packets; negative for none.
     #[arg(position, default = "0")]
     native_vlan: i32,
 }

@@ -6,9 +6,9 @@ use packet::EtherType;
 use super::header::{LENGTH, number};
 use super::vlan::set_annotation;
 
-/// Takes the 802.1Q tag out of each Ethernet frame that has one.
+/// Removes the 802.1Q tag from Ethernet frames that have one.
 ///
-/// With ANNO true the VLAN_TCI annotation is set to the tag control information, or to 0 where there was no tag.
+/// With ANNO, it sets the VLAN_TCI annotation to the tag control information, or to 0 for untagged frames.
 /// ```click
 /// InfiniteSource(DATA \<020202020202 010101010101 8100 2005 0800 aabb>, LIMIT 2, STOP true) -> VLANDecap
 ///     -> c :: Classifier(0/020202020202010101010101 12/0800aabb, -);
@@ -23,10 +23,10 @@ use super::vlan::set_annotation;
 #[derive(Args)]
 #[element(name = "VLANDecap", group = "ethernet", order_insensitive, see = "VLANEncap, StripEtherVLANHeader")]
 pub struct VLANDecapArgs {
-    /// Whether the annotation is set.
+    /// Set the annotation.
     #[arg(position, default = "true")]
     anno: bool,
-    /// The type that announces the tag.
+    /// EtherType of tagged frames.
     #[arg(default = "0x8100")]
     ethertype: u16,
 }

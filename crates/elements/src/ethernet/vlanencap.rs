@@ -7,15 +7,15 @@ use packet::EtherType;
 use super::header::{LENGTH, TAGGED_LENGTH};
 use super::vlan::{self, Tag, TagArguments};
 
-/// Puts an 802.1Q tag between the addresses and the type of each Ethernet frame.
+/// Inserts an 802.1Q tag into each Ethernet frame.
 ///
-/// VLAN_TCI is the whole tag control information, or `ANNO` to take it from the VLAN_TCI annotation; VLAN_ID and
-/// VLAN_PCP are its parts. Frames of the VLAN NATIVE_VLAN get no tag.
+/// VLAN_TCI sets the whole tag control information; `ANNO` takes it from the VLAN_TCI annotation. VLAN_ID and VLAN_PCP
+/// set its parts. Frames of the VLAN NATIVE_VLAN get no tag.
 ///
 /// ## Differences
-/// What a packet shorter than the two addresses lacks of them is zero. The network header annotation is set behind the
-/// tag; Click sets it 8 bytes into the frame. `config` and `native_vlan` show NATIVE_VLAN -1 as it was given, not as
-/// 65535, and `ethertype` shows ETHERTYPE, where Click's is empty.
+/// In a packet too short for both addresses, missing bytes count as zero. The network header annotation is set behind
+/// the tag; Click sets it 8 bytes into the frame. `config` and `native_vlan` print NATIVE_VLAN -1 as given, not as
+/// 65535. `ethertype` prints ETHERTYPE; Click's is empty.
 /// ```click
 /// InfiniteSource(LENGTH 46, LIMIT 2, STOP true) -> EtherEncap(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)
 ///     -> v :: VLANEncap(VLAN_ID 5, VLAN_PCP 1) -> c :: Classifier(12/8100200508, -);
@@ -39,7 +39,7 @@ use super::vlan::{self, Tag, TagArguments};
 pub struct VLANEncapArgs {
     #[arg(flatten)]
     tag: TagArguments,
-    /// The type that announces the tag.
+    /// EtherType of tagged frames.
     #[arg(default = "0x8100")]
     ethertype: u16,
 }
@@ -61,7 +61,7 @@ impl Filter for VLANEncap {
     type Args = VLANEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = vlan::handlers!(
         Handler::read("config", "The configuration.", |encap| encap.tag.config()),
-        Handler::read("ethertype", "The type that announces the tag.", |encap| encap.kind.0.to_string()),
+        Handler::read("ethertype", "EtherType of tagged frames.", |encap| encap.kind.0.to_string()),
         Handler::write("ethertype", "Refused.", |encap, cx, _| encap.refuse(cx, "ETHERTYPE", None)),
     );
 

@@ -6,10 +6,10 @@ use packet::{Icmp4View, Ip4View, protocol};
 
 use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 
-/// Passes ICMP packets whose length fits their type and whose checksum is right.
+/// Validates ICMP packets: their length must fit their type, and their checksum must be correct.
 ///
-/// Other packets go to output 1, or are dropped as `not_icmp`, `bad_length` or `bad_checksum`; the first of them is
-/// told on the console. The IPv4 header must be marked.
+/// Other packets go to output 1, or are dropped as `not_icmp`, `bad_length` or `bad_checksum`. The first bad packet is
+/// logged. The IPv4 header must be marked.
 /// ```click
 /// InfiniteSource(LENGTH 4, LIMIT 2, STOP true)
 ///     -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> good :: CheckICMPHeader

@@ -58,13 +58,13 @@ fn address(cx: &Context, value: &str) -> Result<Ipv4Addr, HandlerError> {
 impl<K: Kind> Filter for Encapsulation<K> {
     type Args = K;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("src", "The source address.", |element| element.message.source.to_string()),
+        Handler::read("src", "Source address.", |element| element.message.source.to_string()),
         Handler::write("src", "Sets the source address.", |element, cx, value| {
             element.message.source = address(cx, value)?;
             element.header.set_source(element.message.source);
             Ok(())
         }),
-        Handler::read("dst", "The destination address.", |element| element.message.destination.to_string()),
+        Handler::read("dst", "Destination address.", |element| element.message.destination.to_string()),
         Handler::write("dst", "Sets the destination address.", |element, cx, value| {
             element.message.destination = address(cx, value)?;
             Ok(())

@@ -6,13 +6,15 @@ use element::prelude::*;
 use packet::view::{icmp6, ip6, protocol};
 use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotation};
 
-/// Answers each IPv6 packet with an ICMPv6 message of TYPE and CODE that quotes it (RFC 4443, RFC 4861).
+/// Turns each IPv6 packet into an ICMPv6 error message to its sender (RFC 4443, RFC 4861).
 ///
-/// The answer goes from SRC to the packet's source, which becomes its destination annotation, and has the annotation
-/// that asks for the address of the interface it leaves by. At most 568 bytes are quoted. Nothing is said about packets
-/// without a marked header (`no_ip_header`), about errors (`is_error`), and about what was not for this host alone
-/// (`broadcast`). A message that a packet is too big (2, 0) states 1500 bytes; one about a parameter (4, 0) the byte
-/// of the annotation ICMP_PARAMPROB; a redirect (137, 0) names the packet's destination annotation.
+/// The message has the given TYPE and CODE, and quotes up to 568 bytes of the packet. Its source is SRC; its
+/// destination, also in the destination annotation, is the packet's source. It asks `FixIPSrc` for the address of the
+/// outgoing interface. Packets without a marked header are dropped as `no_ip_header`, ICMPv6 errors as `is_error`, and
+/// packets not addressed to a single host as `broadcast`.
+///
+/// Extra fields: "packet too big" (2, 0) states an MTU of 1500; "parameter problem" (4, 0) states the offset in the
+/// ICMP_PARAMPROB annotation; a redirect (137, 0) states the destination annotation as the target.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> CheckIP6Header -> ICMP6Error(2001:db8::9, 3, 0)
@@ -26,8 +28,8 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
 /// wrong.count = 0
 /// ```
 /// ## Differences
-/// Click answers errors too, though its documentation says no, and writes the number of bytes and the place of the
-/// parameter in the byte order of its host.
+/// Click answers errors too, contrary to its documentation. It writes the number of bytes and the offset of the
+/// parameter in host byte order.
 #[derive(Args)]
 #[element(
     name = "ICMP6Error",
@@ -36,13 +38,13 @@ use packet::{Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, PacketType, annotatio
     drops = "no_ip_header, broadcast, is_error"
 )]
 pub struct ICMP6ErrorArgs {
-    /// The messages' source.
+    /// Source of the messages.
     #[arg(position)]
     src: Ipv6Addr,
-    /// The type: 1 to 4, or 137 for a redirect.
+    /// ICMPv6 type: 1 to 4, or 137 for a redirect.
     #[arg(position)]
     r#type: i32,
-    /// The code.
+    /// ICMPv6 code.
     #[arg(position)]
     code: i32,
 }

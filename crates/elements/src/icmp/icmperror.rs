@@ -8,20 +8,22 @@ use packet::view::icmp4::kind;
 use packet::view::ip4::{OPTION_END, OPTION_LOOSE_ROUTE, OPTION_NOP, OPTION_STRICT_ROUTE};
 use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol};
 
-/// Turns each IPv4 packet into an ICMP error message to its sender, as RFC 1812 (4.3.2) wants it.
+/// Turns each IPv4 packet into an ICMP error message to its sender (RFC 1812, section 4.3.2).
 ///
-/// The message is an IPv4 packet from SRC with TYPE, CODE and as much of the packet as MTU leaves room for. Its
-/// destination annotation is set, and so is the one by which `FixIPSrc` later sets the outgoing interface's address. A
-/// source route comes back reversed. The pointer of `parameterproblem` is the packet's parameter-problem annotation,
-/// the gateway of `redirect` its destination annotation, and `unreachable` with `needfrag` carries PMTU.
+/// The message is an IPv4 packet from SRC with TYPE and CODE, and as much of the original packet as MTU leaves room
+/// for. It sets the destination annotation, and the annotation that asks `FixIPSrc` for the address of the outgoing
+/// interface. A source route is reversed.
 ///
-/// There is no answer to ICMP errors (dropped as `is_error`), to broadcasts and multicasts (`broadcast`), to later
-/// fragments (`is_fragment`), to sources that are no host's (`bad_source`), nor a redirect for a source-routed packet
-/// (`is_routed`), nor to a packet without a marked header (`no_ip_header`).
+/// Extra fields: `parameterproblem` points to the parameter-problem annotation, `redirect` names the destination
+/// annotation as the gateway, and `unreachable` with `needfrag` carries PMTU.
+///
+/// No message is sent, and the packet is dropped, for ICMP errors (`is_error`), broadcasts and multicasts
+/// (`broadcast`), fragments other than the first (`is_fragment`), invalid source addresses (`bad_source`), redirects of
+/// source-routed packets (`is_routed`), and packets without a marked header (`no_ip_header`).
 ///
 /// ## Differences
 ///
-/// Every element numbers its messages' IP identifications by itself, from 1 on.
+/// Each element numbers the IP identifications of its messages independently, starting at 1.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 3, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -42,25 +44,25 @@ use packet::{Icmp4ViewMut, Ip4View, Ip4ViewMut, PacketType, annotation, protocol
     drops = "bad_source, no_ip_header, broadcast, is_error, is_fragment, is_routed"
 )]
 pub struct ICMPErrorArgs {
-    /// The messages' source.
+    /// Source of the messages.
     #[arg(position)]
     src: Ipv4Addr,
-    /// The type, by number or name: `unreachable`, `sourcequench`, `redirect`, `timeexceeded`, `parameterproblem`.
+    /// ICMP type, by number or name: `unreachable`, `sourcequench`, `redirect`, `timeexceeded`, `parameterproblem`.
     #[arg(position, keyword = "TYPE")]
     kind: IcmpType,
-    /// The code, by number or by a name that the type has.
+    /// ICMP code, by number or by a name valid for the type.
     #[arg(position, default = "0")]
     code: Word,
-    /// Further addresses that are no host's, such as subnets' broadcast addresses.
+    /// Further addresses that are invalid as a source, such as subnet broadcast addresses.
     #[arg(position, default = "")]
     badaddrs: Spaced<Ipv4Addr>,
-    /// The longest message, in bytes.
+    /// Maximum length of a message.
     #[arg(default = "576")]
     mtu: u32,
-    /// The longest packet that the path takes, for `needfrag`.
+    /// Path MTU to report with `needfrag`.
     #[arg(default = "0")]
     pmtu: u32,
-    /// Whether to set the annotation that asks `FixIPSrc` for the source address.
+    /// Ask `FixIPSrc` to set the source address.
     #[arg(default = "true")]
     set_fix_anno: bool,
 }
@@ -222,20 +224,18 @@ fn reverse_route(route: &[u8], header: &mut [u8; LONGEST_HEADER]) -> usize {
 impl Filter for ICMPError {
     type Args = ICMPErrorArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("src", "The messages' source.", |element| element.args.src.to_string()),
-        Handler::write("src", "Sets the messages' source.", |element, cx, value| {
+        Handler::read("src", "Source of the messages.", |element| element.args.src.to_string()),
+        Handler::write("src", "Sets the source of the messages.", |element, cx, value| {
             element.args.src = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("mtu", "The longest message.", |element| element.args.mtu.to_string()),
-        Handler::write("mtu", "Sets the longest message.", |element, cx, value| {
+        Handler::read("mtu", "Maximum length of a message.", |element| element.args.mtu.to_string()),
+        Handler::write("mtu", "Sets the maximum length of a message.", |element, cx, value| {
             element.args.mtu = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("pmtu", "The longest packet that the path takes.", |element| {
-            element.args.pmtu.to_string()
-        }),
-        Handler::write("pmtu", "Sets the longest packet that the path takes.", |element, cx, value| {
+        Handler::read("pmtu", "Path MTU to report.", |element| element.args.pmtu.to_string()),
+        Handler::write("pmtu", "Sets the path MTU to report.", |element, cx, value| {
             element.args.pmtu = cx.data(value)?;
             Ok(())
         }),

@@ -7,10 +7,10 @@ use element::prelude::*;
 
 use super::encapsulation::{Encapsulation, Kind, Message};
 
-/// Puts IPv4 and ICMP headers of one TYPE and CODE in front of each packet.
+/// Adds IPv4 and ICMP headers with a fixed type and code.
 ///
-/// The IPv4 identification, which is the sequence number of echo, timestamp and information messages as well, counts
-/// from 1 and leaves 0 out. The destination becomes the destination annotation.
+/// The IP identification counts from 1 and skips 0; it is also the sequence number of echo, timestamp and information
+/// messages. The destination annotation is set to DST.
 /// ```click
 /// InfiniteSource(LENGTH 28, LIMIT 2, STOP true)
 ///     -> e :: ICMPIPEncap(10.0.0.1, 10.0.0.2, unreachable, host)
@@ -24,19 +24,19 @@ use super::encapsulation::{Encapsulation, Kind, Message};
 #[derive(Args)]
 #[element(name = "ICMPIPEncap", group = "icmp", see = "ICMPPingEncap, ICMPError", drops = "too_long")]
 pub struct ICMPIPEncapArgs {
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: Ipv4Addr,
-    /// The destination address.
+    /// Destination address.
     #[arg(position)]
     dst: Ipv4Addr,
-    /// The type, by number or name.
+    /// ICMP type, by number or name.
     #[arg(position, keyword = "TYPE")]
     kind: IcmpType,
-    /// The code, by number or by a name that the type has.
+    /// ICMP code, by number or by a name valid for the type.
     #[arg(position, default = "0")]
     code: Word,
-    /// The identifier of messages that have one.
+    /// Identifier, for messages that have one.
     #[arg(default = "0")]
     identifier: u16,
 }

@@ -7,10 +7,10 @@ use packet::view::icmp4::kind::ECHO;
 
 use super::encapsulation::{Encapsulation, Kind, Message};
 
-/// Puts IPv4 and ICMP echo request headers in front of each packet.
+/// Adds IPv4 and ICMP echo request headers to each packet.
 ///
-/// The sequence number, which is the IPv4 identification as well, counts from 1 and leaves 0 out. The destination
-/// becomes the destination annotation.
+/// The sequence number counts from 1 and skips 0; it is also the IP identification. The destination annotation is set
+/// to DST.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> e :: ICMPPingEncap(10.0.0.1, 10.0.0.2, IDENTIFIER 7)
@@ -29,13 +29,13 @@ use super::encapsulation::{Encapsulation, Kind, Message};
     drops = "too_long"
 )]
 pub struct ICMPPingEncapArgs {
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: Ipv4Addr,
-    /// The destination address.
+    /// Destination address.
     #[arg(position)]
     dst: Ipv4Addr,
-    /// The identifier of the requests.
+    /// Identifier of the requests.
     #[arg(default = "0")]
     identifier: u16,
 }

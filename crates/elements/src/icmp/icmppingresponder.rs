@@ -5,11 +5,11 @@ use packet::checksum::{nonzero_data, update};
 use packet::view::icmp4::kind;
 use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 
-/// Turns ICMP echo requests into the replies to them.
+/// Turns ICMP echo requests into replies.
 ///
-/// The reply goes back to the source with a time to live of 255; its destination annotation and time are set, its paint
-/// is cleared. Other packets go to output 1, or are dropped as `no_echo`. The IPv4 header must be marked. Source routes
-/// are not turned round.
+/// The reply goes to the request's source with a time to live of 255. Its destination annotation and timestamp are set,
+/// its paint is cleared. Other packets go to output 1, or are dropped as `no_echo`. The IPv4 header must be marked.
+/// Source routes are not reversed.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> ICMPPingEncap(10.0.0.1, 10.0.0.2)

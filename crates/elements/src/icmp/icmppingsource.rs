@@ -10,10 +10,10 @@ use packet::{Icmp4View, Icmp4ViewMut, Ip4View, Ip4ViewMut, protocol};
 
 use super::pingstatistics::{PingStatistics, milliseconds};
 
-/// Sends an ICMP echo request every INTERVAL, or on a pull output one for each pull.
+/// Sends ICMP echo requests, one every INTERVAL or one per pull, and measures round-trip times like `ping`.
 ///
-/// Replies that come in by the optional input are reported and counted, as `ping` does. The sequence number counts from
-/// 1 and is the IPv4 identification as well; the destination becomes the destination annotation.
+/// Replies arrive at the optional input; they are logged and counted. The sequence number counts from 1; it is also the
+/// IP identification. The destination annotation is set to DST.
 /// ```click
 /// p :: ICMPPingSource(10.0.0.1, 10.0.0.2, INTERVAL 0.01, LIMIT 3, STOP true, VERBOSE false, DATA "hello")
 ///     -> CheckIPHeader -> CheckICMPHeader -> ICMPPingResponder -> c :: Counter -> p;
@@ -33,34 +33,34 @@ use super::pingstatistics::{PingStatistics, milliseconds};
     see = "ICMPPingEncap, ICMPPingResponder, ICMPPingRewriter"
 )]
 pub struct ICMPPingSourceArgs {
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: Ipv4Addr,
-    /// The destination address.
+    /// Destination address.
     #[arg(position)]
     dst: Ipv4Addr,
-    /// Time between requests, to the millisecond.
+    /// Time between requests, in milliseconds precision.
     #[arg(default = "1")]
     interval: Timestamp,
-    /// The identifier of the requests, in the machine's byte order.
+    /// Identifier of the requests, in host byte order.
     #[arg(default = "0")]
     identifier: u16,
-    /// What follows the headers.
+    /// Payload of the requests.
     #[arg(default = "\"\"")]
     data: Bytes,
-    /// Requests to send; negative for no end.
+    /// Requests to send in total; negative for no limit.
     #[arg(default = "-1")]
     limit: i32,
-    /// Whether it sends.
+    /// Whether it sends requests.
     #[arg(default = "true")]
     active: bool,
-    /// Whether replies and the summary are told on the console.
+    /// Log replies and the summary.
     #[arg(default = "true")]
     verbose: bool,
-    /// Whether the driver stops after the last request.
+    /// Stop the driver after the last request.
     #[arg(default = "false")]
     stop: bool,
-    /// Whether a reply is turned into the next request at once, LIMIT or not.
+    /// Turn each reply into the next request at once, regardless of LIMIT.
     #[arg(default = "false")]
     mirror: bool,
 }
@@ -70,7 +70,7 @@ pub struct ICMPPingSource {
     args: ICMPPingSourceArgs,
     count: i32,
     pushes: bool,
-    /// When the timer is due, or was.
+    /// When the timer is due, or was last due.
     due: Timestamp,
     statistics: Option<PingStatistics>,
 }
@@ -190,7 +190,7 @@ fn sequence(count: i32) -> u16 {
 impl Element for ICMPPingSource {
     type Args = ICMPPingSourceArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("active", "Whether it sends.", |element| element.args.active.to_string()),
+        Handler::read("active", "Whether it sends requests.", |element| element.args.active.to_string()),
         Handler::write("active", "Starts or stops it.", |element, cx, value| {
             element.args.active = cx.argument(value).map_err(|_| HandlerError::new("type mismatch"))?;
             if !element.args.active {
@@ -200,18 +200,18 @@ impl Element for ICMPPingSource {
             }
             Ok(())
         }),
-        Handler::read("src", "The source address.", |element| element.args.src.to_string()),
+        Handler::read("src", "Source address.", |element| element.args.src.to_string()),
         Handler::write("src", "Sets the source address.", |element, cx, value| {
             element.args.src = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             Ok(())
         }),
-        Handler::read("dst", "The destination address.", |element| element.args.dst.to_string()),
+        Handler::read("dst", "Destination address.", |element| element.args.dst.to_string()),
         Handler::write("dst", "Sets the destination address.", |element, cx, value| {
             element.args.dst = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             Ok(())
         }),
         Handler::read("count", "Requests sent.", |element| element.count.to_string()),
-        Handler::write("limit", "Sets the number of requests to send.", |element, cx, value| {
+        Handler::write("limit", "Sets the number of requests to send in total.", |element, cx, value| {
             element.args.limit =
                 cx.argument(value).map_err(|_| HandlerError::new("'limit' should be integer"))?;
             if !element.is_over() {
@@ -234,22 +234,20 @@ impl Element for ICMPPingSource {
         }),
         Handler::read_with(
             "summary",
-            "Figures as `ping` sums them up, if it has an input.",
+            "Statistics in the format of `ping`, if it has an input.",
             |element, _, _| {
                 element.with_statistics("summary", |statistics| statistics.summary(element.count.into()))
             },
         ),
-        Handler::read_with("rtt_min", "The least round-trip time, if it has an input.", |element, _, _| {
+        Handler::read_with("rtt_min", "Minimum round-trip time, if it has an input.", |element, _, _| {
             element.with_statistics("rtt_min", PingStatistics::least)
         }),
-        Handler::read_with("rtt_avg", "The mean round-trip time, if it has an input.", |element, _, _| {
+        Handler::read_with("rtt_avg", "Average round-trip time, if it has an input.", |element, _, _| {
             element.with_statistics("rtt_avg", PingStatistics::mean)
         }),
-        Handler::read_with(
-            "rtt_max",
-            "The greatest round-trip time, if it has an input.",
-            |element, _, _| element.with_statistics("rtt_max", PingStatistics::most),
-        ),
+        Handler::read_with("rtt_max", "Maximum round-trip time, if it has an input.", |element, _, _| {
+            element.with_statistics("rtt_max", PingStatistics::most)
+        }),
     ];
 
     fn new(args: ICMPPingSourceArgs, setup: &mut Setup) -> Result<ICMPPingSource, SetupError> {

@@ -4,7 +4,7 @@ use element::prelude::*;
 
 /// Times of requests and figures of replies.
 pub(super) struct PingStatistics {
-    /// When the request of each sequence number was sent; negated once it was answered, zero if it never was sent.
+    /// Time at which each sequence number was sent; negated once it was answered, zero if never sent.
     sent: Vec<Timestamp>,
     received: i64,
     duplicates: i64,

@@ -9,12 +9,12 @@ use packet::{Ip4Prefix, Ip6Prefix, MacAddr};
 
 use super::problems::Problems;
 
-/// Defines names for addresses: each argument is `NAME ADDRESS...`.
+/// Defines names for addresses. Each argument is `NAME ADDRESS...`.
 ///
-/// An address is IPv4, IPv4 with a prefix length, IPv6 likewise, or Ethernet; a name may stand for one of each.
-/// Arguments of other elements may then say `NAME`, or with a suffix which of its addresses is meant: `NAME:ip`,
-/// `NAME:ipnet`, `NAME:bcast`, `NAME:gw`, `NAME:ip6`, `NAME:ip6net`, `NAME:eth`. A name is known in the compound
-/// element in which it is defined.
+/// An address may be IPv4, IPv4 with a prefix length, IPv6, IPv6 with a prefix length, or Ethernet. A name may stand
+/// for one of each kind. Arguments of other elements can then use `NAME`, or select an address with a suffix:
+/// `NAME:ip`, `NAME:ipnet`, `NAME:bcast`, `NAME:gw`, `NAME:ip6`, `NAME:ip6net`, `NAME:eth`. A name is valid in the
+/// compound element that defines it.
 /// ```click
 /// AddressInfo(here 10.0.0.1/24 0:1:2:3:4:5, there 10.0.0.2);
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
@@ -35,7 +35,7 @@ use super::problems::Problems;
     see = "PortInfo, AnnotationInfo"
 )]
 pub struct AddressInfoArgs {
-    /// Names, each with its addresses.
+    /// Names, each followed by its addresses.
     #[arg(rest)]
     names: Vec<Raw>,
 }
@@ -43,7 +43,7 @@ pub struct AddressInfoArgs {
 /// The element.
 pub struct AddressInfo;
 
-/// What one text may be read as; several at a time.
+/// The address kinds that a text can be parsed as.
 #[derive(Clone, Copy, Default)]
 struct Readings {
     mac: Option<MacAddr>,
@@ -84,7 +84,8 @@ impl Readings {
         ]
     }
 
-    /// Defines `name` as what was read, where that is the only reading or the name has none of its kind in `taken`.
+    /// Defines `name` for the kinds in `self`, except where the text is ambiguous and the name is already `taken` for
+    /// that kind.
     fn define(&self, setup: &Setup, name: &str, taken: [bool; 5]) {
         let is_alone = self.kinds().iter().filter(|is_read| **is_read).count() == 1;
         let define = |kind, place: usize, bytes: &[u8]| {

@@ -4,11 +4,10 @@ use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-/// Takes the notes on the alignment of packets that `click-align` makes.
+/// Accepts the packet alignment notes that the tool `click-align` writes. They have no effect.
 ///
-/// Each argument is `ELEMENT CHUNK OFFSET [CHUNK OFFSET...]`, a pair for each input.
-///
-/// No element here depends on the alignment of packets, so the notes are checked and have no effect.
+/// Each argument is `ELEMENT CHUNK OFFSET [CHUNK OFFSET...]`, with one pair per input. The notes are checked, but no
+/// element depends on packet alignment.
 /// ```click
 /// AlignmentInfo(d 4 2);
 /// InfiniteSource(LIMIT 1, STOP true) -> d :: Discard;
@@ -19,7 +18,7 @@ use element::text;
 #[derive(Args)]
 #[element(name = "AlignmentInfo", group = "information", ports = "0/0", phase = "information", see = "Align")]
 pub struct AlignmentInfoArgs {
-    /// Elements, each with the alignments of its inputs.
+    /// Elements, each with the alignment of its inputs.
     #[arg(rest)]
     alignments: Vec<Raw>,
 }

@@ -7,10 +7,10 @@ use packet::annotation;
 
 use super::problems::Problems;
 
-/// Defines names for annotations: each argument is `NAME OFFSET [SIZE]`, or `CHECK_OVERLAP NAME...`.
+/// Defines names for annotations. Each argument is `NAME OFFSET [SIZE]`, or `CHECK_OVERLAP NAME...`.
 ///
-/// OFFSET is a number of bytes, or the name of another annotation; SIZE is in bytes. It is an error if any two of the
-/// names after `CHECK_OVERLAP` share a byte. Names that are there by default can't be defined anew.
+/// OFFSET is a byte offset or the name of another annotation; SIZE is in bytes. `CHECK_OVERLAP` reports an error if any
+/// two of its names share a byte. Built-in names cannot be redefined.
 /// ```click
 /// AnnotationInfo(TRUST 40 1, CHECK_OVERLAP TRUST PAINT DST_IP);
 /// InfiniteSource(LIMIT 2, STOP true) -> Paint(3, ANNO TRUST)
@@ -28,18 +28,18 @@ use super::problems::Problems;
     see = "SetAnnoByte, Paint"
 )]
 pub struct AnnotationInfoArgs {
-    /// Names, each with its place.
+    /// Names, each with its offset and size.
     #[arg(rest)]
     names: Vec<Raw>,
 }
 
 /// The element.
 pub struct AnnotationInfo {
-    /// The names of each set that must not overlap.
+    /// Sets of names that must not overlap.
     disjoint: Vec<Vec<String>>,
 }
 
-/// Reads the words behind a name; `None` if they are not a place.
+/// Parses the words after a name; `None` if they are not an annotation.
 fn place(words: &[String], setup: &Setup) -> Option<AnnotationField> {
     let (offset, size) = match words {
         [offset] => (offset, None),
@@ -53,7 +53,7 @@ fn place(words: &[String], setup: &Setup) -> Option<AnnotationField> {
         .then_some(AnnotationField { offset: named.offset, size })
 }
 
-/// Whether a name is there without being defined.
+/// Whether a name is built in.
 fn is_known(name: &str) -> bool {
     annotation::FIELDS.iter().any(|place| place.name == name)
 }

@@ -3,7 +3,7 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-/// Holds what the graphical program Clicky is told about the configuration's looks, and does nothing.
+/// Holds style hints for Clicky, Click's graphical program. It has no effect.
 /// ```click
 /// ClickyInfo(STYLE * { border-width: 1px });
 /// InfiniteSource(LIMIT 1, STOP true) -> d :: Discard;
@@ -14,7 +14,7 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "ClickyInfo", group = "information", ports = "0/0", see = "AlignmentInfo")]
 pub struct ClickyInfoArgs {
-    /// Anything: nobody reads it.
+    /// Style hints, which are ignored.
     #[arg(rest)]
     styles: Vec<Raw>,
 }

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Stands for the names that filters give to fields of IP, ICMP, TCP and UDP headers, which are known without it.
+/// Stands for the names of IP, ICMP, TCP and UDP header fields in filters. They are built in, so it has no effect.
 /// ```click
 /// IPFieldInfo;
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Stands for the names of IP protocols, TCP and UDP ports, ICMP types and codes, which are known without it.
+/// Stands for the names of IP protocols, ports, and ICMP types and codes. They are built in, so it has no effect.
 /// ```click
 /// IPNameInfo;
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)

@@ -7,10 +7,10 @@ use packet::protocol;
 
 use super::problems::Problems;
 
-/// Defines names for ports: each argument is `NAME PORT/PROTOCOL [NAME...]`, as in `/etc/services`.
+/// Defines names for TCP and UDP ports. Each argument is `NAME PORT/PROTOCOL [NAME...]`, as in `/etc/services`.
 ///
-/// Without `/tcp` or `/udp` the names are good for both. What follows a `#` is a comment. A name is known in the
-/// compound element in which it is defined.
+/// Without `/tcp` or `/udp`, a name is valid for both. Text after `#` is a comment. A name is valid in the compound
+/// element that defines it.
 /// ```click
 /// PortInfo(game 2600/udp play, web 8080);
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
@@ -23,7 +23,7 @@ use super::problems::Problems;
 #[derive(Args)]
 #[element(name = "PortInfo", group = "information", ports = "0/0", phase = "names", see = "AddressInfo")]
 pub struct PortInfoArgs {
-    /// Names, each with its port.
+    /// Names, each followed by its port.
     #[arg(rest)]
     names: Vec<Raw>,
 }

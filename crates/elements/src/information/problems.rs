@@ -4,17 +4,17 @@ use core::fmt::Display;
 
 use element::SetupError;
 
-/// What is wrong so far.
+/// Errors collected so far.
 #[derive(Default)]
 pub(super) struct Problems(SetupError);
 
 impl Problems {
-    /// Adds one.
+    /// Adds an error.
     pub(super) fn add(&mut self, text: impl Display) {
         self.0.merge(SetupError::new(text));
     }
 
-    /// `Ok` if there was none.
+    /// `Ok` if there are no errors.
     pub(super) fn into_result(self) -> Result<(), SetupError> {
         self.0.into_result()
     }

@@ -4,16 +4,15 @@ use element::HandlerError;
 use element::arguments::{ArgumentError, FromArgument};
 use element::prelude::*;
 
-/// Starts the random numbers of all elements from SEED, so that a run can be repeated; without it from one that
-/// differs.
+/// Seeds the random numbers of all elements, to make runs reproducible.
 ///
-/// With SEED all elements draw from one sequence, which is that of Click where it is built with the GNU C library: the
-/// same seed makes the same choices. Since the order in which elements draw then matters, packets pass one by one.
-/// Without SEED each element has a sequence of its own.
+/// With SEED, all elements draw from one sequence: that of Click built with the GNU C library, so the same seed gives
+/// the same choices. The order of draws then matters, so packets pass one by one. Without SEED, each element has a
+/// sequence of its own, seeded differently in every run.
 ///
 /// ## Differences
 ///
-/// A `SourceIPHashMapper` does not begin the sequence anew.
+/// A `SourceIPHashMapper` does not restart the sequence.
 /// ```click
 /// r :: RandomSeed(1);
 /// InfiniteSource(LIMIT 2000, STOP true) -> s :: RandomSwitch;
@@ -33,7 +32,7 @@ pub struct RandomSeedArgs {
     seed: Option<Seed>,
 }
 
-/// A seed and how it was written.
+/// A seed, and the text it was written as.
 #[derive(Clone)]
 struct Seed {
     value: u32,
@@ -72,7 +71,7 @@ impl RandomSeed {
 impl Element for RandomSeed {
     type Args = RandomSeedArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("seed", "The seed as it was written; empty for one that differs.", |element| {
+        Handler::read("seed", "The seed as it was written; empty if none was given.", |element| {
             element.seed.as_ref().map_or_else(String::new, |seed| seed.text.clone())
         }),
         Handler::argument(

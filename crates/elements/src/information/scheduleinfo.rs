@@ -4,15 +4,15 @@ use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
 
-/// Gives tasks more or fewer turns: each argument is `ELEMENT FACTOR`.
+/// Sets how often tasks run. Each argument is `ELEMENT FACTOR`.
 ///
-/// A task with twice the factor has twice the turns; 1 is usual. `COMPOUND/ FACTOR` is for all elements within a
-/// compound element. Factors that concern one element are multiplied.
+/// A task with factor 2 runs twice as often as one with the default of 1. `COMPOUND/ FACTOR` applies to all elements of
+/// a compound element. Factors for the same element multiply.
 ///
 /// ## Differences
 ///
-/// Entries for one element in different compound elements are all multiplied, where Click lets the inner one replace
-/// the outer one; no factor makes a task stand still.
+/// Entries for one element in different compound elements multiply; in Click the inner one replaces the outer one. No
+/// factor stops a task.
 /// ```click
 /// ScheduleInfo(busy 2, quiet 0.5);
 /// busy :: InfiniteSource(LIMIT 2, STOP true) -> Discard;
@@ -25,7 +25,7 @@ use element::text;
 #[derive(Args)]
 #[element(name = "ScheduleInfo", group = "information", ports = "0/0", phase = "information")]
 pub struct ScheduleInfoArgs {
-    /// Elements, each with its factor.
+    /// Elements, each followed by its factor.
     #[arg(rest)]
     factors: Vec<Raw>,
 }
@@ -35,7 +35,7 @@ pub struct ScheduleInfo {
     factors: Vec<(String, f64)>,
 }
 
-/// Tickets of the busiest task that a factor can make.
+/// Maximum number of tickets that a factor can give a task.
 const MOST_TICKETS: f64 = 32_768.0;
 
 impl Element for ScheduleInfo {

@@ -37,10 +37,12 @@ pub struct Checker<C> {
 impl<C: Check> Filter for Checker<C> {
     type Args = C::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets refused.", |element| element.tally.drops()),
-        Handler::read_with("drop_details", "Packets refused by reason, with DETAILS.", |element, _, _| {
-            element.tally.details()
-        }),
+        Handler::read("drops", "Packets that failed the check.", |element| element.tally.drops()),
+        Handler::read_with(
+            "drop_details",
+            "Packets that failed the check, by reason, if DETAILS is set.",
+            |element, _, _| element.tally.details(),
+        ),
     ];
 
     fn new(args: C::Args, setup: &mut Setup) -> Result<Self, SetupError> {

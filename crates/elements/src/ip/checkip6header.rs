@@ -7,11 +7,11 @@ use element::prelude::*;
 use packet::Ip6View;
 use packet::view::ip6::LENGTH;
 
-/// Passes packets whose IPv6 header is sound, marks the header, and cuts the packet to the length that it states.
+/// Validates IPv6 headers, marks them, and trims packets to the length that the header states.
 ///
-/// Version and payload length must be right, and the source must not be one of BADADDRS nor all ones. Other packets go
-/// to output 1, or are dropped as `too_short`, `bad_version`, `bad_length` or `bad_source`; the first is told on the
-/// console.
+/// Version and payload length must be correct, and the source must be neither all ones nor one of BADADDRS. Other
+/// packets go to output 1, or are dropped as `too_short`, `bad_version`, `bad_length` or `bad_source`. The first bad
+/// packet is logged.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> good :: CheckIP6Header -> bad :: CheckIP6Header("2001:db8::1 ::1") -> Discard;
@@ -32,10 +32,10 @@ use packet::view::ip6::LENGTH;
     drops = "too_short, bad_version, bad_length, bad_source"
 )]
 pub struct CheckIP6HeaderArgs {
-    /// Sources that are refused; several stand in quotes.
+    /// Source addresses to reject; quote a list.
     #[arg(position, default = "")]
     badaddrs: Sources,
-    /// Where the header starts, in bytes.
+    /// Offset of the header in bytes.
     #[arg(position, default = "0")]
     offset: i32,
 }
@@ -87,7 +87,7 @@ impl CheckIP6Header {
 impl Filter for CheckIP6Header {
     type Args = CheckIP6HeaderArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("drops", "Packets refused.", |element| element.drops.to_string())];
+        &[Handler::read("drops", "Packets that failed the check.", |element| element.drops.to_string())];
 
     fn new(args: CheckIP6HeaderArgs, _: &mut Setup) -> Result<CheckIP6Header, SetupError> {
         Ok(CheckIP6Header { args, drops: 0 })

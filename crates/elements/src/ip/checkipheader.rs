@@ -9,12 +9,12 @@ use super::checker::{Check, Checker};
 use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
 use super::tally::{HeaderFault, TallyArguments};
 
-/// Passes packets whose IPv4 header is sound, marks the header, and cuts the packet to the length that it states.
+/// Validates IPv4 headers, marks them, and trims packets to the length that the header states.
 ///
-/// Version, header length, total length and checksum must be right, and with INTERFACES, BADSRC or GOODDST the source
-/// must be one that a router may accept (RFC 1812, 5.3.7). The destination becomes the destination annotation. Other
-/// packets go to output 1, or are dropped as `too_short`, `bad_version`, `bad_header_length`, `bad_length`,
-/// `bad_checksum` or `bad_source`; the first of them is told on the console.
+/// Version, header length, total length and checksum must be correct. With INTERFACES, BADSRC or GOODDST, the source
+/// address must also be one that a router may accept (RFC 1812, section 5.3.7). The destination annotation is set to
+/// the destination address. Other packets go to output 1, or are dropped as `too_short`, `bad_version`,
+/// `bad_header_length`, `bad_length`, `bad_checksum` or `bad_source`. The first bad packet is logged.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -43,7 +43,7 @@ pub struct CheckIPHeaderArgs {
     sources: SourceArguments,
     #[arg(flatten)]
     tally: TallyArguments,
-    /// Whether the checksum is looked at.
+    /// Verify the checksum.
     #[arg(default = "true")]
     checksum: bool,
     #[arg(flatten)]
@@ -53,7 +53,7 @@ pub struct CheckIPHeaderArgs {
 /// Where the header is.
 #[derive(ArgumentGroup)]
 pub struct PlaceArguments {
-    /// Where the header starts, in bytes.
+    /// Offset of the header in bytes.
     offset: Option<u32>,
     /// The same without its keyword.
     #[arg(rest, keyword = "OFFSET*")]

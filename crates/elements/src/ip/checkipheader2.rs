@@ -7,7 +7,7 @@ use super::checkipheader::{IpCheck, Kind, PlaceArguments};
 use super::headercheck::SourceArguments;
 use super::tally::TallyArguments;
 
-/// Does what `CheckIPHeader` does, but looks at the checksum only when told to.
+/// Validates IPv4 headers like `CheckIPHeader`, but verifies the checksum only on request.
 /// ```click
 /// InfiniteSource(DATA \<4500001400000000401100000a0000010a000002>, LIMIT 2, STOP true)
 ///     -> lax :: CheckIPHeader2
@@ -34,7 +34,7 @@ pub struct CheckIPHeader2Args {
     sources: SourceArguments,
     #[arg(flatten)]
     tally: TallyArguments,
-    /// Whether the checksum is looked at.
+    /// Verify the checksum.
     #[arg(default = "false")]
     checksum: bool,
     #[arg(flatten)]

@@ -2,10 +2,10 @@
 
 use element::prelude::*;
 
-/// Takes one from the hop limit of IPv6 packets.
+/// Decrements the hop limit of IPv6 packets.
 ///
-/// A packet that has at most one hop left goes unchanged to output 1, or is dropped as `ttl_expired`. One without
-/// a marked header is dropped as `no_ip_header`.
+/// A packet whose hop limit is 1 or 0 goes unchanged to output 1, or is dropped as `ttl_expired`. A packet without a
+/// marked header is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> CheckIP6Header -> d :: DecIP6HLIM -> e :: DecIP6HLIM -> Discard;
@@ -38,7 +38,7 @@ pub struct DecIP6HLIM {
 impl Filter for DecIP6HLIM {
     type Args = DecIP6HLIMArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("drops", "Packets that had no hop left.", |element| element.drops.to_string())];
+        &[Handler::read("drops", "Packets whose hop limit expired.", |element| element.drops.to_string())];
 
     fn new(_: DecIP6HLIMArgs, _: &mut Setup) -> Result<DecIP6HLIM, SetupError> {
         Ok(DecIP6HLIM { drops: 0 })

@@ -3,10 +3,10 @@
 use element::prelude::*;
 use packet::Ip4ViewMut;
 
-/// Takes one from the time-to-live of IPv4 packets and updates the checksum.
+/// Decrements the time to live of IPv4 packets and updates the checksum.
 ///
-/// A packet that has at most one hop left goes unchanged to output 1, usually an `ICMPError`, or is dropped as
-/// `ttl_expired`. One without a marked header is dropped as `no_ip_header`.
+/// A packet whose time to live is 1 or 0 goes unchanged to output 1, usually an `ICMPError`, or is dropped as
+/// `ttl_expired`. A packet without a marked header is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(DATA \<4500001400000000021100000a0000010a000002>, LIMIT 3, STOP true)
 ///     -> MarkIPHeader -> first :: DecIPTTL -> second :: DecIPTTL -> Discard;
@@ -27,10 +27,10 @@ use packet::Ip4ViewMut;
     drops = "no_ip_header, ttl_expired"
 )]
 pub struct DecIPTTLArgs {
-    /// Whether it does anything.
+    /// Whether it processes packets; if not, all pass unchanged.
     #[arg(default = "true")]
     active: bool,
-    /// Whether packets to multicast addresses are changed as well.
+    /// Process packets to multicast addresses too.
     #[arg(default = "true")]
     multicast: bool,
 }
@@ -44,9 +44,9 @@ pub struct DecIPTTL {
 impl Filter for DecIPTTL {
     type Args = DecIPTTLArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets that had no hop left.", |element| element.drops.to_string()),
-        Handler::read("active", "Whether it does anything.", |element| element.args.active.to_string()),
-        Handler::write("active", "Switches it on or off.", |element, cx, value| {
+        Handler::read("drops", "Packets whose time to live expired.", |element| element.drops.to_string()),
+        Handler::read("active", "Whether it processes packets.", |element| element.args.active.to_string()),
+        Handler::write("active", "Turns processing on or off.", |element, cx, value| {
             element.args.active = cx.data(value)?;
             Ok(())
         }),

@@ -5,10 +5,11 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, annotation};
 
-/// Sets the IPv4 source of packets whose fix-source annotation is set, computes the checksum and clears the annotation.
+/// Sets the IPv4 source address of packets that ask for it, and updates the checksum.
 ///
-/// Elements such as `ICMPError` set the annotation, because only at the outgoing interface it is known which of the
-/// router's addresses must be the source. Other packets, and those without a marked header, pass as they are.
+/// Elements such as `ICMPError` set the fix-source annotation, because the router's address is known only at the
+/// outgoing interface. FixIPSrc clears the annotation. Other packets, and packets without a marked header, pass
+/// unchanged.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -24,7 +25,7 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 #[derive(Args)]
 #[element(name = "FixIPSrc", group = "ip", order_insensitive, see = "ICMPError")]
 pub struct FixIPSrcArgs {
-    /// The source address to set.
+    /// Source address to set.
     #[arg(position)]
     ipaddr: Ipv4Addr,
 }

@@ -4,9 +4,9 @@ use core::net::Ipv6Addr;
 
 use element::prelude::*;
 
-/// Copies the 16 bytes at OFFSET to the IPv6 destination annotation.
+/// Copies an IPv6 address from each packet to the IPv6 destination annotation.
 ///
-/// They are the destination's where OFFSET is 24.
+/// The address is the 16 bytes at OFFSET; 24 is the offset of the destination in an IPv6 header.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b4020010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> GetIP6Address(24)
@@ -19,7 +19,7 @@ use element::prelude::*;
 /// wrong.count = 0
 /// ```
 /// ## Differences
-/// Where the packet has no such bytes, the address is `::`.
+/// If the packet is too short, the address is `::`.
 #[derive(Args)]
 #[element(
     name = "GetIP6Address",
@@ -28,7 +28,7 @@ use element::prelude::*;
     see = "LookupIP6Route, IP6NDSolicitor, GetIPAddress"
 )]
 pub struct GetIP6AddressArgs {
-    /// Where the address is, in bytes from the start of the packet.
+    /// Offset of the address from the start of the packet, in bytes.
     #[arg(position)]
     offset: u32,
 }

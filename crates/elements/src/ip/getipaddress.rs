@@ -4,14 +4,14 @@ use element::arguments::{Annotation, Word};
 use element::prelude::*;
 use packet::Ip4View;
 
-/// Copies an IPv4 address from the packet to the destination annotation, or to another one.
+/// Copies an IPv4 address from each packet to the destination annotation, or to another annotation.
 ///
-/// The address is the four bytes at OFFSET, or with `IP src` or `IP dst` a field of the marked header. One of the two
-/// must be given.
+/// The address is the four bytes at OFFSET, or, with `IP src` or `IP dst`, a field of the marked header. Give exactly
+/// one of the two.
 ///
 /// ## Differences
 ///
-/// Where the packet has no such bytes, the address is 0.0.0.0.
+/// If the packet is too short, the address is 0.0.0.0.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -30,13 +30,13 @@ use packet::Ip4View;
     see = "ARPQuerier, StaticIPLookup, SetIPAddress, StoreIPAddress"
 )]
 pub struct GetIPAddressArgs {
-    /// Where the address is, in bytes from the start of the packet.
+    /// Offset of the address from the start of the packet, in bytes.
     #[arg(position)]
     offset: Option<u32>,
-    /// Where the address goes.
+    /// Annotation to set.
     #[arg(position, default = "0")]
     anno: Annotation<4>,
-    /// Which address of the marked header to take: `src` or `dst`.
+    /// Address of the marked header to copy: `src` or `dst`.
     ip: Option<Word>,
 }
 

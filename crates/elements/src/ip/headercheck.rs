@@ -23,12 +23,12 @@ const BAD_SOURCE: usize = 5;
 /// Which sources are refused.
 #[derive(ArgumentGroup)]
 pub struct SourceArguments {
-    /// Addresses of the router with prefix lengths: their broadcast addresses are bad sources, they are good
+    /// Router addresses with prefix lengths. Their broadcast addresses are bad sources, the addresses are good
     /// destinations.
     interfaces: Option<Spaced<Ip4PrefixOrHost>>,
-    /// Sources that are refused.
+    /// Source addresses to reject.
     badsrc: Option<Spaced<Ipv4Addr>>,
-    /// Destinations for which any source will do.
+    /// Destinations for which every source is accepted.
     gooddst: Option<Spaced<Ipv4Addr>>,
 }
 

@@ -9,9 +9,9 @@ use packet::view::ip4::DONT_FRAGMENT;
 use super::destination::Destination;
 use super::template::HeaderTemplate;
 
-/// Puts an IPv4 header in front of each packet, with the same protocol and addresses for all.
+/// Adds an IPv4 header with a fixed protocol and fixed addresses.
 ///
-/// The destination becomes the destination annotation; with DST `DST_ANNO` it is taken from there instead. The
+/// The destination annotation is set to DST; with DST `DST_ANNO`, the destination is taken from the annotation. The
 /// identification counts from 0.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
@@ -28,29 +28,29 @@ use super::template::HeaderTemplate;
 #[derive(Args)]
 #[element(name = "IPEncap", group = "ip", see = "UDPIPEncap, StripIPHeader", drops = "too_long")]
 pub struct IPEncapArgs {
-    /// The protocol of the packets, by number or name.
+    /// Protocol, by number or name.
     #[arg(position)]
     proto: IpProtocol,
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: Ipv4Addr,
-    /// The destination address, or `DST_ANNO`.
+    /// Destination address, or `DST_ANNO`.
     #[arg(position)]
     dst: Destination,
-    /// The type-of-service byte; excludes DSCP, ECT and CE.
+    /// Type-of-service byte; excludes DSCP, ECT and CE.
     tos: Option<i32>,
-    /// The time to live.
+    /// Time to live.
     #[arg(default = "250")]
     ttl: u8,
-    /// The differentiated services code point, 0 to 63.
+    /// Differentiated services code point, 0 to 63.
     dscp: Option<i32>,
-    /// Whether the transport is capable of congestion notification; `2` for the second such mark.
+    /// Mark packets as ECN-capable; `2` for the codepoint ECT(1).
     #[arg(default = "false")]
     ect: Keyword,
-    /// Whether congestion is marked.
+    /// Mark packets as congestion experienced.
     #[arg(default = "false")]
     ce: bool,
-    /// Whether fragmentation is forbidden.
+    /// Set the don't-fragment flag.
     #[arg(default = "false")]
     df: bool,
 }
@@ -109,17 +109,15 @@ impl IPEncapArgs {
 impl Filter for IPEncap {
     type Args = IPEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("src", "The source address.", |element| element.source.to_string()),
+        Handler::read("src", "Source address.", |element| element.source.to_string()),
         Handler::argument("src", (Some(1), "SRC"), "Sets the source address.", |element, cx, value| {
             element.source = cx.argument(value)?;
             element.header.set_source(element.source);
             Ok(())
         }),
-        Handler::read("dst", "The destination address, or `DST_ANNO`.", |element| {
-            match element.destination {
-                Destination::Address(address) => address.to_string(),
-                Destination::Annotation => "DST_ANNO".to_string(),
-            }
+        Handler::read("dst", "Destination address, or `DST_ANNO`.", |element| match element.destination {
+            Destination::Address(address) => address.to_string(),
+            Destination::Annotation => "DST_ANNO".to_string(),
         }),
         Handler::argument(
             "dst",

@@ -4,12 +4,12 @@ use element::prelude::*;
 use packet::view::ip4::{DONT_FRAGMENT, MORE_FRAGMENTS, OPTION_END, OPTION_NOP};
 use packet::{HEADROOM, Ip4View, Ip4ViewMut};
 
-/// Cuts IPv4 packets longer than MTU into fragments, sent in order from the first on.
+/// Fragments IPv4 packets longer than MTU, and sends the fragments in order.
 ///
-/// Length counts from the marked IPv4 header; what lies before it stays with the first fragment only. Later fragments
-/// have the options that RFC 791 wants copied, and all annotations. A packet that must not be fragmented, or whose
+/// The length counts from the marked IPv4 header. Only the first fragment keeps data before that header. Later
+/// fragments carry the options that RFC 791 copies, and all annotations. A packet that must not be fragmented, or whose
 /// header leaves no room for data, goes unchanged to output 1, usually `ICMPError(..., unreachable, needfrag)`, or is
-/// dropped as `dont_fragment`; the first five are told on the console.
+/// dropped as `dont_fragment`. The first five are logged.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -32,16 +32,16 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut};
     drops = "bad_header_length, no_ip_header, dont_fragment"
 )]
 pub struct IPFragmenterArgs {
-    /// The longest packet that passes whole, in bytes; at least 8.
+    /// Maximum packet length in bytes; at least 8.
     #[arg(position)]
     mtu: u32,
-    /// Whether packets may forbid fragmentation; else they are given a random identification and cut.
+    /// Honour the don't-fragment flag. Otherwise such packets get a random identification and are fragmented.
     #[arg(position, default = "true")]
     honor_df: bool,
-    /// Whether every packet that goes to output 1 is told on the console.
+    /// Log every packet that is not fragmented.
     #[arg(position, default = "false")]
     verbose: bool,
-    /// Room in front of the fragments, in bytes; by default the usual one.
+    /// Headroom of fragments in bytes. By default the usual headroom.
     headroom: Option<u32>,
 }
 
@@ -185,9 +185,7 @@ fn later_header(whole: &[u8], header_end: usize, header: &mut [u8; LONGEST_HEADE
 impl Filter for IPFragmenter {
     type Args = IPFragmenterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("drops", "Packets too long that could not be cut.", |element| {
-            element.drops.to_string()
-        }),
+        Handler::read("drops", "Packets that could not be fragmented.", |element| element.drops.to_string()),
         Handler::read("fragments", "Fragments sent.", |element| element.fragments.to_string()),
     ];
 

@@ -8,11 +8,11 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 
 use super::gatewayoptions::{Outlook, Router, look};
 
-/// Fills in the record-route and timestamp options of IPv4 headers, as every router on the way must.
+/// Processes the record-route and timestamp options of IPv4 headers, as a router must.
 ///
-/// Source routes are not a router's business unless it is the destination, so they are left alone. A packet with a
-/// wrong option goes to output 1, with the offset of the wrong byte in its parameter-problem annotation for
-/// `ICMPError`, or is dropped as `bad_option`. The checksum is computed anew where options were processed.
+/// Source routes concern a router only as their destination, so they are left alone. A packet with an invalid option
+/// goes to output 1 with the offset of the bad byte in its parameter-problem annotation, for `ICMPError`, or is dropped
+/// as `bad_option`. The checksum is recomputed where an option changed.
 /// ```click
 /// InfiniteSource(DATA \<4700001c000000004011000 00a0000010a0000020707040000000000>, LIMIT 2, STOP true)
 ///     -> MarkIPHeader -> g :: IPGWOptions(10.0.0.9) -> CheckIPHeader -> c :: Counter -> Discard;
@@ -32,10 +32,10 @@ use super::gatewayoptions::{Outlook, Router, look};
     drops = "bad_option, no_ip_header"
 )]
 pub struct IPGWOptionsArgs {
-    /// The router's address on the interface that packets leave by.
+    /// The router's address on the outgoing interface.
     #[arg(position)]
     myaddr: Ipv4Addr,
-    /// The router's other addresses, for timestamps that are asked of given routers.
+    /// Further addresses of the router, for timestamp options that name routers.
     #[arg(position, default = "")]
     otheraddrs: Spaced<Ipv4Addr>,
 }
@@ -72,7 +72,7 @@ pub(super) fn set_problem(packet: &mut Packet, offset: u8) {
 impl Filter for IPGWOptions {
     type Args = IPGWOptionsArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("drops", "Packets with wrong options.", |element| element.drops.to_string())];
+        &[Handler::read("drops", "Packets with invalid options.", |element| element.drops.to_string())];
 
     fn new(args: IPGWOptionsArgs, _: &mut Setup) -> Result<IPGWOptions, SetupError> {
         Ok(IPGWOptions { args, drops: 0 })

@@ -8,10 +8,10 @@ use element::prelude::*;
 use super::headercheck::{HeaderCheck, REASONS, SourceArguments};
 use crate::changing::strip;
 
-/// Paints, strips the Ethernet header, checks the IPv4 header and sets the destination annotation, all in one.
+/// Combines Paint, Strip, CheckIPHeader and GetIPAddress in one element, for the input side of an IP router.
 ///
-/// It stands for `Paint(COLOR) -> Strip(14) -> CheckIPHeader(BADSRC) -> GetIPAddress(16)`, but packets that fail the
-/// check are always dropped, under `CheckIPHeader`'s reasons.
+/// It is equivalent to `Paint(COLOR) -> Strip(14) -> CheckIPHeader(BADSRC) -> GetIPAddress(16)`, except that it always
+/// drops packets that fail the check. It uses the drop reasons of `CheckIPHeader`.
 /// ```click
 /// InfiniteSource(DATA \<0202020202020101010101010800 4500001400000000401166d70a0000010a000002>, LIMIT 2, STOP true)
 ///     -> i :: IPInputCombo(3, INTERFACES 10.0.0.2/24)
@@ -32,10 +32,10 @@ use crate::changing::strip;
 pub struct IPInputComboArgs {
     #[arg(flatten)]
     sources: SourceArguments,
-    /// The colour.
+    /// Paint of the packets.
     #[arg(position)]
     color: i32,
-    /// Sources that are refused, besides 0.0.0.0 and 255.255.255.255.
+    /// Source addresses to reject, in addition to 0.0.0.0 and 255.255.255.255.
     #[arg(position, keyword = "BADSRC*")]
     old_badsrc: Option<Spaced<Ipv4Addr>>,
 }
@@ -61,7 +61,7 @@ impl IPInputCombo {
 impl Filter for IPInputCombo {
     type Args = IPInputComboArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("drops", "Packets refused.", |element| element.drops.to_string())];
+        &[Handler::read("drops", "Packets that failed the check.", |element| element.drops.to_string())];
 
     fn new(args: IPInputComboArgs, _: &mut Setup) -> Result<IPInputCombo, SetupError> {
         let mut check = HeaderCheck::new(true, args.sources);

@@ -3,10 +3,10 @@
 use element::prelude::*;
 use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 
-/// Exchanges source and destination of IPv4 packets, and the ports of TCP and UDP.
+/// Swaps source and destination address of IPv4 packets, and their TCP or UDP ports.
 ///
-/// TCP's sequence and acknowledgement numbers change places as well. No checksum changes by that. The destination
-/// annotation becomes the new destination. A packet without a marked header is dropped as `no_ip_header`.
+/// For TCP it also swaps the sequence and acknowledgement numbers. No checksum changes. The destination annotation is
+/// set to the new destination. A packet without a marked header is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -20,7 +20,7 @@ use packet::{Ip4View, Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 #[derive(Args)]
 #[element(name = "IPMirror", group = "ip", order_insensitive, see = "EtherMirror", drops = "no_ip_header")]
 pub struct IPMirrorArgs {
-    /// Whether the destination annotation is set.
+    /// Set the destination annotation.
     #[arg(position, default = "true")]
     dst_anno: bool,
 }

@@ -9,12 +9,18 @@ use super::fixipsrc::fix_source;
 use super::gatewayoptions::Router;
 use super::ipgwoptions::{process, set_problem};
 
-/// Drops link-level broadcasts, processes options, fixes the source and counts the hop, all in one.
+/// Combines DropBroadcasts, PaintTee, IPGWOptions, FixIPSrc, DecIPTTL and CheckLength, for the output of an IP router.
 ///
-/// It stands for `DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) -> FixIPSrc(IPADDR) -> DecIPTTL ->
-/// CheckLength(MTU)`. Output 0 has what goes on, output 1 copies of packets of the COLOR (redirects), output 2 packets
-/// with wrong options, output 3 those without a hop left, output 4 those longer than MTU. Broadcasts are dropped as
-/// `broadcast`, packets without a marked header as `no_ip_header`.
+/// It is equivalent to `DropBroadcasts -> PaintTee(COLOR) -> IPGWOptions(IPADDR) -> FixIPSrc(IPADDR) -> DecIPTTL ->
+/// CheckLength(MTU)`. Its outputs:
+///
+/// - 0: packets to forward;
+/// - 1: copies of packets with paint COLOR, for redirects;
+/// - 2: packets with invalid options;
+/// - 3: packets whose time to live expired;
+/// - 4: packets longer than MTU.
+///
+/// Broadcasts are dropped as `broadcast`, and packets without a marked header as `no_ip_header`.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> Paint(2)
@@ -36,13 +42,13 @@ use super::ipgwoptions::{process, set_problem};
     drops = "no_ip_header, broadcast"
 )]
 pub struct IPOutputComboArgs {
-    /// The colour of packets that leave by the interface that they came in by.
+    /// Paint of packets that leave by the interface on which they arrived.
     #[arg(position)]
     color: i32,
     /// The router's address on this interface.
     #[arg(position)]
     ipaddr: Ipv4Addr,
-    /// The longest packet, in bytes.
+    /// Maximum packet length in bytes.
     #[arg(position)]
     mtu: u32,
 }

@@ -9,18 +9,17 @@ use packet::{Ip4View, Ip4ViewMut, annotation};
 
 use super::partial::{Edges, Partial};
 
-/// Holds IPv4 fragments until their packet is complete, and passes packets that are none.
+/// Reassembles fragmented IPv4 packets. Other packets pass.
 ///
-/// The packet has the headers, annotations and link header of the fragment with offset 0 and the time of the fragment
-/// that completed it; its extra-length annotation is cleared. What stays incomplete for 30 seconds, by the packets'
-/// times, is sent to output 1, with the fragments at their places, or dropped as `timed_out`. When more than HIMEM
-/// bytes are held, the oldest are given up likewise (`no_memory`) until a quarter is free. Fragments with wrong lengths
-/// and those behind the end are dropped as `bad_fragment`.
+/// A reassembled packet has the headers and annotations of the first fragment, and the timestamp of the fragment that
+/// completed it; its extra length annotation is cleared. After 30 seconds, by packet timestamps, incomplete packets go
+/// to output 1 with the fragments in their places, or are dropped as `timed_out`. If fragments take more than HIMEM
+/// bytes, the oldest are given up in the same way (as `no_memory`) until a quarter is free. Fragments with invalid
+/// lengths are dropped as `bad_fragment`, and those behind the end of the packet as `bad_fragment`.
 ///
 /// ## Differences
 ///
-/// Fragments that arrive before that with offset 0 are held for 30 seconds too, and options of the first fragment never
-/// displace data.
+/// Earlier fragments with offset 0 also wait for 30 seconds, and options of the first fragment never displace data.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -43,17 +42,17 @@ use super::partial::{Edges, Partial};
     drops = "bad_fragment, no_ip_header, timed_out, no_memory"
 )]
 pub struct IPReassemblerArgs {
-    /// The most bytes held.
+    /// Maximum bytes of waiting fragments.
     #[arg(default = "262144")]
     himem: u32,
-    /// Where the length of the longest fragment goes, in a packet that was put together.
+    /// Annotation for the length of the longest fragment of a reassembled packet.
     max_mtu_anno: Option<Annotation<2>>,
 }
 
 /// The element.
 pub struct IPReassembler {
     args: IPReassemblerArgs,
-    /// Incomplete packets by the low byte of the identification's first byte on the wire, oldest first in each.
+    /// Incomplete packets, bucketed by the first byte of the identification, oldest first.
     buckets: Vec<Vec<Partial>>,
     held: u64,
     reap_at: i64,
@@ -203,7 +202,7 @@ impl IPReassembler {
 impl Filter for IPReassembler {
     type Args = IPReassemblerArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("dump", "Statistics, and what is held of each incomplete packet.", |element| {
+        &[Handler::read("dump", "Statistics, and the fragments of each incomplete packet.", |element| {
             element.dump()
         })];
 

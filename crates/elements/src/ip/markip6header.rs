@@ -3,7 +3,7 @@
 use element::prelude::*;
 use packet::view::ip6::LENGTH;
 
-/// Marks the IPv6 header at OFFSET, without looking at it.
+/// Marks the IPv6 header at OFFSET without validating it.
 /// ```click
 /// InfiniteSource(DATA \<6000000000003b0220010db800000000000000000000000120010db8000000000000000000000002>, LIMIT 2, STOP true)
 ///     -> MarkIP6Header -> d :: DecIP6HLIM -> e :: DecIP6HLIM -> Discard;
@@ -16,7 +16,7 @@ use packet::view::ip6::LENGTH;
 #[derive(Args)]
 #[element(name = "MarkIP6Header", group = "ip", order_insensitive, see = "CheckIP6Header")]
 pub struct MarkIP6HeaderArgs {
-    /// Where the header starts, in bytes; negative where it has been stripped.
+    /// Offset of the header in bytes; negative if it was stripped.
     #[arg(position, default = "0")]
     offset: i32,
 }

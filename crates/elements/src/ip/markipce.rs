@@ -5,10 +5,10 @@ use packet::Ip4View;
 
 use super::typeofservice::set_bits;
 
-/// Sets the congestion notification bits of IPv4 packets to "congestion experienced", and updates the checksum.
+/// Marks IPv4 packets as congestion experienced (ECN), and updates the checksum.
 ///
-/// A packet whose transport is not capable of that is dropped as `not_capable`, or with FORCE marked as well. One
-/// without a marked header is dropped as `no_ip_header`.
+/// A packet that is not ECN-capable is dropped as `not_capable`, or marked too with FORCE. A packet without a marked
+/// header is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> t :: Tee;
@@ -30,7 +30,7 @@ use super::typeofservice::set_bits;
     drops = "no_ip_header, not_capable"
 )]
 pub struct MarkIPCEArgs {
-    /// Whether packets are marked whose transport does not understand it.
+    /// Mark packets that are not ECN-capable too.
     #[arg(position, default = "false")]
     force: bool,
 }
@@ -43,7 +43,7 @@ pub struct MarkIPCE {
 impl Filter for MarkIPCE {
     type Args = MarkIPCEArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("drops", "Always zero, as in Click; `losses` counts.", |_| "0".to_string())];
+        &[Handler::read("drops", "Always zero, as in Click; see `losses`.", |_| "0".to_string())];
 
     fn new(args: MarkIPCEArgs, _: &mut Setup) -> Result<MarkIPCE, SetupError> {
         Ok(MarkIPCE { args })

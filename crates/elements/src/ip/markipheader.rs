@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Marks the IPv4 header at OFFSET, without looking at more of it than its length.
+/// Marks the IPv4 header at OFFSET without validating it. Only its length is read.
 ///
-/// Nothing is checked, cut or annotated: that is what `CheckIPHeader` does.
+/// It neither checks nor trims packets, nor sets annotations; `CheckIPHeader` does.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -25,7 +25,7 @@ use element::prelude::*;
     see = "CheckIPHeader, CheckIPHeader2, StripIPHeader"
 )]
 pub struct MarkIPHeaderArgs {
-    /// Where the header starts, in bytes; negative where it has been stripped.
+    /// Offset of the header in bytes; negative if it was stripped.
     #[arg(position, default = "0")]
     offset: i32,
 }

@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 use element::arguments::Annotation;
 use element::prelude::*;
 
-/// Sets the destination annotation of every packet, or another one, to one IPv4 address.
+/// Sets the destination annotation, or another annotation, of every packet to one IPv4 address.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 2, STOP true)
 ///     -> s :: SetIPAddress(10.0.0.2)
@@ -20,10 +20,10 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "SetIPAddress", group = "ip", order_insensitive, see = "StoreIPAddress, GetIPAddress")]
 pub struct SetIPAddressArgs {
-    /// The address.
+    /// Address to set.
     #[arg(position)]
     ipaddr: Ipv4Addr,
-    /// Where the address goes.
+    /// Annotation to set.
     #[arg(default = "0")]
     anno: Annotation<4>,
 }
@@ -36,7 +36,7 @@ pub struct SetIPAddress {
 impl Filter for SetIPAddress {
     type Args = SetIPAddressArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("addr", "The address.", |element| element.args.ipaddr.to_string()),
+        Handler::read("addr", "Address to set.", |element| element.args.ipaddr.to_string()),
         Handler::write("addr", "Sets the address.", |element, cx, value| {
             element.args.ipaddr = cx.data(value)?;
             Ok(())

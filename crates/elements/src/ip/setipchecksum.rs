@@ -3,10 +3,11 @@
 use element::prelude::*;
 use packet::Ip4ViewMut;
 
-/// Computes the checksum of the marked IPv4 header, or of one at the start of the packet, and writes it.
+/// Computes the IPv4 header checksum and writes it.
 ///
-/// Elements that change headers keep the checksum right by themselves. A packet that is no IPv4 packet, or shorter than
-/// its header, is dropped as `bad_header_length`; the first is told on the console.
+/// The header is the marked one, or, without a mark, at the start of the packet. Elements that change headers keep the
+/// checksum correct by themselves. A packet that is not IPv4, or shorter than its header, is dropped as
+/// `bad_header_length`. The first is logged.
 /// ```click
 /// InfiniteSource(DATA \<4500001400000000401100000a0000010a000002>, LIMIT 2, STOP true)
 ///     -> s :: SetIPChecksum -> c :: CheckIPHeader -> Truncate(19) -> t :: SetIPChecksum -> Discard;
@@ -46,7 +47,7 @@ impl SetIPChecksum {
 impl Filter for SetIPChecksum {
     type Args = SetIPChecksumArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("drops", "Packets without a whole header.", |element| element.drops.to_string())];
+        &[Handler::read("drops", "Packets without a complete header.", |element| element.drops.to_string())];
 
     fn new(_: SetIPChecksumArgs, _: &mut Setup) -> Result<SetIPChecksum, SetupError> {
         Ok(SetIPChecksum { drops: 0 })

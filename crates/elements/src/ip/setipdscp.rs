@@ -5,10 +5,10 @@ use element::prelude::*;
 
 use super::typeofservice::set_bits;
 
-/// Sets the differentiated services code point, the upper six bits of the type-of-service byte, and updates the
-/// checksum.
+/// Sets the differentiated services code point (RFC 2474), and updates the checksum.
 ///
-/// A packet without a marked header is dropped as `no_ip_header`.
+/// The code point is the upper six bits of the type-of-service byte. A packet without a marked header is dropped as
+/// `no_ip_header`.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -21,7 +21,7 @@ use super::typeofservice::set_bits;
 #[derive(Args)]
 #[element(name = "SetIPDSCP", group = "ip", order_insensitive, see = "SetIPECN", drops = "no_ip_header")]
 pub struct SetIPDSCPArgs {
-    /// The code point, 0 to 63.
+    /// Code point, 0 to 63.
     #[arg(position)]
     dscp: CodePoint,
 }
@@ -52,7 +52,7 @@ pub struct SetIPDSCP {
 impl Filter for SetIPDSCP {
     type Args = SetIPDSCPArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("dscp", "The code point, as it was written.", |element| element.dscp.text.clone()),
+        Handler::read("dscp", "The code point as it was written.", |element| element.dscp.text.clone()),
         Handler::argument("dscp", (Some(0), "DSCP"), "Sets the code point.", |element, cx, value| {
             element.dscp = cx.argument(value)?;
             Ok(())

@@ -5,9 +5,10 @@ use element::prelude::*;
 
 use super::typeofservice::set_bits;
 
-/// Sets the congestion notification bits, the lower two bits of the type-of-service byte, and updates the checksum.
+/// Sets the ECN bits of IPv4 packets (RFC 3168), and updates the checksum.
 ///
-/// A packet without a marked header is dropped as `no_ip_header`.
+/// They are the lower two bits of the type-of-service byte. A packet without a marked header is dropped as
+/// `no_ip_header`.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -20,7 +21,7 @@ use super::typeofservice::set_bits;
 #[derive(Args)]
 #[element(name = "SetIPECN", group = "ip", order_insensitive, see = "SetIPDSCP", drops = "no_ip_header")]
 pub struct SetIPECNArgs {
-    /// The bits: 0 to 3, or `no`, `ect1` or `ECT(1)`, `ect2` or `ECT(0)`, `ce` or `CE`.
+    /// ECN bits: 0 to 3, or `no`, `ect1` or `ECT(1)`, `ect2` or `ECT(0)`, `ce` or `CE`.
     #[arg(position)]
     ecn: Notification,
 }
@@ -66,7 +67,7 @@ pub struct SetIPECN {
 impl Filter for SetIPECN {
     type Args = SetIPECNArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("ecn", "The bits, as they were written.", |element| element.ecn.text.clone()),
+        Handler::read("ecn", "The bits as they were written.", |element| element.ecn.text.clone()),
         Handler::argument("ecn", (Some(0), "ECN"), "Sets the bits.", |element, cx, value| {
             let ecn: Notification = cx.argument(value)?;
             element.ecn = ecn.given().ok_or(HandlerError::new(BAD))?;

@@ -7,7 +7,7 @@ use element::prelude::*;
 
 /// Sets the destination annotation of every packet to a random address within PREFIX.
 ///
-/// With LIMIT, that many addresses are chosen at the start, and each packet gets one of them.
+/// With LIMIT, it draws that many addresses at the start, and each packet gets one of them.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 50, STOP true)
 ///     -> SetRandIPAddress(10.0.0.4/30)
@@ -21,10 +21,10 @@ use element::prelude::*;
 #[derive(Args)]
 #[element(name = "SetRandIPAddress", group = "ip", see = "StoreIPAddress, GetIPAddress, SetIPAddress")]
 pub struct SetRandIPAddressArgs {
-    /// Where addresses are taken from.
+    /// Prefix of the addresses.
     #[arg(position)]
     prefix: Ip4PrefixOrHost,
-    /// The most different addresses; none for no limit.
+    /// Number of different addresses; no limit by default.
     #[arg(position, default = "-1")]
     limit: i32,
 }

@@ -8,15 +8,15 @@ use element::prelude::*;
 use packet::checksum::{Sum, update};
 use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
 
-/// Writes an address to OFFSET, or into a field of the marked IPv4 header: OFFSET `src` or `dst`.
+/// Writes an IPv4 address into each packet.
 ///
-/// The address is the first argument of two. With one argument it is the destination annotation. Fields of the header
-/// are written together with the checksums of IPv4, TCP and UDP; elsewhere no checksum is touched. A packet that is too
-/// short goes to output 1, or is dropped as `too_short`.
+/// OFFSET is a byte offset, or `src` or `dst` for a field of the marked IPv4 header. With one argument, the address is
+/// the destination annotation. A write to a header field updates the checksums of IPv4, TCP and UDP; other writes
+/// change no checksum. A packet that is too short goes to output 1, or is dropped as `too_short`.
 ///
 /// ## Differences
 ///
-/// An annotation of 0.0.0.0 leaves a packet unchanged whether or not its header is marked.
+/// An annotation of 0.0.0.0 leaves the packet unchanged, whether or not its header is marked.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)
@@ -41,10 +41,10 @@ use packet::{Ip4ViewMut, TcpViewMut, UdpViewMut, protocol};
     drops = "too_short"
 )]
 pub struct StoreIPAddressArgs {
-    /// The address, or the only argument: OFFSET.
+    /// The address; or, as the only argument, OFFSET.
     #[arg(position)]
     addr: Option<Raw>,
-    /// Where the address goes: an offset in bytes, `src` or `dst`.
+    /// Where to write: a byte offset, `src` or `dst`.
     #[arg(position)]
     offset: Option<Raw>,
 }

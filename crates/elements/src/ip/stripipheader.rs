@@ -2,10 +2,10 @@
 
 use element::prelude::*;
 
-/// Strips everything up to the end of the marked IPv4 header, options included.
+/// Strips everything up to the end of the marked IPv4 header, including options.
 ///
-/// The marks stay: the header is still there for elements that read it, and `UnstripIPHeader` shows it again. A packet
-/// whose header is not marked, or ends beyond the packet, is dropped as `no_ip_header`.
+/// The marks stay, so elements can still read the header, and `UnstripIPHeader` can restore it. A packet whose header
+/// is not marked, or ends beyond the packet, is dropped as `no_ip_header`.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000)

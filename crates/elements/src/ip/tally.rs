@@ -4,7 +4,7 @@ use element::prelude::*;
 
 /// One way in which a header can be wrong.
 pub struct HeaderFault {
-    /// As the console and `drop_details` show it.
+    /// Text in the log and in `drop_details`.
     pub text: &'static str,
     /// As the framework counts it.
     pub drop: Reason,
@@ -13,10 +13,10 @@ pub struct HeaderFault {
 /// What all checks of headers are asked for.
 #[derive(ArgumentGroup)]
 pub struct TallyArguments {
-    /// Whether every refusal is told on the console.
+    /// Log every bad packet.
     #[arg(default = "false")]
     verbose: bool,
-    /// Whether refusals are counted by reason.
+    /// Count bad packets by reason in `drop_details`.
     #[arg(default = "false")]
     details: bool,
 }

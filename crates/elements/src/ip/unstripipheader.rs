@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Shows the marked IPv4 header again, if it lies in front of the packet's data.
+/// Restores the marked IPv4 header in front of the packet's data, after it was stripped.
 ///
 /// A packet without a marked header is dropped as `no_ip_header`.
 /// ```click

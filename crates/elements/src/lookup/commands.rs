@@ -26,11 +26,15 @@ enum Undo {
 /// `table` and `lookup`.
 pub(super) const fn read_handlers<K: Kind>() -> [Handler<RouteTable<K>>; 2] {
     [
-        Handler::read("table", "The routes, one a line: prefix, gateway, output.", |element| {
+        Handler::read("table", "The routes, one per line: prefix, gateway, output.", |element| {
             let lines = element.store.routes().into_iter().map(|route| route.line() + "\n");
             lines.collect()
         }),
-        Handler::read_with("lookup", "The output and gateway for an address; output -1 if none.", lookup),
+        Handler::read_with(
+            "lookup",
+            "Output and gateway for an address; output -1 if there is no route.",
+            lookup,
+        ),
     ]
 }
 
@@ -38,16 +42,22 @@ pub(super) const fn read_handlers<K: Kind>() -> [Handler<RouteTable<K>>; 2] {
 pub(super) const fn handlers<K: Kind>() -> [Handler<RouteTable<K>>; 6] {
     let [table, lookup] = read_handlers();
     [
-        Handler::write("add", "Adds a route; fails if there is one for the prefix.", |element, cx, value| {
+        Handler::write("add", "Adds a route; fails if the prefix already has one.", |element, cx, value| {
             run(element, cx, Command::Add, value).map(drop)
         }),
         Handler::write("set", "Adds or replaces a route.", |element, cx, value| {
             run(element, cx, Command::Set, value).map(drop)
         }),
-        Handler::write("remove", "Removes a route: `ADDR/MASK` or the whole route.", |element, cx, value| {
-            run(element, cx, Command::Remove, value).map(drop)
-        }),
-        Handler::write("ctrl", "Commands `add`, `set`, `remove`, one a line: all are done or none.", control),
+        Handler::write(
+            "remove",
+            "Removes a route: `ADDR/MASK`, or the whole route.",
+            |element, cx, value| run(element, cx, Command::Remove, value).map(drop),
+        ),
+        Handler::write(
+            "ctrl",
+            "Commands `add`, `set` and `remove`, one per line: applies all or none.",
+            control,
+        ),
         table,
         lookup,
     ]

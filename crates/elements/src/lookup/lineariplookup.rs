@@ -8,14 +8,13 @@ use lookup::LinearRoutes;
 use super::commands;
 use super::table::{Kind, RouteTable};
 
-/// Routes packets by the most specific mask that their destination annotation matches.
+/// Routes packets by the most specific mask that their destination annotation matches. Masks may be non-contiguous.
 ///
-/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
-/// without a route are dropped as `no_route`.
+/// It sets the destination annotation to the route's gateway, if there is one, and sends the packet to the route's
+/// output. Packets without a route are dropped as `no_route`.
 ///
-/// Masks need not be contiguous. The first route that matches wins, unless a later one's mask has all the bits of the
-/// best so far; for contiguous masks that is the longest prefix, and as long as there are no others the look-up costs
-/// the same with any number of routes.
+/// The first matching route wins, unless the mask of a later match contains all bits of the best mask so far. With
+/// contiguous masks this is the longest prefix, and the lookup time does not depend on the number of routes.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
 ///     -> SetIPAddress(10.1.2.3)

@@ -10,15 +10,15 @@ use packet::{Ip6Prefix, Ip6Text};
 use super::forward::{Forwarder, store_routes};
 use lookup::{Hop, Prefix, RouteError, Routes};
 
-/// Routes packets by the longest prefix of their IPv6 destination annotation.
+/// Longest-prefix routing by IPv6 destination annotation.
 ///
-/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
-/// without a route are dropped as `no_route`.
+/// It sets the destination annotation to the route's gateway, if there is one, and sends the packet to the route's
+/// output. Packets without a route are dropped as `no_route`.
 ///
-/// The longest prefix wins; a later route replaces an earlier one for the same prefix. A gateway of `::` is none.
+/// A later route replaces an earlier one for the same prefix. A gateway of `::` means none.
 ///
 /// ## Differences
-/// A changed route holds for the next packet, also when its address was that of the packet before.
+/// A changed route applies to the next packet, even if its address equals that of the previous packet.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
 ///     -> routes :: LookupIP6Route(3ffe::/16 0, ::/0 3ffe:1ce1:2::2 1);
@@ -66,7 +66,7 @@ impl Element for LookupIP6Route {
                 _ => Err(HandlerError::new("bad command, should be `add' or `remove'")),
             }
         }),
-        Handler::read("table", "The routes, one a line: prefix, gateway, output.", LookupIP6Route::table),
+        Handler::read("table", "The routes, one per line: prefix, gateway, output.", LookupIP6Route::table),
     ];
 
     fn new(args: LookupIP6RouteArgs, setup: &mut Setup) -> Result<LookupIP6Route, SetupError> {

@@ -10,15 +10,16 @@ use packet::Ip4Prefix;
 use super::forward::{Forwarder, store_routes};
 use lookup::{LinearRoutes, Route, RouteStore};
 
-/// Routes packets as LinearIPLookup does, without handlers.
+/// Routes packets like LinearIPLookup, without handlers.
 ///
-/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
-/// without a route are dropped as `no_route`.
+/// It sets the destination annotation to the route's gateway, if there is one, and sends the packet to the route's
+/// output. Packets without a route are dropped as `no_route`.
 ///
-/// The most specific mask wins, the later of two routes for one prefix. Unlike with LinearIPLookup `-` is no gateway.
+/// The most specific mask wins; of two routes for one prefix, the later. Unlike in LinearIPLookup, `-` does not stand
+/// for "no gateway".
 ///
 /// ## Differences
-/// There is no cache per processor: none is needed.
+/// There is no cache per processor; none is needed.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
 ///     -> SetIPAddress(10.1.2.3)

@@ -8,17 +8,17 @@ use lookup::Ip4Routes;
 use super::commands;
 use super::table::{Kind, RouteTable};
 
-/// Routes packets by the longest prefix of their destination annotation, as RadixIPLookup does.
+/// Longest-prefix routing by destination annotation, with the table format of Click's RangeIPLookup.
 ///
-/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
-/// without a route are dropped as `no_route`.
+/// It sets the destination annotation to the route's gateway, if there is one, and sends the packet to the route's
+/// output. Packets without a route are dropped as `no_route`.
 ///
-/// The longest prefix wins. The structure is RadixIPLookup's, so that a change costs microseconds here too; `table`
-/// shows the routes in the order of DirectIPLookup.
+/// It uses the same data structure as RadixIPLookup, so changes take microseconds here too. `table` lists the routes in
+/// the order of DirectIPLookup.
 ///
 /// ## Differences
-/// A table takes memory by its routes, not 48 MB from the start; masks that are not contiguous are refused. In Click
-/// routes that were added with the gateway and output of the default route change when that changes; here they stay.
+/// Memory grows with the number of routes, instead of 48 MB from the start. Non-contiguous masks are refused. In Click,
+/// routes added with the gateway and output of the default route change with the default route; here they stay.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
 ///     -> SetIPAddress(10.1.2.3)

@@ -8,12 +8,10 @@ use lookup::LinearRoutes;
 use super::commands;
 use super::table::{Kind, RouteTable};
 
-/// Routes packets as LinearIPLookup does, by routes that do not change.
+/// Routes packets like LinearIPLookup, by a fixed list of routes.
 ///
-/// Sets the annotation to the route's gateway if it has one, and sends the packet to the route's output; packets
-/// without a route are dropped as `no_route`.
-///
-/// The rules for masks are LinearIPLookup's.
+/// It sets the destination annotation to the route's gateway, if there is one, and sends the packet to the route's
+/// output. Packets without a route are dropped as `no_route`.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true)
 ///     -> SetIPAddress(10.1.2.3)

@@ -14,19 +14,19 @@ pub(super) fn seconds(span: Timestamp) -> u64 {
 /// What all rewriters are asked for. It stands last: all arguments that are left are INPUTSPECs.
 #[derive(ArgumentGroup)]
 pub(crate) struct FlowArguments {
-    /// The most flows, or the name of the rewriter whose capacity is shared; without end if not given.
+    /// Maximum number of flows, or the name of a rewriter to share the capacity with. No limit by default.
     mapping_capacity: Option<Raw>,
     /// Another name of MAPPING_CAPACITY.
     capacity: Option<Raw>,
-    /// Time between searches for flows that are dead; 0 for none.
+    /// Interval between searches for expired flows; 0 for none.
     #[arg(default = "15m")]
     reap_interval: Timestamp,
-    /// An older name of REAP_INTERVAL.
+    /// Older name of REAP_INTERVAL.
     #[arg(deprecated)]
     reap_time: Option<Timestamp>,
-    /// An annotation byte that replies get from the first packet of their flow.
+    /// Annotation byte that replies inherit from the first packet of their flow.
     reply_anno: Option<Annotation<1>>,
-    /// What becomes of packets of unknown flows: one for each input.
+    /// What to do with packets of unknown flows, one specification per input.
     #[arg(rest, keyword = "INPUTSPEC")]
     inputs: Vec<Raw>,
 }
@@ -48,18 +48,18 @@ impl FlowArguments {
 /// How long TCP flows live.
 #[derive(ArgumentGroup)]
 pub(crate) struct TcpArguments {
-    /// How long a TCP flow lives once data went both ways.
+    /// Lifetime of a TCP flow after data has passed in both directions.
     #[arg(default = "24h")]
     tcp_timeout: Timestamp,
     /// Another name of TCP_TIMEOUT.
     timeout: Option<Timestamp>,
-    /// How long a TCP flow lives after both sides have ended it.
+    /// Lifetime of a TCP flow that both sides have closed.
     #[arg(default = "4m")]
     tcp_done_timeout: Timestamp,
-    /// How long a TCP flow lives before data went both ways.
+    /// Lifetime of a TCP flow before data has passed in both directions.
     #[arg(default = "5m")]
     tcp_nodata_timeout: Timestamp,
-    /// How long after a packet a TCP flow is kept in any case.
+    /// Time after each packet for which a TCP flow cannot be evicted.
     #[arg(default = "5")]
     tcp_guarantee: Timestamp,
     /// Another name of TCP_GUARANTEE.
@@ -81,10 +81,10 @@ impl TcpArguments {
 /// How long flows live that are told by addresses alone.
 #[derive(ArgumentGroup)]
 pub(crate) struct AddressArguments {
-    /// How long a flow lives.
+    /// Lifetime of a flow.
     #[arg(default = "2h")]
     timeout: Timestamp,
-    /// How long after a packet a flow is kept in any case.
+    /// Time after each packet for which a flow cannot be evicted.
     #[arg(default = "5")]
     guarantee: Timestamp,
 }

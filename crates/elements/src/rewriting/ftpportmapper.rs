@@ -9,16 +9,17 @@ use packet::{Ip4View, Ip4ViewMut, TcpView, TcpViewMut, checksum, protocol};
 use super::flows::{Flows, SPLICED};
 use flow::Ip4Flow;
 
-/// Rewrites the PORT commands of FTP clients (RFC 959) behind a rewriter, and prepares it for the data connections.
+/// Application-level gateway for active FTP (RFC 959): rewrites PORT commands of clients behind a rewriter.
 ///
-/// For a PORT command at the start of a packet that has a flow in CONTROL_REWRITER, a flow begins in DATA_REWRITER as
-/// if the data connection's first packet, from the command's address and port to the port below the server's, had
-/// arrived on DATA_REWRITER_INPUT. The command gets the address and port that this flow has been given, and where that
-/// makes it longer or shorter, CONTROL_REWRITER moves the connection's sequence numbers. The packet's own addresses
-/// stay: it must go on to CONTROL_REWRITER, which is an `IPRewriter` or `TCPRewriter`; DATA_REWRITER may be any
-/// rewriter, and the same.
+/// When a packet of a flow in CONTROL_REWRITER starts with a PORT command, the element creates a flow in DATA_REWRITER,
+/// as if the first packet of the data connection had arrived at DATA_REWRITER_INPUT: from the address and port in the
+/// command, to the port below the server's control port. It replaces the address and port in the command by those of
+/// the new flow. If that changes the length of the packet, CONTROL_REWRITER adjusts the sequence numbers of the
+/// connection.
 ///
-/// A packet that can't grow is passed on as it was.
+/// The packet's own addresses stay unchanged, so it must pass through CONTROL_REWRITER next, an `IPRewriter` or
+/// `TCPRewriter`. DATA_REWRITER may be any rewriter, including the same one. A packet that cannot grow passes
+/// unchanged.
 /// ```click
 /// InfiniteSource(\<4500003b 00000000 40060000 0a000001 05000005 19bb0015 00000001 00000001 50181000 00000000
 ///         504f5254 2031302c 302c302c 312c332c 390d0a>, LIMIT 2, STOP true)
@@ -40,13 +41,13 @@ use flow::Ip4Flow;
     see = "IPRewriter, TCPRewriter, IPRewriterPatterns"
 )]
 pub(crate) struct FTPPortMapperArgs {
-    /// The rewriter of the control connections.
+    /// Rewriter of the control connections.
     #[arg(position)]
     control_rewriter: ElementName,
-    /// The rewriter of the data connections.
+    /// Rewriter of the data connections.
     #[arg(position)]
     data_rewriter: ElementName,
-    /// Its input by whose specification data connections begin.
+    /// Input of DATA_REWRITER whose specification applies to data connections.
     #[arg(position)]
     data_rewriter_input: i32,
 }

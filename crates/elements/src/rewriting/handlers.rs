@@ -208,32 +208,32 @@ macro_rules! handlers {
     ($($own:expr),* $(,)?) => {
         &[
             $($own,)*
-            Handler::read("table_size", "Flows that began here and are alive.", |rewriter| {
+            Handler::read("table_size", "Number of flows created here.", |rewriter| {
                 $crate::rewriting::handlers::totals(&rewriter.flows).0.to_string()
             }),
-            Handler::read("nmappings", "An older name of `table_size`.", |rewriter| {
+            Handler::read("nmappings", "Older name of `table_size`.", |rewriter| {
                 $crate::rewriting::handlers::totals(&rewriter.flows).0.to_string()
             }),
-            Handler::read("mapping_failures", "Flows that could not be made.", |rewriter| {
+            Handler::read("mapping_failures", "Flows that could not be created.", |rewriter| {
                 $crate::rewriting::handlers::totals(&rewriter.flows).1.to_string()
             }),
-            Handler::read("patterns", "What each input does, and its flows in brackets.", |rewriter| {
+            Handler::read("patterns", "The specification of each input, with its number of flows in brackets.", |rewriter| {
                 $crate::rewriting::handlers::patterns(&rewriter.flows, None)
             }),
             Handler::read("size", "Flows of all rewriters that share the capacity.", |rewriter| {
                 $crate::rewriting::handlers::size(&rewriter.flows)
             }),
-            Handler::read("capacity", "The most flows.", |rewriter| {
+            Handler::read("capacity", "Maximum number of flows.", |rewriter| {
                 $crate::rewriting::handlers::capacity(&rewriter.flows)
             }),
             Handler::write(
                 "capacity",
-                "Sets the most flows.",
+                "Sets the maximum number of flows.",
                 $crate::rewriting::handlers::set_capacity,
             ),
             Handler::write(
                 "clear",
-                "Forgets all flows of all rewriters that share the capacity.",
+                "Deletes all flows of all rewriters that share the capacity.",
                 $crate::rewriting::handlers::clear,
             ),
         ]

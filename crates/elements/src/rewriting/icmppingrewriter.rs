@@ -7,17 +7,16 @@ use super::handlers::{first_table, handlers};
 use super::rewriter::{Kind, Rewriter, Settings};
 use super::translate::Shape;
 
-/// Rewrites the addresses and identifiers of ICMP echo requests, and of the replies to them.
+/// Rewrites the addresses and identifiers of ICMP echo requests and their replies.
 ///
-/// It is an `IPRewriter` (which see) for pings: the source port of a pattern is the identifier. A reply to no request
-/// is dropped as `not_rewritable`, as is everything else, unless its input says `pass`.
+/// It works like `IPRewriter`, with the identifier in place of the source port. Replies without a request, and all
+/// other packets, are dropped as `not_rewritable`, unless their input says `pass`.
 ///
 /// ## Differences
 ///
-/// A chosen identifier is one that no other request to the same destination has; Click may give one to two hosts and
-/// forget the first. Of several flows that may go, and have the same millisecond to go, it is not said which goes
-/// first. The lines of a table stand in another order. A specification that names no element is found out when the
-/// router starts.
+/// A chosen identifier is unique among requests to the same destination; Click may assign one to two hosts and forget
+/// the first. Flows that expire in the same millisecond are evicted in unspecified order. Tables list flows in a
+/// different order. A specification that names no element is reported when the router starts.
 ///
 /// ```click
 /// ICMPPingSource(10.0.0.1, 5.0.0.5, LIMIT 3, INTERVAL 0.1, STOP true)
@@ -42,13 +41,13 @@ use super::translate::Shape;
     drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
 )]
 pub(crate) struct ICMPPingRewriterArgs {
-    /// How long a flow lives.
+    /// Lifetime of a flow.
     #[arg(default = "5m")]
     timeout: Timestamp,
-    /// How long after a packet a flow is kept in any case.
+    /// Time after each packet for which a flow cannot be evicted.
     #[arg(default = "5")]
     guarantee: Timestamp,
-    /// Whether the destination annotation becomes the new destination.
+    /// Set the destination annotation to the new destination.
     #[arg(default = "true")]
     dst_anno: bool,
     #[arg(flatten)]
@@ -64,8 +63,8 @@ pub(crate) type ICMPPingRewriter = Rewriter<ICMPPingRewriterKind>;
 impl Kind for ICMPPingRewriterKind {
     type Args = ICMPPingRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
-        Handler::read_with("table", "The flows, a line for each direction.", first_table),
-        Handler::read_with("mappings", "An older name of `table`.", first_table),
+        Handler::read_with("table", "The flows, one line per direction.", first_table),
+        Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
     const SHAPE: Shape = Shape::Ping;
 

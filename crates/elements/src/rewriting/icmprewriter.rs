@@ -14,17 +14,17 @@ use super::rewriter::annotations;
 use super::translate::Annotations;
 use flow::Ip4Flow;
 
-/// Rewrites ICMP errors about packets that a rewriter has rewritten, so that they seem to be about the packets before.
+/// Translates ICMP errors about rewritten packets, so that they match the original packets.
 ///
-/// MAPS names the rewriters that are asked, in order. What the error carries of the packet gets its old addresses and
-/// ports (or ping identifier), and so does the error's own destination. Errors about a flow of a rewriter go to output
-/// 0, or, where MAPS says `NAME:OFFSET`, to OFFSET plus the output that the flow's packets take in that direction. ICMP
-/// messages that are no errors, or about no flow, go to output 1, or are dropped as `no_mapping`; other protocols are
-/// dropped as `not_icmp`.
+/// MAPS lists the rewriters to search, in order. The addresses and ports (or the ping identifier) of the packet quoted
+/// in the error are replaced by the original ones, and so is the destination of the error itself. An error about a
+/// known flow goes to output 0; if MAPS gives `NAME:OFFSET`, it goes to OFFSET plus the output of the flow's packets in
+/// that direction. Other ICMP packets, and errors about unknown flows, go to output 1, or are dropped as `no_mapping`.
+/// Other protocols are dropped as `not_icmp`.
 ///
 /// ## Differences
 ///
-/// MAPS that name no rewriters are found out when the router starts.
+/// Names in MAPS that are not rewriters are reported when the router starts.
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
 ///     -> rw :: IPRewriter(pattern 1.0.0.1 2000-3000# - - 0 0)
@@ -47,13 +47,13 @@ use flow::Ip4Flow;
     drops = "not_icmp, no_mapping"
 )]
 pub(crate) struct ICMPRewriterArgs {
-    /// Rewriters, separated by spaces, each perhaps with `:OFFSET` behind it.
+    /// Rewriters separated by spaces, each optionally followed by `:OFFSET`.
     #[arg(position)]
     maps: Raw,
-    /// Whether the destination annotation becomes the new destination.
+    /// Set the destination annotation to the new destination.
     #[arg(default = "true")]
     dst_anno: bool,
-    /// An annotation byte that errors about replies get from the first packet of their flow.
+    /// Annotation byte that errors about replies inherit from the first packet of their flow.
     reply_anno: Option<Annotation<1>>,
 }
 

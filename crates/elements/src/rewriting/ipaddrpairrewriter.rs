@@ -7,15 +7,15 @@ use super::handlers::{first_table, handlers};
 use super::rewriter::{Kind, Rewriter, Settings};
 use super::translate::Shape;
 
-/// Rewrites the addresses of packets by pairs of source and destination.
+/// Rewrites the addresses of packets by source and destination address pair.
 ///
-/// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by both addresses. Its patterns
-/// are `SADDR DADDR`, where SADDR may be a range or prefix as in `IPAddrRewriter`.
+/// It works like `IPRewriter`, for packets of any protocol; both addresses identify a flow. Patterns have the form
+/// `SADDR DADDR`, where SADDR may be a range or prefix as in `IPAddrRewriter`.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
-/// table stand in another order. A specification that names no element is found out when the router starts.
+/// Flows that expire in the same millisecond are evicted in unspecified order. Tables list flows in a different order.
+/// A specification that names no element is reported when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
@@ -55,8 +55,8 @@ pub(crate) type IPAddrPairRewriter = Rewriter<IPAddrPairRewriterKind>;
 impl Kind for IPAddrPairRewriterKind {
     type Args = IPAddrPairRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
-        Handler::read_with("table", "The flows, a line for each direction.", first_table),
-        Handler::read_with("mappings", "An older name of `table`.", first_table),
+        Handler::read_with("table", "The flows, one line per direction.", first_table),
+        Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
     const SHAPE: Shape = Shape::AddressPair;
 

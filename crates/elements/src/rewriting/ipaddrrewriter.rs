@@ -7,17 +7,17 @@ use super::handlers::{first_table, handlers};
 use super::rewriter::{Kind, Rewriter, Settings};
 use super::translate::Shape;
 
-/// Rewrites the source addresses of packets, and the destination addresses of replies: basic NAT (RFC 3022).
+/// Basic NAT (RFC 3022): rewrites source addresses of packets and destination addresses of replies.
 ///
-/// It is an `IPRewriter` (which see) for packets of any protocol, whose flows are told by one address: the source of a
-/// packet, or the destination of a reply. Its patterns are `SADDR -`, where SADDR may be a range `1.0.0.1-1.0.0.9` or a
-/// prefix `1.0.0.0/28` (without its first and last address), of which a free address is chosen at random, or with `#`
-/// behind it one after the other. The destination annotation is set in replies only.
+/// It works like `IPRewriter`, for packets of any protocol. One address identifies a flow: the source of a packet, or
+/// the destination of a reply. Patterns have the form `SADDR -`. SADDR may be a range `1.0.0.1-1.0.0.9` or a prefix
+/// `1.0.0.0/28` (without its first and last address). A free address is chosen at random, or in sequence if `#`
+/// follows. The destination annotation is set only in replies.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
-/// table stand in another order. A specification that names no element is found out when the router starts.
+/// Flows that expire in the same millisecond are evicted in unspecified order. Tables list flows in a different order.
+/// A specification that names no element is reported when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
@@ -57,8 +57,8 @@ pub(crate) type IPAddrRewriter = Rewriter<IPAddrRewriterKind>;
 impl Kind for IPAddrRewriterKind {
     type Args = IPAddrRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
-        Handler::read_with("table", "The flows, a line for each direction.", first_table),
-        Handler::read_with("mappings", "An older name of `table`.", first_table),
+        Handler::read_with("table", "The flows, one line per direction.", first_table),
+        Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
     const SHAPE: Shape = Shape::Address;
 

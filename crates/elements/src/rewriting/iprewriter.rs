@@ -8,35 +8,34 @@ use super::mapping::{Lifetimes, Tracking};
 use super::rewriter::{Kind, Rewriter, Settings};
 use super::translate::Shape;
 
-/// Rewrites the addresses and ports of TCP and UDP packets by flow: a network address and port translator (RFC 3022).
+/// Network address and port translation (NAPT, RFC 3022): rewrites TCP and UDP packets by flow.
 ///
-/// Packets of a known flow are rewritten and go to its output; its first packet, and those that make no flow, go by the
-/// specification of their input:
+/// Packets of a known flow are rewritten and go to the flow's output. For other packets, the specification of their
+/// input applies:
 ///
-/// - `drop` (or `discard`) drops them;
-/// - `pass [OUTPUT]` sends them on as they are;
-/// - `keep FOUTPUT ROUTPUT` begins a flow that changes nothing, with these outputs for its packets and the replies;
-/// - `pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT` begins a flow whose packets get these addresses and ports; `-`
-///   leaves a field as it is. SPORT may be a range `1024-65535`, of which a port is chosen that no flow to the same
-///   place has: the packet's own if it is free, else a random one. `1024-65535#` chooses one after the other,
-///   `1024-65535?` at random;
-/// - `pattern NAME FOUTPUT ROUTPUT` takes a pattern of `IPRewriterPatterns`;
-/// - the name of an element such as `RoundRobinIPMapper`, which chooses.
+/// - `drop` (or `discard`) drops them.
+/// - `pass [OUTPUT]` forwards them unchanged and creates no flow.
+/// - `keep FOUTPUT ROUTPUT` creates a flow without changes. FOUTPUT is the output for its packets, ROUTPUT for replies.
+/// - `pattern SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT` creates a flow with these addresses and ports; `-` keeps a
+///   field. SPORT may be a range. From `1024-65535` it takes the original port if no flow to the same destination uses
+///   it, else a random free one; `1024-65535#` chooses in sequence, `1024-65535?` at random.
+/// - `pattern NAME FOUTPUT ROUTPUT` uses a pattern defined by `IPRewriterPatterns`.
+/// - The name of an element such as `RoundRobinIPMapper` lets that element choose the pattern.
 ///
-/// Replies get the addresses and ports of the first packet back. Packets need their IP header marked. What is neither
-/// TCP nor UDP, later fragments and packets too short for ports are dropped as `not_rewritable`, unless the input says
-/// `pass`; packets that may begin no flow as `no_mapping`, without a free port as `no_free_mapping`, without room as
-/// `too_many_flows`.
+/// Replies are translated back. The IP header must be marked. Packets that are neither TCP nor UDP, fragments other
+/// than the first, and packets too short for ports are dropped as `not_rewritable`, unless the input says `pass`.
+/// Packets that must not create a flow are dropped as `no_mapping`, those for which no port is free as
+/// `no_free_mapping`, and those that exceed the capacity as `too_many_flows`.
 ///
-/// Every packet renews its flow's guarantee. After that the flow lives until its timeout, and is taken away earlier
-/// only to make room. A TCP flow has TCP_TIMEOUT once data went both ways, and TCP_DONE_TIMEOUT after FINs of both
-/// sides or a reset; a UDP flow of three packets, one of them a reply, has UDP_STREAMING_TIMEOUT.
-/// A new configuration takes over the flows of inputs whose specification is the same.
+/// Each packet renews its flow's guarantee, during which the flow cannot be evicted. After that, it lives until its
+/// timeout unless its room is needed. A TCP flow has TCP_TIMEOUT once data has passed in both directions, and
+/// TCP_DONE_TIMEOUT after FINs from both sides or a reset. A UDP flow has UDP_STREAMING_TIMEOUT after three packets, at
+/// least one of them a reply. A hot swap keeps the flows of inputs whose specification is the same.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
-/// table stand in another order. A specification that names no element is found out when the router starts.
+/// Flows that expire in the same millisecond are evicted in unspecified order. Tables list flows in a different order.
+/// A specification that names no element is reported when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
@@ -64,15 +63,15 @@ use super::translate::Shape;
 pub(crate) struct IPRewriterArgs {
     #[arg(flatten)]
     tcp: TcpArguments,
-    /// How long a UDP flow lives.
+    /// Lifetime of a UDP flow.
     #[arg(default = "5m")]
     udp_timeout: Timestamp,
-    /// How long a UDP flow of packets both ways lives; as UDP_TIMEOUT if not given.
+    /// Lifetime of a UDP flow with packets in both directions; UDP_TIMEOUT by default.
     udp_streaming_timeout: Option<Timestamp>,
-    /// How long after a packet a UDP flow is kept in any case.
+    /// Time after each packet for which a UDP flow cannot be evicted.
     #[arg(default = "5")]
     udp_guarantee: Timestamp,
-    /// Whether the destination annotation becomes the new destination.
+    /// Set the destination annotation to the new destination.
     #[arg(default = "true")]
     dst_anno: bool,
     #[arg(flatten)]
@@ -88,13 +87,13 @@ pub(crate) type IPRewriter = Rewriter<IPRewriterKind>;
 impl Kind for IPRewriterKind {
     type Args = IPRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
-        Handler::read_with("tcp_table", "The TCP flows, a line for each direction.", first_table),
-        Handler::read_with("udp_table", "The UDP flows, a line for each direction.", udp_table),
-        Handler::read_with("tcp_mappings", "An older name of `tcp_table`.", first_table),
-        Handler::read_with("udp_mappings", "An older name of `udp_table`.", udp_table),
+        Handler::read_with("tcp_table", "The TCP flows, one line per direction.", first_table),
+        Handler::read_with("udp_table", "The UDP flows, one line per direction.", udp_table),
+        Handler::read_with("tcp_mappings", "Older name of `tcp_table`.", first_table),
+        Handler::read_with("udp_mappings", "Older name of `udp_table`.", udp_table),
         Handler::read_with(
             "tcp_lookup",
-            "The new addresses and ports of TCP packets with given ones: SADDR SPORT DADDR DPORT.",
+            "Translation of a TCP flow: takes SADDR SPORT DADDR DPORT.",
             look_up,
         ),
     ];

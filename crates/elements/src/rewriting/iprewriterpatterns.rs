@@ -6,10 +6,10 @@ use element::{NameKind, text};
 
 use super::pattern::Pattern;
 
-/// Names patterns for `IPRewriter` and its like: each argument is `NAME SADDR SPORT DADDR DPORT`.
+/// Defines named patterns for `IPRewriter` and similar elements. Each argument is `NAME SADDR SPORT DADDR DPORT`.
 ///
-/// Those who use a pattern by its name share it: a sequential choice of one goes on where that of another ended. A name
-/// that is defined already is an error.
+/// All users of a pattern share its state: a sequential choice continues where the last one ended. Defining a name
+/// twice is an error.
 /// ```click
 /// IPRewriterPatterns(nat 1.0.0.1 2000-3000# - -);
 /// rw :: IPRewriter(pattern nat 0 0, pattern nat 0 0);
@@ -29,7 +29,7 @@ use super::pattern::Pattern;
     see = "IPRewriter"
 )]
 pub(crate) struct IPRewriterPatternsArgs {
-    /// Names, each with its pattern.
+    /// Names, each followed by its pattern.
     #[arg(rest)]
     patterns: Vec<Raw>,
 }

@@ -8,11 +8,11 @@ use element::prelude::*;
 use super::mapper::{Mapper, Order, targets};
 use flow::Ip4Flow;
 
-/// Gives its patterns in turn to the flows of an `IPRewriter`, to balance load, for instance.
+/// Assigns its patterns in turn to the flows of an `IPRewriter`, for example to balance load.
 ///
-/// Each argument is a pattern and two outputs, `SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT`, as an `IPRewriter` takes them
-/// after `pattern`; the rewriter has this element's name as the specification of an input. A pattern that has no free
-/// port is passed over.
+/// Each argument is a pattern with two outputs, `SADDR SPORT DADDR DPORT FOUTPUT ROUTPUT`, as after `pattern` in an
+/// `IPRewriter`. Use the name of this element as the rewriter's input specification. A pattern without a free port is
+/// skipped.
 /// ```click
 /// m :: RoundRobinIPMapper(- - 5.0.0.1 - 0 1, - - 5.0.0.2 - 0 1);
 /// rw :: IPRewriter(m, drop);

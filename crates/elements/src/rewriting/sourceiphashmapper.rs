@@ -10,18 +10,16 @@ use element::text;
 use super::mapper::{Mapper, Order, targets};
 use flow::Ip4Flow;
 
-/// Chooses among its patterns by the source address, so that a source keeps its pattern when others are added or
-/// removed.
+/// Assigns patterns to flows by a consistent hash of the source address.
 ///
-/// The first argument is `NODES SEED`: places that each pattern has on the ring of hashes, and the start of their
-/// random choice. Every other argument is a pattern and two outputs, as for `RoundRobinIPMapper`, and a number behind
-/// them by which the pattern's places are told; a pattern that stays should keep its number. If the pattern has no free
-/// port, no flow begins.
+/// A source keeps its pattern when others are added or removed. The first argument is `NODES SEED`: the number of
+/// points of each pattern on the hash ring, and the seed of their random choice. Every other argument is a pattern with
+/// two outputs, as for `RoundRobinIPMapper`, and a number that identifies the pattern; keep that number when the
+/// configuration changes. If the pattern has no free port, no flow is created.
 ///
 /// ## Differences
 ///
-/// All patterns together have at most 1,048,576 places. The random numbers of other elements do not begin anew with
-/// SEED.
+/// All patterns together have at most 1,048,576 points. SEED does not restart the random numbers of other elements.
 /// ```click
 /// m :: SourceIPHashMapper(40 1, - - 5.0.0.1 - 0 0 1, - - 5.0.0.2 - 0 0 2);
 /// rw :: IPRewriter(m);

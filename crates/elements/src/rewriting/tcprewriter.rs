@@ -9,13 +9,13 @@ use super::translate::Shape;
 
 /// Rewrites the addresses, ports and sequence numbers of TCP packets by flow.
 ///
-/// It is an `IPRewriter` (which see) for TCP alone. Sequence and acknowledgement numbers, those in selective
-/// acknowledgements included, move where another element has made the data longer or shorter, as `FTPPortMapper` does.
+/// It works like `IPRewriter`, for TCP only. It adjusts sequence and acknowledgement numbers, including selective
+/// acknowledgements, where another element such as `FTPPortMapper` has changed the length of the data.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
-/// table stand in another order. A specification that names no element is found out when the router starts.
+/// Flows that expire in the same millisecond are evicted in unspecified order. Tables list flows in a different order.
+/// A specification that names no element is reported when the router starts.
 ///
 /// ```click
 /// FastTCPFlows(0, 4, 60, 0:0:0:0:0:1, 10.0.0.1, 0:0:0:0:0:2, 5.0.0.5, 1, 4) -> Unqueue -> Strip(14) -> CheckIPHeader
@@ -38,7 +38,7 @@ use super::translate::Shape;
 pub(crate) struct TCPRewriterArgs {
     #[arg(flatten)]
     tcp: TcpArguments,
-    /// Whether the destination annotation becomes the new destination.
+    /// Set the destination annotation to the new destination.
     #[arg(default = "true")]
     dst_anno: bool,
     #[arg(flatten)]
@@ -54,13 +54,9 @@ pub(crate) type TCPRewriter = Rewriter<TCPRewriterKind>;
 impl Kind for TCPRewriterKind {
     type Args = TCPRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
-        Handler::read_with("table", "The flows, a line for each direction.", first_table),
-        Handler::read_with("mappings", "An older name of `table`.", first_table),
-        Handler::read_with(
-            "lookup",
-            "The new addresses and ports of packets with given ones: SADDR SPORT DADDR DPORT.",
-            look_up,
-        ),
+        Handler::read_with("table", "The flows, one line per direction.", first_table),
+        Handler::read_with("mappings", "Older name of `table`.", first_table),
+        Handler::read_with("lookup", "Translation of a flow: takes SADDR SPORT DADDR DPORT.", look_up,),
     ];
     const SHAPE: Shape = Shape::Tcp;
 

@@ -10,13 +10,13 @@ use super::translate::Shape;
 
 /// Rewrites the addresses and ports of UDP packets by flow.
 ///
-/// It is an `IPRewriter` (which see) with one table. It rewrites TCP and DCCP as well, but tells flows by addresses and
-/// ports alone, so that any one of its kind should see packets of one protocol.
+/// It works like `IPRewriter` with a single table. It also rewrites TCP and DCCP, but identifies flows only by
+/// addresses and ports, so each UDPRewriter should see packets of one protocol.
 ///
 /// ## Differences
 ///
-/// Of several flows that may go, and have the same millisecond to go, it is not said which goes first. The lines of a
-/// table stand in another order. A specification that names no element is found out when the router starts.
+/// Flows that expire in the same millisecond are evicted in unspecified order. Tables list flows in a different order.
+/// A specification that names no element is reported when the router starts.
 ///
 /// ```click
 /// InfiniteSource(LENGTH 20, LIMIT 3, STOP true) -> UDPIPEncap(10.0.0.1, 1000, 5.0.0.5, 53)
@@ -41,21 +41,21 @@ use super::translate::Shape;
     drops = "no_mapping, no_free_mapping, not_rewritable, too_many_flows"
 )]
 pub(crate) struct UDPRewriterArgs {
-    /// How long a flow lives.
+    /// Lifetime of a flow.
     #[arg(default = "5m")]
     timeout: Timestamp,
     /// Another name of TIMEOUT.
     udp_timeout: Option<Timestamp>,
-    /// How long a flow of packets both ways lives; as TIMEOUT if not given.
+    /// Lifetime of a flow with packets in both directions; TIMEOUT by default.
     streaming_timeout: Option<Timestamp>,
     /// Another name of STREAMING_TIMEOUT.
     udp_streaming_timeout: Option<Timestamp>,
-    /// How long after a packet a flow is kept in any case.
+    /// Time after each packet for which a flow cannot be evicted.
     #[arg(default = "5")]
     guarantee: Timestamp,
     /// Another name of GUARANTEE.
     udp_guarantee: Option<Timestamp>,
-    /// Whether the destination annotation becomes the new destination.
+    /// Set the destination annotation to the new destination.
     #[arg(default = "true")]
     dst_anno: bool,
     #[arg(flatten)]
@@ -71,8 +71,8 @@ pub(crate) type UDPRewriter = Rewriter<UDPRewriterKind>;
 impl Kind for UDPRewriterKind {
     type Args = UDPRewriterArgs;
     const HANDLERS: &'static [Handler<Rewriter<Self>>] = handlers![
-        Handler::read_with("table", "The flows, a line for each direction.", first_table),
-        Handler::read_with("mappings", "An older name of `table`.", first_table),
+        Handler::read_with("table", "The flows, one line per direction.", first_table),
+        Handler::read_with("mappings", "Older name of `table`.", first_table),
     ];
     const SHAPE: Shape = Shape::Udp;
 

@@ -3,11 +3,11 @@
 use element::prelude::*;
 use element::{Direction, Signal};
 
-/// Answers pulls from its inputs in turn so that each gets the same number of bytes.
+/// Deficit round robin scheduler: gives every input the same share of bytes (Shreedhar and Varghese, 1995).
 ///
-/// It is deficit round robin (Shreedhar and Varghese, 1995): every round gives an input QUANTUM bytes more to send; it
-/// sends packets while they are no longer than what it has saved. A packet that must wait is kept here. An input that
-/// is empty loses its savings. It listens to its inputs for notification and notifies downstream.
+/// In each round, every input may send QUANTUM more bytes. An input sends packets while they fit into its saved
+/// allowance. A packet that does not fit waits in the element. An empty input loses its allowance. Pulls listen to the
+/// inputs' notifiers.
 /// ```click
 /// InfiniteSource(LENGTH 100, LIMIT 8, STOP true) -> [0] s :: DRRSched(200);
 /// InfiniteSource(LENGTH 200, LIMIT 4) -> [1] s;
@@ -26,7 +26,7 @@ use element::{Direction, Signal};
     see = "PrioSched, RoundRobinSched, StrideSched"
 )]
 pub struct DRRSchedArgs {
-    /// Bytes that each input may send in a round.
+    /// Bytes that each input may send per round.
     #[arg(position, default = "500")]
     quantum: i32,
 }
@@ -40,9 +40,9 @@ pub struct DRRSched {
 
 struct Input {
     signal: Signal,
-    /// A packet that is longer than the deficit.
+    /// A packet that exceeds the deficit.
     head: Option<Packet>,
-    /// Bytes that may be sent.
+    /// Bytes that the input may send.
     deficit: u64,
 }
 
@@ -77,7 +77,7 @@ impl Element for DRRSched {
 }
 
 impl DRRSched {
-    /// Looks at each input once, first at the one that was served last.
+    /// Tries each input once, starting with the one served last.
     fn pull_one(&mut self, cx: &mut Context) -> Option<Packet> {
         let count = self.inputs.len();
         let mut active = false;

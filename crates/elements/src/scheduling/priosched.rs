@@ -3,9 +3,9 @@
 use element::Signal;
 use element::prelude::*;
 
-/// Answers each pull from the input of the lowest number that has a packet.
+/// Strict priority scheduler: answers each pull from the lowest-numbered input that has a packet.
 ///
-/// It listens for notification from its inputs, so that an input that is known to be empty is not tried.
+/// It listens to the inputs' notifiers and skips inputs that are known to be empty.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> [0] s :: PrioSched;
 /// InfiniteSource(LIMIT 3, STOP true) -> [1] s;

@@ -3,10 +3,10 @@
 use element::prelude::*;
 use element::{Direction, Signal};
 
-/// Answers pulls from one input: INPUT, which the handler `switch` changes.
+/// Answers pulls from one selected input. The handler `switch` changes the selection.
 ///
-/// With a negative INPUT, or one that does not exist, pulls yield none. It notifies downstream as the chosen input
-/// does, so a puller sleeps while that one is empty, whatever the others hold.
+/// A negative INPUT, or one that does not exist, selects no input: pulls then return nothing. Downstream tasks sleep
+/// while the selected input is empty, whatever the others hold.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> [0] s :: PullSwitch(1);
 /// InfiniteSource(LIMIT 4, STOP true) -> [1] s;
@@ -26,7 +26,7 @@ use element::{Direction, Signal};
     see = "StaticPullSwitch, PrioSched, RoundRobinSched, StrideSched, Switch"
 )]
 pub struct PullSwitchArgs {
-    /// The input; a negative one is none.
+    /// Selected input; negative for none.
     #[arg(position, default = "0")]
     input: i32,
 }
@@ -40,14 +40,18 @@ pub struct PullSwitch {
 impl Element for PullSwitch {
     type Args = PullSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("switch", "The input, -1 for none.", PullSwitch::text),
-        Handler::write("switch", "Sets the input; one that does not exist is none.", |switch, cx, value| {
-            let input = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
-            switch.choose(cx, input);
-            Ok(())
-        }),
+        Handler::read("switch", "Selected input; -1 for none.", PullSwitch::text),
+        Handler::write(
+            "switch",
+            "Selects an input; a number without an input selects none.",
+            |switch, cx, value| {
+                let input = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+                switch.choose(cx, input);
+                Ok(())
+            },
+        ),
         Handler::read("config", "The configuration.", PullSwitch::text),
-        Handler::write("config", "Sets the input.", |switch, cx, value| {
+        Handler::write("config", "Selects an input.", |switch, cx, value| {
             let args: PullSwitchArgs = cx.arguments(value)?;
             switch.choose(cx, args.input);
             Ok(())
@@ -95,13 +99,13 @@ impl PullSwitch {
         }
     }
 
-    /// Whether the chosen input may have packets.
+    /// Whether the selected input may have packets.
     fn is_active(&self) -> bool {
         self.input.and_then(|input| self.signals.get(input)).is_some_and(Signal::is_active)
     }
 }
 
-/// The number of an input, if there is such a one.
+/// The input number as an index, if that input exists.
 pub(super) fn existing(input: i32, inputs: usize) -> Option<usize> {
     usize::try_from(input).ok().filter(|input| *input < inputs)
 }

@@ -3,9 +3,9 @@
 use element::Signal;
 use element::prelude::*;
 
-/// Answers each pull from the next input that has a packet, starting behind the one that answered the last.
+/// Round robin scheduler: answers each pull from the next input that has a packet.
 ///
-/// It listens for notification from its inputs, so that an input that is known to be empty is not tried.
+/// It listens to the inputs' notifiers and skips inputs that are known to be empty.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> [0] s :: RoundRobinSched;
 /// InfiniteSource(LIMIT 3, STOP true) -> [1] s;
@@ -32,9 +32,9 @@ pub struct RoundRobinSched {
 
 struct Input {
     signal: Signal,
-    /// Packets of the round that is being dealt, the last one first.
+    /// Packets of the current round in reverse order.
     pulled: Batch,
-    /// Whether it has shown in this call that there is nothing more.
+    /// Whether the inputs turned out to be empty during this call.
     dry: bool,
 }
 
@@ -78,7 +78,7 @@ impl Element for RoundRobinSched {
 }
 
 impl RoundRobinSched {
-    /// Pulls at most `wanted` packets, shared out among the open inputs from the next one on; returns how many came.
+    /// Pulls at most `wanted` packets, divided among the open inputs from the next one on; returns how many arrived.
     fn round(&mut self, cx: &mut Context, wanted: usize) -> usize {
         let count = self.inputs.len();
         let open = self.inputs.iter().filter(|input| input.is_open()).count();
@@ -103,7 +103,7 @@ impl RoundRobinSched {
         got
     }
 
-    /// Moves `count` packets that were pulled to `into`, in turn.
+    /// Moves `count` pulled packets to `into`, in round-robin order.
     fn deal(&mut self, count: usize, into: &mut Batch) {
         let mut dealt = 0;
         while dealt < count {

@@ -4,10 +4,10 @@ use element::prelude::*;
 
 use super::pullswitch::existing;
 
-/// Answers pulls from one input: INPUT, which the handler `switch` changes.
+/// Answers pulls from one selected input. The handler `switch` changes the selection.
 ///
-/// With a negative INPUT, or one that does not exist, pulls yield none. A puller sleeps only while all inputs are
-/// empty; with `PullSwitch` it does while the chosen one is.
+/// A negative INPUT, or one that does not exist, selects no input: pulls then return nothing. Downstream tasks sleep
+/// only while all inputs are empty; with `PullSwitch` they sleep while the selected one is.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> [0] s :: SimplePullSwitch(1);
 /// InfiniteSource(LIMIT 4, STOP true) -> [1] s;
@@ -26,7 +26,7 @@ use super::pullswitch::existing;
     see = "PullSwitch, StaticPullSwitch, Switch"
 )]
 pub struct SimplePullSwitchArgs {
-    /// The input; a negative one is none.
+    /// Selected input; negative for none.
     #[arg(position, default = "0")]
     input: i32,
 }
@@ -39,12 +39,16 @@ pub struct SimplePullSwitch {
 impl Element for SimplePullSwitch {
     type Args = SimplePullSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("switch", "The input, -1 for none.", SimplePullSwitch::text),
-        Handler::write("switch", "Sets the input; one that does not exist is none.", |switch, cx, value| {
-            let input: i32 = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
-            switch.input = existing(input, cx.inputs());
-            Ok(())
-        }),
+        Handler::read("switch", "Selected input; -1 for none.", SimplePullSwitch::text),
+        Handler::write(
+            "switch",
+            "Selects an input; a number without an input selects none.",
+            |switch, cx, value| {
+                let input: i32 = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+                switch.input = existing(input, cx.inputs());
+                Ok(())
+            },
+        ),
         Handler::read("config", "The configuration.", SimplePullSwitch::text),
     ];
     const LIVE: bool = true;

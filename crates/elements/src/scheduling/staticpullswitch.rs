@@ -4,9 +4,10 @@ use element::prelude::*;
 
 use super::pullswitch::existing;
 
-/// Answers pulls from the input INPUT.
+/// Answers pulls from one fixed input.
 ///
-/// With an INPUT that is negative or does not exist pulls yield none. `PullSwitch` can be changed while it runs.
+/// A negative INPUT, or one that does not exist, selects no input: pulls then return nothing. Use `PullSwitch` to
+/// change the input at run time.
 /// ```click
 /// InfiniteSource(LIMIT 3) -> [0] s :: StaticPullSwitch(1);
 /// InfiniteSource(LIMIT 4, STOP true) -> [1] s;
@@ -24,7 +25,7 @@ use super::pullswitch::existing;
     see = "PullSwitch, StaticSwitch"
 )]
 pub struct StaticPullSwitchArgs {
-    /// The input; a negative one is none.
+    /// Selected input; negative for none.
     #[arg(position)]
     input: i32,
 }

@@ -3,17 +3,17 @@
 use element::arguments::Raw;
 use element::prelude::*;
 
-/// The stride of a client with one ticket.
+/// Stride of a client with one ticket.
 const STRIDE1: u32 = 1 << 16;
-/// The most tickets of a client, so that strides stay above zero.
+/// Maximum number of tickets, so that strides stay above zero.
 const MAX_TICKETS: i32 = 1 << 15;
 
-/// Clients that take turns in proportion to their tickets (Waldspurger and Weihl, 1995).
+/// Stride scheduler: clients take turns in proportion to their tickets (Waldspurger and Weihl, 1995).
 pub(crate) struct Stride {
     clients: Vec<Client>,
-    /// Clients with tickets, the next one first.
+    /// Clients with tickets, next one first.
     order: Vec<usize>,
-    /// Those that had their turn and are to be put back into `order`.
+    /// Clients that had their turn and have to be reinserted into `order`.
     stridden: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ impl Client {
 }
 
 impl Stride {
-    /// Clients with so many tickets each.
+    /// Makes a scheduler with the given tickets per client.
     pub(crate) fn new(tickets: &[i32]) -> Stride {
         let clients = tickets.iter().map(|tickets| Client::new(*tickets)).collect();
         let mut stride = Stride { clients, order: Vec::new(), stridden: Vec::new() };
@@ -39,7 +39,7 @@ impl Stride {
         stride
     }
 
-    /// Gives all clients new numbers of tickets; each keeps its place in time.
+    /// Changes the tickets of all clients; each keeps its current pass.
     pub(crate) fn set_all(&mut self, tickets: &[i32]) {
         for (client, tickets) in self.clients.iter_mut().zip(tickets) {
             (client.tickets, client.stride) = (*tickets, stride(*tickets));
@@ -47,7 +47,7 @@ impl Stride {
         self.sort();
     }
 
-    /// Lets clients have their turns until one of them uses it.
+    /// Gives clients their turns until one of them uses it.
     #[inline]
     pub(crate) fn turn(&mut self, mut uses: impl FnMut(usize) -> bool) {
         let mut turns = 0;
@@ -70,7 +70,7 @@ impl Stride {
         self.stridden = stridden;
     }
 
-    /// The only client that has tickets.
+    /// The client with tickets, if there is only one.
     #[inline]
     pub(crate) fn only(&self) -> Option<usize> {
         match self.order.as_slice() {
@@ -79,23 +79,23 @@ impl Stride {
         }
     }
 
-    /// Each client's tickets, as a configuration.
+    /// Tickets of all clients in the syntax of the configuration.
     pub(crate) fn config(&self) -> String {
         let tickets: Vec<String> = self.clients.iter().map(|client| client.tickets.to_string()).collect();
         tickets.join(", ")
     }
 
-    /// How many clients there are.
+    /// Number of clients.
     pub(crate) fn len(&self) -> usize {
         self.clients.len()
     }
 
-    /// A client's tickets; none of one that does not exist.
+    /// Tickets of a client; zero if it does not exist.
     pub(crate) fn tickets(&self, port: usize) -> i32 {
         self.clients.get(port).map_or(0, |client| client.tickets)
     }
 
-    /// Gives a client the tickets that were written to its handler.
+    /// Sets the tickets of a client from a handler's value.
     pub(crate) fn write(&mut self, cx: &Context, port: usize, value: &str) -> Result<(), HandlerError> {
         let tickets: i32 =
             cx.argument(value).map_err(|_| HandlerError::new("tickets value must be integer"))?;
@@ -109,7 +109,7 @@ impl Stride {
         Ok(())
     }
 
-    /// Gives one client a new number of tickets; one that had none starts behind the one whose turn is next.
+    /// Changes the tickets of one client. A client that had none is queued behind the next one.
     fn set(&mut self, port: usize, tickets: i32) {
         let first = self.order.first().and_then(|first| self.clients.get(*first)).map(|client| client.pass);
         let Some(client) = self.clients.get_mut(port) else { return };
@@ -133,7 +133,7 @@ impl Stride {
         }
     }
 
-    /// Puts a client before the first whose pass is not less.
+    /// Inserts a client before the first one whose pass is not lower.
     #[inline]
     fn insert(&mut self, port: usize) {
         let pass = |port: usize| self.clients.get(port).map_or(0, |client| client.pass);
@@ -148,7 +148,7 @@ fn stride(tickets: i32) -> u32 {
     STRIDE1.checked_div(tickets.unsigned_abs()).unwrap_or(0)
 }
 
-/// The tickets that an element's arguments give to its `ports` ports, which are called `side`.
+/// Parses the tickets for an element's `ports` ports on the given `side`.
 pub(crate) fn tickets(
     arguments: &[Raw],
     ports: usize,
@@ -183,7 +183,7 @@ pub(crate) fn tickets(
 mod tests {
     use super::*;
 
-    /// The first turns, when every client uses each of them.
+    /// The clients of the first turns if every client uses its turns.
     fn turns(stride: &mut Stride, count: usize) -> Vec<usize> {
         let mut turns = Vec::new();
         for _ in 0..count {

@@ -6,9 +6,9 @@ use element::prelude::*;
 
 use super::stride::{Stride, tickets};
 
-/// Answers pulls from its inputs in proportion to their TICKETS, by stride scheduling.
+/// Stride scheduler: answers pulls from its inputs in proportion to their TICKETS.
 ///
-/// An input that has no packet when it is its turn loses that turn, and the next one is asked.
+/// An input without a packet loses its turn to the next one.
 /// ```click
 /// InfiniteSource(LIMIT 4) -> [0] s :: StrideSched(2, 1);
 /// InfiniteSource(LIMIT 4, STOP true) -> [1] s;
@@ -28,7 +28,7 @@ use super::stride::{Stride, tickets};
     see = "PrioSched, RoundRobinSched, DRRSched, StrideSwitch"
 )]
 pub struct StrideSchedArgs {
-    /// The tickets of each input.
+    /// Tickets of each input.
     #[arg(rest)]
     tickets: Vec<Raw>,
 }

@@ -3,11 +3,11 @@
 use element::prelude::*;
 use element::{Direction, Signal};
 
-/// Answers each pull with the earliest packet of all its inputs, by their timestamp annotations.
+/// Merges its inputs by time: answers each pull with the packet that has the earliest timestamp.
 ///
-/// Each input should be in order; up to BUFFER packets of each are kept here, which makes up for small disorder. The
-/// handler `well_ordered` says whether the output has been in order so far. With STOP true the driver is asked to stop
-/// when there are no packets and none are announced. It listens to its inputs for notification and notifies downstream.
+/// Each input should be in order. The element holds up to BUFFER packets of each input, which corrects small disorder;
+/// the handler `well_ordered` tells whether the output has been in order. With STOP true it stops the driver when no
+/// input has packets and none announces any. It listens to the inputs' notifiers.
 /// ```click
 /// InfiniteSource(LIMIT 2) -> SetTimestamp(5) -> [0] s :: TimeSortedSched(STOP true);
 /// InfiniteSource(LIMIT 2) -> SetTimestamp(3) -> [1] s;
@@ -27,10 +27,10 @@ use element::{Direction, Signal};
     see = "FromDump, SetTimestamp"
 )]
 pub struct TimeSortedSchedArgs {
-    /// Whether the driver is stopped at the end.
+    /// Stop the driver when all inputs have ended.
     #[arg(default = "false")]
     stop: bool,
-    /// Packets of each input that are kept, at least 1.
+    /// Packets to hold per input; at least 1.
     #[arg(default = "1")]
     buffer: i32,
 }
@@ -40,7 +40,7 @@ pub struct TimeSortedSched {
     stop: bool,
     buffer: usize,
     inputs: Vec<Input>,
-    /// Inputs with space.
+    /// Inputs with free space.
     ready: Vec<usize>,
     heap: Heap,
     last: Timestamp,
@@ -49,14 +49,14 @@ pub struct TimeSortedSched {
 
 struct Input {
     signal: Signal,
-    /// Packets that may still be taken.
+    /// Packets that it may still accept.
     space: usize,
 }
 
 impl Element for TimeSortedSched {
     type Args = TimeSortedSchedArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::read("well_ordered", "Whether the output was in order so far.", |sched| {
+        &[Handler::read("well_ordered", "Whether the output has been in order so far.", |sched| {
             sched.well_ordered.to_string()
         })];
 
@@ -103,7 +103,7 @@ impl Element for TimeSortedSched {
 }
 
 impl TimeSortedSched {
-    /// Pulls what there is space for; returns whether any input announces packets.
+    /// Pulls packets into the free space; returns whether any input announces more.
     fn fill(&mut self, cx: &mut Context) -> bool {
         let mut active = false;
         for place in (0..self.ready.len()).rev() {
@@ -126,7 +126,7 @@ impl TimeSortedSched {
         active
     }
 
-    /// Takes the earliest packet.
+    /// Removes the earliest packet.
     fn take(&mut self) -> Option<Packet> {
         let Entry { time, port, packet } = self.heap.pop()?;
         if !time.is_zero() {
@@ -151,8 +151,8 @@ struct Entry {
     packet: Packet,
 }
 
-/// A binary heap, the earliest first. Which of two packets of the same time comes first is Click's choice, therefore
-/// it is not the standard library's.
+/// Binary heap with the earliest packet first. The order of packets with equal times must be Click's, so the standard
+/// library's heap does not fit.
 #[derive(Default)]
 struct Heap {
     entries: Vec<Entry>,

@@ -7,19 +7,19 @@ use super::early::{Choice, Early};
 use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
 use super::probability::Probability;
 
-/// The least target.
+/// Lowest target queue length.
 const LEAST_TARGET: u32 = 10;
-/// In the fixed point of probabilities.
+/// 0.01 in the fixed point of probabilities.
 const ONE_HUNDREDTH: u32 = 655;
-/// In the same.
+/// 0.9 in the same fixed point.
 const NINE_TENTHS: u32 = 58_982;
-/// In the same.
+/// 0.5 in the same fixed point.
 const ONE_HALF: u32 = 0x8000;
 
-/// Drops packets at random so that the nearby queues stay about TARGET long (adaptive random early detection).
+/// Adaptive random early detection: RED that tunes itself to keep queues near TARGET packets.
 ///
-/// It is `RED` with half of TARGET as the lower and one and a half of it as the upper threshold. Every half second
-/// MAX_P grows when the average is near the upper threshold, and shrinks when it is near the lower one.
+/// Works like `RED` with thresholds of half of TARGET and one and a half times TARGET. Every half second it raises
+/// MAX_P if the average queue length is close to the upper threshold, and lowers MAX_P if it is close to the lower one.
 /// ```click
 /// InfiniteSource(LIMIT 200, STOP true) -> r :: AdaptiveRED(20, 0.5, STABILITY 0) -> q :: Queue(100) -> Idle;
 /// ```
@@ -40,10 +40,10 @@ const ONE_HALF: u32 = 0x8000;
     drops = "early_drop"
 )]
 pub struct AdaptiveRedArgs {
-    /// The length that is aimed at.
+    /// Queue length to aim for.
     #[arg(position)]
     target: u32,
-    /// The probability to begin with.
+    /// Initial value of MAX_P.
     #[arg(position)]
     max_p: Probability<16>,
     #[arg(flatten)]

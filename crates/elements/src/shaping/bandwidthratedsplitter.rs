@@ -5,10 +5,10 @@ use element::prelude::*;
 use super::rated::{Allowance, ByteRate, Octets, Rated};
 use super::ratedsplit::RatedSplit;
 
-/// Sends packets of a bandwidth of at most RATE to output 0, and the others to output 1.
+/// Splits traffic by bandwidth: packets within RATE go to output 0, the excess to output 1.
 ///
-/// After a pause as many bytes may follow each other at once as come in BURST_DURATION (20 ms by default), or
-/// BURST_BYTES. Without output 1 the excess is dropped as `over_rate`.
+/// A token bucket measures the rate. After a pause it allows a burst of BURST_BYTES, or of as many bytes as RATE yields
+/// in BURST_DURATION (20 ms by default). Without output 1 the excess is dropped as `over_rate`.
 /// ```click
 /// InfiniteSource(LENGTH 1000, LIMIT 10, STOP true) -> s :: BandwidthRatedSplitter(1MBps, BURST_BYTES 4000);
 /// s[0] -> within :: Counter -> Discard;

@@ -6,7 +6,7 @@ use element::prelude::*;
 
 use super::gaprate::GapRate;
 
-/// Lets packets of a bandwidth of at most RATE be pulled, evenly spaced.
+/// Limits a pull path to a bandwidth of RATE, with packets evenly spaced.
 /// ```click
 /// InfiniteSource(LENGTH 1000) -> s :: BandwidthShaper(80kBps) -> TimedUnqueue(1ms) -> c :: Counter -> Discard;
 /// InfiniteSource -> TimedUnqueue(1s) -> Counter(COUNT_CALL 2 stop) -> Discard;
@@ -24,7 +24,7 @@ use super::gaprate::GapRate;
     see = "Shaper, BandwidthRatedSplitter, BandwidthRatedUnqueue"
 )]
 pub struct BandwidthShaperArgs {
-    /// Bandwidth of the packets.
+    /// Maximum bandwidth.
     #[arg(position)]
     rate: Bandwidth,
 }
@@ -37,14 +37,14 @@ pub struct BandwidthShaper {
 impl Element for BandwidthShaper {
     type Args = BandwidthShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "The bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
+        Handler::read("rate", "Maximum bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the bandwidth.", |shaper, cx, value| {
             let rate: Bandwidth = cx.keyword("RATE", value)?;
             shaper.rate.set_rate(rate.0 as u32, cx.now());
             Ok(())
         }),
-        Handler::read("config", "The bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
-        Handler::write("reset", "Forgets the packets before.", |shaper, _, _| {
+        Handler::read("config", "Maximum bandwidth.", |shaper| number_format::bandwidth(shaper.rate.rate())),
+        Handler::write("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
             shaper.rate.reset();
             Ok(())
         }),

@@ -6,11 +6,13 @@ use element::prelude::*;
 
 use super::watched::Watched;
 
-/// Drops packets on a pull path when all have waited longer than TARGET for an INTERVAL (RFC 8289).
+/// CoDel active queue management (RFC 8289): drops packets when all have queued longer than TARGET for a whole
+/// INTERVAL.
 ///
-/// How long a packet has waited is told by its first timestamp annotation, which `SetTimestamp(FIRST true)` sets in
-/// front of the queue; packets without it pass. Drops come the more often the longer it lasts. The nearby queues, or
-/// those named by QUEUES, are looked at for `stats` only. What is dropped counts as `late`.
+/// Place it downstream of a queue, on the pull path. It measures queueing time from the first timestamp annotation,
+/// which `SetTimestamp(FIRST true)` sets upstream of the queue; packets without it pass. While the delay lasts, drops
+/// become more frequent. QUEUES, or the nearest queues, only supply the lengths for `stats`. Drops are counted as
+/// `late`.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> SetTimestamp(FIRST true) -> q :: Queue -> d :: CoDel(5ms, 100ms) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
@@ -30,13 +32,13 @@ use super::watched::Watched;
     drops = "late"
 )]
 pub struct CoDelArgs {
-    /// How long packets may wait.
+    /// Acceptable queueing time.
     #[arg(position, default = "5ms")]
     target: Timestamp,
-    /// How long all of them must have waited longer.
+    /// How long queueing times must exceed TARGET before drops begin.
     #[arg(position, default = "100ms")]
     interval: Timestamp,
-    /// Names of queues, instead of those nearby.
+    /// Names of the queues to report. By default the nearest ones.
     queues: Option<Raw>,
 }
 
@@ -48,10 +50,10 @@ pub struct CoDel {
     drops: u64,
 }
 
-/// The state of the control loop.
+/// State of the control loop.
 #[derive(Clone, Copy, Debug, Default)]
 struct Control {
-    /// When waiting too long will have lasted an interval, while it does.
+    /// When delays will have exceeded the target for a whole interval; `None` while they do not.
     above: Option<Timestamp>,
     /// When the next drop is due.
     next: Timestamp,
@@ -61,7 +63,7 @@ struct Control {
 }
 
 impl Control {
-    /// Whether a packet that has waited so long at time `now` may be dropped.
+    /// Whether a packet that queued for `waited` may be dropped at time `now`.
     fn is_late(&mut self, args: &CoDelArgs, waited: Timestamp, now: Timestamp) -> bool {
         if waited < args.target {
             self.above = None;
@@ -76,14 +78,14 @@ impl Control {
         }
     }
 
-    /// The drop after one at `time`: an interval over the square root of the drops so far later.
+    /// Time of the drop after one at `time`: INTERVAL divided by the square root of the number of drops later.
     fn after(&self, args: &CoDelArgs, time: Timestamp) -> Timestamp {
         // The root of 256 times the number is 16 times its root.
         let root = (u64::from(self.count.max(1)) << 8).isqrt() as i64;
         time + Timestamp::from_nanos(args.interval.nanos().saturating_mul(16) / root.max(1))
     }
 
-    /// Whether dropping begins with a late packet at time `now`.
+    /// Whether a late packet at time `now` starts a dropping phase.
     fn begins(&self, args: &CoDelArgs, now: Timestamp) -> bool {
         let lasted = now - self.above.unwrap_or(Timestamp::ZERO);
         now - self.next < args.interval || lasted >= args.interval
@@ -91,7 +93,7 @@ impl Control {
 }
 
 impl CoDel {
-    /// Pulls a packet; whether it may be dropped, or `None` if nobody knows how long it has waited.
+    /// Pulls a packet and returns whether it may be dropped: `None` without a timestamp.
     fn take(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, Option<bool>)> {
         let Some(packet) = cx.pull_one(0) else {
             self.control.above = None;
@@ -139,7 +141,7 @@ impl CoDel {
         Some(packet)
     }
 
-    /// The packet after one that was dropped.
+    /// Pulls a replacement for a dropped packet.
     fn another(&mut self, cx: &mut Context, now: Timestamp) -> Option<(Packet, bool)> {
         let next = self.take(cx, now);
         if next.is_none() {
@@ -153,34 +155,36 @@ impl Element for CoDel {
     type Args = CoDelArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("drops", "Packets dropped.", |codel| codel.drops.to_string()),
-        Handler::read("codel_target", "How long packets may wait.", |codel| {
+        Handler::read("codel_target", "Acceptable queueing time.", |codel| {
             number_format::interval(codel.args.target)
         }),
         Handler::argument(
             "codel_target",
             (Some(0), "TARGET"),
-            "Sets how long packets may wait.",
+            "Sets the acceptable queueing time.",
             |codel, cx, value| {
                 codel.args.target = cx.keyword("TARGET", value)?;
                 Ok(())
             },
         ),
-        Handler::read("codel_interval", "How long all must have waited longer.", |codel| {
-            number_format::interval(codel.args.interval)
-        }),
+        Handler::read(
+            "codel_interval",
+            "How long queueing times must exceed the target before drops begin.",
+            |codel| number_format::interval(codel.args.interval),
+        ),
         Handler::argument(
             "codel_interval",
             (Some(1), "INTERVAL"),
-            "Sets how long all must have waited longer.",
+            "Sets how long queueing times must exceed the target before drops begin.",
             |codel, cx, value| {
                 codel.args.interval = cx.keyword("INTERVAL", value)?;
                 Ok(())
             },
         ),
-        Handler::read("stats", "Length and drops.", |codel| {
+        Handler::read("stats", "Queue lengths and drops.", |codel| {
             format!("{} current queue\n{} drops\n", codel.watched.length(), codel.drops)
         }),
-        Handler::read("queues", "The queues that it looks at.", |codel| codel.watched.names("\n")),
+        Handler::read("queues", "The queues that it reports.", |codel| codel.watched.names("\n")),
     ];
     const LIVE: bool = true;
 

@@ -5,10 +5,10 @@ use element::{Direction, Signal, number_format};
 
 use crate::storing::postpone;
 
-/// Lets each packet be pulled when DELAY has passed since its time.
+/// Delays each packet on a pull path until DELAY after its timestamp.
 ///
-/// A packet that has no time gets that at which it was pulled from upstream. On output its time becomes the present.
-/// One packet is held; the others wait upstream. Whoever pulls is told when it is worth while.
+/// A packet without a timestamp gets the time at which it was pulled. Output packets get the current time. The element
+/// holds one packet; the others wait in the upstream queue. It notifies downstream tasks when a packet becomes due.
 /// ```click
 /// RatedSource(RATE 100, LIMIT 10) -> q :: Queue -> d :: DelayShaper(250ms) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
@@ -27,7 +27,7 @@ use crate::storing::postpone;
     see = "DelayUnqueue, BandwidthShaper"
 )]
 pub struct DelayShaperArgs {
-    /// The delay.
+    /// Delay of each packet.
     #[arg(position)]
     delay: Timestamp,
 }
@@ -67,7 +67,7 @@ impl DelayShaper {
 impl Element for DelayShaper {
     type Args = DelayShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("delay", "The delay.", |shaper| number_format::interval(shaper.delay)),
+        Handler::read("delay", "Delay of each packet.", |shaper| number_format::interval(shaper.delay)),
         Handler::write("delay", "Sets the delay.", |shaper, cx, value| {
             let delay = cx.argument(value);
             shaper.delay = delay.map_err(|_| HandlerError::new("delay must be a timestamp"))?;

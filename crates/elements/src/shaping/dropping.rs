@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Pushes the packets on that `judge` gives back.
+/// Pushes the packets that `judge` returns.
 pub(crate) fn push_judged(
     cx: &mut Context,
     mut batch: Batch,
@@ -16,7 +16,7 @@ pub(crate) fn push_judged(
     cx.recycle(batch);
 }
 
-/// Pulls until there are as many that `judge` gives back, or none is left.
+/// Pulls until `judge` has returned enough packets, or the input is empty.
 pub(crate) fn pull_judged(
     cx: &mut Context,
     most: usize,
@@ -33,7 +33,7 @@ pub(crate) fn pull_judged(
     }
 }
 
-/// Sends a packet to output 1, or drops it and counts it as `early_drop`.
+/// Sends a packet to output 1 if that exists, or drops it as `early_drop`.
 pub(crate) fn discard(cx: &mut Context, packet: Packet) {
     if cx.outputs() < 2 {
         cx.drop(packet, Reason::EARLY_DROP);

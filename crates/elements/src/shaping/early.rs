@@ -6,30 +6,30 @@ use super::average::Average;
 use super::probability::Probability;
 use super::watched::Watched;
 
-/// The highest threshold: two bytes, so that products fit.
+/// Highest threshold: 16 bits, so that products fit.
 const MOST_THRESHOLD: u32 = 0xffff;
-/// Certain, in the fixed point of probabilities.
+/// Probability one in fixed point.
 const ONE: u32 = 1 << 16;
-/// While a queue is empty its average falls with every span of so many milliseconds.
+/// While a queue is empty, its average decays once per this many milliseconds.
 const EMPTY_SPAN: i64 = 20;
 
-/// What the user chose.
+/// Parameters of random early detection.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// Average length up to which nothing is dropped.
+    /// Average queue length below which nothing is dropped.
     pub min_threshold: u32,
-    /// Average length at which packets are dropped with the probability `max_p`.
+    /// Average queue length at which the drop probability reaches `max_p`.
     pub max_threshold: u32,
-    /// That probability.
+    /// Drop probability at `max_threshold`.
     pub max_p: Probability<16>,
-    /// Whether the probability rises from `max_p` to one over another `max_threshold`, or at once.
+    /// Above `max_threshold`: raise the probability gradually to one at twice that length, or jump to one.
     pub gentle: bool,
-    /// How slowly the average follows; 0 takes the length itself.
+    /// Exponent of the EWMA weight; 0 uses the current length.
     pub stability: u32,
 }
 
 impl Choice {
-    /// As RED is given it.
+    /// The parameters in the syntax of RED's arguments.
     pub fn text(&self, watched: &Watched) -> String {
         let Choice { min_threshold: min, max_threshold: max, max_p, gentle, stability } = self;
         let (max_p, queues) = (max_p.text(), watched.names(" "));
@@ -38,22 +38,22 @@ impl Choice {
     }
 }
 
-/// A dropper.
+/// Random early detection.
 pub struct Early {
     choice: Choice,
     average: Average,
-    /// Slope and offset of the probability below and above the upper threshold.
+    /// Slope and offset of the drop probability below and above the upper threshold.
     below: (i64, i64),
     above: (i64, i64),
-    /// Packets since the last one dropped; -1 while none is to be.
+    /// Packets since the last drop; -1 below the lower threshold.
     count: i64,
     random: i64,
-    /// The span in which the queue was last found empty.
+    /// Time span in which the queue was last empty.
     empty: Option<i64>,
 }
 
 impl Early {
-    /// Checks the choice.
+    /// Validates the parameters.
     pub fn new(choice: Choice) -> Result<Early, SetupError> {
         let problem = if choice.max_threshold > MOST_THRESHOLD {
             format!("MAX_THRESH must be <= {MOST_THRESHOLD}")
@@ -77,24 +77,24 @@ impl Early {
         Err(SetupError::new(problem))
     }
 
-    /// What the user chose, with the probability as it is now.
+    /// The parameters, with the current `max_p`.
     pub fn choice(&self) -> Choice {
         self.choice
     }
 
-    /// The average length.
+    /// The average queue length.
     pub fn average(&self) -> &Average {
         &self.average
     }
 
-    /// Takes over the average of another.
+    /// Takes over the average of `other`.
     pub fn take_average(&mut self, other: &Early) {
         let stability = self.average.stability();
         self.average = other.average;
         self.average.set_stability(stability);
     }
 
-    /// Changes the probability.
+    /// Changes `max_p`.
     pub fn set_max_p(&mut self, max_p: u32) {
         self.choice.max_p = Probability(max_p);
         self.set_slopes();
@@ -110,7 +110,7 @@ impl Early {
         self.above = (rest.checked_div(max).unwrap_or(0).into(), i64::from(ONE) - 2 * i64::from(max_p));
     }
 
-    /// The length that counts, given the one that the queues have at steady time `now`.
+    /// Adds an observation at steady time `now` and returns the length that counts.
     fn observe(&mut self, length: usize, now: Timestamp) -> u32 {
         if self.average.stability() == 0 {
             return length as u32;
@@ -126,7 +126,7 @@ impl Early {
         self.average.rounded()
     }
 
-    /// Whether to drop the packet at hand.
+    /// Whether to drop the current packet.
     pub fn should_drop(&mut self, length: usize, now: Timestamp, random: impl Fn() -> u32) -> bool {
         let average = self.observe(length, now);
         let Choice { min_threshold, max_threshold, max_p, gentle, .. } = self.choice;

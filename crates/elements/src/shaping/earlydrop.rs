@@ -10,31 +10,31 @@ use super::dropping::{discard, pull_judged, push_judged};
 use super::early::{Choice, Early};
 use super::watched::Watched;
 
-/// What both are asked for.
+/// Arguments that RED and AdaptiveRED share.
 #[derive(ArgumentGroup)]
 pub(super) struct WatchArguments {
-    /// Names of queues, instead of those nearby.
+    /// Names of the queues to watch. By default the nearest ones.
     pub(super) queues: Option<Raw>,
-    /// How slowly the average follows the length.
+    /// The average queue length is an EWMA with weight 2^-STABILITY; 0 uses the current length.
     #[arg(default = "4")]
     pub(super) stability: u32,
 }
 
-/// The arguments of either: what tells them apart.
+/// The arguments of RED or AdaptiveRED, which select the variant.
 pub trait Kind: Args + 'static {
-    /// Its handlers.
+    /// Handlers of the variant.
     const HANDLERS: &'static [Handler<EarlyDrop<Self>>];
-    /// The time between two looks at the average, if it sets its own probability.
+    /// Interval between adjustments of the probability, for a variant that tunes itself.
     const INTERVAL: Option<Timestamp> = None;
 
-    /// What the user chose, and the names of queues.
+    /// The RED parameters and the names of queues.
     fn choice(self) -> (Choice, Option<Raw>);
 
-    /// Sets the probability, for queues of such a length.
+    /// Adjusts the probability for a given queue length.
     fn adapt(_early: &mut Early, _length: usize) {}
 }
 
-/// Drops packets at random before queues are full.
+/// The element behind RED and AdaptiveRED.
 pub struct EarlyDrop<K> {
     pub(super) early: Early,
     names: Option<Raw>,
@@ -44,7 +44,7 @@ pub struct EarlyDrop<K> {
     kind: PhantomData<K>,
 }
 
-/// The handlers that both have, given the summary of `config`, and more.
+/// Handlers of both variants: takes the sentence for `config`, and additional handlers.
 macro_rules! handlers {
     ($config:literal $(, $own:expr)* $(,)?) => {
         &[
@@ -55,16 +55,16 @@ macro_rules! handlers {
             Handler::read("max_thresh", "The upper threshold.", |red| {
                 red.early.choice().max_threshold.to_string()
             }),
-            Handler::read("max_p", "The probability at the upper threshold.", |red| {
+            Handler::read("max_p", "Drop probability at the upper threshold.", |red| {
                 red.early.choice().max_p.text()
             }),
             $($own,)*
-            Handler::read("avg_queue_size", "The average length.", |red| red.early.average().text()),
-            Handler::read("stats", "Lengths and drops.", |red| {
+            Handler::read("avg_queue_size", "Average queue length.", |red| red.early.average().text()),
+            Handler::read("stats", "Queue lengths and drops.", |red| {
                 let average = red.early.average().text();
                 format!("{} current queue\n{average} avg queue\n{} drops\n", red.watched.length(), red.drops)
             }),
-            Handler::read("queues", "The queues that it looks at.", |red| red.watched.names("\n")),
+            Handler::read("queues", "The queues that it watches.", |red| red.watched.names("\n")),
             Handler::read("config", $config, |red| red.early.choice().text(&red.watched)),
         ]
     };
@@ -72,7 +72,7 @@ macro_rules! handlers {
 pub(super) use handlers;
 
 impl<K> EarlyDrop<K> {
-    /// Changes the choice; the average stays.
+    /// Changes the parameters and keeps the average.
     pub(super) fn choose(&mut self, choice: Choice) -> Result<(), SetupError> {
         let mut early = Early::new(choice)?;
         early.take_average(&self.early);
@@ -80,7 +80,7 @@ impl<K> EarlyDrop<K> {
         Ok(())
     }
 
-    /// Drops a packet, or gives it back.
+    /// Drops a packet or returns it.
     fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
         if self.early.should_drop(self.watched.length(), cx.steady(), || cx.random()) {
             self.drops += 1;

@@ -2,24 +2,24 @@
 
 use element::prelude::*;
 
-/// Bits of fraction of a gap in microseconds.
+/// Fractional bits of a gap in microseconds.
 const SHIFT: u32 = 12;
-/// The highest rate, events a second.
+/// Highest rate in events a second.
 pub(crate) const MOST: u32 = 1_000_000 << SHIFT;
 
-/// Tells when the next event of a steady rate is due. Seconds begin with the wall clock's.
+/// Schedules events at a steady rate. Seconds are aligned with the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub struct GapRate {
     rate: u32,
     /// Microseconds between events, in fixed point.
     gap: u32,
-    /// Events so far in this second; negative while an earlier second's excess is worked off.
+    /// Events so far in this second; negative while the excess of an earlier second is worked off.
     count: i64,
     second: Option<i64>,
 }
 
 impl GapRate {
-    /// For `rate` events a second; above 4,096,000,000 it is that.
+    /// For `rate` events a second; higher rates are cut to 4,096,000,000.
     pub fn new(rate: u32) -> GapRate {
         let mut gap = GapRate { rate: 0, gap: 0, count: 0, second: None };
         gap.assign(rate.min(MOST));
@@ -47,7 +47,7 @@ impl GapRate {
         }
     }
 
-    /// Events that are due in the second of `now`.
+    /// Number of events due in the current second by time `now`.
     #[inline]
     fn due(&self, now: Timestamp) -> i64 {
         i64::from((now.subsecond_nanos() / 1_000) << SHIFT) / i64::from(self.gap)
@@ -75,13 +75,13 @@ impl GapRate {
         due >= self.count
     }
 
-    /// Counts so many events.
+    /// Counts `events` events.
     #[inline]
     pub fn add(&mut self, events: u32) {
         self.count += i64::from(events);
     }
 
-    /// Begins anew.
+    /// Starts over.
     pub fn reset(&mut self) {
         self.second = None;
     }

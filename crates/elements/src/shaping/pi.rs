@@ -7,20 +7,20 @@ use element::prelude::*;
 use super::dropping::{discard, pull_judged, push_judged};
 use super::watched::Watched;
 
-/// The highest target.
+/// Highest target queue length.
 const MOST_TARGET: u32 = 0xffff;
 
-/// Drops packets at random with a probability that a proportional-integral controller sets by the nearby queues.
+/// Active queue management by a proportional-integral controller: drops packets at random to keep queues near TARGET.
 ///
-/// Every W seconds the probability grows by A times what the queues have above TARGET, less B times what they had above
-/// it the time before. The queues are the nearest downstream where packets are pushed, or upstream where they are
-/// pulled, or those named. What is dropped goes to output 1 if that exists.
+/// Every W seconds the drop probability grows by A times the current excess of the queue length over TARGET, and
+/// shrinks by B times the previous excess. By default it watches the nearest queues: downstream on a push path,
+/// upstream on a pull path. Dropped packets go to output 1 if it exists.
 ///
 /// ## Differences
 ///
-/// Click leaves this element out of its build. There, packets are dropped unless chance is below the probability, the
-/// length of the time before is never kept, and the average is; here the probability is that of a drop, and lengths
-/// count as they are.
+/// Click does not build this element by default. Its version drops a packet unless the random number is below the
+/// probability, never stores the previous length, and uses the average length. Here the probability is that of a drop,
+/// and the current length counts.
 /// ```click
 /// InfiniteSource(LIMIT 20, STOP true) -> p :: PI(0.01, 0.00002, 0.00001, 10) -> q :: Queue(100) -> Idle;
 /// ```
@@ -39,24 +39,24 @@ const MOST_TARGET: u32 = 0xffff;
     drops = "early_drop"
 )]
 pub struct PiArgs {
-    /// Seconds between two looks at the queues.
+    /// Seconds between adjustments.
     #[arg(position)]
     w: f64,
-    /// What a packet above the target adds to the probability.
+    /// Weight of the current excess.
     #[arg(position)]
     a: f64,
-    /// What a packet that was above the target takes from it.
+    /// Weight of the previous excess.
     #[arg(position)]
     b: f64,
-    /// The length that is aimed at.
+    /// Queue length to aim for.
     #[arg(position)]
     target: u32,
-    /// Names of queues, instead of those nearby.
+    /// Names of the queues to watch. By default the nearest ones.
     #[arg(position)]
     queues: Option<Raw>,
-    /// An older name of TARGET.
+    /// Older name of TARGET.
     qref: Option<u32>,
-    /// Taken for Click's sake.
+    /// Accepted for compatibility with Click; has no effect.
     #[arg(default = "4")]
     stability: u32,
 }
@@ -66,7 +66,7 @@ pub struct Pi {
     args: PiArgs,
     watched: Watched,
     probability: f64,
-    /// What the queues had above the target the time before.
+    /// Excess over the target at the previous adjustment.
     before: f64,
     drops: u64,
     next: Timestamp,
@@ -98,7 +98,7 @@ impl Pi {
         cx.set_timer(0, self.next);
     }
 
-    /// Sends a packet on; whether it was not dropped.
+    /// Sends a packet on or drops it; returns whether it was sent.
     fn judge(&mut self, cx: &mut Context, packet: Packet) -> Option<Packet> {
         if f64::from(cx.random()) < self.probability * f64::from(u32::MAX >> 1) {
             self.drops += 1;
@@ -120,16 +120,16 @@ impl Element for Pi {
     type Args = PiArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("drops", "Packets dropped.", |pi| pi.drops.to_string()),
-        Handler::read("w", "Seconds between two looks.", |pi| pi.args.w.to_string()),
-        Handler::read("a", "What a packet above the target adds.", |pi| pi.args.a.to_string()),
-        Handler::read("b", "What a packet that was above it takes.", |pi| pi.args.b.to_string()),
-        Handler::read("probability", "The probability of a drop.", |pi| {
+        Handler::read("w", "Seconds between adjustments.", |pi| pi.args.w.to_string()),
+        Handler::read("a", "Weight of the current excess.", |pi| pi.args.a.to_string()),
+        Handler::read("b", "Weight of the previous excess.", |pi| pi.args.b.to_string()),
+        Handler::read("probability", "Current drop probability.", |pi| {
             number_format::fixed((pi.probability * 65_536.0) as u64, 16)
         }),
-        Handler::read("stats", "Length and drops.", |pi| {
+        Handler::read("stats", "Queue lengths and drops.", |pi| {
             format!("{} current queue\n{} drops\n", pi.watched.length(), pi.drops)
         }),
-        Handler::read("queues", "The queues that it looks at.", |pi| pi.watched.names("\n")),
+        Handler::read("queues", "The queues that it watches.", |pi| pi.watched.names("\n")),
     ];
     const LIVE: bool = true;
 

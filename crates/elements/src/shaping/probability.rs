@@ -3,20 +3,20 @@
 use element::arguments::{ArgumentError, FromArgument, Real};
 use element::prelude::*;
 
-/// A number between 0 and 1 in fixed point with `BITS` bits of fraction.
+/// Probability between 0 and 1 in fixed point with `BITS` fractional bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability<const BITS: u32>(pub u32);
 
 impl<const BITS: u32> Probability<BITS> {
-    /// Certain.
+    /// Probability one.
     pub const ONE: Probability<BITS> = Probability(1 << BITS);
 
-    /// As handlers write it.
+    /// The probability as handlers print it.
     pub fn text(self) -> String {
         element::number_format::fixed(self.0.into(), BITS)
     }
 
-    /// That it does not happen.
+    /// The probability of the opposite event.
     pub fn complement(self) -> Probability<BITS> {
         Probability((1 << BITS) - self.0.min(1 << BITS))
     }

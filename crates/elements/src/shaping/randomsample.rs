@@ -5,13 +5,13 @@ use element::prelude::*;
 
 use super::probability::Probability;
 
-/// Bits of a probability.
+/// Fractional bits of a probability.
 const BITS: u32 = 28;
 
-/// Passes each packet with a probability, by itself.
+/// Samples packets at random: each packet passes with probability P.
 ///
-/// The others go to output 1, or are dropped as `not_sampled`. Give the probability P that a packet passes, by itself
-/// or as SAMPLE, or the probability DROP that it does not.
+/// Packets that do not pass go to output 1, or are dropped as `not_sampled`. Give either the probability that a packet
+/// passes (P or SAMPLE) or the probability that it does not (DROP).
 /// ```click
 /// InfiniteSource(LIMIT 10, STOP true) -> s :: RandomSample(DROP 1);
 /// s[0] -> sampled :: Counter -> Discard;
@@ -32,19 +32,19 @@ const BITS: u32 = 28;
     drops = "not_sampled"
 )]
 pub struct RandomSampleArgs {
-    /// The probability that a packet passes.
+    /// Probability that a packet passes.
     #[arg(position)]
     p: Option<Share>,
-    /// The same.
+    /// The same as P.
     sample: Option<Share>,
-    /// The probability that a packet does not pass.
+    /// Probability that a packet does not pass.
     drop: Option<Share>,
-    /// Whether it works; if not, all packets pass.
+    /// If false, all packets pass.
     #[arg(default = "true")]
     active: bool,
 }
 
-/// A probability, whose bounds Click checks for all arguments at once.
+/// A probability whose range is checked together with the other arguments, as in Click.
 #[derive(Clone, Copy)]
 struct Share(Probability<BITS>);
 
@@ -60,7 +60,7 @@ impl FromArgument for Share {
     }
 }
 
-/// What is wrong with a probability above 1, or none.
+/// Error for a missing probability or one above 1.
 const BOUNDS: &str = "sampling probability must be between 0 and 1";
 
 /// The element.
@@ -70,7 +70,7 @@ pub struct RandomSample {
     drops: u64,
 }
 
-/// A probability from a handler's value.
+/// Parses a probability from a handler's value.
 fn probability(cx: &Context, value: &str) -> Result<Probability<BITS>, HandlerError> {
     cx.argument(value).map_err(|_| HandlerError::new("Must be given a number between 0.0 and 1.0"))
 }
@@ -78,14 +78,14 @@ fn probability(cx: &Context, value: &str) -> Result<Probability<BITS>, HandlerEr
 impl Filter for RandomSample {
     type Args = RandomSampleArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("sampling_prob", "The probability that a packet passes.", |sample| {
+        Handler::read("sampling_prob", "Probability that a packet passes.", |sample| {
             sample.probability.text()
         }),
         Handler::write("sampling_prob", "Sets the probability that a packet passes.", |sample, cx, value| {
             sample.probability = probability(cx, value)?;
             Ok(())
         }),
-        Handler::read("drop_prob", "The probability that a packet does not pass.", |sample| {
+        Handler::read("drop_prob", "Probability that a packet does not pass.", |sample| {
             sample.probability.complement().text()
         }),
         Handler::write(
@@ -96,13 +96,17 @@ impl Filter for RandomSample {
                 Ok(())
             },
         ),
-        Handler::read("active", "Whether it works.", |sample| sample.active.to_string()),
-        Handler::write("active", "Starts or stops it.", |sample, cx, value| {
-            sample.active = cx.data(value)?;
-            Ok(())
-        }),
+        Handler::read("active", "Whether it samples.", |sample| sample.active.to_string()),
+        Handler::write(
+            "active",
+            "Turns sampling on or off; when off, all packets pass.",
+            |sample, cx, value| {
+                sample.active = cx.data(value)?;
+                Ok(())
+            },
+        ),
         Handler::read("drops", "Packets that did not pass.", |sample| sample.drops.to_string()),
-        Handler::read("config", "The probability and whether it works.", |sample| {
+        Handler::read("config", "The probability, and whether it samples.", |sample| {
             format!("SAMPLE {}, ACTIVE {}", sample.probability.text(), sample.active)
         }),
     ];

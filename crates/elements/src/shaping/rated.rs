@@ -6,32 +6,32 @@ use element::prelude::*;
 
 use super::tokenbucket::TokenBucket;
 
-/// Tokens that a bucket of bytes holds beyond its burst, and that must be there for a packet to go: then the bucket
-/// pays for any packet without falling below zero.
+/// Tokens that a bucket of bytes holds beyond its burst, and that must be present before a packet may go. The bucket
+/// can then pay for any packet without falling below zero.
 const THRESHOLD: u32 = 131_072;
-/// How long a bucket fills if nobody says.
+/// Default time in which a bucket fills.
 const DURATION: Timestamp = Timestamp::from_millis(20);
 
-/// Whether packets or bytes count.
+/// Selects whether the bucket counts packets or bytes.
 pub trait Measure: 'static {
-    /// What the rate is written as.
+    /// How the rate is written.
     type Rate: FromArgument;
-    /// Tokens that must be there for a packet to go.
+    /// Tokens that must be present before a packet may go.
     const THRESHOLD: u32;
     /// Tokens that a bucket holds beyond its burst.
     const RESERVE: u32;
 
-    /// The number of a rate.
+    /// The rate as a number.
     fn number(rate: Self::Rate) -> u32;
 
     /// Tokens that a packet costs.
     fn cost(packet: &Packet) -> u32;
 
-    /// A rate as handlers write it.
+    /// A rate as handlers print it.
     fn text(rate: u32) -> String;
 }
 
-/// Packets count.
+/// Counts packets.
 pub struct Packets;
 
 impl Measure for Packets {
@@ -53,7 +53,7 @@ impl Measure for Packets {
     }
 }
 
-/// Bytes count.
+/// Counts bytes.
 pub struct Octets;
 
 impl Measure for Octets {
@@ -75,15 +75,15 @@ impl Measure for Octets {
     }
 }
 
-/// What a rate of packets is given as.
+/// Arguments for a packet rate.
 #[derive(ArgumentGroup)]
 pub struct PacketRate {
-    /// Packets a second.
+    /// Packets per second.
     #[arg(position)]
     rate: u32,
-    /// How long the token bucket takes to fill.
+    /// Time in which the token bucket fills.
     burst_duration: Option<Timestamp>,
-    /// Packets that may follow each other at once.
+    /// Burst size in packets.
     burst_size: Option<u32>,
 }
 
@@ -93,15 +93,15 @@ impl PacketRate {
     }
 }
 
-/// What a rate of bytes is given as.
+/// Arguments for a bandwidth.
 #[derive(ArgumentGroup)]
 pub struct ByteRate {
-    /// Bandwidth of the packets.
+    /// Maximum bandwidth.
     #[arg(position)]
     rate: Bandwidth,
-    /// How long the token bucket takes to fill.
+    /// Time in which the token bucket fills.
     burst_duration: Option<Timestamp>,
-    /// Bytes that may follow each other at once.
+    /// Burst size in bytes.
     burst_bytes: Option<u32>,
 }
 
@@ -111,16 +111,16 @@ impl ByteRate {
     }
 }
 
-/// The arguments of an element that keeps to a rate.
+/// Arguments of an element that enforces a rate.
 pub trait Rated: Args + 'static {
-    /// What counts.
+    /// What the rate counts.
     type Measure: Measure;
 
-    /// The token bucket that they describe.
+    /// The token bucket that the arguments describe.
     fn allowance(self) -> Result<Allowance<Self::Measure>, SetupError>;
 }
 
-/// A token bucket as the arguments of an element describe it.
+/// A token bucket with the rate and burst from an element's arguments.
 pub struct Allowance<M: Measure> {
     bucket: TokenBucket,
     duration: Option<Timestamp>,
@@ -129,7 +129,7 @@ pub struct Allowance<M: Measure> {
 }
 
 impl<M: Measure> Allowance<M> {
-    /// For a rate, and either how long the bucket takes to fill or how large it is.
+    /// For a rate, with the burst given as a time or as a size.
     fn new(
         rate: M::Rate,
         duration: Option<Timestamp>,
@@ -152,7 +152,7 @@ impl<M: Measure> Allowance<M> {
         self.bucket.assign(rate, size.saturating_add(M::RESERVE).max(1));
     }
 
-    /// Takes the description of another, but keeps what is in the bucket.
+    /// Takes over rate and burst of `other`, and keeps the tokens.
     pub fn adopt(&mut self, other: Allowance<M>) {
         let old = core::mem::replace(self, other);
         self.bucket.take_level(&old.bucket);
@@ -165,12 +165,12 @@ impl<M: Measure> Allowance<M> {
         Ok(())
     }
 
-    /// The rate, as handlers write it.
+    /// The rate as handlers print it.
     pub fn text(&self) -> String {
         M::text(self.bucket.rate())
     }
 
-    /// Lets tokens come until steady time `now`; whether a packet may go then.
+    /// Refills the bucket up to steady time `now` and returns whether a packet may go.
     #[inline]
     pub fn allows(&mut self, now: Timestamp) -> bool {
         self.bucket.refill(now);

@@ -4,7 +4,7 @@ use element::prelude::*;
 
 use super::rated::{Allowance, Rated};
 
-/// Sends packets within a rate to output 0 and the others to output 1.
+/// Splits traffic by rate: packets within the rate to output 0, the excess to output 1.
 pub struct RatedSplit<R: Rated> {
     allowance: Allowance<R::Measure>,
 }
@@ -12,11 +12,11 @@ pub struct RatedSplit<R: Rated> {
 impl<R: Rated> Element for RatedSplit<R> {
     type Args = R;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "The rate.", |split| split.allowance.text()),
+        Handler::read("rate", "Maximum rate.", |split| split.allowance.text()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the rate.", |split, cx, value| {
             split.allowance.write(cx, value)
         }),
-        Handler::read("config", "The rate.", |split| split.allowance.text()),
+        Handler::read("config", "Maximum rate.", |split| split.allowance.text()),
     ];
     const LIVE: bool = true;
 

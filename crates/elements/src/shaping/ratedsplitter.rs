@@ -5,10 +5,10 @@ use element::prelude::*;
 use super::rated::{Allowance, PacketRate, Packets, Rated};
 use super::ratedsplit::RatedSplit;
 
-/// Sends at most RATE packets a second to output 0, and the others to output 1.
+/// Splits traffic by packet rate: up to RATE packets a second go to output 0, the excess to output 1.
 ///
-/// After a pause as many packets may follow each other at once as come in BURST_DURATION (20 ms by default), or
-/// BURST_SIZE. Without output 1 the excess is dropped as `over_rate`.
+/// A token bucket measures the rate. After a pause it allows a burst of BURST_SIZE packets, or of as many packets as
+/// RATE yields in BURST_DURATION (20 ms by default). Without output 1 the excess is dropped as `over_rate`.
 /// ```click
 /// InfiniteSource(LIMIT 10, STOP true) -> s :: RatedSplitter(1000, BURST_SIZE 4);
 /// s[0] -> within :: Counter -> Discard;

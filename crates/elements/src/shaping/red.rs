@@ -7,12 +7,16 @@ use super::early::Choice;
 use super::earlydrop::{EarlyDrop, Kind, WatchArguments, handlers};
 use super::probability::Probability;
 
-/// Drops packets at random, the more often the longer the nearby queues are on average (random early detection).
+/// Random early detection (RED): drops packets at random before queues are full, so that TCP senders slow down in time.
 ///
-/// Up to an average of MIN_THRESH nothing is dropped; from there to MAX_THRESH the probability rises to MAX_P, and over
-/// another MAX_THRESH to one (GENTLE) or at once. The queues are the nearest downstream where packets are pushed, or
-/// upstream where they are pulled, or those named. What is dropped goes to output 1 if that exists. The average follows
-/// the length by one part in two to the STABILITY for each packet; with 0 it is the length.
+/// The drop probability depends on the average queue length:
+///
+/// - up to MIN_THRESH, nothing is dropped;
+/// - from MIN_THRESH to MAX_THRESH, the probability rises to MAX_P;
+/// - above MAX_THRESH, it rises to one at twice MAX_THRESH (GENTLE), or is one at once.
+///
+/// The average is an EWMA with weight 2^-STABILITY; with STABILITY 0 it is the current length. By default RED watches
+/// the nearest queues: downstream on a push path, upstream on a pull path. Dropped packets go to output 1 if it exists.
 /// ```click
 /// InfiniteSource(LIMIT 200, STOP true) -> r :: RED(5, 20, 0.5, STABILITY 0) -> q :: Queue(100) -> Idle;
 /// ```
@@ -32,18 +36,18 @@ use super::probability::Probability;
     drops = "early_drop"
 )]
 pub struct RedArgs {
-    /// Average length up to which nothing is dropped.
+    /// Average queue length up to which nothing is dropped.
     #[arg(position)]
     min_thresh: u32,
-    /// Average length at which packets are dropped with the probability MAX_P.
+    /// Average queue length at which the drop probability reaches MAX_P.
     #[arg(position)]
     max_thresh: u32,
-    /// That probability.
+    /// Drop probability at MAX_THRESH.
     #[arg(position)]
     max_p: Probability<16>,
     #[arg(flatten)]
     watch: WatchArguments,
-    /// Whether the probability rises on above MAX_THRESH, rather than to one at once.
+    /// Above MAX_THRESH: raise the probability gradually to one (true), or jump to one (false).
     #[arg(default = "true")]
     gentle: bool,
 }
@@ -51,7 +55,7 @@ pub struct RedArgs {
 /// The element.
 pub type Red = EarlyDrop<RedArgs>;
 
-/// A write handler that changes one part of the choice.
+/// A write handler that changes one parameter.
 macro_rules! change {
     ($name:literal, $place:literal $keyword:literal, $summary:literal, $field:ident) => {
         Handler::argument($name, (Some($place), $keyword), $summary, |red, cx, value| {
@@ -67,7 +71,7 @@ impl Kind for RedArgs {
         "The arguments as they are.",
         change!("min_thresh", 0 "MIN_THRESH", "Sets the lower threshold.", min_threshold),
         change!("max_thresh", 1 "MAX_THRESH", "Sets the upper threshold.", max_threshold),
-        change!("max_p", 2 "MAX_P", "Sets the probability at the upper threshold.", max_p),
+        change!("max_p", 2 "MAX_P", "Sets the drop probability at the upper threshold.", max_p),
     ];
 
     fn choice(self) -> (Choice, Option<Raw>) {

@@ -4,9 +4,9 @@ use element::prelude::*;
 
 use super::gaprate::GapRate;
 
-/// Lets at most RATE packets a second be pulled, evenly spaced.
+/// Limits a pull path to RATE packets a second, evenly spaced.
 ///
-/// Pulls from output 1, if that exists, get a packet whenever output 0 would get none.
+/// Pulls on output 1, if it exists, take packets at times when output 0 would get none.
 /// ```click
 /// InfiniteSource -> s :: Shaper(100) -> TimedUnqueue(1ms) -> c :: Counter -> Discard;
 /// InfiniteSource -> TimedUnqueue(1s) -> Counter(COUNT_CALL 2 stop) -> Discard;
@@ -24,7 +24,7 @@ use super::gaprate::GapRate;
     see = "BandwidthShaper, RatedSplitter, RatedUnqueue"
 )]
 pub struct ShaperArgs {
-    /// Packets a second.
+    /// Packets per second.
     #[arg(position)]
     rate: u32,
 }
@@ -37,14 +37,14 @@ pub struct Shaper {
 impl Element for Shaper {
     type Args = ShaperArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("rate", "Packets a second.", |shaper| shaper.rate.rate().to_string()),
+        Handler::read("rate", "Packets per second.", |shaper| shaper.rate.rate().to_string()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the packets a second.", |shaper, cx, value| {
             let rate = cx.keyword("RATE", value)?;
             shaper.rate.set_rate(rate, cx.now());
             Ok(())
         }),
-        Handler::read("config", "Packets a second.", |shaper| shaper.rate.rate().to_string()),
-        Handler::write("reset", "Forgets the packets before.", |shaper, _, _| {
+        Handler::read("config", "Packets per second.", |shaper| shaper.rate.rate().to_string()),
+        Handler::write("reset", "Restarts the measurement of the rate.", |shaper, _, _| {
             shaper.rate.reset();
             Ok(())
         }),

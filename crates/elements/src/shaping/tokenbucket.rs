@@ -2,33 +2,33 @@
 
 use element::prelude::*;
 
-/// Refills a second.
+/// Refills per second.
 const FREQUENCY: u64 = 1_000;
-/// A full bucket, in fractions of a token.
+/// A full bucket in fractions of a token.
 const FULL: u64 = u32::MAX as u64;
 
-/// A bucket that fills at a rate up to its capacity.
+/// Token bucket that fills at a rate up to its capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
-    /// Fractions in a token.
+    /// Fractions per token.
     scale: u64,
-    /// Fractions that come in a tick; none for a rate of zero.
+    /// Fractions added per tick; zero for a rate of zero.
     refill: u64,
     /// Fractions in the bucket.
     level: u64,
-    /// The tick of the last refill; none before the first, which fills the bucket.
+    /// Tick of the last refill. `None` before the first use, which fills the bucket.
     tick: Option<i64>,
 }
 
 impl TokenBucket {
-    /// For `rate` tokens a second and at most `capacity` of them; it fills up when it is first used.
+    /// For `rate` tokens a second and at most `capacity` tokens. The bucket is full at its first use.
     pub fn new(rate: u32, capacity: u32) -> TokenBucket {
         let mut bucket = TokenBucket { scale: 1, refill: 0, level: 0, tick: None };
         bucket.assign(rate, capacity);
         bucket
     }
 
-    /// Changes rate and capacity; the fraction that is full stays.
+    /// Changes rate and capacity; the filled fraction stays.
     pub fn assign(&mut self, rate: u32, capacity: u32) {
         let (rate, mut capacity) = if capacity == 0 { (0, FULL) } else { (u64::from(rate), capacity.into()) };
         if rate > 0 {
@@ -39,7 +39,7 @@ impl TokenBucket {
         self.refill = if rate == 0 { 0 } else { (rate * self.scale / FREQUENCY).max(1) };
     }
 
-    /// As `assign`, but the number of tokens stays.
+    /// Changes rate and capacity; the number of tokens stays.
     pub fn assign_adjust(&mut self, rate: u32, capacity: u32) {
         let scale = self.scale;
         self.assign(rate, capacity);
@@ -47,12 +47,12 @@ impl TokenBucket {
         self.level = self.level.min(FULL);
     }
 
-    /// Takes over how full another one is.
+    /// Takes over the filled fraction of `other`.
     pub fn take_level(&mut self, other: &TokenBucket) {
         (self.level, self.tick) = (other.level, other.tick);
     }
 
-    /// The rate, as near as it is kept.
+    /// The rate, with the precision at which it is stored.
     pub fn rate(&self) -> u32 {
         u32::try_from((self.refill * FREQUENCY + self.refill / 2) / self.scale).unwrap_or(u32::MAX)
     }
@@ -62,7 +62,7 @@ impl TokenBucket {
         self.level = (u64::from(tokens) * self.scale).min(FULL);
     }
 
-    /// Adds the tokens that have come until steady time `now`.
+    /// Adds the tokens due by steady time `now`.
     #[inline]
     pub fn refill(&mut self, now: Timestamp) {
         let tick = now.millis();
@@ -79,19 +79,19 @@ impl TokenBucket {
         }
     }
 
-    /// Whether there are `tokens`.
+    /// Whether the bucket holds at least `tokens`.
     #[inline]
     pub fn contains(&self, tokens: u32) -> bool {
         u64::from(tokens) * self.scale <= self.level
     }
 
-    /// Takes `tokens`, or all if there are fewer.
+    /// Removes `tokens`, or all if there are fewer.
     #[inline]
     pub fn remove(&mut self, tokens: u32) {
         self.level = self.level.saturating_sub(u64::from(tokens) * self.scale);
     }
 
-    /// Takes `tokens` if they are there.
+    /// Removes `tokens` if the bucket holds that many; returns whether it did.
     #[inline]
     pub fn remove_if(&mut self, tokens: u32) -> bool {
         let there = self.contains(tokens);
@@ -101,12 +101,12 @@ impl TokenBucket {
         there
     }
 
-    /// Whole tokens in it.
+    /// Whole tokens in the bucket.
     pub fn tokens(&self) -> u32 {
         (self.level / self.scale) as u32
     }
 
-    /// Time until there are `tokens`, counted from the last refill.
+    /// Time from the last refill until the bucket holds `tokens`.
     pub fn time_until(&self, tokens: u32) -> Timestamp {
         let wanted = u64::from(tokens) * self.scale;
         let ticks = if wanted > FULL || (self.refill == 0 && wanted > self.level) {

@@ -4,14 +4,14 @@ use element::prelude::*;
 
 use crate::storing::Length;
 
-/// Queues, by name and length.
+/// The queues that an element watches.
 #[derive(Default)]
 pub struct Watched {
     queues: Vec<(String, Length)>,
 }
 
 impl Watched {
-    /// Checks that there are elements called `names`.
+    /// Checks that elements called `names` exist.
     pub fn resolve(cx: &Context, names: Option<&str>) -> Result<(), SetupError> {
         let mut problems = SetupError::default();
         for name in names.map(element::text::words).unwrap_or_default() {
@@ -22,7 +22,7 @@ impl Watched {
         problems.into_result()
     }
 
-    /// Those called `names`, or without names the nearest ones: downstream where packets are pushed, else upstream.
+    /// Finds the queues called `names`. Without names: the nearest ones, downstream on a push path, else upstream.
     pub fn find(cx: &Context, names: Option<&str>, downstream: bool) -> Result<Watched, SetupError> {
         let runtime = cx.runtime();
         let mut queues = Vec::new();
@@ -51,7 +51,7 @@ impl Watched {
         Ok(Watched { queues })
     }
 
-    /// Packets in all of them.
+    /// Packets in all of them together.
     #[inline]
     pub fn length(&self) -> usize {
         self.queues.iter().map(|(_, length)| length.get()).sum()

@@ -6,36 +6,36 @@ use element::{Direction, Signal};
 
 use super::production::{Finale, MOST_AT_ONCE, Quota};
 
-/// What both are asked for.
+/// Arguments that both sources share.
 #[derive(ArgumentGroup)]
 pub struct BurstArguments {
-    /// Packets to make; negative for no end.
+    /// Packets to send in total; negative for no limit.
     #[arg(position, default = "-1")]
     limit: i64,
-    /// Packets at a turn.
+    /// Maximum packets per task run.
     #[arg(position, default = "1")]
     burst: i32,
-    /// Whether it works.
+    /// Whether it sends packets.
     #[arg(position, default = "true")]
     active: bool,
-    /// Whether packets carry the time at which they were made.
+    /// Set the timestamp of each packet.
     #[arg(default = "true")]
     timestamp: bool,
-    /// Whether the driver stops after the last packet.
+    /// Stop the driver after the last packet.
     #[arg(default = "false")]
     stop: bool,
-    /// The write handler to call after the last packet, and its value.
+    /// Write handler to call after the last packet, with its value.
     end_call: Option<HandlerCall>,
 }
 
-/// Makes the packets of a source.
+/// Creates the packets of a source.
 pub trait Maker: Sized + 'static {
-    /// The source's arguments.
+    /// Arguments of the source.
     type Args: Args;
-    /// Its handlers.
+    /// Handlers of the source.
     const HANDLERS: &'static [Handler<BurstSource<Self>>];
 
-    /// One, and what both sources are asked for.
+    /// Creates it, and returns the arguments that both sources share.
     fn new(args: Self::Args) -> Result<(Self, BurstArguments), SetupError>;
 
     /// Prepares to run.
@@ -43,11 +43,11 @@ pub trait Maker: Sized + 'static {
         Ok(())
     }
 
-    /// Adds `count` packets to `batch`, which carry the time if `stamp` says so.
+    /// Adds `count` packets to `batch`, with a timestamp if `stamp` is set.
     fn produce(&mut self, cx: &mut Context, stamp: bool, count: usize, batch: &mut Batch);
 }
 
-/// Makes packets whenever it may.
+/// A source that sends bursts of packets as fast as possible.
 pub struct BurstSource<M> {
     pub(super) maker: M,
     pub(super) quota: Quota,
@@ -64,7 +64,7 @@ impl<M: Maker> BurstSource<M> {
         self.quota.count += count as u64;
     }
 
-    /// Goes on after a change by a handler, if there is anything to do.
+    /// Schedules the task after a handler changed something, if there is work.
     pub(super) fn resume(&self, cx: &Context) {
         if !self.active || self.quota.is_used_up() {
         } else if cx.is_push_output(0) {
@@ -83,29 +83,29 @@ impl<M: Maker> BurstSource<M> {
     }
 }
 
-/// The handlers of a source: its own, and those of both.
+/// Handlers of a source: its own, and those that both share.
 macro_rules! handlers {
     ($($own:expr),* $(,)?) => {
         &[
             $($own,)*
-            Handler::read("limit", "Packets to make.", |source| source.quota.limit.to_string()),
-            Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+            Handler::read("limit", "Packets to send in total.", |source| source.quota.limit.to_string()),
+            Handler::write("limit", "Sets the number of packets to send in total.", |source, cx, value| {
                 let limit = cx.argument(value);
                 source.quota.limit = limit.map_err(|_| HandlerError::new("limit parameter must be integer"))?;
                 source.resume(cx);
                 Ok(())
             }),
-            Handler::read("burst", "Packets at a turn.", |source| source.burst.to_string()),
-            Handler::write("burst", "Sets the packets at a turn.", BurstSource::set_burst),
-            Handler::read("active", "Whether it works.", |source| source.active.to_string()),
+            Handler::read("burst", "Maximum packets per task run.", |source| source.burst.to_string()),
+            Handler::write("burst", "Sets the maximum packets per task run.", BurstSource::set_burst),
+            Handler::read("active", "Whether it sends packets.", |source| source.active.to_string()),
             Handler::write("active", "Starts or stops it.", |source, cx, value| {
                 let active = cx.argument(value);
                 source.active = active.map_err(|_| HandlerError::new("active parameter must be boolean"))?;
                 source.resume(cx);
                 Ok(())
             }),
-            Handler::read("count", "Packets made.", |source| source.quota.count.to_string()),
-            Handler::write("reset", "Starts counting anew.", |source, cx, _| {
+            Handler::read("count", "Packets sent.", |source| source.quota.count.to_string()),
+            Handler::write("reset", "Resets the count.", |source, cx, _| {
                 source.quota.count = 0;
                 source.resume(cx);
                 Ok(())
@@ -148,7 +148,7 @@ impl<M: Maker> Element for BurstSource<M> {
         Ok(())
     }
 
-    /// The new one goes on only if it is still going, or when a handler makes it.
+    /// The reconfigured source continues only if the old one was still running, or when a handler starts it.
     fn reconfigure(&mut self, args: M::Args, setup: &mut Setup) -> Result<(), SetupError> {
         let full = core::mem::replace(self, Self::new(args, setup)?).full;
         self.full = full;

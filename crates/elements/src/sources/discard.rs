@@ -5,13 +5,14 @@ use element::prelude::*;
 
 use super::production::MOST_AT_ONCE;
 
-/// Drops every packet, pushed or pulled; they count as no loss.
+/// Discards every packet. Discarded packets do not count as drops.
 ///
-/// On a pull input it empties what is upstream, BURST packets at a turn, and sleeps while that is empty.
+/// On a pull input, it empties the upstream path, up to BURST packets per task run, and sleeps while that path is
+/// empty.
 ///
 /// ## Differences
 ///
-/// A BURST above 4096 is spread over several turns.
+/// A BURST above 4096 is spread over several task runs.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> d :: Discard;
 /// ```
@@ -29,10 +30,10 @@ use super::production::MOST_AT_ONCE;
     see = "Idle, TimedSink"
 )]
 pub struct DiscardArgs {
-    /// Whether it pulls.
+    /// Whether it pulls packets.
     #[arg(default = "true")]
     active: bool,
-    /// Packets pulled at a turn; 0 for all that come.
+    /// Maximum packets per task run; 0 for no limit.
     #[arg(default = "1")]
     burst: u32,
 }
@@ -47,12 +48,12 @@ pub struct Discard {
 impl Element for Discard {
     type Args = DiscardArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("count", "Packets dropped.", |discard| discard.count.to_string()),
-        Handler::write("reset_counts", "Sets `count` to zero.", |discard, _, _| {
+        Handler::read("count", "Packets discarded.", |discard| discard.count.to_string()),
+        Handler::write("reset_counts", "Resets `count`.", |discard, _, _| {
             discard.count = 0;
             Ok(())
         }),
-        Handler::read("active", "Whether it pulls.", |discard| discard.args.active.to_string()),
+        Handler::read("active", "Whether it pulls packets.", |discard| discard.args.active.to_string()),
         Handler::write("active", "Starts or stops pulling.", |discard, cx, value| {
             discard.args.active = cx.argument(value)?;
             if discard.args.active && cx.inputs() == 1 && !cx.is_push_input(0) {

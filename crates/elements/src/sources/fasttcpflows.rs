@@ -6,16 +6,17 @@ use packet::view::tcp::flag;
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, Pace};
 
-/// The most flows: each holds three packets.
+/// Maximum number of flows; each holds three packets.
 const MOST_FLOWS: u32 = 1 << 18;
-/// The fewest packets of a flow: one that opens it, one with data, one that closes it.
+/// Minimum flow length: a SYN, a data segment and a FIN.
 const SHORTEST_FLOW: u32 = 3;
 
-/// Gives RATE TCP frames a second, of FLOWS flows at random, to those who pull, until there were LIMIT.
+/// Benchmark source of TCP frames in FLOWS concurrent flows, for pull paths.
 ///
-/// A flow is a SYN, then data, then a FIN, FLOWSIZE packets in all, at least 3; after that it gets new random ports.
-/// When there were LIMIT packets, the flows that are still open get their FIN. A RATE of 0 gives as many as are pulled.
-/// LENGTH is that of the whole frame, at least 60. `rate` tells what came of it after the last packet.
+/// Each pull returns the next packet of a random flow, at RATE packets a second (0 for as fast as they are pulled),
+/// until LIMIT packets were sent. A flow consists of a SYN, data segments and a FIN, FLOWSIZE packets in all (at least
+/// 3); then it restarts with new random ports. After LIMIT packets, flows still open get their FIN. LENGTH is the frame
+/// length, at least 60. After the last packet, `rate` returns the achieved rate.
 /// ```click
 /// FastTCPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 1, 10) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;
@@ -36,21 +37,21 @@ pub struct FastTCPFlowsArgs {
     from: SenderArguments,
     #[arg(flatten)]
     to: ReceiverArguments,
-    /// Flows at a time.
+    /// Concurrent flows.
     #[arg(position)]
     flows: u32,
-    /// Packets of a flow.
+    /// Packets per flow.
     #[arg(position)]
     flowsize: u32,
-    /// Whether it works.
+    /// Whether it sends packets.
     #[arg(position, default = "true")]
     active: bool,
 }
 
-/// Sequence and acknowledgement numbers of the three kinds of packets.
+/// Sequence and acknowledgement numbers of SYN, data and FIN.
 type Numbers = [(u32, u32); 3];
 
-/// A flow: its three kinds of packets with their numbers, and how many were sent.
+/// A flow: its three packets with their numbers, and how many were sent.
 struct Flow {
     numbers: Numbers,
     open: Packet,
@@ -71,7 +72,7 @@ pub struct FastTCPFlows {
 }
 
 impl FastTCPFlows {
-    /// A flow with random ports, and with random numbers unless it has some from the flow before.
+    /// Creates a flow with random ports. The numbers are those given, or random.
     fn flow(&self, cx: &Context, numbers: Option<Numbers>) -> Option<Flow> {
         let ports = frame::random_ports(cx);
         // Numbers count from their lowest byte, as Click writes them.
@@ -87,7 +88,7 @@ impl FastTCPFlows {
         })
     }
 
-    /// The next packet: of a random flow, or after the last one the FIN of a flow that is open.
+    /// The next packet: of a random flow, or, after the last one, the FIN of an open flow.
     fn next(&mut self, cx: &Context) -> Option<&Packet> {
         let size = self.size;
         if self.pace.quota.is_used_up() {

@@ -5,13 +5,14 @@ use element::prelude::*;
 use super::frame::{self, Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, Pace};
 
-/// The most flows: each holds a packet.
+/// Maximum number of flows; each holds a packet.
 const MOST_FLOWS: u32 = 1 << 20;
 
-/// Gives RATE UDP frames a second, of FLOWS flows at random, to those who pull, until there were LIMIT.
+/// Benchmark source of UDP frames in FLOWS concurrent flows, for pull paths.
 ///
-/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. Ports are random; after
-/// FLOWSIZE packets a flow gets new ones. `rate` tells what came of it after the last packet.
+/// Each pull returns the next packet of a random flow, at RATE packets a second (0 for as fast as they are pulled),
+/// until LIMIT packets were sent. Ports are random; after FLOWSIZE packets a flow gets new ones. LENGTH is the frame
+/// length, at least 60. After the last packet, `rate` returns the achieved rate.
 /// ```click
 /// FastUDPFlows(0, 20, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 4, 3) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 20 stop) -> Discard;
@@ -32,21 +33,21 @@ pub struct FastUDPFlowsArgs {
     from: SenderArguments,
     #[arg(flatten)]
     to: ReceiverArguments,
-    /// Flows at a time.
+    /// Concurrent flows.
     #[arg(position)]
     flows: u32,
-    /// Packets of a flow.
+    /// Packets per flow.
     #[arg(position)]
     flowsize: u32,
-    /// Whether the UDP checksum is filled in.
+    /// Fill in the UDP checksum.
     #[arg(position, default = "true")]
     checksum: bool,
-    /// Whether it works.
+    /// Whether it sends packets.
     #[arg(position, default = "true")]
     active: bool,
 }
 
-/// A flow: its packet, and how many were sent.
+/// A flow: its packet, and how often it was sent.
 struct Flow {
     packet: Packet,
     sent: u32,
@@ -86,10 +87,10 @@ impl Element for FastUDPFlows {
     type Args = FastUDPFlowsArgs;
     const HANDLERS: &'static [Handler<Self>] = metered::handlers!(
         |source| {};
-        Handler::read("length", "Bytes of each frame.", |source| source.frame.length.to_string()),
+        Handler::read("length", "Frame length in bytes.", |source| source.frame.length.to_string()),
         Handler::write(
             "length",
-            "Sets the bytes of each frame, and makes new flows.",
+            "Sets the frame length and creates new flows.",
             |source, cx, value| {
                 let length =
                     cx.argument(value).map_err(|_| HandlerError::new("length parameter must be integer"))?;

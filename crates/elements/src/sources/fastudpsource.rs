@@ -6,10 +6,11 @@ use element::prelude::*;
 use super::frame::{Frame, ReceiverArguments, SenderArguments};
 use super::metered::{self, Pace};
 
-/// Gives RATE UDP frames a second to those who pull, all with the same headers, until there were LIMIT.
+/// Benchmark source of UDP frames with identical headers, for pull paths.
 ///
-/// A RATE of 0 gives as many as are pulled. LENGTH is that of the whole frame, at least 60. After every INTERVAL
-/// packets, unless that is 0, both ports go up by one. `rate` tells what came of it after the last packet.
+/// It answers pulls at RATE packets a second (0 for as fast as they are pulled), until LIMIT packets were sent. LENGTH
+/// is the frame length, at least 60. After every INTERVAL packets (0 for never), both ports increase by one. After the
+/// last packet, `rate` returns the achieved rate.
 /// ```click
 /// FastUDPSource(0, 10, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> Unqueue
 ///   -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
@@ -28,21 +29,21 @@ use super::metered::{self, Pace};
 pub struct FastUDPSourceArgs {
     #[arg(flatten)]
     from: SenderArguments,
-    /// The sender's port.
+    /// Source port.
     #[arg(position)]
     sport: UdpPort,
     #[arg(flatten)]
     to: ReceiverArguments,
-    /// The receiver's port.
+    /// Destination port.
     #[arg(position)]
     dport: UdpPort,
-    /// Whether the UDP checksum is filled in.
+    /// Fill in the UDP checksum.
     #[arg(position, default = "true")]
     checksum: bool,
-    /// Packets after which the ports change; 0 for never.
+    /// Packets between port changes; 0 for no changes.
     #[arg(position, default = "0")]
     interval: u32,
-    /// Whether it works.
+    /// Whether it sends packets.
     #[arg(position, default = "true")]
     active: bool,
 }
@@ -52,7 +53,7 @@ pub struct FastUDPSource {
     frame: Frame,
     ports: (u16, u16),
     interval: u64,
-    /// How often the ports have changed.
+    /// Number of port changes so far.
     changes: u16,
     pace: Pace,
     template: Option<Packet>,

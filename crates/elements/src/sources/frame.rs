@@ -5,46 +5,46 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use packet::{EtherType, EthernetViewMut, Ip4View, Ip4ViewMut, MacAddr, TcpViewMut, UdpViewMut, protocol};
 
-/// The shortest frame, without its checksum.
+/// Shortest frame, without its checksum.
 const SHORTEST: u32 = 60;
-/// The longest: what an IP header can tell, behind an Ethernet header.
+/// Longest frame: the maximum IP length behind an Ethernet header.
 const LONGEST: u32 = 65_535 + 14;
-/// Where the headers start.
+/// Offset of the IP header.
 const IP: usize = 14;
 const TRANSPORT: usize = IP + 20;
 
-/// How many frames a source sends, and from where.
+/// Number of frames to send, and their source addresses.
 #[derive(ArgumentGroup)]
 pub(crate) struct SenderArguments {
-    /// Packets a second; 0 for as many as are pulled.
+    /// Packets per second; 0 for as fast as they are pulled.
     #[arg(position)]
     pub(super) rate: u32,
-    /// Packets to make; negative for no end.
+    /// Packets to send in total; negative for no limit.
     #[arg(position)]
     pub(super) limit: i32,
-    /// Bytes of each frame.
+    /// Frame length in bytes.
     #[arg(position)]
     length: u32,
-    /// The sender's Ethernet address.
+    /// Source Ethernet address.
     #[arg(position)]
     srceth: MacAddr,
-    /// The sender's IP address.
+    /// Source IP address.
     #[arg(position)]
     srcip: Ipv4Addr,
 }
 
-/// To where it sends them.
+/// Destination addresses of the frames.
 #[derive(ArgumentGroup)]
 pub(crate) struct ReceiverArguments {
-    /// The receiver's Ethernet address.
+    /// Destination Ethernet address.
     #[arg(position)]
     dsteth: MacAddr,
-    /// The receiver's IP address.
+    /// Destination IP address.
     #[arg(position)]
     dstip: Ipv4Addr,
 }
 
-/// What all frames of a source have in common.
+/// Fields that all frames of a source share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub(crate) length: usize,
@@ -55,13 +55,13 @@ pub(crate) struct Frame {
     pub(crate) checksum: bool,
 }
 
-/// A length that fits.
+/// The nearest valid length.
 pub(crate) fn fitting(length: u32) -> usize {
     length.clamp(SHORTEST, LONGEST) as usize
 }
 
 impl Frame {
-    /// As the arguments say; warns of a length that had to be raised.
+    /// Reads the arguments; warns if it had to raise the length.
     pub(crate) fn new(
         from: &SenderArguments,
         to: &ReceiverArguments,
@@ -102,7 +102,7 @@ impl Frame {
         Some(packet)
     }
 
-    /// A UDP frame from and to the given ports; `None` when the pool is exhausted.
+    /// A UDP frame with the given ports; `None` if the pool is exhausted.
     pub(crate) fn udp(&self, cx: &Context, ports: (u16, u16)) -> Option<Packet> {
         let mut packet = self.start(cx, protocol::UDP)?;
         let length = (self.length - TRANSPORT) as u16;
@@ -118,7 +118,7 @@ impl Frame {
         Some(packet)
     }
 
-    /// A TCP frame from and to the given ports with these flags and numbers; `None` when the pool is exhausted.
+    /// A TCP frame with the given ports, flags and numbers; `None` if the pool is exhausted.
     pub(crate) fn tcp(
         &self,
         cx: &Context,

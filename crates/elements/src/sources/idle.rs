@@ -3,9 +3,9 @@
 use element::Direction;
 use element::prelude::*;
 
-/// Never makes or pulls a packet; drops those that are pushed to it.
+/// Connects ports that carry no traffic: never sends or pulls, and drops what is pushed to it.
 ///
-/// Elements that pull from it learn that it is empty for ever, and sleep.
+/// Downstream tasks learn that it stays empty, and sleep.
 /// ```click
 /// Idle -> c :: Counter -> Discard;
 /// InfiniteSource(LIMIT 3, STOP true) -> Idle;

@@ -7,15 +7,17 @@ use packet::HEADROOM;
 use super::bursts::{BurstArguments, BurstSource, Maker, handlers};
 use super::production;
 
-/// Makes packets of DATA, BURST each time it is scheduled or one for each pull, until there were LIMIT.
+/// Sends copies of a packet as fast as possible, up to LIMIT packets.
 ///
-/// With LENGTH the data are cut or repeated to that many bytes. TIMESTAMP false leaves the time unset. After the last
-/// packet STOP true stops the driver, or END_CALL writes a handler. On a push output it waits while what is downstream
-/// is full. When no other task waits, it takes several turns at once, so that BURST 1 still makes full batches.
+/// On a push output it sends BURST packets per task run and pauses while a downstream queue is full. On a pull output
+/// it answers each pull. Packets contain DATA, cut or repeated to LENGTH bytes if LENGTH is given. TIMESTAMP false
+/// leaves the timestamp unset. After the last packet, STOP true stops the driver, or END_CALL writes a handler. If no
+/// other task waits, the task runs several times at once, so even BURST 1 fills batches.
 ///
 /// ## Differences
 ///
-/// A BURST above 4096 is spread over several turns. Packets that the pool has no room for count as sent and as drops.
+/// A BURST above 4096 is spread over several task runs. Packets that the pool has no room for count both as sent and as
+/// drops.
 /// ```click
 /// source :: InfiniteSource(DATA \<00 01 02>, LENGTH 60, LIMIT 1000, STOP true) -> counter :: Counter -> Discard;
 /// ```
@@ -34,22 +36,22 @@ use super::production;
     see = "RatedSource, TimedSource, RandomSource"
 )]
 pub struct InfiniteSourceArgs {
-    /// The bytes of each packet.
+    /// Packet contents.
     #[arg(position, default = "Random bullshit in a packet, at least 64 bytes long. Well, now it is.")]
     data: Bytes,
     #[arg(flatten)]
     bursts: BurstArguments,
-    /// Bytes of each packet; negative for those of DATA.
+    /// Packet length in bytes; negative for the length of DATA.
     #[arg(default = "-1")]
     length: i32,
-    /// An older name of LENGTH.
+    /// Older name of LENGTH.
     datasize: Option<i32>,
 }
 
 /// The element.
 pub type InfiniteSource = BurstSource<Copies>;
 
-/// Makes packets that are all the same.
+/// Creates identical packets.
 pub struct Copies {
     data: Vec<u8>,
     length: i32,
@@ -75,21 +77,21 @@ fn set_length(source: &mut InfiniteSource, cx: &mut Context, text: &str) -> Resu
 impl Maker for Copies {
     type Args = InfiniteSourceArgs;
     const HANDLERS: &'static [Handler<InfiniteSource>] = handlers![
-        Handler::read("data", "Bytes of each packet.", |source| {
+        Handler::read("data", "Packet contents.", |source| {
             String::from_utf8_lossy(&source.maker.data).into_owned()
         }),
-        Handler::write("data", "Sets the bytes of each packet.", |source, cx, value| {
+        Handler::write("data", "Sets the packet contents.", |source, cx, value| {
             source.maker.data = value.as_bytes().to_vec();
             source.maker.make_template(cx).map_err(HandlerError::new)?;
             source.resume(cx);
             Ok(())
         }),
-        Handler::read("length", "Bytes of each packet, or -1.", |source| source.maker.length.to_string()),
-        Handler::write("length", "Sets the bytes of each packet.", set_length),
-        Handler::read("burstsize", "An older name of `burst`.", |source| source.burst.to_string()),
-        Handler::write("burstsize", "An older name of `burst`.", BurstSource::set_burst),
-        Handler::read("datasize", "An older name of `length`.", |source| source.maker.length.to_string()),
-        Handler::write("datasize", "An older name of `length`.", set_length),
+        Handler::read("length", "Packet length in bytes, or -1.", |source| source.maker.length.to_string()),
+        Handler::write("length", "Sets the packet length.", set_length),
+        Handler::read("burstsize", "Older name of `burst`.", |source| source.burst.to_string()),
+        Handler::write("burstsize", "Older name of `burst`.", BurstSource::set_burst),
+        Handler::read("datasize", "Older name of `length`.", |source| source.maker.length.to_string()),
+        Handler::write("datasize", "Older name of `length`.", set_length),
     ];
 
     fn new(args: InfiniteSourceArgs) -> Result<(Copies, BurstArguments), SetupError> {

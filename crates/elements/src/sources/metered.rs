@@ -6,18 +6,18 @@ use super::frame::SenderArguments;
 use super::production::Quota;
 use crate::shaping::gaprate::{GapRate, MOST};
 
-/// The pace of a benchmark source.
+/// Rate control of a benchmark source.
 pub(crate) struct Pace {
     rate: Option<GapRate>,
     pub(crate) quota: Quota,
     pub(crate) active: bool,
-    /// Steady milliseconds of the first packet and of the last.
+    /// Steady time of the first and last packet in milliseconds.
     first: i64,
     last: Option<i64>,
 }
 
 impl Pace {
-    /// As the arguments say.
+    /// Reads the arguments.
     pub(crate) fn new(args: &SenderArguments, active: bool) -> Pace {
         let rate = (args.rate > 0).then(|| GapRate::new(args.rate));
         Pace { rate, quota: Quota::new(args.limit.into()), active, first: 0, last: None }
@@ -44,12 +44,12 @@ impl Pace {
         }
     }
 
-    /// Begins anew.
+    /// Starts over.
     pub(crate) fn reset(&mut self) {
         (self.quota.count, self.first, self.last) = (0, 0, None);
     }
 
-    /// Packets a second between the first and the last; 0 before the last.
+    /// Packets per second between the first and the last packet; 0 before the last.
     pub(crate) fn achieved(&self) -> String {
         let Some(last) = self.last else { return "0".into() };
         let span = last.saturating_sub(self.first).max(1) as u64;
@@ -77,7 +77,7 @@ impl Pace {
         Ok(())
     }
 
-    /// Starts or stops it from a handler's value; a start begins anew.
+    /// Starts or stops the source from a handler's value; starting resets it.
     pub(crate) fn write_active(&mut self, cx: &Context, value: &str) -> Result<(), HandlerError> {
         let active = cx.argument(value);
         self.active = active.map_err(|_| HandlerError::new("active parameter must be boolean"))?;
@@ -88,26 +88,25 @@ impl Pace {
     }
 }
 
-/// The handlers of a benchmark source: those that all have, then its own. The block begins anew what the source itself
-/// counts.
+/// Handlers of a benchmark source: the common ones, then its own. The block resets what the source itself counts.
 macro_rules! handlers {
     (|$source:ident| $rewind:block; $($own:expr),* $(,)?) => {
         &[
-            Handler::read("count", "Packets made.", |source| source.pace.quota.count.to_string()),
-            Handler::read("rate", "Packets a second, after the last one.", |source| source.pace.achieved()),
-            Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
+            Handler::read("count", "Packets sent.", |source| source.pace.quota.count.to_string()),
+            Handler::read("rate", "Achieved packets per second, after the last packet.", |source| source.pace.achieved()),
+            Handler::write("rate", "Sets the packets per second.", |source, cx, value| {
                 source.pace.write_rate(cx, value)
             }),
-            Handler::write("reset", "Begins anew.", |$source, _, _| {
+            Handler::write("reset", "Starts over.", |$source, _, _| {
                 $source.pace.reset();
                 $rewind
                 Ok(())
             }),
-            Handler::write("active", "Starts anew, or stops.", |$source, cx, value| {
+            Handler::write("active", "Starts over, or stops.", |$source, cx, value| {
                 $rewind
                 $source.pace.write_active(cx, value)
             }),
-            Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+            Handler::write("limit", "Sets the number of packets to send.", |source, cx, value| {
                 source.pace.write_limit(cx, value)
             }),
             $($own,)*

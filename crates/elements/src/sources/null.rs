@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Passes packets as they are.
+/// Passes packets unchanged.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> Null -> d :: Discard;
 /// ```

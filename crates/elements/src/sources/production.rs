@@ -3,11 +3,11 @@
 use element::arguments::HandlerCall;
 use element::prelude::*;
 
-/// The most packets that a source makes in one turn; a longer burst goes on in the next one. Bounds the packets that
-/// are alive before the first of them is delivered.
+/// Maximum packets that a source creates per task run; longer bursts continue in the next run. Bounds the packets alive
+/// before the first one is delivered.
 pub(crate) const MOST_AT_ONCE: usize = 4096;
 
-/// How many packets were made and how many may be; a negative limit is none.
+/// Packets sent, and the limit; a negative limit is none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     pub(crate) limit: i64,
@@ -33,7 +33,7 @@ impl Quota {
     }
 }
 
-/// What a source does when it has made its last packet.
+/// What a source does after its last packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Finale {
     Nothing,
@@ -52,7 +52,7 @@ impl Finale {
         }
     }
 
-    /// Finds the element that it calls.
+    /// Finds the element that END_CALL names.
     pub(crate) fn resolve(&self, cx: &Context) -> Result<(), SetupError> {
         match self {
             Finale::Call(call) => call.resolve(cx, "END_CALL"),
@@ -60,7 +60,7 @@ impl Finale {
         }
     }
 
-    /// Checks that what it calls exists.
+    /// Checks that the handler of END_CALL exists.
     pub(crate) fn check(&self, cx: &Context) -> Result<(), SetupError> {
         match self {
             Finale::Call(call) => call.check(cx),
@@ -77,13 +77,13 @@ impl Finale {
     }
 }
 
-/// The bytes of a packet: `data`, or with a length as much of it, repeated, as is asked for.
+/// Packet contents: `data`, cut or repeated to `length` if given.
 pub(crate) fn content(data: &[u8], length: Option<usize>) -> Vec<u8> {
     let length = length.unwrap_or(data.len());
     data.iter().copied().cycle().take(length).collect()
 }
 
-/// A packet that others are copied from; `None` beyond the largest packet, or when the pool is exhausted.
+/// The packet to copy; `None` if it is too large or the pool is exhausted.
 pub(crate) fn template(cx: &Context, data: &[u8], length: Option<usize>, headroom: usize) -> Option<Packet> {
     if length.unwrap_or(data.len()) > packet::MAX_CAPACITY {
         return None;
@@ -95,7 +95,7 @@ pub(crate) fn template(cx: &Context, data: &[u8], length: Option<usize>, headroo
     Some(packet)
 }
 
-/// Fills `batch` with `count` copies of `template`; copies that the pool has no room for are counted as drops.
+/// Fills `batch` with `count` copies of `template`; copies that the pool has no room for count as drops.
 #[inline]
 pub(crate) fn replicate(cx: &mut Context, template: &Packet, count: usize, batch: &mut Batch) {
     for _ in batch.push_copies(template, count)..count {

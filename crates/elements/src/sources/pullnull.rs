@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Passes packets as they are; its ports pull, which makes agnostic neighbours pull.
+/// Passes packets unchanged on a pull path. It makes agnostic neighbours pull.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> PullNull -> d :: Discard;
 /// ```

@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Passes packets as they are; its ports push, which makes agnostic neighbours push.
+/// Passes packets unchanged on a push path. It makes agnostic neighbours push.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> PushNull -> d :: Discard;
 /// ```

@@ -4,12 +4,12 @@ use element::prelude::*;
 
 use super::bursts::{BurstArguments, BurstSource, Maker, handlers};
 
-/// Packets are shorter than this.
+/// Packets must be shorter than this.
 const LONGEST: i32 = 64 * 1024;
 
-/// Makes packets of LENGTH random bytes, BURST each time it is scheduled or one for each pull, until there were LIMIT.
+/// Sends packets of LENGTH random bytes as fast as possible, up to LIMIT packets.
 ///
-/// Otherwise it is as `InfiniteSource`.
+/// It works like `InfiniteSource` otherwise.
 /// ```click
 /// RandomSource(100, LIMIT 10, STOP true) -> c :: Counter -> Discard;
 /// ```
@@ -27,7 +27,7 @@ const LONGEST: i32 = 64 * 1024;
     see = "InfiniteSource"
 )]
 pub struct RandomSourceArgs {
-    /// Bytes of each packet.
+    /// Packet length in bytes.
     #[arg(position)]
     length: i32,
     #[arg(flatten)]
@@ -37,12 +37,12 @@ pub struct RandomSourceArgs {
 /// The element.
 pub type RandomSource = BurstSource<Noise>;
 
-/// Makes packets of random bytes.
+/// Creates packets of random bytes.
 pub struct Noise {
     length: usize,
 }
 
-/// A length that is allowed.
+/// Validates a length.
 fn check_length(length: i32) -> Result<usize, String> {
     let allowed = usize::try_from(length).ok().filter(|_| length < LONGEST);
     allowed.ok_or_else(|| format!("bad length {length}"))
@@ -51,8 +51,8 @@ fn check_length(length: i32) -> Result<usize, String> {
 impl Maker for Noise {
     type Args = RandomSourceArgs;
     const HANDLERS: &'static [Handler<RandomSource>] = handlers![
-        Handler::read("length", "Bytes of each packet.", |source| source.maker.length.to_string()),
-        Handler::write("length", "Sets the bytes of each packet.", |source, cx, value| {
+        Handler::read("length", "Packet length in bytes.", |source| source.maker.length.to_string()),
+        Handler::write("length", "Sets the packet length.", |source, cx, value| {
             let length = cx.argument(value).map_err(|_| HandlerError::new("length must be integer"))?;
             source.maker.length = check_length(length).map_err(HandlerError::new)?;
             source.resume(cx);

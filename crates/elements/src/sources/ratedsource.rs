@@ -7,10 +7,10 @@ use packet::HEADROOM;
 use super::production::{self, Quota};
 use crate::shaping::TokenBucket;
 
-/// Makes RATE packets of DATA a second, until there were LIMIT.
+/// Sends copies of a packet at RATE packets a second, up to LIMIT packets.
 ///
-/// With LENGTH the data are cut or repeated to that many bytes, with BANDWIDTH the rate is as many packets as make
-/// that bandwidth. STOP true stops the driver after the last packet. On a push output it sends one packet at a turn,
+/// Packets contain DATA, cut or repeated to LENGTH bytes if LENGTH is given. BANDWIDTH sets the rate in bits a second
+/// instead. STOP true stops the driver after the last packet. On a push output the source sends one packet per task run
 /// and sleeps until the next one is due.
 /// ```click
 /// source :: RatedSource(DATA \<00>, RATE 100, LIMIT 20, STOP true) -> counter :: Counter -> Discard;
@@ -29,27 +29,27 @@ use crate::shaping::TokenBucket;
     see = "InfiniteSource, TimedSource"
 )]
 pub struct RatedSourceArgs {
-    /// The bytes of each packet.
+    /// Packet contents.
     #[arg(position, default = "Random bullshit in a packet, at least 64 bytes long. Well, now it is.")]
     data: Bytes,
-    /// Packets a second.
+    /// Packets per second.
     #[arg(position, default = "10")]
     rate: u32,
-    /// Packets to make; negative for no end.
+    /// Packets to send in total; negative for no limit.
     #[arg(position, default = "-1")]
     limit: i32,
-    /// Whether it works.
+    /// Whether it sends packets.
     #[arg(position, default = "true")]
     active: bool,
-    /// Bytes of each packet; negative for those of DATA.
+    /// Packet length in bytes; negative for the length of DATA.
     #[arg(default = "-1")]
     length: i32,
-    /// An older name of LENGTH.
+    /// Older name of LENGTH.
     datasize: Option<i32>,
-    /// Whether the driver stops after the last packet.
+    /// Stop the driver after the last packet.
     #[arg(default = "false")]
     stop: bool,
-    /// Bandwidth of the packets, instead of a rate.
+    /// Bandwidth, instead of a packet rate.
     bandwidth: Option<Bandwidth>,
 }
 
@@ -64,7 +64,7 @@ pub struct RatedSource {
     template: Option<Packet>,
 }
 
-/// Packets that may come at once after a pause.
+/// Burst size after a pause.
 fn burst(rate: u32) -> u32 {
     if rate < 200 { 2 } else { rate / 100 }
 }
@@ -80,7 +80,7 @@ impl RatedSource {
         Ok(())
     }
 
-    /// Makes up to `most` packets that are due.
+    /// Creates up to `most` packets that are due.
     fn produce(&mut self, cx: &mut Context, most: usize, batch: &mut Batch) -> usize {
         self.bucket.refill(cx.steady());
         let count = self.quota.allow(most).min(self.bucket.tokens() as usize);
@@ -108,26 +108,26 @@ fn set_length(source: &mut RatedSource, cx: &mut Context, text: &str) -> Result<
 impl Element for RatedSource {
     type Args = RatedSourceArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("data", "Bytes of each packet.", |source| {
+        Handler::read("data", "Packet contents.", |source| {
             String::from_utf8_lossy(&source.data).into_owned()
         }),
-        Handler::write("data", "Sets the bytes of each packet.", |source, cx, value| {
+        Handler::write("data", "Sets the packet contents.", |source, cx, value| {
             source.data = value.as_bytes().to_vec();
             source.make_template(cx, None).map_err(HandlerError::new)
         }),
-        Handler::read("rate", "Packets a second.", |source| source.bucket.rate().to_string()),
-        Handler::write("rate", "Sets the packets a second.", |source, cx, value| {
+        Handler::read("rate", "Packets per second.", |source| source.bucket.rate().to_string()),
+        Handler::write("rate", "Sets the packets per second.", |source, cx, value| {
             let rate = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             source.bucket.assign_adjust(rate, burst(rate));
             Ok(())
         }),
-        Handler::read("limit", "Packets to make.", |source| limit_text(source.quota.limit)),
-        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+        Handler::read("limit", "Packets to send in total.", |source| limit_text(source.quota.limit)),
+        Handler::write("limit", "Sets the number of packets to send in total.", |source, cx, value| {
             let limit: i32 = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             source.quota.limit = limit.into();
             Ok(())
         }),
-        Handler::read("active", "Whether it works.", |source| source.active.to_string()),
+        Handler::read("active", "Whether it sends packets.", |source| source.active.to_string()),
         Handler::write("active", "Starts or stops it.", |source, cx, value| {
             source.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             if source.active && cx.is_push_output(0) && !cx.is_scheduled() {
@@ -136,17 +136,17 @@ impl Element for RatedSource {
             }
             Ok(())
         }),
-        Handler::read("count", "Packets made.", |source| source.quota.count.to_string()),
-        Handler::write("reset", "Starts counting anew.", |source, cx, _| {
+        Handler::read("count", "Packets sent.", |source| source.quota.count.to_string()),
+        Handler::write("reset", "Resets the count.", |source, cx, _| {
             source.quota.count = 0;
             source.bucket.set(1);
             source.resume(cx);
             Ok(())
         }),
-        Handler::read("length", "Bytes of each packet, or -1.", |source| source.length.to_string()),
-        Handler::write("length", "Sets the bytes of each packet.", set_length),
-        Handler::read("datasize", "An older name of `length`.", |source| source.length.to_string()),
-        Handler::write("datasize", "An older name of `length`.", set_length),
+        Handler::read("length", "Packet length in bytes, or -1.", |source| source.length.to_string()),
+        Handler::write("length", "Sets the packet length.", set_length),
+        Handler::read("datasize", "Older name of `length`.", |source| source.length.to_string()),
+        Handler::write("datasize", "Older name of `length`.", set_length),
     ];
 
     fn new(args: RatedSourceArgs, _: &mut Setup) -> Result<RatedSource, SetupError> {

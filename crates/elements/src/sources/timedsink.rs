@@ -3,7 +3,7 @@
 use element::number_format;
 use element::prelude::*;
 
-/// Pulls a packet every INTERVAL and drops it; that counts as no loss.
+/// Pulls a packet every INTERVAL and discards it. Discarded packets do not count as drops.
 /// ```click
 /// source :: InfiniteSource(LIMIT 3, STOP true) -> t :: TimedSink(10ms);
 /// ```
@@ -20,7 +20,7 @@ use element::prelude::*;
     see = "Discard, TimedSource"
 )]
 pub struct TimedSinkArgs {
-    /// The time between packets.
+    /// Time between packets.
     #[arg(position, default = "500ms")]
     interval: Timestamp,
 }
@@ -28,14 +28,14 @@ pub struct TimedSinkArgs {
 /// The element.
 pub struct TimedSink {
     interval: Timestamp,
-    /// When the timer comes, or last came.
+    /// When the timer is due, or was last due.
     next: Timestamp,
 }
 
 impl Element for TimedSink {
     type Args = TimedSinkArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("interval", "The time between packets.", |sink| number_format::interval(sink.interval)),
+        Handler::read("interval", "Time between packets.", |sink| number_format::interval(sink.interval)),
         Handler::write("interval", "Sets the time between packets.", |sink, cx, value| {
             let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
             sink.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;

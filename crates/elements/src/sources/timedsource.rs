@@ -7,9 +7,9 @@ use packet::HEADROOM;
 
 use super::production::{self, Quota};
 
-/// Makes a packet of DATA every INTERVAL, until there were LIMIT.
+/// Sends a packet every INTERVAL, up to LIMIT packets.
 ///
-/// The first one comes an interval after the start. STOP true stops the driver an interval after the last one.
+/// The first packet leaves one interval after the start. STOP true stops the driver one interval after the last packet.
 /// ```click
 /// source :: TimedSource(INTERVAL 10ms, DATA \<00>, LIMIT 3, STOP true) -> counter :: Counter -> Discard;
 /// ```
@@ -26,22 +26,22 @@ use super::production::{self, Quota};
     see = "RatedSource, InfiniteSource, TimedSink"
 )]
 pub struct TimedSourceArgs {
-    /// The time between packets.
+    /// Time between packets.
     #[arg(position, default = "500ms")]
     interval: Timestamp,
-    /// The bytes of each packet.
+    /// Packet contents.
     #[arg(position, default = "Random bullshit in a packet, at least 64 bytes long. Well, now it is.")]
     data: Bytes,
-    /// Packets to make; negative for no end.
+    /// Packets to send in total; negative for no limit.
     #[arg(default = "-1")]
     limit: i32,
-    /// Whether it works.
+    /// Whether it sends packets.
     #[arg(default = "true")]
     active: bool,
-    /// Whether the driver stops after the last packet.
+    /// Stop the driver after the last packet.
     #[arg(default = "false")]
     stop: bool,
-    /// Bytes of room in front of the data; there are 64 at least.
+    /// Headroom in bytes; at least 64.
     #[arg(default = "28")]
     headroom: u32,
 }
@@ -55,7 +55,7 @@ pub struct TimedSource {
     active: bool,
     stop: bool,
     template: Option<Packet>,
-    /// When the timer comes, or last came.
+    /// When the timer is due, or was last due.
     next: Timestamp,
 }
 
@@ -66,7 +66,7 @@ impl TimedSource {
         Ok(())
     }
 
-    /// Goes on at once if it had stopped.
+    /// Restarts the timer if the source had stopped.
     fn resume(&mut self, cx: &Context) {
         if self.active && cx.timer(0).is_none() {
             self.next = cx.steady();
@@ -78,43 +78,39 @@ impl TimedSource {
 impl Element for TimedSource {
     type Args = TimedSourceArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("data", "Bytes of each packet.", |source| {
+        Handler::read("data", "Packet contents.", |source| {
             String::from_utf8_lossy(&source.data).into_owned()
         }),
-        Handler::write("data", "Sets the bytes of each packet.", |source, cx, value| {
+        Handler::write("data", "Sets the packet contents.", |source, cx, value| {
             source.data = value.as_bytes().to_vec();
             source.make_template(cx).map_err(HandlerError::new)
         }),
-        Handler::read("limit", "Packets to make.", |source| source.quota.limit.to_string()),
-        Handler::write("limit", "Sets the packets to make.", |source, cx, value| {
+        Handler::read("limit", "Packets to send in total.", |source| source.quota.limit.to_string()),
+        Handler::write("limit", "Sets the number of packets to send in total.", |source, cx, value| {
             let limit: i32 = cx.data(value)?;
             source.quota.limit = limit.into();
             Ok(())
         }),
-        Handler::read("interval", "The time between packets.", |source| {
-            number_format::interval(source.interval)
-        }),
+        Handler::read("interval", "Time between packets.", |source| number_format::interval(source.interval)),
         Handler::write("interval", "Sets the time between packets.", |source, cx, value| {
             let interval = cx.argument(value).ok().filter(|interval| *interval > Timestamp::ZERO);
             source.interval = interval.ok_or_else(|| HandlerError::new("bad interval"))?;
             Ok(())
         }),
-        Handler::read("active", "Whether it works.", |source| source.active.to_string()),
+        Handler::read("active", "Whether it sends packets.", |source| source.active.to_string()),
         Handler::write("active", "Starts or stops it.", |source, cx, value| {
             source.active = cx.argument(value).map_err(|_| HandlerError::new("bad active"))?;
             source.resume(cx);
             Ok(())
         }),
-        Handler::read("count", "Packets made.", |source| source.quota.count.to_string()),
-        Handler::write("reset", "Starts counting anew.", |source, cx, _| {
+        Handler::read("count", "Packets sent.", |source| source.quota.count.to_string()),
+        Handler::write("reset", "Resets the count.", |source, cx, _| {
             source.quota.count = 0;
             source.resume(cx);
             Ok(())
         }),
-        Handler::read("headroom", "Bytes of room in front of the data.", |source| {
-            source.headroom.to_string()
-        }),
-        Handler::write("headroom", "Sets the bytes of room in front of the data.", |source, cx, value| {
+        Handler::read("headroom", "Headroom in bytes.", |source| source.headroom.to_string()),
+        Handler::write("headroom", "Sets the headroom.", |source, cx, value| {
             source.headroom = cx.argument(value).map_err(|_| HandlerError::new("bad headroom"))?;
             source.make_template(cx).map_err(HandlerError::new)
         }),

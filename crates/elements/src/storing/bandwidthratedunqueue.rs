@@ -5,10 +5,10 @@ use element::prelude::*;
 use super::ratedpull::RatedPull;
 use crate::shaping::rated::{Allowance, ByteRate, Octets, Rated};
 
-/// Pulls packets at a bandwidth of RATE and pushes them on.
+/// Moves packets from pull to push at a bandwidth of up to RATE.
 ///
-/// After a pause as many bytes may follow each other at once as come in BURST_DURATION (20 ms by default), or
-/// BURST_BYTES. It sleeps while what is upstream says that it is empty.
+/// A token bucket measures the rate. After a pause it allows a burst of BURST_BYTES, or of as many bytes as RATE yields
+/// in BURST_DURATION (20 ms by default). The task sleeps while the upstream queue is empty.
 /// ```click
 /// RatedSource(LENGTH 1000, RATE 1000) -> q :: Queue -> u :: BandwidthRatedUnqueue(800kbps)
 ///   -> c :: Counter(COUNT_CALL 50 stop) -> Discard;

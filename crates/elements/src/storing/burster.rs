@@ -4,7 +4,7 @@ use element::prelude::*;
 
 use super::timedpull::{Timed, TimedPull};
 
-/// Pulls at most BURST packets in every INTERVAL and pushes them on; as `TimedUnqueue`, but of eight.
+/// Moves up to BURST packets from pull to push every INTERVAL. The same as `TimedUnqueue`, with a default BURST of 8.
 /// ```click
 /// InfiniteSource(LIMIT 20, BURST 20) -> q :: Queue -> Burster(10ms) -> c :: Counter(COUNT_CALL 16 stop) -> Discard;
 /// ```
@@ -15,15 +15,15 @@ use super::timedpull::{Timed, TimedPull};
 #[derive(Args)]
 #[element(name = "Burster", group = "storing", ports = "1/1", processing = "l/h", task, see = "TimedUnqueue")]
 pub struct BursterArgs {
-    /// The interval.
+    /// Time between bursts.
     #[arg(position)]
     interval: Timestamp,
-    /// The most packets in it.
+    /// Maximum number of packets per interval.
     #[arg(position, default = "8")]
     burst: i32,
 }
 
-/// The kind.
+/// The variant with bursts of eight.
 pub struct Bursts;
 
 impl Timed for Bursts {

@@ -7,10 +7,10 @@ use element::prelude::*;
 
 use crate::sources::MOST_AT_ONCE;
 
-/// Pulls packets and pushes each on when DELAY has passed since its time.
+/// Moves packets from pull to push, each DELAY after its timestamp.
 ///
-/// A packet that has no time gets that at which it was pulled. Its time becomes the one at which it was due. One packet
-/// is held; the others wait upstream.
+/// A packet without a timestamp gets the time at which it was pulled. Output packets carry the time at which they were
+/// due. The element holds one packet; the others wait in the upstream queue.
 /// ```click
 /// RatedSource(RATE 100, LIMIT 10) -> q :: Queue -> d :: DelayUnqueue(250ms) -> c :: Counter(COUNT_CALL 10 stop) -> Discard;
 /// ```
@@ -28,7 +28,7 @@ use crate::sources::MOST_AT_ONCE;
     see = "DelayShaper, LinkUnqueue, Unqueue"
 )]
 pub struct DelayUnqueueArgs {
-    /// The delay.
+    /// Delay of each packet.
     #[arg(position)]
     delay: Timestamp,
 }
@@ -40,7 +40,7 @@ pub struct DelayUnqueue {
     signal: Signal,
 }
 
-/// Gives a packet the time at which it is due.
+/// Sets a packet's timestamp to the time at which it is due.
 pub(crate) fn postpone(cx: &Context, packet: &mut Packet, delay: Timestamp) {
     let time = packet.timestamp();
     let time = if time.seconds() == 0 { cx.now() } else { time };
@@ -50,7 +50,7 @@ pub(crate) fn postpone(cx: &Context, packet: &mut Packet, delay: Timestamp) {
 impl Element for DelayUnqueue {
     type Args = DelayUnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("delay", "The delay.", |unqueue| number_format::interval(unqueue.delay)),
+        Handler::read("delay", "Delay of each packet.", |unqueue| number_format::interval(unqueue.delay)),
         Handler::write("delay", "Sets the delay.", |unqueue, cx, value| {
             let SignedTime(delay) = cx.data(value)?;
             unqueue.delay = delay;

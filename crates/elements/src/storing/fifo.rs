@@ -8,24 +8,24 @@ use element::{Direction, Notifies};
 
 use super::length::Length;
 
-/// Pulls in vain after which a queue says that it is empty, so that one that hovers around empty does not flap.
+/// Unsuccessful pulls after which a queue announces that it is empty, so that a nearly empty queue does not toggle.
 const SLEEPY: u32 = 9;
-/// Room that is made at the start; a longer queue grows when it is used.
+/// Initial capacity of the buffer; a longer queue grows on use.
 const ROOM: usize = 4096;
 
-/// What tells one class of queue from another.
+/// Policy of a queue class.
 pub trait Kind: 'static {
-    /// Its arguments.
+    /// Arguments of the class.
     type Args: Args;
-    /// Whether it says that it is empty with the packet that empties it, not some pulls later.
+    /// Announce emptiness with the last packet instead of after several unsuccessful pulls.
     const QUICK: bool = false;
-    /// Whether it is the newest packets that stay when the capacity shrinks.
+    /// Keep the newest packets, not the oldest, when the capacity shrinks.
     const KEEPS_NEWEST: bool = false;
 
-    /// The capacity.
+    /// Maximum number of packets.
     fn capacity(args: Self::Args) -> usize;
 
-    /// Stores a packet that came by `port`; gives back the one that there is no room for.
+    /// Stores a packet that arrived at `port`; returns the packet to drop if the queue is full.
     #[inline]
     fn store(
         packets: &mut VecDeque<Packet>,
@@ -41,7 +41,7 @@ pub trait Kind: 'static {
     }
 }
 
-/// A queue of packets, first in, first out unless its kind says otherwise.
+/// A queue of packets: FIFO unless its policy says otherwise.
 pub struct Fifo<K: Kind> {
     packets: VecDeque<Packet>,
     capacity: usize,
@@ -70,7 +70,7 @@ impl<K: Kind> Fifo<K> {
         }
     }
 
-    /// After packets have come.
+    /// Updates notifiers and counts after packets were added.
     #[inline]
     fn grown(&mut self, cx: &Context) {
         let length = self.packets.len();
@@ -84,7 +84,7 @@ impl<K: Kind> Fifo<K> {
         }
     }
 
-    /// After `taken` packets have gone, of `most` that were wanted.
+    /// Updates notifiers and counts after `taken` of `most` wanted packets were removed.
     #[inline]
     fn shrunk(&mut self, cx: &Context, taken: usize, most: usize) {
         self.length.set(self.packets.len());
@@ -107,7 +107,7 @@ impl<K: Kind> Fifo<K> {
         }
     }
 
-    /// Takes the packets of an old queue over, as far as there is room.
+    /// Takes over the packets of an old queue, as far as they fit.
     fn take_over(&mut self, packets: &mut VecDeque<Packet>, cx: &Context) {
         let length = packets.len();
         core::mem::swap(&mut self.packets, packets);
@@ -137,11 +137,11 @@ impl<K: Kind> Element for Fifo<K> {
     type Args = K::Args;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("length", "Packets stored.", |queue| queue.packets.len().to_string()),
-        Handler::read("highwater_length", "The most packets that were ever stored.", |queue| {
+        Handler::read("highwater_length", "Highest number of packets ever stored.", |queue| {
             queue.highwater.to_string()
         }),
-        Handler::read("capacity", "The most packets that it stores.", |queue| queue.capacity.to_string()),
-        Handler::write("capacity", "Sets the most packets that it stores.", |queue, cx, value| {
+        Handler::read("capacity", "Maximum number of packets.", |queue| queue.capacity.to_string()),
+        Handler::write("capacity", "Sets the maximum number of packets.", |queue, cx, value| {
             let capacity: u32 = cx.keyword("CAPACITY", value)?;
             queue.set_capacity(capacity as usize);
             cx.note_argument(Some(0), "CAPACITY", value.trim());
@@ -150,8 +150,10 @@ impl<K: Kind> Element for Fifo<K> {
             }
             Ok(())
         }),
-        Handler::read("drops", "Packets that there was no room for.", |queue| queue.drops.to_string()),
-        Handler::write("reset_counts", "Forgets `drops` and `highwater_length`.", |queue, _, _| {
+        Handler::read("drops", "Packets dropped because the queue was full.", |queue| {
+            queue.drops.to_string()
+        }),
+        Handler::write("reset_counts", "Resets `drops` and `highwater_length`.", |queue, _, _| {
             (queue.drops, queue.highwater) = (0, queue.packets.len());
             Ok(())
         }),

@@ -6,9 +6,10 @@ use element::prelude::*;
 
 use super::fifo::{Fifo, Kind};
 
-/// Stores up to CAPACITY packets, first in, first out; when it is full, the oldest one makes room for a new one.
+/// Bounded FIFO queue that drops its oldest packet when a new one arrives at a full queue.
 ///
-/// What is dropped goes to output 1 if that exists. It tells those who pull when it is empty.
+/// Dropped packets go to output 1 if it exists. The queue notifies downstream tasks when it becomes empty and when it
+/// no longer is.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> q :: FrontDropQueue(4) -> Unqueue -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
 /// ```
@@ -29,12 +30,12 @@ use super::fifo::{Fifo, Kind};
     drops = "overflow, reset"
 )]
 pub struct FrontDropQueueArgs {
-    /// The most packets that it stores.
+    /// Maximum number of packets.
     #[arg(position, default = "1000")]
     capacity: u32,
 }
 
-/// The kind.
+/// Queue policy of FrontDropQueue.
 pub struct FrontDrop;
 
 impl Kind for FrontDrop {

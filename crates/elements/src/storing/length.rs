@@ -5,7 +5,7 @@ use core::cell::Cell;
 
 use element::prelude::*;
 
-/// The number of packets that an element stores; what it exports, so that droppers and monitors can look at it.
+/// Number of packets in an element that stores them, exported for early droppers and monitors.
 #[derive(Clone, Debug, Default)]
 pub struct Length(Rc<Cell<usize>>);
 
@@ -16,13 +16,13 @@ impl Length {
         self.0.get()
     }
 
-    /// Says how many are stored now.
+    /// Updates the number.
     #[inline]
     pub fn set(&self, length: usize) {
         self.0.set(length);
     }
 
-    /// What the element numbered `element` stores, if it stores packets.
+    /// The length of element number `element`, if it stores packets.
     pub fn of(cx: &Context, element: usize) -> Option<Length> {
         let export = cx.runtime().export(element)?;
         export.downcast_ref::<Length>().cloned()

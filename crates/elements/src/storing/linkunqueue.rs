@@ -10,13 +10,13 @@ use element::prelude::*;
 
 use super::length::Length;
 
-/// The slowest link, bytes a second.
+/// Lowest bandwidth in bytes per second.
 const SLOWEST: u32 = 100;
 
-/// Pulls packets and pushes each on when a serial link of LATENCY and BANDWIDTH would have delivered it.
+/// Emulates a serial link: pulls packets and pushes each when a link of LATENCY and BANDWIDTH would have delivered it.
 ///
-/// A packet's extra length annotation counts for its length, and its time becomes that of its delivery. Only packets
-/// for which there is room on the link are pulled.
+/// The extra length annotation counts towards a packet's length. A packet's timestamp becomes the time of its delivery.
+/// The element pulls only as many packets as the link has room for.
 /// ```click
 /// InfiniteSource(LENGTH 1000, LIMIT 10) -> q :: Queue -> l :: LinkUnqueue(100ms, 80kbps)
 ///   -> c :: Counter(COUNT_CALL 3 stop) -> Discard;
@@ -36,10 +36,10 @@ const SLOWEST: u32 = 100;
     see = "DelayUnqueue, BandwidthRatedUnqueue"
 )]
 pub struct LinkUnqueueArgs {
-    /// How long a packet travels.
+    /// Propagation delay.
     #[arg(position)]
     latency: Timestamp,
-    /// What the link carries.
+    /// Bandwidth of the link.
     #[arg(position)]
     bandwidth: Bandwidth,
 }
@@ -48,14 +48,14 @@ pub struct LinkUnqueueArgs {
 pub struct LinkUnqueue {
     latency: Timestamp,
     bandwidth: u32,
-    /// Packets on the link, each with the time at which it leaves.
+    /// Packets on the link, each with its departure time.
     link: VecDeque<Packet>,
     back_to_back: bool,
     signal: Signal,
     length: Length,
 }
 
-/// A bandwidth in the steps in which it is kept.
+/// The bandwidth, in the unit in which it is stored.
 fn check_bandwidth(bandwidth: Bandwidth) -> Result<u32, &'static str> {
     let bandwidth = bandwidth.0 as u32;
     if bandwidth < SLOWEST {
@@ -65,7 +65,7 @@ fn check_bandwidth(bandwidth: Bandwidth) -> Result<u32, &'static str> {
 }
 
 impl LinkUnqueue {
-    /// Time that a packet takes up on the link.
+    /// Transmission time of a packet.
     fn occupation(&self, packet: &Packet) -> Timestamp {
         let bytes = packet.len() as u64 + u64::from(packet.extra_length());
         Timestamp::from_micros((bytes * 1_000_000 / u64::from(self.bandwidth.max(1))) as i64)
@@ -75,7 +75,7 @@ impl LinkUnqueue {
         self.link.back().map(Packet::timestamp)
     }
 
-    /// Takes packets as long as the link has room; whether any came.
+    /// Pulls packets while the link has room; returns whether any arrived.
     fn fill(&mut self, cx: &mut Context, delayed: Timestamp) -> bool {
         let mut worked = false;
         while self.last().is_none_or(|last| last <= delayed) {
@@ -107,24 +107,30 @@ impl LinkUnqueue {
 impl Element for LinkUnqueue {
     type Args = LinkUnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("latency", "How long a packet travels.", |link| number_format::interval(link.latency)),
-        Handler::write("latency", "Sets the latency, and drops all packets.", |link, cx, value| {
-            let latency = cx.argument(value);
-            link.latency = latency.map_err(|_| HandlerError::new("latency must be a timestamp"))?;
-            link.reset(cx);
-            Ok(())
-        }),
-        Handler::read("bandwidth", "What the link carries, bytes a second.", |link| {
-            link.bandwidth.to_string()
-        }),
-        Handler::write("bandwidth", "Sets the bandwidth, and drops all packets.", |link, cx, value| {
-            let bandwidth = cx.argument(value).map_err(|_| HandlerError::new("invalid bandwidth"))?;
-            link.bandwidth = check_bandwidth(bandwidth).map_err(HandlerError::new)?;
-            link.reset(cx);
-            Ok(())
-        }),
+        Handler::read("latency", "Propagation delay.", |link| number_format::interval(link.latency)),
+        Handler::write(
+            "latency",
+            "Sets the propagation delay, and drops all packets on the link.",
+            |link, cx, value| {
+                let latency = cx.argument(value);
+                link.latency = latency.map_err(|_| HandlerError::new("latency must be a timestamp"))?;
+                link.reset(cx);
+                Ok(())
+            },
+        ),
+        Handler::read("bandwidth", "Bandwidth in bytes per second.", |link| link.bandwidth.to_string()),
+        Handler::write(
+            "bandwidth",
+            "Sets the bandwidth, and drops all packets on the link.",
+            |link, cx, value| {
+                let bandwidth = cx.argument(value).map_err(|_| HandlerError::new("invalid bandwidth"))?;
+                link.bandwidth = check_bandwidth(bandwidth).map_err(HandlerError::new)?;
+                link.reset(cx);
+                Ok(())
+            },
+        ),
         Handler::read("size", "Packets on the link.", |link| link.link.len().to_string()),
-        Handler::write("reset", "Drops all packets.", |link, cx, _| {
+        Handler::write("reset", "Drops all packets on the link.", |link, cx, _| {
             link.reset(cx);
             Ok(())
         }),

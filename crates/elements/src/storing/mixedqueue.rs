@@ -6,10 +6,11 @@ use element::prelude::*;
 
 use super::fifo::{Fifo, Kind};
 
-/// Stores up to CAPACITY packets: those of input 0 first in, first out, those of input 1 in front of all others.
+/// Bounded queue that is FIFO for input 0 and LIFO for input 1: packets of input 1 are stored in front.
 ///
-/// When it is full, a packet of input 0 is dropped, while one of input 1 takes the place of the last in the queue. What
-/// is dropped goes to output 1 if that exists. It tells those who pull when it is empty.
+/// When the queue is full, a packet from input 0 is dropped; a packet from input 1 replaces the last packet. Dropped
+/// packets go to output 1 if it exists. The queue notifies downstream tasks when it becomes empty and when it no longer
+/// is.
 /// ```click
 /// InfiniteSource(LIMIT 3, BURST 3) -> [0]q :: MixedQueue(2);
 /// Idle -> [1]q;
@@ -31,12 +32,12 @@ use super::fifo::{Fifo, Kind};
     drops = "overflow, reset"
 )]
 pub struct MixedQueueArgs {
-    /// The most packets that it stores.
+    /// Maximum number of packets.
     #[arg(position, default = "1000")]
     capacity: u32,
 }
 
-/// The kind.
+/// Queue policy of MixedQueue.
 pub struct Mixed;
 
 impl Kind for Mixed {

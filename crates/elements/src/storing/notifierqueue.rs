@@ -4,9 +4,10 @@ use element::prelude::*;
 
 use super::fifo::{Fifo, Kind};
 
-/// Stores up to CAPACITY packets, first in, first out; more are dropped, or sent to output 1.
+/// Bounded FIFO queue that notifies downstream tasks, but not upstream ones.
 ///
-/// It tells those who pull when it becomes empty, some vain pulls later, and when it no longer is.
+/// It drops packets that arrive when it is full, or sends them to output 1. It announces that it is empty after several
+/// unsuccessful pulls, and at once when it has packets again.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> q :: NotifierQueue(4) -> Unqueue -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
 /// ```
@@ -27,12 +28,12 @@ use super::fifo::{Fifo, Kind};
     drops = "overflow, reset"
 )]
 pub struct NotifierQueueArgs {
-    /// The most packets that it stores.
+    /// Maximum number of packets.
     #[arg(position, default = "1000")]
     capacity: u32,
 }
 
-/// The kind.
+/// Queue policy of NotifierQueue.
 pub struct Notifier;
 
 impl Kind for Notifier {

@@ -4,10 +4,11 @@ use element::prelude::*;
 
 use super::fifo::{Fifo, Kind};
 
-/// Stores up to CAPACITY packets, first in, first out; more are dropped, or sent to output 1.
+/// Bounded FIFO queue: stores pushed packets until they are pulled.
 ///
-/// It tells those who pull when it becomes empty, some vain pulls later, and when it no longer is; and those who push
-/// when it becomes full and when it no longer is. The first packet dropped is reported in the log.
+/// It drops packets that arrive when it is full, or sends them to output 1. The first drop is logged. It notifies
+/// downstream tasks when it becomes empty (after several unsuccessful pulls) and when it no longer is, and upstream
+/// tasks when it becomes full and when it no longer is.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> q :: Queue(4) -> u :: Unqueue -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
 /// ```
@@ -30,12 +31,12 @@ use super::fifo::{Fifo, Kind};
     drops = "overflow, reset"
 )]
 pub struct QueueArgs {
-    /// The most packets that it stores.
+    /// Maximum number of packets.
     #[arg(position, default = "1000")]
     capacity: u32,
 }
 
-/// The kind.
+/// Queue policy of Queue.
 pub struct Standard;
 
 impl Kind for Standard {

@@ -4,9 +4,9 @@ use element::prelude::*;
 
 use super::fifo::{Fifo, Kind};
 
-/// Stores up to CAPACITY packets, first in, first out; more are dropped, or sent to output 1.
+/// Bounded FIFO queue that announces at once, with its last packet, that it is empty.
 ///
-/// As `Queue`, but it tells those who pull with the last packet that it is empty.
+/// It drops packets that arrive when it is full, or sends them to output 1. Otherwise it works like `Queue`.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> q :: QuickNoteQueue(4) -> Unqueue -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
 /// ```
@@ -27,12 +27,12 @@ use super::fifo::{Fifo, Kind};
     drops = "overflow, reset"
 )]
 pub struct QuickNoteQueueArgs {
-    /// The most packets that it stores.
+    /// Maximum number of packets.
     #[arg(position, default = "1000")]
     capacity: u32,
 }
 
-/// The kind.
+/// Queue policy of QuickNoteQueue.
 pub struct QuickNote;
 
 impl Kind for QuickNote {

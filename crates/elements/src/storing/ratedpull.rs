@@ -5,7 +5,7 @@ use element::prelude::*;
 
 use crate::shaping::rated::{Allowance, Rated};
 
-/// Pulls packets at a rate and pushes them on.
+/// Pulls packets at a limited rate and pushes them on.
 pub struct RatedPull<R: Rated> {
     allowance: Allowance<R::Measure>,
     active: bool,
@@ -19,22 +19,22 @@ pub struct RatedPull<R: Rated> {
 impl<R: Rated> Element for RatedPull<R> {
     type Args = R;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("calls", "How often its task ran, and what came of it.", |rated| {
+        Handler::read("calls", "Number of task runs, by outcome.", |rated| {
             format!(
                 "{} calls to run_task()\n{} empty runs\n{} pushes\n{} failed pulls\n",
                 rated.runs, rated.empty, rated.pushes, rated.failed
             )
         }),
-        Handler::read("rate", "The rate.", |rated| rated.allowance.text()),
+        Handler::read("rate", "Maximum rate.", |rated| rated.allowance.text()),
         Handler::argument("rate", (Some(0), "RATE"), "Sets the rate.", |rated, cx, value| {
             rated.allowance.write(cx, value)
         }),
-        Handler::read("active", "Whether it works.", |rated| rated.active.to_string()),
+        Handler::read("active", "Whether it pulls packets.", |rated| rated.active.to_string()),
         Handler::write("active", "Starts or stops it.", |rated, cx, value| {
             rated.active = cx.data(value)?;
             Ok(())
         }),
-        Handler::read("config", "The rate.", |rated| rated.allowance.text()),
+        Handler::read("config", "Maximum rate.", |rated| rated.allowance.text()),
     ];
 
     const LIVE: bool = true;

@@ -5,10 +5,10 @@ use element::prelude::*;
 use super::ratedpull::RatedPull;
 use crate::shaping::rated::{Allowance, PacketRate, Packets, Rated};
 
-/// Pulls RATE packets a second and pushes them on.
+/// Moves packets from pull to push at up to RATE packets a second.
 ///
-/// After a pause as many packets may follow each other at once as come in BURST_DURATION (20 ms by default), or
-/// BURST_SIZE. It sleeps while what is upstream says that it is empty.
+/// A token bucket measures the rate. After a pause it allows a burst of BURST_SIZE packets, or of as many packets as
+/// RATE yields in BURST_DURATION (20 ms by default). The task sleeps while the upstream queue is empty.
 /// ```click
 /// RatedSource(RATE 1000) -> q :: Queue -> u :: RatedUnqueue(100) -> c :: Counter(COUNT_CALL 50 stop) -> Discard;
 /// ```

@@ -4,9 +4,9 @@ use element::prelude::*;
 
 use super::fifo::{Fifo, Kind};
 
-/// Stores up to CAPACITY packets, first in, first out; more are dropped, or sent to output 1.
+/// Bounded FIFO queue without notification: downstream tasks keep polling while it is empty.
 ///
-/// It gives no signals: those who pull from it never sleep.
+/// It drops packets that arrive when it is full, or sends them to output 1.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> q :: SimpleQueue(4) -> Unqueue -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
 /// ```
@@ -26,12 +26,12 @@ use super::fifo::{Fifo, Kind};
     drops = "overflow, reset"
 )]
 pub struct SimpleQueueArgs {
-    /// The most packets that it stores.
+    /// Maximum number of packets.
     #[arg(position, default = "1000")]
     capacity: u32,
 }
 
-/// The kind.
+/// Queue policy of SimpleQueue.
 pub struct Simple;
 
 impl Kind for Simple {

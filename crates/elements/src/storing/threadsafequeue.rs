@@ -4,9 +4,10 @@ use element::prelude::*;
 
 use super::fifo::{Fifo, Kind};
 
-/// Stores up to CAPACITY packets, first in, first out; the same as `Queue`.
+/// Bounded FIFO queue, the same as `Queue`.
 ///
-/// Click has it for several threads that push or pull at once. Here every element belongs to one.
+/// Click provides it for several threads that push or pull at once. Here one thread runs all elements of a
+/// configuration.
 /// ```click
 /// InfiniteSource(LIMIT 10, BURST 10) -> q :: ThreadSafeQueue(4) -> Unqueue -> c :: Counter(COUNT_CALL 4 stop) -> Discard;
 /// ```
@@ -27,12 +28,12 @@ use super::fifo::{Fifo, Kind};
     drops = "overflow, reset"
 )]
 pub struct ThreadSafeQueueArgs {
-    /// The most packets that it stores.
+    /// Maximum number of packets.
     #[arg(position, default = "1000")]
     capacity: u32,
 }
 
-/// The kind.
+/// Queue policy of ThreadSafeQueue.
 pub struct ThreadSafe;
 
 impl Kind for ThreadSafe {

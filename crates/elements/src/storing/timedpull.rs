@@ -5,21 +5,21 @@ use core::marker::PhantomData;
 use element::Signal;
 use element::prelude::*;
 
-/// What tells the two apart.
+/// Distinguishes the elements that pull at intervals.
 pub trait Timed: 'static {
-    /// The arguments.
+    /// Arguments of the element.
     type Args: Args;
 
-    /// The interval, and the most packets in it.
+    /// Interval, and maximum number of packets per interval.
     fn pace(args: Self::Args) -> (Timestamp, i32);
 }
 
-/// Pulls a few packets in every interval and pushes them on.
+/// Pulls a burst of packets per interval and pushes them on.
 pub struct TimedPull<T: Timed> {
     interval: Timestamp,
     burst: usize,
     signal: Signal,
-    /// When the timer last was to come, unless it has slept since.
+    /// When the timer was last due, unless it has slept since.
     expiry: Option<Timestamp>,
     kind: PhantomData<T>,
 }

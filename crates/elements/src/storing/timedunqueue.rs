@@ -4,9 +4,9 @@ use element::prelude::*;
 
 use super::timedpull::{Timed, TimedPull};
 
-/// Pulls at most BURST packets in every INTERVAL and pushes them on.
+/// Moves up to BURST packets from pull to push every INTERVAL.
 ///
-/// It sleeps while what is upstream says that it is empty.
+/// It sleeps while the upstream queue is empty.
 /// ```click
 /// InfiniteSource(LIMIT 20, BURST 20) -> q :: Queue -> TimedUnqueue(10ms, 3) -> c :: Counter(COUNT_CALL 6 stop) -> Discard;
 /// ```
@@ -24,15 +24,15 @@ use super::timedpull::{Timed, TimedPull};
     see = "Burster, RatedUnqueue, Unqueue"
 )]
 pub struct TimedUnqueueArgs {
-    /// The interval.
+    /// Time between bursts.
     #[arg(position)]
     interval: Timestamp,
-    /// The most packets in it.
+    /// Maximum number of packets per interval.
     #[arg(position, default = "1")]
     burst: i32,
 }
 
-/// The kind.
+/// The variant that has a steady interval.
 pub struct Steady;
 
 impl Timed for Steady {

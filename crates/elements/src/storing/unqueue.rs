@@ -5,13 +5,14 @@ use element::prelude::*;
 
 use crate::sources::MOST_AT_ONCE;
 
-/// Pulls packets whenever there are any, at most BURST at a turn, and pushes them on, until there were LIMIT.
+/// Moves packets from pull to push as fast as possible.
 ///
-/// A negative BURST pulls until nothing comes. It sleeps while what is upstream says that it is empty.
+/// Each run of its task moves up to BURST packets (all available packets if BURST is negative). After LIMIT packets it
+/// stops. The task sleeps while the upstream queue is empty.
 ///
 /// ## Differences
 ///
-/// A BURST above 4096 is spread over several turns.
+/// A BURST above 4096 is spread over several task runs.
 /// ```click
 /// InfiniteSource -> u :: Unqueue(LIMIT 5) -> c :: Counter(COUNT_CALL 5 stop) -> Discard;
 /// ```
@@ -29,13 +30,13 @@ use crate::sources::MOST_AT_ONCE;
     see = "Queue, RatedUnqueue, TimedUnqueue"
 )]
 pub struct UnqueueArgs {
-    /// Packets at a turn; negative for all.
+    /// Maximum packets per task run; negative for no limit.
     #[arg(position, default = "1")]
     burst: i32,
-    /// Whether it works.
+    /// Whether it moves packets.
     #[arg(default = "true")]
     active: bool,
-    /// Packets to move; negative for no end.
+    /// Packets to move in total; negative for no limit.
     #[arg(default = "-1")]
     limit: i32,
 }
@@ -47,7 +48,7 @@ pub struct Unqueue {
     signal: Signal,
 }
 
-/// A burst as it counts: a negative one is the greatest.
+/// The effective burst: the maximum if `given` is negative.
 fn burst(given: i32) -> i32 {
     if given < 0 { i32::MAX } else { given }
 }
@@ -71,31 +72,31 @@ impl Unqueue {
 impl Element for Unqueue {
     type Args = UnqueueArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("active", "Whether it works.", |unqueue| unqueue.args.active.to_string()),
+        Handler::read("active", "Whether it moves packets.", |unqueue| unqueue.args.active.to_string()),
         Handler::write("active", "Starts or stops it.", |unqueue, cx, value| {
             unqueue.args.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             unqueue.resume(cx);
             Ok(())
         }),
         Handler::read("count", "Packets moved.", |unqueue| unqueue.count.to_string()),
-        Handler::read("burst", "Packets at a turn.", |unqueue| unqueue.args.burst.to_string()),
-        Handler::write("burst", "Sets the packets at a turn.", |unqueue, cx, value| {
+        Handler::read("burst", "Maximum packets per task run.", |unqueue| unqueue.args.burst.to_string()),
+        Handler::write("burst", "Sets the maximum packets per task run.", |unqueue, cx, value| {
             unqueue.args.burst = burst(cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?);
             unqueue.resume(cx);
             Ok(())
         }),
-        Handler::read("limit", "Packets to move.", |unqueue| unqueue.args.limit.to_string()),
-        Handler::write("limit", "Sets the packets to move.", |unqueue, cx, value| {
+        Handler::read("limit", "Packets to move in total.", |unqueue| unqueue.args.limit.to_string()),
+        Handler::write("limit", "Sets the number of packets to move in total.", |unqueue, cx, value| {
             unqueue.args.limit = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             unqueue.resume(cx);
             Ok(())
         }),
-        Handler::write("reset", "Starts counting anew.", |unqueue, cx, _| {
+        Handler::write("reset", "Resets the count.", |unqueue, cx, _| {
             unqueue.count = 0;
             unqueue.resume(cx);
             Ok(())
         }),
-        Handler::write("reset_counts", "Starts counting anew.", |unqueue, cx, _| {
+        Handler::write("reset_counts", "Resets the count.", |unqueue, cx, _| {
             unqueue.count = 0;
             unqueue.resume(cx);
             Ok(())

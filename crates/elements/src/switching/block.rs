@@ -3,9 +3,9 @@
 use element::prelude::*;
 use packet::annotation::FWD_RATE;
 
-/// Sends packets whose forward rate annotation is at most THRESH to output 0 and others to output 1.
+/// Sends packets whose forward rate annotation is at most THRESH to output 0, and others to output 1.
 ///
-/// With THRESH 0 all go to output 0.
+/// With THRESH 0, all packets go to output 0.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> b :: Block(100);
 /// b[0] -> a :: Counter -> Discard;
@@ -26,7 +26,7 @@ use packet::annotation::FWD_RATE;
     see = "Meter, Shaper"
 )]
 pub struct BlockArgs {
-    /// The highest rate that passes; 0 for any.
+    /// Highest rate for output 0; 0 for no limit.
     #[arg(position)]
     thresh: i32,
 }
@@ -39,8 +39,8 @@ pub struct Block {
 impl Filter for Block {
     type Args = BlockArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("thresh", "The highest rate that passes.", |block| block.threshold.to_string()),
-        Handler::write("thresh", "Sets the highest rate that passes.", |block, cx, value| {
+        Handler::read("thresh", "Highest rate for output 0.", |block| block.threshold.to_string()),
+        Handler::write("thresh", "Sets the highest rate for output 0.", |block, cx, value| {
             block.threshold = cx.argument(value).map_err(|_| HandlerError::new("not an integer"))?;
             Ok(())
         }),

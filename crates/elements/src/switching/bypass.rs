@@ -2,16 +2,15 @@
 
 use element::prelude::*;
 
-/// Passes packets from input 0 to output 0, or when ACTIVE to the detour that is connected to its ports 1.
+/// Switches a detour in and out of a path. Packets go from input 0 to output 0, or through the detour if ACTIVE.
 ///
-/// When packets are pushed, an active element sends what comes by input 0 to output 1; what comes back by input 1 goes
-/// to output 0. When they are pulled, an active element answers pulls at output 0 from input 1, and pulls at output 1
-/// always from input 0. So the detour is written the same way for both: `b[1] -> Print -> [1]b`. Without ports 1 the
-/// element is as good as inactive.
+/// Connect the detour between output 1 and input 1: `b[1] -> Print -> [1]b`. On a push path, an active Bypass sends
+/// packets from input 0 to output 1, and packets from input 1 to output 0. On a pull path, it answers pulls at output 0
+/// from input 1, and pulls at output 1 always from input 0. Without ports 1 it passes packets straight on.
 ///
 /// ## Differences
-/// With INLINE false Click reconnects the neighbours so that no packet passes the element itself. Here it costs a call
-/// for each batch that is pushed and none for pulls, INLINE or not.
+/// With INLINE false, Click reconnects the neighbours so that packets skip the element. Here the element costs one call
+/// per pushed batch and nothing on pull paths, whatever INLINE says.
 ///
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> b :: Bypass(true) -> all :: Counter -> Discard;
@@ -32,10 +31,10 @@ use element::prelude::*;
     see = "Switch, PullSwitch, Null"
 )]
 pub struct BypassArgs {
-    /// Whether the detour is taken.
+    /// Send packets through the detour.
     #[arg(position, default = "false")]
     active: bool,
-    /// Whether the element may not be skipped.
+    /// Keep the element in the path.
     #[arg(default = "false")]
     #[allow(dead_code, reason = "the element is never skipped")]
     inline: bool,
@@ -49,8 +48,8 @@ pub struct Bypass {
 impl Element for Bypass {
     type Args = BypassArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("active", "Whether the detour is taken.", |bypass| bypass.active.to_string()),
-        Handler::write("active", "Takes the detour, or not.", |bypass, cx, value| {
+        Handler::read("active", "Whether packets take the detour.", |bypass| bypass.active.to_string()),
+        Handler::write("active", "Switches the detour in or out.", |bypass, cx, value| {
             bypass.active = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             bypass.relay(cx);
             Ok(())
@@ -74,7 +73,8 @@ impl Element for Bypass {
 }
 
 impl Bypass {
-    /// Pulls never call the element: those of the detour come back to it while the ones that they serve are under way.
+    /// Passes pulls through. The element is not called for pulls, since those of the detour return to it while the
+    /// pulls that they serve are in progress.
     fn relay(&self, cx: &Context) {
         let detour = self.active && cx.inputs() > 1;
         cx.relay(0, Some(usize::from(detour)));

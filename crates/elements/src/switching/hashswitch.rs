@@ -2,11 +2,11 @@
 
 use element::prelude::*;
 
-/// Chooses the output of a packet by the LENGTH bytes from OFFSET on, so that equal bytes go the same way.
+/// Distributes packets over its outputs by a hash of LENGTH bytes at OFFSET: equal bytes take the same output.
 ///
-/// The bytes are added up. With 2, 4 or 8 outputs, the sum's lowest bits choose, after those four places higher have
-/// been added without carry; otherwise the rest of the division by the number of outputs. Shorter packets go to
-/// output 0.
+/// The hash is the sum of the bytes. With 2, 4 or 8 outputs, its low bits select the output, after an exclusive or with
+/// the sum shifted right by four bits. With other numbers of outputs, the sum modulo their number selects. Packets that
+/// are too short go to output 0.
 /// ```click
 /// InfiniteSource(DATA \<0102>, LIMIT 3, STOP true) -> s :: HashSwitch(0, 2);
 /// s[0] -> a :: Counter -> Discard;
@@ -29,10 +29,10 @@ use element::prelude::*;
     drops = "no_output"
 )]
 pub struct HashSwitchArgs {
-    /// The first byte.
+    /// Offset of the first byte.
     #[arg(position)]
     offset: i32,
-    /// How many bytes, at least 1.
+    /// Number of bytes; at least 1.
     #[arg(position)]
     length: i32,
 }
@@ -41,7 +41,7 @@ pub struct HashSwitchArgs {
 pub struct HashSwitch {
     offset: usize,
     length: usize,
-    /// The outputs of a batch's packets.
+    /// Outputs chosen for the packets of a batch.
     chosen: Vec<u32>,
 }
 
@@ -68,7 +68,7 @@ impl Element for HashSwitch {
     }
 }
 
-/// The output of `outputs` for some bytes.
+/// The output, of `outputs`, for these bytes.
 #[inline]
 fn choose(bytes: &[u8], outputs: usize) -> usize {
     // Eight bytes at a time: four sums of pairs, added up by a multiplication into the highest place.

@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Sends each packet to all outputs but the one of the number of the input that it came by.
+/// Repeats each packet to all outputs except the one with the number of its input, like an Ethernet hub.
 ///
-/// It acts as an Ethernet hub does, but the packets may be of any kind.
+/// Packets may be of any type.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> h :: Hub;
 /// Idle -> [1] h;

@@ -2,9 +2,10 @@
 
 use element::prelude::*;
 
-/// Passes packets from one input, INPUT, which the handler `switch` changes; others are dropped as `switched_off`.
+/// Passes packets from one selected input and drops the others. The handler `switch` changes the selection.
 ///
-/// With a negative INPUT all are dropped. Packets are pushed; `PullSwitch` is the like for pulling.
+/// Packets from other inputs are dropped as `switched_off`; with a negative INPUT, all are. Use `PullSwitch` on pull
+/// paths.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> t :: Tee -> s :: InputSwitch(1) -> c :: Counter -> Discard;
 /// t[1] -> Truncate(10) -> [1]s;
@@ -25,7 +26,7 @@ use element::prelude::*;
     drops = "switched_off"
 )]
 pub struct InputSwitchArgs {
-    /// The input; a negative one is none. The keyword is Click's.
+    /// Selected input; negative for none. The keyword is Click's.
     #[arg(position, keyword = "OUTPUT", default = "0")]
     input: i32,
 }
@@ -38,13 +39,17 @@ pub struct InputSwitch {
 impl Element for InputSwitch {
     type Args = InputSwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("switch", "The input.", |switch| switch.input.to_string()),
-        Handler::write("switch", "Sets the input; one that does not exist is none.", |switch, cx, value| {
-            let input: i32 =
-                cx.argument(value).map_err(|_| HandlerError::new("InputSwitch input must be integer"))?;
-            switch.input = if input >= cx.inputs() as i32 { -1 } else { input };
-            Ok(())
-        }),
+        Handler::read("switch", "Selected input.", |switch| switch.input.to_string()),
+        Handler::write(
+            "switch",
+            "Selects an input; a number without an input selects none.",
+            |switch, cx, value| {
+                let input: i32 =
+                    cx.argument(value).map_err(|_| HandlerError::new("InputSwitch input must be integer"))?;
+                switch.input = if input >= cx.inputs() as i32 { -1 } else { input };
+                Ok(())
+            },
+        ),
         Handler::read("config", "The configuration.", |switch| switch.input.to_string()),
     ];
     const LIVE: bool = true;

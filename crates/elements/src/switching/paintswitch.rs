@@ -3,10 +3,10 @@
 use element::arguments::Annotation;
 use element::prelude::*;
 
-/// Sends each packet to the output of the number that its paint annotation holds.
+/// Sends each packet to the output given by its paint annotation.
 ///
-/// A packet of colour 255 goes to every output. Where there is no such output it is dropped as `no_output`. ANNO names
-/// another annotation byte to look at.
+/// Packets with paint 255 go to every output. If the output does not exist, the packet is dropped as `no_output`. ANNO
+/// selects another annotation byte.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> t :: Tee -> Paint(1) -> s :: PaintSwitch;
 /// t[1] -> Paint(255) -> s;
@@ -28,12 +28,12 @@ use element::prelude::*;
     drops = "no_output"
 )]
 pub struct PaintSwitchArgs {
-    /// The annotation to look at.
+    /// Annotation byte to read.
     #[arg(position, default = "PAINT")]
     anno: Annotation<1>,
 }
 
-/// The colour that means every output.
+/// Paint value that stands for all outputs.
 const ALL: u8 = 255;
 
 /// The element.

@@ -3,9 +3,10 @@
 use element::arguments::Annotation;
 use element::prelude::*;
 
-/// Sends every packet to output 0, and before it a copy to output 1 if its paint annotation is COLOR.
+/// Copies packets of one paint to output 1. All packets go to output 0.
 ///
-/// ANNO names another annotation byte to look at.
+/// If the paint annotation equals COLOR, the copy leaves by output 1 before the packet leaves by output 0. ANNO selects
+/// another annotation byte.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> Paint(4) -> t :: PaintTee(4);
 /// t[0] -> a :: Counter -> Paint(5) -> u :: PaintTee(4);
@@ -30,10 +31,10 @@ use element::prelude::*;
     see = "Paint, CheckPaint, PaintSwitch, Tee"
 )]
 pub struct PaintTeeArgs {
-    /// The colour, 0 to 255.
+    /// Paint to copy, 0 to 255.
     #[arg(position)]
     color: u8,
-    /// The annotation to look at.
+    /// Annotation byte to read.
     #[arg(position, default = "PAINT")]
     anno: Annotation<1>,
 }
@@ -46,8 +47,8 @@ pub struct PaintTee {
 impl Filter for PaintTee {
     type Args = PaintTeeArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("color", "The colour.", |tee| tee.args.color.to_string()),
-        Handler::write("color", "Sets the colour.", |tee, cx, value| {
+        Handler::read("color", "Paint to copy.", |tee| tee.args.color.to_string()),
+        Handler::write("color", "Sets the paint to copy.", |tee, cx, value| {
             tee.args.color = cx.data(value)?;
             Ok(())
         }),

@@ -4,9 +4,9 @@ use element::prelude::*;
 
 use super::tee::check_arms;
 
-/// Answers pulls at output 0 with packets from its input, and pushes a copy of each to the other outputs.
+/// Copies packets on a pull path: answers pulls at output 0 and pushes a copy to each other output.
 ///
-/// The copies share their bytes until one of them is changed. N, if given, must be the number of outputs.
+/// Copies share their data until one of them is changed. If N is given, it must equal the number of outputs.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> t :: PullTee -> a :: Counter -> Discard;
 /// t[1] -> b :: Counter -> Discard;
@@ -18,7 +18,7 @@ use super::tee::check_arms;
 #[derive(Args)]
 #[element(name = "PullTee", group = "switching", ports = "1/1-", processing = "l/lh", see = "Tee, PaintTee")]
 pub struct PullTeeArgs {
-    /// The number of outputs.
+    /// Number of outputs.
     #[arg(position)]
     n: Option<u32>,
 }

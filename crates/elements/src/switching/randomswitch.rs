@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Sends each packet to an output chosen at random, all of them equally often.
+/// Sends each packet to a random output, all with equal probability.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> s :: RandomSwitch;
 /// s[0] -> all :: Counter -> Discard;

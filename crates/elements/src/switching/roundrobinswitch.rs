@@ -2,7 +2,7 @@
 
 use element::prelude::*;
 
-/// Sends the first packet to output 0, the next to output 1, and so on, then to output 0 again.
+/// Distributes packets over its outputs in turn: output 0, output 1 and so on, then output 0 again.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true) -> s :: RoundRobinSwitch;
 /// s[0] -> a :: Counter -> Discard;

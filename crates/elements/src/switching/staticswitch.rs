@@ -2,10 +2,10 @@
 
 use element::prelude::*;
 
-/// Sends all packets to the output OUTPUT.
+/// Sends all packets to one fixed output.
 ///
-/// With an OUTPUT that is negative or does not exist packets are dropped as `switched_off`. `Switch` can be changed
-/// while it runs.
+/// If OUTPUT is negative or does not exist, packets are dropped as `switched_off`. Use `Switch` to change the output at
+/// run time.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> s :: StaticSwitch(1);
 /// s[0] -> a :: Counter -> Discard;
@@ -26,7 +26,7 @@ use element::prelude::*;
     drops = "switched_off"
 )]
 pub struct StaticSwitchArgs {
-    /// The output; a negative one is none.
+    /// Selected output; negative for none.
     #[arg(position)]
     output: i32,
 }

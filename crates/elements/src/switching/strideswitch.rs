@@ -5,9 +5,9 @@ use element::prelude::*;
 
 use crate::scheduling::stride::{Stride, tickets};
 
-/// Sends packets to its outputs in proportion to their TICKETS, by stride scheduling.
+/// Distributes packets over its outputs in proportion to their TICKETS, by stride scheduling.
 ///
-/// When no output has any, packets are dropped as `no_tickets`.
+/// If no output has tickets, packets are dropped as `no_tickets`.
 /// ```click
 /// InfiniteSource(LIMIT 6, STOP true) -> s :: StrideSwitch(2, 1);
 /// s[0] -> a :: Counter -> Discard;
@@ -28,7 +28,7 @@ use crate::scheduling::stride::{Stride, tickets};
     drops = "no_tickets"
 )]
 pub struct StrideSwitchArgs {
-    /// The tickets of each output.
+    /// Tickets of each output.
     #[arg(rest)]
     tickets: Vec<Raw>,
 }

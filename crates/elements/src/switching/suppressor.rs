@@ -2,9 +2,10 @@
 
 use element::prelude::*;
 
-/// Passes packets from each input to the output of the same number, unless that port is suppressed.
+/// Passes packets from each input to the output with the same number. Single ports can be closed.
 ///
-/// Packets pushed to a closed port are dropped as `suppressed`; pulls yield none. All ports are open at first.
+/// A packet pushed to a closed port is dropped as `suppressed`; a pull from it returns nothing. All ports start open.
+/// The `activeN` handlers close and open them.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> s :: Suppressor -> a :: Counter -> Discard;
 /// Idle -> [1] s [1] -> Discard;
@@ -27,7 +28,7 @@ pub struct SuppressorArgs {}
 
 /// The element.
 pub struct Suppressor {
-    /// For each port whether it is closed.
+    /// Whether each port is closed.
     closed: Vec<bool>,
 }
 

@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Sends all packets to one output: OUTPUT, which the handler `switch` changes.
+/// Sends all packets to one selected output. The handler `switch` changes the selection.
 ///
-/// With a negative OUTPUT packets are dropped as `switched_off`.
+/// With a negative OUTPUT, packets are dropped as `switched_off`.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> s :: Switch(1);
 /// s[0] -> a :: Counter -> Discard;
@@ -26,7 +26,7 @@ use element::prelude::*;
     drops = "switched_off"
 )]
 pub struct SwitchArgs {
-    /// The output; a negative one is none.
+    /// Selected output; negative for none.
     #[arg(position, default = "0")]
     output: i32,
 }
@@ -39,13 +39,17 @@ pub struct Switch {
 impl Element for Switch {
     type Args = SwitchArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("switch", "The output.", |switch| switch.output.to_string()),
-        Handler::write("switch", "Sets the output; one that does not exist is none.", |switch, cx, value| {
-            let output: i32 =
-                cx.argument(value).map_err(|_| HandlerError::new("Switch output must be integer"))?;
-            switch.output = if output >= cx.outputs() as i32 { -1 } else { output };
-            Ok(())
-        }),
+        Handler::read("switch", "Selected output.", |switch| switch.output.to_string()),
+        Handler::write(
+            "switch",
+            "Selects an output; a number without an output selects none.",
+            |switch, cx, value| {
+                let output: i32 =
+                    cx.argument(value).map_err(|_| HandlerError::new("Switch output must be integer"))?;
+                switch.output = if output >= cx.outputs() as i32 { -1 } else { output };
+                Ok(())
+            },
+        ),
         Handler::read("config", "The configuration.", |switch| switch.output.to_string()),
     ];
     const LIVE: bool = true;

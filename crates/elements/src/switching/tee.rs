@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Sends each packet to all outputs.
+/// Copies each packet to all outputs.
 ///
-/// The copies share their bytes until one of them is changed. N, if given, must be the number of outputs.
+/// Copies share their data until one of them is changed. If N is given, it must equal the number of outputs.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> t :: Tee(2);
 /// t[0] -> a :: Counter -> Discard;
@@ -24,7 +24,7 @@ use element::prelude::*;
     see = "PullTee, PaintTee, Hub"
 )]
 pub struct TeeArgs {
-    /// The number of outputs.
+    /// Number of outputs.
     #[arg(position)]
     n: Option<u32>,
 }

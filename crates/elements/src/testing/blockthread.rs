@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Keeps the thread from doing anything while a time goes by.
+/// Blocks the thread for a time. For tests.
 ///
-/// The time is the machine's: a simulated clock stands still meanwhile.
+/// The time is real: a simulated clock stands still meanwhile.
 /// ```click
 /// b :: BlockThread;
 /// Script(write b.block 1ms, stop);
@@ -25,7 +25,7 @@ const LONGEST: Timestamp = Timestamp::from_millis(10_000);
 impl Element for BlockThread {
     type Args = BlockThreadArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::write("block", "Lets so much time go by, 10 s at most.", |_: &mut Self, cx, value| {
+        &[Handler::write("block", "Blocks for this time, at most 10 s.", |_: &mut Self, cx, value| {
             let time: Timestamp = cx.argument(value).map_err(|_| HandlerError::new("bad TIME"))?;
             let environment = cx.environment();
             // A script may do this over and over: who wants the program to end need not wait for each.

@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Stops the driver as often as there are threads, at once.
+/// Stops the driver once per thread, all at once. For tests.
 ///
-/// A `DriverManager` sees that none of the stops is lost, and that those that come together do not stop it twice.
+/// A `DriverManager` shows that no stop is lost, and that simultaneous stops do not stop it twice.
 /// ```click
 /// MTDieTest(NTHREADS 3);
 /// s :: DriverManager(export stops 0, wait, set stops $(add $stops 1), wait, set stops $(add $stops 1),
@@ -24,7 +24,7 @@ use element::prelude::*;
     see = "DriverManager, StaticThreadSched"
 )]
 pub struct MTDieTestArgs {
-    /// The threads; as many as there are unless it is given.
+    /// Number of threads; all by default.
     nthreads: Option<u32>,
 }
 

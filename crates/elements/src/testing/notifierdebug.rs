@@ -3,10 +3,9 @@
 use element::Direction;
 use element::prelude::*;
 
-/// Passes packets on, and tells the signal that there is at its place.
+/// Passes packets, and reports the notifiers that it found. For tests.
 ///
-/// Where packets are pushed, that is whether there is room downstream; where they are pulled, whether there may be some
-/// upstream.
+/// On a push path these are the notifiers for room downstream, on a pull path those for packets upstream.
 /// ```click
 /// InfiniteSource(LIMIT 1) -> room :: NotifierDebug -> Queue -> packets :: NotifierDebug -> Discard;
 /// DriverManager(wait 1ms, stop);
@@ -16,8 +15,8 @@ use element::prelude::*;
 /// packets.signal = empty.0/2:0
 /// ```
 /// ## Differences
-/// Click numbers the notifiers as it comes to initialise them; here they have the order of their elements. So other
-/// bits may stand for them.
+/// Notifiers are numbered in the order of their elements, in Click in the order of initialisation, so other bits may
+/// stand for them.
 #[derive(Args)]
 #[element(
     name = "NotifierDebug",
@@ -36,7 +35,7 @@ impl Filter for NotifierDebug {
     type Args = NotifierDebugArgs;
     const HANDLERS: &'static [Handler<Self>] = &[Handler::read_with(
         "signal",
-        "The notifiers that were found, 32 a word: `NAME.WORD/MASK:VALUE`, with `*` if one of them is active.",
+        "Notifiers found, 32 per word: `NAME.WORD/MASK:VALUE`, with `*` if one of them is active.",
         |_, cx, _| {
             let direction = if cx.is_push_input(0) { Direction::Full } else { Direction::Empty };
             Ok(cx.runtime().describe_signal(cx.element(), 0, direction))

@@ -8,9 +8,10 @@ use element::prelude::*;
 /// Numbers that are kept when no element says how many.
 const USUAL: usize = 1024;
 
-/// Runs its task again and again, and notes ID each time in one list for all elements of the class.
+/// Records the order in which tasks run. For tests.
 ///
-/// The list holds the greatest SIZE of all of them, or 1024 numbers; what comes later is not noted.
+/// Each run of the task appends ID to a list that all elements of the class share. The list holds as many numbers as
+/// the highest SIZE among them, 1024 by default; later runs are not recorded.
 /// ```click
 /// one :: SchedOrderTest(1, SIZE 8, STOP true);  two :: SchedOrderTest(2);
 /// ScheduleInfo(one 1, two 3);
@@ -21,16 +22,16 @@ const USUAL: usize = 1024;
 #[derive(Args)]
 #[element(name = "SchedOrderTest", group = "testing", ports = "0/0", task, see = "ScheduleInfo, TimerTest")]
 pub struct SchedOrderTestArgs {
-    /// The number that is noted.
+    /// Number to record.
     #[arg(position)]
     id: i32,
     /// Numbers to keep.
     #[arg(default = "0")]
     size: u32,
-    /// Stops the driver when the list is full.
+    /// Stop the driver when the list is full.
     #[arg(default = "false")]
     stop: bool,
-    /// How often the task runs; 0 for ever.
+    /// Number of task runs; 0 for no limit.
     #[arg(default = "0")]
     limit: u32,
 }
@@ -50,7 +51,7 @@ pub struct SchedOrderTest {
 
 impl Element for SchedOrderTest {
     type Args = SchedOrderTestArgs;
-    const HANDLERS: &'static [Handler<Self>] = &[Handler::read("order", "The numbers noted.", |test| {
+    const HANDLERS: &'static [Handler<Self>] = &[Handler::read("order", "Recorded numbers.", |test| {
         let order = test.order.borrow();
         let mut text = order.noted.iter().map(i32::to_string).collect::<Vec<_>>().join(" ");
         text.push('\n');

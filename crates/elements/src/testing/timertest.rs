@@ -2,9 +2,9 @@
 
 use element::prelude::*;
 
-/// Logs a line when its timer comes, with the time that it was set to.
+/// Logs a line when its timer fires, with the time that it was set to. For tests.
 ///
-/// The timer is set to DELAY after the start, if that is given, and by handlers.
+/// DELAY sets the timer after the start; handlers set it later.
 /// ```click
 /// late :: TimerTest(DELAY 20ms);  early :: TimerTest(DELAY 10ms);
 /// DriverManager(wait 15ms, stop);
@@ -14,13 +14,13 @@ use element::prelude::*;
 /// early.scheduled = false
 /// ```
 /// ## Differences
-/// Without arguments nothing is tested, and there is no BENCHMARK: those are for the inside of Click.
+/// Without arguments, nothing is tested. BENCHMARK does not exist: it measures Click's internals.
 #[derive(Args)]
 #[element(name = "TimerTest", group = "testing", ports = "0/0", see = "SchedOrderTest")]
 pub struct TimerTestArgs {
-    /// How long after the start the timer comes.
+    /// Time from the start until the timer fires.
     delay: Option<Timestamp>,
-    /// Sets the timer at the start without DELAY too.
+    /// Set the timer at the start even without DELAY.
     #[arg(default = "false")]
     schedule: bool,
 }
@@ -38,26 +38,22 @@ impl Element for TimerTest {
         Handler::read_with("scheduled", "Whether the timer is set.", |_, cx, _| {
             Ok(cx.timer(0).is_some().to_string())
         }),
-        Handler::write(
-            "scheduled",
-            "Sets the timer to the time that it was last set to, or takes it back.",
-            |test, cx, value| {
-                let schedule = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
-                if schedule {
-                    cx.set_timer(0, test.expiry)
-                } else {
-                    cx.clear_timer(0)
-                }
-                Ok(())
-            },
-        ),
-        Handler::read("expiry", "When the timer comes, or was last to come.", |test| test.expiry.to_string()),
-        Handler::write("schedule_after", "Sets the timer to a span from now.", |test, cx, value| {
+        Handler::write("scheduled", "Sets the timer to its last time, or cancels it.", |test, cx, value| {
+            let schedule = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
+            if schedule {
+                cx.set_timer(0, test.expiry)
+            } else {
+                cx.clear_timer(0)
+            }
+            Ok(())
+        }),
+        Handler::read("expiry", "When the timer fires, or last fired.", |test| test.expiry.to_string()),
+        Handler::write("schedule_after", "Sets the timer to a time from now.", |test, cx, value| {
             let delay = cx.argument(value).map_err(|_| HandlerError::new("syntax error"))?;
             test.set(cx, delay);
             Ok(())
         }),
-        Handler::write("unschedule", "Takes the timer back.", |_, cx, _| {
+        Handler::write("unschedule", "Cancels the timer.", |_, cx, _| {
             cx.clear_timer(0);
             Ok(())
         }),

@@ -6,10 +6,10 @@ use element::arguments::{FileName, Raw};
 use element::prelude::*;
 use element::{Signal, Writer, text};
 
-/// Writes packets to a pcap file; `-` is standard output.
+/// Writes packets to a pcap capture file.
 ///
-/// What the extra length annotation stands for is written as cut off. A packet without a time is given the present one.
-/// Packets go on to output 0 if that exists; without it, a pull input is emptied.
+/// The extra length annotation is recorded as bytes cut off at capture. A packet without a timestamp gets the current
+/// time. Packets continue to output 0 if it exists. Without it, the element empties a pull input.
 /// ```click
 /// InfiniteSource(LIMIT 3, STOP true) -> dump :: ToDump(packets.pcap) -> c :: Counter -> Discard;
 /// ```
@@ -28,25 +28,25 @@ use element::{Signal, Writer, text};
     see = "FromDump, ToIPSummaryDump"
 )]
 pub struct ToDumpArgs {
-    /// The file.
+    /// Capture file; `-` for standard output.
     #[arg(position)]
     filename: FileName,
-    /// Bytes of each packet that are written; 0 for all.
+    /// Maximum bytes of a packet to write; 0 for all.
     #[arg(position, default = "2000")]
     snaplen: u32,
-    /// What packets begin with: ETHER, IP, FDDI, ATM, 802_11, SLL, AIRONET, HDLC, PPP_HDLC, PPP, SUNATM, PRISM, NULL or
-    /// `#` and a number.
+    /// Link type: ETHER, IP, FDDI, ATM, 802_11, SLL, AIRONET, HDLC, PPP_HDLC, PPP, SUNATM, PRISM, NULL, or `#` and a
+    /// number.
     #[arg(position)]
     encap: Option<Raw>,
-    /// Elements whose `encap` handlers say what packets begin with.
+    /// Elements whose `encap` handlers give the link type.
     use_encap_from: Option<Raw>,
-    /// Whether the extra length annotation is written.
+    /// Record the extra length annotation.
     #[arg(default = "true")]
     extra_length: bool,
-    /// Whether every batch is written out at once.
+    /// Flush the file after every batch.
     #[arg(default = "false")]
     unbuffered: bool,
-    /// Whether times are written with nanoseconds.
+    /// Write times with nanosecond precision.
     #[arg(default = "true")]
     nano: bool,
 }
@@ -69,11 +69,11 @@ impl Element for ToDump {
     type Args = ToDumpArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
         Handler::read("count", "Packets written.", |dump| dump.count.to_string()),
-        Handler::write("reset_counts", "Sets `count` to zero.", |dump, _, _| {
+        Handler::write("reset_counts", "Resets `count`.", |dump, _, _| {
             dump.count = 0;
             Ok(())
         }),
-        Handler::read("filename", "The file.", |dump| match dump.args.filename.0.as_str() {
+        Handler::read("filename", "Name of the file.", |dump| match dump.args.filename.0.as_str() {
             "-" => "<stdout>".into(),
             name => name.into(),
         }),

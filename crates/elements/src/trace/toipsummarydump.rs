@@ -7,18 +7,26 @@ use element::prelude::*;
 use element::{Signal, Writer, text};
 use packet::annotation;
 
-/// Writes chosen FIELDS of each packet to a file, a line or a binary record a packet; `-` is standard output.
+/// Writes selected fields of each packet to a file, as a line of text or a binary record.
 ///
-/// A field that a packet doesn't have is a dash. Fields: `timestamp ntimestamp ts_sec ts_usec ts_usec1 first_timestamp
-/// count link direction aggregate wire_len`, `eth_src eth_dst eth_type`, `ip_src ip_dst ip_tos ip_dscp ip_ecn ip_ttl
-/// ip_frag ip_fragoff ip_id ip_sum ip_proto ip_hl ip_len ip_capture_len ip_opt`, `sport dport`, `tcp_seq tcp_ack
-/// tcp_off tcp_flags tcp_window tcp_urp tcp_opt tcp_ntopt tcp_sack`, `udp_len`, `icmp_type icmp_code icmp_type_name
-/// icmp_code_name icmp_flowid icmp_seq icmp_nextmtu`, `payload payload_len payload_md5 payload_md5_hex`. `ip_` may be
-/// left out. The extra length annotation of each packet is set to what its IP length doesn't tell.
+/// A field that a packet does not have is printed as a dash. The prefix `ip_` may be omitted. Fields:
+///
+/// - packet: `timestamp ntimestamp ts_sec ts_usec ts_usec1 first_timestamp count link direction aggregate wire_len`;
+/// - Ethernet: `eth_src eth_dst eth_type`;
+/// - IP: `ip_src ip_dst ip_tos ip_dscp ip_ecn ip_ttl ip_frag ip_fragoff ip_id ip_sum ip_proto ip_hl ip_len
+///   ip_capture_len ip_opt`;
+/// - ports: `sport dport`;
+/// - TCP: `tcp_seq tcp_ack tcp_off tcp_flags tcp_window tcp_urp tcp_opt tcp_ntopt tcp_sack`;
+/// - UDP: `udp_len`;
+/// - ICMP: `icmp_type icmp_code icmp_type_name icmp_code_name icmp_flowid icmp_seq icmp_nextmtu`;
+/// - payload: `payload payload_len payload_md5 payload_md5_hex`.
+///
+/// The extra length annotation of each packet is set to the length that its IP header does not cover.
 ///
 /// ## Differences
 ///
-/// `ts_usec1` is microseconds in order, binary options are written once (Click slips in both). VERBOSE tells no host.
+/// `ts_usec1` writes the microseconds in the correct order, and binary options are written once; Click has errors in
+/// both. VERBOSE does not name the host.
 /// ```click
 /// InfiniteSource(DATA \<45 00 001C 0000 0000 40 11 0000 0A000001 0A000002 0007 0035 0008 0000>, LIMIT 3, STOP true)
 ///     -> MarkIPHeader -> dump :: ToIPSummaryDump(lines.txt, FIELDS ip_src ip_dst dport)
@@ -37,37 +45,37 @@ use packet::annotation;
     see = "FromIPSummaryDump, ToDump"
 )]
 pub struct ToIPSummaryDumpArgs {
-    /// The file.
+    /// Output file; `-` for standard output.
     #[arg(position)]
     filename: FileName,
-    /// The fields, separated by spaces.
+    /// Fields to write, separated by spaces.
     fields: Option<Raw>,
     /// The same as FIELDS.
     contents: Option<Raw>,
     /// The same as FIELDS.
     #[arg(deprecated)]
     data: Option<Raw>,
-    /// Whether the time of the run is told at the beginning.
+    /// Write the time of the run at the start.
     #[arg(default = "false")]
     verbose: bool,
-    /// Whether the lines that describe the dump are written.
+    /// Write the lines that describe the dump.
     #[arg(default = "true")]
     header: bool,
-    /// What made the dump, told at the beginning.
+    /// Name of the producer, written at the start.
     banner: Option<String>,
-    /// Whether a packet that stands for several gives as many lines.
+    /// Write a line for each packet that a packet stands for.
     #[arg(default = "false")]
     multipacket: bool,
-    /// Whether a line before a packet tells what is wrong with its headers.
+    /// Write a line about invalid headers before such a packet.
     #[arg(default = "false")]
     bad_packets: bool,
-    /// Whether packets shorter than their IP length are worth such a line.
+    /// Treat packets shorter than their IP length as invalid.
     #[arg(default = "true")]
     careful_trunc: bool,
-    /// Whether lengths include the extra length annotation.
+    /// Include the extra length annotation in lengths.
     #[arg(default = "true")]
     extra_length: bool,
-    /// Whether records are binary.
+    /// Write binary records.
     #[arg(default = "false")]
     binary: bool,
 }
@@ -90,7 +98,7 @@ const GATHERED: usize = 1 << 16;
 impl Element for ToIPSummaryDump {
     type Args = ToIPSummaryDumpArgs;
     const HANDLERS: &'static [Handler<Self>] =
-        &[Handler::write("flush", "Writes buffers out.", |dump, cx, _| {
+        &[Handler::write("flush", "Flushes the file.", |dump, cx, _| {
             dump.write(cx);
             dump.flush(cx);
             Ok(())

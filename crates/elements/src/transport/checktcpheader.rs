@@ -5,10 +5,10 @@ use packet::{Ip4View, TcpView, protocol};
 
 use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 
-/// Passes TCP packets whose header length is sound and whose checksum is right.
+/// Validates TCP packets: header length and checksum must be correct.
 ///
-/// Other packets go to output 1, or are dropped as `not_tcp`, `bad_length` or `bad_checksum`; the first of them is told
-/// on the console. The IPv4 header must be marked; its length says where the segment ends.
+/// The marked IPv4 header gives the length of the segment. Other packets go to output 1, or are dropped as `not_tcp`,
+/// `bad_length` or `bad_checksum`. The first bad packet is logged.
 /// ```click
 /// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000>, LIMIT 2, STOP true)
 ///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> bad :: CheckTCPHeader;

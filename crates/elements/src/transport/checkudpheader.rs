@@ -5,11 +5,11 @@ use packet::{Ip4View, UdpView, protocol};
 
 use crate::ip::{Check, Checker, HeaderFault, TallyArguments};
 
-/// Passes UDP packets whose length is sound and whose checksum is right or absent.
+/// Validates UDP packets: the length must be correct, and the checksum correct or absent.
 ///
-/// The length must be that of a header at least, and of the packet at most.
-/// Other packets go to output 1, or are dropped as `not_udp`, `bad_length` or `bad_checksum`; the first of them is told
-/// on the console. The IPv4 header must be marked.
+/// The UDP length must be at least that of the header, and at most that of the packet. Other packets go to output 1, or
+/// are dropped as `not_udp`, `bad_length` or `bad_checksum`. The first bad packet is logged. The IPv4 header must be
+/// marked.
 /// ```click
 /// InfiniteSource(LENGTH 4, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000) -> good :: CheckUDPHeader

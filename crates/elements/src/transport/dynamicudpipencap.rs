@@ -9,13 +9,13 @@ use packet::protocol;
 use super::encapsulation;
 use crate::ip::HeaderTemplate;
 
-/// Puts UDP and IPv4 headers in front of each packet; both ports go up by one every INTERVAL packets.
+/// Adds UDP and IPv4 headers whose ports both increase by one every INTERVAL packets.
 ///
-/// The destination becomes the destination annotation. The time to live is 250; the identification counts from 0.
+/// The destination annotation is set to DST. The time to live is 250; the identification counts from 0.
 ///
 /// ## Differences
 ///
-/// A UDP checksum that comes out as zero is sent as 0xffff (RFC 768), because zero means that there is none.
+/// A UDP checksum of zero is sent as 0xffff (RFC 768), since zero means no checksum.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 6, STOP true)
 ///     -> DynamicUDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000, INTERVAL 2)
@@ -34,22 +34,22 @@ use crate::ip::HeaderTemplate;
     drops = "too_long"
 )]
 pub struct DynamicUDPIPEncapArgs {
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: Ipv4Addr,
-    /// The first source port.
+    /// First source port.
     #[arg(position)]
     sport: UdpPort,
-    /// The destination address.
+    /// Destination address.
     #[arg(position)]
     dst: Ipv4Addr,
-    /// The first destination port.
+    /// First destination port.
     #[arg(position)]
     dport: UdpPort,
-    /// Whether the UDP checksum is computed.
+    /// Compute the UDP checksum.
     #[arg(position, default = "true")]
     checksum: bool,
-    /// Packets between changes of the ports; 0 for no changes.
+    /// Packets between port changes; 0 for no changes.
     #[arg(position, default = "0")]
     interval: u32,
 }

@@ -3,10 +3,10 @@
 use element::prelude::*;
 use packet::{Ip4View, TcpViewMut};
 
-/// Computes the TCP checksum of packets whose IPv4 header is marked, and writes it.
+/// Computes the TCP checksum and writes it.
 ///
-/// The IPv4 length says where the segment ends. A packet that is too short for that is dropped as `bad_length`, and
-/// told on the console.
+/// The marked IPv4 header gives the length of the segment. A packet that is too short for it is dropped as `bad_length`
+/// and logged.
 /// ```click
 /// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000>, LIMIT 2, STOP true)
 ///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> SetTCPChecksum -> c :: CheckTCPHeader -> Discard;
@@ -23,7 +23,7 @@ use packet::{Ip4View, TcpViewMut};
     drops = "bad_length"
 )]
 pub struct SetTCPChecksumArgs {
-    /// Whether an impossible header length is replaced: one too short by 20, one too long by the segment's length.
+    /// Correct impossible header lengths: to 20 bytes if too small, to the segment length if too large.
     #[arg(position, default = "false")]
     fixoff: bool,
 }

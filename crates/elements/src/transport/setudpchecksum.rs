@@ -4,15 +4,15 @@ use element::prelude::*;
 use packet::checksum::Sum;
 use packet::{Ip4View, UdpViewMut};
 
-/// Computes the UDP checksum of packets whose IPv4 header is marked, and writes it.
+/// Computes the UDP checksum and writes it.
 ///
-/// Fragments, and packets shorter than the UDP length, go to output 1, or are dropped as `is_fragment` or `bad_length`;
-/// the first of them is told on the console.
+/// The IPv4 header must be marked. Fragments, and packets shorter than the UDP length, go to output 1, or are dropped
+/// as `is_fragment` or `bad_length`. The first is logged.
 ///
 /// ## Differences
 ///
-/// A checksum that comes out as zero is written as 0xffff (RFC 768), because zero means that there is none. A UDP
-/// length below 8 counts as too short.
+/// A checksum of zero is written as 0xffff (RFC 768), since zero means no checksum. A UDP length below 8 counts as too
+/// short.
 /// ```click
 /// InfiniteSource(LENGTH 8, LIMIT 2, STOP true)
 ///     -> UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, 2000, CHECKSUM false)

@@ -5,16 +5,16 @@ use element::prelude::*;
 use packet::view::tcp::flag;
 use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
 
-/// Cuts TCP segments whose packets are longer than MTU into several segments.
+/// Splits TCP segments in packets longer than MTU into several segments.
 ///
-/// MTU counts from the marked IPv4 header. Each part is a packet with all the headers of the whole, the link header
-/// included, and right lengths, sequence numbers and checksums; FIN stays with the last parts. The least of MTU and
-/// the annotation counts, whichever is there.
+/// The length counts from the marked IPv4 header. Each new packet has all headers, including the link header, with
+/// correct lengths, sequence numbers and checksums. FIN stays with the last segment. If MTU and MTU_ANNO are both
+/// given, the smaller limit applies.
 ///
 /// ## Differences
 ///
-/// Packets that are shorter than their headers say pass unchanged. Where a part is shorter than a TCP header, its
-/// sequence number and checksum stay as they were.
+/// Packets shorter than their headers state pass unchanged. If a part is shorter than a TCP header, its sequence number
+/// and checksum stay unchanged.
 /// ```click
 /// InfiniteSource(DATA \<0001000200000001000000025010ffff00000000 6162636465666768696a6b6c6d6e6f70>, LIMIT 2, STOP true)
 ///     -> IPEncap(tcp, 10.0.0.1, 10.0.0.2) -> SetTCPChecksum
@@ -36,10 +36,10 @@ use packet::{HEADROOM, Ip4View, Ip4ViewMut, TcpView, TcpViewMut};
     see = "IPFragmenter"
 )]
 pub struct TCPFragmenterArgs {
-    /// The longest packet that passes whole, in bytes; 0 for no limit.
+    /// Maximum packet length in bytes; 0 for no limit.
     #[arg(default = "0")]
     mtu: u16,
-    /// An annotation that may have a lower limit.
+    /// Annotation that may hold a lower limit.
     mtu_anno: Option<Annotation<2>>,
 }
 
@@ -132,8 +132,8 @@ impl TCPFragmenter {
 impl Filter for TCPFragmenter {
     type Args = TCPFragmenterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("fragments", "Parts sent.", |element| element.fragments.to_string()),
-        Handler::read("fragmented_count", "Packets cut.", |element| element.fragmented.to_string()),
+        Handler::read("fragments", "Segments sent.", |element| element.fragments.to_string()),
+        Handler::read("fragmented_count", "Packets split.", |element| element.fragmented.to_string()),
         Handler::read("count", "Packets seen.", |element| element.count.to_string()),
     ];
     const LIVE: bool = true;

@@ -9,14 +9,14 @@ use packet::protocol;
 use super::encapsulation;
 use crate::ip::{Destination, HeaderTemplate};
 
-/// Puts UDP and IPv4 headers in front of each packet, with the same addresses and ports for all.
+/// Adds UDP and IPv4 headers with fixed addresses and ports.
 ///
-/// The destination becomes the destination annotation; with DST `DST_ANNO` it is taken from there instead. The time to
-/// live is 250; the identification counts from 0.
+/// The destination annotation is set to DST; with DST `DST_ANNO`, the destination is taken from the annotation. The
+/// time to live is 250; the identification counts from 0.
 ///
 /// ## Differences
 ///
-/// A UDP checksum that comes out as zero is sent as 0xffff (RFC 768), because zero means that there is none.
+/// A UDP checksum of zero is sent as 0xffff (RFC 768), since zero means no checksum.
 /// ```click
 /// InfiniteSource(LENGTH 12, LIMIT 3, STOP true)
 ///     -> u :: UDPIPEncap(10.0.0.1, 1000, 10.0.0.2, domain)
@@ -32,19 +32,19 @@ use crate::ip::{Destination, HeaderTemplate};
 #[derive(Args)]
 #[element(name = "UDPIPEncap", group = "transport", see = "Strip, IPEncap", drops = "too_long")]
 pub struct UDPIPEncapArgs {
-    /// The source address.
+    /// Source address.
     #[arg(position)]
     src: Ipv4Addr,
-    /// The source port.
+    /// Source port.
     #[arg(position)]
     sport: UdpPort,
-    /// The destination address, or `DST_ANNO`.
+    /// Destination address, or `DST_ANNO`.
     #[arg(position)]
     dst: Target,
-    /// The destination port.
+    /// Destination port.
     #[arg(position)]
     dport: UdpPort,
-    /// Whether the UDP checksum is computed.
+    /// Compute the UDP checksum.
     #[arg(position, default = "true")]
     checksum: bool,
 }
@@ -69,18 +69,18 @@ pub struct UDPIPEncap {
 impl Filter for UDPIPEncap {
     type Args = UDPIPEncapArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("src", "The source address.", |element| element.args.src.to_string()),
+        Handler::read("src", "Source address.", |element| element.args.src.to_string()),
         Handler::argument("src", (Some(0), "SRC"), "Sets the source address.", |element, cx, value| {
             element.args.src = cx.argument(value)?;
             element.header.set_source(element.args.src);
             Ok(())
         }),
-        Handler::read("sport", "The source port.", |element| element.args.sport.0.to_string()),
+        Handler::read("sport", "Source port.", |element| element.args.sport.0.to_string()),
         Handler::argument("sport", (Some(1), "SPORT"), "Sets the source port.", |element, cx, value| {
             element.args.sport = cx.argument(value)?;
             Ok(())
         }),
-        Handler::read("dst", "The destination address; 0.0.0.0 for `DST_ANNO`.", |element| {
+        Handler::read("dst", "Destination address; 0.0.0.0 for `DST_ANNO`.", |element| {
             match element.args.dst.0 {
                 Destination::Address(address) => address.to_string(),
                 Destination::Annotation => Ipv4Addr::UNSPECIFIED.to_string(),
@@ -95,7 +95,7 @@ impl Filter for UDPIPEncap {
                 Ok(())
             },
         ),
-        Handler::read("dport", "The destination port.", |element| element.args.dport.0.to_string()),
+        Handler::read("dport", "Destination port.", |element| element.args.dport.0.to_string()),
         Handler::argument("dport", (Some(3), "DPORT"), "Sets the destination port.", |element, cx, value| {
             element.args.dport = cx.argument(value)?;
             Ok(())
