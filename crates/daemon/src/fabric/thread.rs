@@ -57,9 +57,9 @@ impl Fabric {
         &self,
         order: impl FnOnce(&mut Network) -> T + Send + 'static,
     ) -> Result<T, OperationError> {
-        let (tell, description) = mpsc::channel();
+        let (tell, answer) = mpsc::channel();
         let order: Command = Box::new(move |network| {
-            // Nobody listening means that nobody wants to know.
+            // The caller may have given up.
             let _ = tell.send(order(network));
         });
         self.orders
@@ -68,7 +68,7 @@ impl Fabric {
             .send(order)
             .map_err(|_| OperationError::Ending)?;
         self.bell.ring();
-        description.recv().map_err(|_| OperationError::Ending)
+        answer.recv().map_err(|_| OperationError::Ending)
     }
 }
 
