@@ -7,74 +7,74 @@ use crate::name::ConfigurationName;
 use crate::time::Time;
 use crate::value::Value;
 
-/// A file that is shipped with a configuration: what `FromDump(NAME)` in it reads.
+/// A file that is sent with a configuration, for example for `FromDump(NAME)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its name as the configuration has it. It is a name in the box, never a path of the host.
+    /// Its name in the configuration. It is a name inside the box, never a path of the host.
     pub name: String,
     /// Its contents.
     pub contents: Value,
 }
 
-/// Runs a configuration in a box: installs it, or swaps it for the one that has its name, whose state is carried over.
+/// A configuration to install. It replaces the one of the same name, whose state it takes over.
 ///
-/// It is checked first; if it is refused nothing has changed.
+/// It is checked first. If it is rejected, nothing changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Install {
     /// The text in Click's language.
     pub configuration: String,
-    /// What the text is called in diagnostics, such as the name of its file.
+    /// The name of the text in diagnostics, such as its file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Files for it. Those of an earlier configuration of the box stay, unless they have the same name.
+    /// Files for it. Files of the box's earlier configurations stay, unless one of these has the same name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
 }
 
-/// Checks a configuration without running it.
+/// A configuration to check without running it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// The text in Click's language.
     pub configuration: String,
-    /// What the text is called in diagnostics.
+    /// The name of the text in diagnostics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// Files for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// Ports that the box would have; without it any that the configuration names.
+    /// The number of ports that the box would have; absent: as many as a box may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<u8>,
 }
 
-/// What a check found. The configuration would be accepted if none of it is an error.
+/// The result of a check. The configuration would be accepted if no diagnostic is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckReply {
-    /// All that was found.
+    /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// How bad it is.
+/// Its severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The configuration can't run.
     Error,
-    /// It runs, but probably not as it is meant.
+    /// The configuration runs, but probably not as intended.
     Warning,
-    /// Something to know.
+    /// Information.
     Note,
 }
 
-/// Something about a configuration that its author should know. The same as an entry of `clickbox check --json`.
+/// A diagnostic of a configuration, the same as an entry of `clickbox check --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What the text is called that it is about, where that is known.
+    /// The name of the text, where it is known.
     #[serde(default)]
     pub file: Option<String>,
     /// The line, from 1.
@@ -83,24 +83,24 @@ pub struct Diagnostic {
     /// The column, from 1.
     #[serde(default)]
     pub column: Option<u32>,
-    /// What it is; escaped, since texts of a configuration are in it.
+    /// The message. It may quote the configuration, so it is escaped.
     pub message: String,
-    /// What could be done.
+    /// How to correct it.
     #[serde(default)]
     pub hint: Option<String>,
-    /// Other places that have to do with it.
+    /// Related locations.
     #[serde(default)]
     pub related: Vec<Related>,
 }
 
-/// Another place that has to do with a diagnostic.
+/// A location that is related to a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Related {
-    /// What the text is called.
+    /// The name of the text.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
-    /// What it has to do with it.
+    /// How it is related.
     pub message: String,
 }
 
@@ -109,9 +109,9 @@ pub struct Related {
 pub struct ConfigurationStatus {
     /// Its name.
     pub name: ConfigurationName,
-    /// When it was installed or last swapped.
+    /// When it was installed or last replaced.
     pub installed: Time,
-    /// How often it was swapped.
+    /// How often it was replaced.
     pub swaps: u32,
     /// Warnings of its check.
     #[serde(default)]
@@ -123,7 +123,7 @@ pub struct ConfigurationStatus {
 pub struct ConfigurationText {
     /// The text.
     pub configuration: String,
-    /// What it is called in diagnostics.
+    /// Its name in diagnostics.
     #[serde(default)]
     pub source: Option<String>,
     /// Names of the files that came with it.
@@ -147,7 +147,7 @@ pub struct HandlerInfo {
 }
 
 impl HandlerInfo {
-    /// What stands behind the box's name in the handler's path.
+    /// The part of the handler's path after the box's name.
     pub fn path(&self) -> String {
         let handler = match self.element.as_str() {
             "" => self.handler.clone(),
@@ -161,14 +161,14 @@ impl HandlerInfo {
     }
 }
 
-/// What a read handler returned.
+/// The reply of a read handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HandlerValue {
-    /// The value as the box gave it: nothing in it is escaped.
+    /// The value as the box returned it, not escaped.
     pub value: Value,
 }
 
-/// What a write handler is given.
+/// The value for a write handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandlerWrite {
@@ -177,7 +177,7 @@ pub struct HandlerWrite {
     pub value: Value,
 }
 
-/// What a read handler is asked, for handlers that take an argument.
+/// The argument of a read handler that takes one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandlerArgument {

@@ -1,22 +1,22 @@
-//! What happened, as a stream.
+//! Events of the daemon.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Its number: they count up by one over the life of a daemon, and go on after its restart.
+    /// Its number. Numbers increase by one, and continue with a gap after a restart of the daemon.
     pub sequence: u64,
     /// When it happened.
     pub time: Time,
     /// What happened.
     pub kind: EventKind,
-    /// What it happened to: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `stack/NAME`, `daemon`.
+    /// Its subject: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`, `stack/NAME`, `daemon`.
     pub subject: String,
-    /// The same in a sentence, escaped.
+    /// A sentence about it, escaped.
     pub message: String,
 }
 
@@ -25,31 +25,31 @@ pub struct Event {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A box was made.
+    /// A box was created.
     BoxCreated,
     /// A box runs: for the first time, after a stop, or after a crash.
     BoxStarted,
-    /// A box was told to stop, or it ended in order by itself.
+    /// A box was stopped, or ended without an error.
     BoxStopped,
     /// A box crashed, or was killed.
     BoxCrashed,
-    /// A box crashed too often, and is not made anew.
+    /// A box crashed too often and will not restart.
     BoxGivenUp,
-    /// A box was made to stand still.
+    /// A box was suspended.
     BoxSuspended,
-    /// A box goes on.
+    /// A box was resumed.
     BoxResumed,
-    /// A box is gone.
+    /// A box was removed.
     BoxRemoved,
-    /// A configuration was installed or swapped.
+    /// A configuration was installed or replaced.
     ConfigurationInstalled,
-    /// A configuration was refused.
+    /// A configuration was rejected.
     ConfigurationRefused,
-    /// A configuration is gone.
+    /// A configuration was removed.
     ConfigurationRemoved,
-    /// A switch was made.
+    /// A switch was created.
     SwitchCreated,
-    /// A switch is gone.
+    /// A switch was removed.
     SwitchRemoved,
     /// A port was added.
     PortAdded,
@@ -57,35 +57,35 @@ pub enum EventKind {
     PortFailed,
     /// A port works again.
     PortRecovered,
-    /// A port is gone.
+    /// A port was removed.
     PortRemoved,
     /// A stack was applied.
     StackApplied,
     /// A stack was confirmed.
     StackConfirmed,
-    /// A stack could not be applied or was not confirmed, and everything is as it was.
+    /// A stack could not be applied or was not confirmed; the previous state is restored.
     StackRolledBack,
-    /// A stack is gone.
+    /// A stack was removed.
     StackRemoved,
-    /// The daemon started; what it had stored is back.
+    /// The daemon started and restored its definitions.
     DaemonStarted,
-    /// The daemon ends.
+    /// The daemon shuts down.
     DaemonStopping,
-    /// Events between the last one and this one were too many to be kept for this reader.
+    /// Events between the previous one and this one are no longer kept.
     EventsLost,
-    /// Something that this version does not know.
+    /// A kind that this version of the client does not know.
     #[serde(other)]
     Unknown,
 }
 
-/// Which events are wanted.
+/// The events to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
-    /// Whether those to come are wanted, too.
+    /// Whether to wait for new events.
     #[serde(default)]
     pub follow: bool,
-    /// Only those after the one with this number; without it all that are kept, or with `follow` only those to come.
+    /// Only events after this number; absent: all that are kept, or with `follow` only new ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The machine that the daemon runs on, and what it can do there.
+//! The daemon and the capabilities of its host.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,49 +7,49 @@ use crate::boxes::Sandbox;
 use crate::size::Size;
 use crate::time::Time;
 
-/// What the daemon is, and what its host offers it.
+/// The daemon and the capabilities of its host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostStatus {
     /// Version of the daemon.
     pub version: String,
-    /// What identifies the image that boxes run.
+    /// The name of the image that boxes run.
     pub image: String,
     /// When the daemon started.
     pub started: Time,
     /// Its process.
     pub pid: u32,
-    /// What boxes can run in here; the first is what `auto` means.
+    /// The available sandboxes; `auto` means the first.
     pub sandboxes: Vec<Sandbox>,
     /// Virtual machines.
     pub kvm: Kvm,
-    /// How memory and processor time of boxes are limited.
+    /// The version of control groups.
     pub cgroup: CgroupVersion,
     /// Processors that the daemon may use.
     pub cores: u32,
-    /// Workers among which boxes without a processor of their own are divided.
+    /// Workers that share the boxes without a processor of their own.
     pub workers: u32,
     /// Memory of the machine.
     pub memory: Size,
-    /// Memory of it that is free, or could be made so.
+    /// Memory that is free or can be reclaimed.
     pub memory_available: Size,
-    /// How much there is of everything.
+    /// The number of boxes, switches, ports and stacks.
     pub counts: Counts,
-    /// What the daemon would like to have and has not, in sentences that say how to get it.
+    /// What the daemon lacks, each with a sentence on how to provide it.
     #[serde(default)]
     pub remarks: Vec<String>,
 }
 
-/// Whether virtual machines can be made.
+/// Whether boxes can run in virtual machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kvm {
-    /// Whether they can.
+    /// Whether KVM is usable.
     pub usable: bool,
     /// Why not.
     #[serde(default)]
     pub reason: Option<String>,
 }
 
-/// Which control groups the daemon may use.
+/// The version of control groups that the daemon can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CgroupVersion {
@@ -61,7 +61,7 @@ pub enum CgroupVersion {
     V2,
 }
 
-/// How much there is of everything.
+/// The number of boxes, switches, ports and stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Boxes that are defined.

@@ -1,4 +1,4 @@
-//! Stacks: sets of boxes and switches that are made, changed and removed together.
+//! Stacks: sets of boxes and switches that are created, changed and removed together.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,11 @@ use crate::name::{BoxName, StackName, SwitchName};
 use crate::switches::CreateSwitch;
 use crate::time::Time;
 
-/// What a stack is to be. Files of the caller are in it by their contents, chains and pipes as attachments of ports.
+/// The definition of a stack. It contains files with their contents; chains and pipes are attachments of ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stack {
-    /// Its switches, made before its boxes.
+    /// Its switches, which are created before its boxes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<CreateSwitch>,
     /// Its boxes.
@@ -24,42 +24,41 @@ pub struct Stack {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyQuery {
-    /// Seconds after which everything is made again as it was, unless the stack is confirmed; without it the stack
-    /// stays.
+    /// Seconds after which the stack is rolled back unless it is confirmed; absent: it needs no confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within: Option<u32>,
 }
 
-/// What was changed, or would be, in this order.
+/// The changes that were made, or would be, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changes {
-    /// The changes; none: everything is as it is to be.
+    /// The changes; empty when everything matches the definition.
     pub changes: Vec<Change>,
 }
 
 /// A change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// What is done.
+    /// The action.
     pub action: ChangeAction,
-    /// What it is done to: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`.
+    /// Its subject: `box/NAME`, `switch/NAME`, `switch/NAME/PORT`.
     pub subject: String,
     /// What differs, in words, such as `memory 8M -> 16M`; several are separated by semicolons.
     #[serde(default)]
     pub detail: String,
 }
 
-/// What is done to a thing when a stack is applied.
+/// The action on a box, switch or port when a stack is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeAction {
-    /// It is made.
+    /// It is created.
     Create,
-    /// Its configuration is swapped, its state carried over: no packet is lost.
+    /// Its configuration is replaced, with its state and without packet loss.
     Reload,
-    /// It is changed while it goes on, as its weight.
+    /// It is changed while it runs, for example its weight.
     Change,
-    /// It is removed and made anew: its state is lost, as when its memory or ports change.
+    /// It is removed and created again, for example for other memory or ports. Its state is lost.
     Replace,
     /// It is removed.
     Remove,
@@ -72,7 +71,7 @@ pub struct StackStatus {
     pub name: StackName,
     /// When it was last applied.
     pub applied: Time,
-    /// When it is taken back unless it is confirmed; none: it stays.
+    /// When it is rolled back unless it is confirmed; absent: it needs no confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_until: Option<Time>,
     /// Its boxes.

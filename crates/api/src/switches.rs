@@ -18,15 +18,15 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchMode {
-    /// By where an address was last seen as a source; a frame to an unknown one goes to all ports.
+    /// It learns addresses from the sources of frames; frames to unknown addresses go to all ports.
     #[default]
     Learning,
-    /// By a table that is set; a frame to an address that is not in it goes to the port that is `default`, or nowhere.
+    /// It has a table that is set; frames to other addresses go to the `default` port, or nowhere.
     /// Group addresses go to all ports.
     Static,
 }
 
-/// Makes a switch.
+/// The definition of a switch to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateSwitch {
@@ -35,13 +35,13 @@ pub struct CreateSwitch {
     /// How it finds ports.
     #[serde(default)]
     pub mode: SwitchMode,
-    /// Seconds for which a learned address is believed.
+    /// Seconds after which a learned address expires.
     #[serde(default = "default_age")]
     pub age_seconds: u32,
-    /// Addresses that one port may teach: it stops a port from filling the table with invented ones.
+    /// The most addresses learned from one port, so that no port can fill the table with invented ones.
     #[serde(default = "default_addresses")]
     pub addresses_per_port: u32,
-    /// Ports that it has from the start.
+    /// Its ports at creation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<AddPort>,
 }
@@ -59,7 +59,7 @@ impl CreateSwitch {
     }
 }
 
-/// What IEEE 802.1D recommends.
+/// The ageing time that IEEE 802.1D recommends.
 fn default_age() -> u32 {
     300
 }
@@ -68,7 +68,7 @@ fn default_addresses() -> u32 {
     1024
 }
 
-/// Adds a port to a switch.
+/// The definition of a port to add to a switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddPort {
@@ -76,13 +76,13 @@ pub struct AddPort {
     pub name: PortName,
     /// What is behind it.
     pub driver: PortDriver,
-    /// Addresses that are at it, for a static switch: the same as setting each.
+    /// Addresses at this port, for a static switch: the same as setting each of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<MacAddr>,
-    /// Whether frames to unknown addresses go to it, in a static switch. The last port that says so is it.
+    /// Whether frames to unknown addresses go to it, in a static switch. The last such port counts.
     #[serde(default)]
     pub default: bool,
-    /// What it may cost the switch.
+    /// The limits on what it sends.
     #[serde(default, skip_serializing_if = "Limits::is_default")]
     pub limits: Limits,
 }
@@ -91,43 +91,43 @@ pub struct AddPort {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PortDriver {
-    /// A tap device of the host, made if there is none.
+    /// A tap device of the host, created if it does not exist.
     Tap {
-        /// Its name; without it the port's.
+        /// Its name; absent: the port's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<Device>,
     },
-    /// A network interface of the host, through packet sockets. The host goes on seeing its packets.
+    /// A network interface of the host, through packet sockets. The host still receives its packets.
     AfPacket {
-        /// Its name; without it the port's.
+        /// Its name; absent: the port's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         device: Option<Device>,
     },
     /// Capture files on the daemon's host; at least one of the two.
     Pcap {
-        /// The absolute path of a capture whose packets come in.
+        /// The absolute path of a capture to read packets from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         read: Option<String>,
-        /// The absolute path of a capture that is written of what goes out; it must not exist.
+        /// The absolute path of a capture to write sent packets to; the file must not exist.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         write: Option<String>,
-        /// How often the capture is played; 0: until the port is removed.
+        /// How often the capture is replayed; 0: until the port is removed.
         #[serde(default = "once")]
         repeat: u32,
-        /// Packets a second that come in; without it as fast as the switch takes them.
+        /// Packets read per second; absent: as fast as the switch takes them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<u64>,
     },
-    /// Nothing: what goes out is gone, nothing comes in.
+    /// Discards what is sent to it, and receives nothing.
     Null {},
-    /// A port of another switch, or of the same one. Both ends are made together, and go together.
+    /// A port of another switch, or of the same one. Both ends are created and removed together.
     Pipe {
         /// The other switch.
         switch: SwitchName,
         /// The name of the port there.
         port: PortName,
     },
-    /// A port of a box that is attached to nothing.
+    /// A detached port of a box.
     Box {
         /// The box.
         name: BoxName,
@@ -181,20 +181,20 @@ impl fmt::Display for Device {
 
 as_text!(Device, "Device", "^[!-.0-9;-~]{1,15}$", "The name of a network device of the daemon's host.");
 
-/// What a port may send, and how much of the switch it gets.
+/// Limits on what a port sends, and its share of the switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Its share of the switch beside ports with other weights.
+    /// Its share of the switch when ports compete.
     #[serde(default)]
     pub weight: Weight,
-    /// Most frames a second that it may send; what is more is dropped as `over_cap`.
+    /// The most frames per second that it may send; the excess is dropped as `over_cap`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames: Option<u64>,
-    /// Most bits a second that it may send.
+    /// The most bits per second that it may send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits: Option<u64>,
-    /// The only source address that it may send from; without it any.
+    /// The only source address that it may send from; absent: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<MacAddr>,
 }
@@ -213,22 +213,22 @@ pub struct SwitchStatus {
     pub name: SwitchName,
     /// How it finds ports.
     pub mode: SwitchMode,
-    /// Seconds for which a learned address is believed.
+    /// Seconds after which a learned address expires.
     pub age_seconds: u32,
-    /// Addresses that one port may teach.
+    /// The most addresses learned from one port.
     pub addresses_per_port: u32,
-    /// The stack that it was made by.
+    /// The stack that it belongs to.
     #[serde(default)]
     pub stack: Option<StackName>,
-    /// When it was made.
+    /// When it was created.
     pub created: Time,
     /// Number of its ports.
     pub ports: u32,
     /// Addresses that it knows.
     pub addresses: u32,
-    /// What came in and went out, all ports together.
+    /// The traffic of all ports together.
     pub traffic: Traffic,
-    /// How much does at present; `cores` is what the switch itself costs.
+    /// Its present rates; `cores` is the processor time of the switch itself.
     pub rates: Rates,
     /// Lost frames by reason, all ports together.
     #[serde(default)]
@@ -238,7 +238,7 @@ pub struct SwitchStatus {
 /// A switch, in full.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchDetail {
-    /// What stands in the list.
+    /// The fields of the list entry.
     #[serde(flatten)]
     pub status: SwitchStatus,
     /// Its ports, by name.
@@ -252,24 +252,24 @@ pub struct SwitchPort {
     pub name: PortName,
     /// What is behind it.
     pub driver: PortDriver,
-    /// What it may cost the switch.
+    /// The limits on what it sends.
     pub limits: Limits,
     /// Whether frames to unknown addresses go to it, in a static switch.
     #[serde(default)]
     pub default: bool,
-    /// Why nothing passes it, as when its device is gone or its box has ended; none while it works.
+    /// Why it does not work, for example because its device or box is gone; absent while it works.
     #[serde(default)]
     pub fault: Option<String>,
-    /// What passed it.
+    /// Its traffic.
     pub traffic: Traffic,
-    /// How much does at present.
+    /// Its present rates.
     pub rates: Rates,
     /// Lost frames by reason.
     #[serde(default)]
     pub drops: BTreeMap<String, u64>,
 }
 
-/// Says at which port of a static switch an address is.
+/// The port of an address in a static switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetAddress {
@@ -286,7 +286,7 @@ pub struct AddressEntry {
     pub port: PortName,
     /// How the switch knows it.
     pub kind: AddressKind,
-    /// Seconds since it was last seen; none for one that was set.
+    /// Seconds since it was last seen; absent for a static address.
     #[serde(default)]
     pub age_seconds: Option<u32>,
 }
