@@ -16,6 +16,7 @@ pub(crate) fn element(input: &DeriveInput) -> Result<TokenStream> {
     }
     let fields = fields(input)?;
     let mut pieces = Vec::new();
+    let mut summaries = Vec::new();
     let mut reads = Vec::new();
     for piece in fields.chunk_by(|one, next| one.shape != Shape::Group && next.shape != Shape::Group) {
         let place = pieces.len();
@@ -23,23 +24,28 @@ pub(crate) fn element(input: &DeriveInput) -> Result<TokenStream> {
             field.read(&quote!(<Self as ::element::Args>::INFO.arguments[#place][#index]))
         };
         reads.extend(piece.iter().enumerate().map(read));
-        pieces.push(match piece {
+        match piece {
             [Argument { shape: Shape::Group, inner, .. }] => {
-                quote!(<#inner as ::element::ArgumentGroup>::ARGUMENTS)
+                pieces.push(quote!(<#inner as ::element::ArgumentGroup>::ARGUMENTS));
+                summaries.push(quote!(<#inner as ::element::ArgumentGroup>::SUMMARIES));
             }
             own => {
-                let own = own.iter().map(Argument::information);
-                quote!(&[#(#own),*])
+                let (information, text) =
+                    (own.iter().map(Argument::information), own.iter().map(|own| &own.summary));
+                pieces.push(quote!(&[#(#information),*]));
+                summaries.push(quote!(&[#(#text),*]));
             }
-        });
+        }
     }
-    let info = information(input, &attributes, &pieces);
+    let info = information(&attributes, &pieces);
+    let documentation = documentation(input, &attributes, &summaries);
     let ident = &input.ident;
     let (generics, type_generics, clause) = input.generics.split_for_impl();
     let take = take(&fields, &reads);
     Ok(quote! {
         impl #generics ::element::Args for #ident #type_generics #clause {
             const INFO: &'static ::element::ClassInfo = &#info;
+            const DOCUMENTATION: &'static ::element::ClassDocumentation = &#documentation;
 
             #take
         }
@@ -54,6 +60,7 @@ pub(crate) fn group(input: &DeriveInput) -> Result<TokenStream> {
     }
     let ident = &input.ident;
     let information = fields.iter().map(Argument::information);
+    let summaries = fields.iter().map(|field| &field.summary);
     let read = |(index, field): (usize, &Argument)| {
         field.read(&quote!(<Self as ::element::ArgumentGroup>::ARGUMENTS[#index]))
     };
@@ -62,6 +69,7 @@ pub(crate) fn group(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         impl ::element::ArgumentGroup for #ident {
             const ARGUMENTS: &'static [::element::ArgumentInfo] = &[#(#information),*];
+            const SUMMARIES: &'static [&'static str] = &[#(#summaries),*];
 
             #take
         }
@@ -94,7 +102,7 @@ fn take(fields: &[Argument], reads: &[TokenStream]) -> TokenStream {
     }
 }
 
-fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenStream {
+fn information(attributes: &ElementAttributes, pieces: &[TokenStream]) -> TokenStream {
     let ElementAttributes {
         name,
         aliases,
@@ -106,12 +114,9 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
         storage,
         task,
         reads,
-        see,
         obsolete,
         ..
     } = attributes;
-    let text = documentation::text(&input.attrs);
-    let documentation::Documentation { summary, description, example, expect } = documentation::parse(&text);
     let drops = attributes.drops.iter().map(|reason| format_ident!("{}", reason.to_uppercase()));
     let notifies = format_ident!("{}", attributes.notifies);
     let phase = format_ident!("{}", attributes.phase);
@@ -120,10 +125,6 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
             name: #name,
             aliases: &[#(#aliases),*],
             group: #group,
-            summary: #summary,
-            description: #description,
-            example: #example,
-            expect: #expect,
             ports: #ports,
             processing: #processing,
             flow: #flow,
@@ -134,9 +135,29 @@ fn information(input: &DeriveInput, attributes: &ElementAttributes, pieces: &[To
             phase: ::element::Phase::#phase,
             reads: &[#(#reads),*],
             drops: &[#(::element::Reason::#drops),*],
-            see: &[#(#see),*],
             obsolete: #obsolete,
             arguments: &[#(#pieces),*],
+        }
+    }
+}
+
+fn documentation(
+    input: &DeriveInput,
+    attributes: &ElementAttributes,
+    arguments: &[TokenStream],
+) -> TokenStream {
+    let ElementAttributes { name, see, .. } = attributes;
+    let text = documentation::text(&input.attrs);
+    let documentation::Documentation { summary, description, example, expect } = documentation::parse(&text);
+    quote! {
+        ::element::ClassDocumentation {
+            name: #name,
+            summary: #summary,
+            description: #description,
+            example: #example,
+            expect: #expect,
+            see: &[#(#see),*],
+            arguments: &[#(#arguments),*],
         }
     }
 }
@@ -195,7 +216,7 @@ impl Argument {
     }
 
     fn information(&self) -> TokenStream {
-        let Argument { inner, keyword, default, input_file, deprecated, summary, positional, .. } = self;
+        let Argument { inner, keyword, default, input_file, deprecated, positional, .. } = self;
         let required = self.shape == Shape::Required;
         let repeated = matches!(self.shape, Shape::Rest | Shape::Repeated);
         quote! {
@@ -208,7 +229,6 @@ impl Argument {
                 default: #default,
                 input_file: #input_file,
                 deprecated: #deprecated,
-                summary: #summary,
             }
         }
     }

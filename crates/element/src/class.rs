@@ -41,7 +41,7 @@ pub enum Notifies {
     EmptyAndFull,
 }
 
-/// The static description of a class: the reference is made from it.
+/// The static description of a class, as far as a running configuration needs it.
 #[derive(Debug)]
 pub struct ClassInfo {
     /// Click's name.
@@ -50,14 +50,6 @@ pub struct ClassInfo {
     pub aliases: &'static [&'static str],
     /// The group in the reference and the folder of its file.
     pub group: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// The text after the summary, Markdown.
-    pub description: &'static str,
-    /// A runnable configuration.
-    pub example: &'static str,
-    /// Handler values at the end of the example, one `path = value` a line.
-    pub expect: &'static str,
     /// Inputs/outputs in Click's notation: `1/1`, `1/1-2`, `-/=`.
     pub ports: &'static str,
     /// Push `h`, pull `l`, agnostic `a` for each port, in Click's notation: `a/ah`.
@@ -79,8 +71,6 @@ pub struct ClassInfo {
     pub reads: &'static [&'static str],
     /// The reasons for which it drops packets. A drop for another one is counted as [`Reason::UNDECLARED`].
     pub drops: &'static [Reason],
-    /// Related classes.
-    pub see: &'static [&'static str],
     /// What is said to those who still use it; empty for nothing.
     pub obsolete: &'static str,
     /// Its arguments, in order, in pieces: those that it has with other classes in common are one.
@@ -91,6 +81,35 @@ impl ClassInfo {
     /// Its arguments, in order.
     pub fn arguments(&self) -> impl Iterator<Item = &'static ArgumentInfo> {
         self.arguments.iter().copied().flatten()
+    }
+}
+
+/// The documentation of a class. The reference, the manual and the first test are made from it.
+///
+/// It is apart from [`ClassInfo`], and a registry does not refer to it, so that a program that never shows it does not
+/// contain it.
+#[derive(Debug)]
+pub struct ClassDocumentation {
+    /// The name of the class.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// The text after the summary, Markdown.
+    pub description: &'static str,
+    /// A runnable configuration.
+    pub example: &'static str,
+    /// Handler values at the end of the example, one `path = value` a line.
+    pub expect: &'static str,
+    /// Related classes.
+    pub see: &'static [&'static str],
+    /// A sentence for each argument, in the order and in the pieces of [`ClassInfo::arguments`].
+    pub arguments: &'static [&'static [&'static str]],
+}
+
+impl ClassDocumentation {
+    /// A sentence for each argument, in the order of [`ClassInfo::arguments()`].
+    pub fn arguments(&self) -> impl Iterator<Item = &'static str> {
+        self.arguments.iter().copied().flatten().copied()
     }
 }
 
@@ -113,8 +132,6 @@ pub struct ArgumentInfo {
     pub input_file: bool,
     /// Whether those who give it are warned.
     pub deprecated: bool,
-    /// One sentence.
-    pub summary: &'static str,
 }
 
 /// A class that a registry can make elements of.
@@ -137,10 +154,6 @@ pub static UNKNOWN_CLASS: Class = Class {
         name: "unknown",
         aliases: &[],
         group: "",
-        summary: "",
-        description: "",
-        example: "",
-        expect: "",
         ports: "-/-",
         processing: "a/a",
         flow: "x/y",
@@ -151,7 +164,6 @@ pub static UNKNOWN_CLASS: Class = Class {
         phase: Phase::Normal,
         reads: &[],
         drops: &[],
-        see: &[],
         obsolete: "",
         arguments: &[],
     },
@@ -160,6 +172,21 @@ pub static UNKNOWN_CLASS: Class = Class {
     handlers: Vec::new,
     create: |_, _| Err(SetupError::new("unknown element class")),
 };
+
+/// Registers the classes of a group: defines its `CLASSES`, and their `DOCUMENTATION` in the same order.
+///
+/// The two are apart so that the linker leaves the documentation out of a program that never refers to it.
+#[macro_export]
+macro_rules! classes {
+    ($($element:ty),* $(,)?) => {
+        /// The classes of this group, in the order of the reference.
+        pub static CLASSES: &[$crate::Class] = &[$($crate::Class::of::<$element>()),*];
+
+        /// The documentation of each of the classes, in the same order.
+        pub static DOCUMENTATION: &[&$crate::ClassDocumentation] =
+            &[$(<<$element as $crate::Element>::Args as $crate::Args>::DOCUMENTATION),*];
+    };
+}
 
 type Create = fn(Arguments, &mut Setup) -> Result<Box<dyn DynElement>, SetupError>;
 

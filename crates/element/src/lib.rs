@@ -36,7 +36,7 @@ mod tap;
 pub mod text;
 
 pub use arguments::{Args, ArgumentGroup, Arguments, FromArgument, Setup};
-pub use class::{ArgumentInfo, Class, ClassInfo, Notifies, Phase, UNKNOWN_CLASS};
+pub use class::{ArgumentInfo, Class, ClassDocumentation, ClassInfo, Notifies, Phase, UNKNOWN_CLASS};
 pub use context::Context;
 pub use contract::{DynElement, Element};
 pub use element_derive::{Args, ArgumentGroup};

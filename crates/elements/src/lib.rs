@@ -13,7 +13,7 @@
 
 extern crate alloc;
 
-use element::Class;
+use element::{Class, ClassDocumentation};
 
 pub mod aggregation;
 pub mod changing;
@@ -59,6 +59,36 @@ pub static REGISTRY: &[&[Class]] = &[
     devices::CLASSES,
     testing::CLASSES,
 ];
+
+/// The documentation of every class, in the order of [`REGISTRY`]. Only a program that shows it refers to it, so that it
+/// is not in the image of a box.
+pub static DOCUMENTATION: &[&[&ClassDocumentation]] = &[
+    sources::DOCUMENTATION,
+    trace::DOCUMENTATION,
+    counting::DOCUMENTATION,
+    storing::DOCUMENTATION,
+    shaping::DOCUMENTATION,
+    scheduling::DOCUMENTATION,
+    switching::DOCUMENTATION,
+    changing::DOCUMENTATION,
+    classify::DOCUMENTATION,
+    ethernet::DOCUMENTATION,
+    ip::DOCUMENTATION,
+    lookup::DOCUMENTATION,
+    icmp::DOCUMENTATION,
+    transport::DOCUMENTATION,
+    rewriting::DOCUMENTATION,
+    aggregation::DOCUMENTATION,
+    information::DOCUMENTATION,
+    control::DOCUMENTATION,
+    devices::DOCUMENTATION,
+    testing::DOCUMENTATION,
+];
+
+/// The documentation of the class of this name, which is not an alias.
+pub fn documentation(name: &str) -> Option<&'static ClassDocumentation> {
+    DOCUMENTATION.iter().copied().flatten().copied().find(|page| page.name == name)
+}
 
 /// The class called `name`, by its own name or an alias.
 pub fn class(name: &str) -> Option<&'static Class> {

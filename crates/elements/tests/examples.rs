@@ -4,27 +4,31 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use element::Class;
+use element::{Class, ClassDocumentation};
 use support::{BATCHES, expectations, run};
 
 fn classes() -> impl Iterator<Item = &'static Class> {
     elements::REGISTRY.iter().flat_map(|group| group.iter())
 }
 
+/// Each class with its documentation.
+fn pages() -> impl Iterator<Item = (&'static Class, &'static ClassDocumentation)> {
+    classes().zip(elements::DOCUMENTATION.iter().copied().flatten().copied())
+}
+
 #[test]
 fn every_example_ends_as_it_says() {
     let mut failures = Vec::new();
-    for class in classes() {
-        let info = class.info;
+    for (_, page) in pages() {
         for batch in BATCHES {
-            match run(info.example, batch) {
+            match run(page.example, batch) {
                 Ok(run) => {
-                    let differences = expectations(&run, info.expect);
+                    let differences = expectations(&run, page.expect);
                     failures.extend(
-                        differences.iter().map(|text| format!("{} (batch {batch}): {text}", info.name)),
+                        differences.iter().map(|text| format!("{} (batch {batch}): {text}", page.name)),
                     );
                 }
-                Err(error) => failures.push(format!("{} (batch {batch}): {error}", info.name)),
+                Err(error) => failures.push(format!("{} (batch {batch}): {error}", page.name)),
             }
         }
     }
@@ -34,17 +38,24 @@ fn every_example_ends_as_it_says() {
 #[test]
 fn every_class_is_documented() {
     let mut failures = Vec::new();
-    for class in classes() {
+    assert_eq!(classes().count(), elements::DOCUMENTATION.iter().copied().flatten().count());
+    for (class, page) in pages() {
         let info = class.info;
         let mut complain = |text: String| failures.push(format!("{}: {text}", info.name));
-        if !info.summary.ends_with('.') || info.summary.len() > 120 {
-            complain(format!("summary `{}` is not one sentence of at most 120 bytes", info.summary));
+        if page.name != info.name {
+            complain(format!("its documentation is that of {}", page.name));
         }
-        if !info.example.contains(info.name) {
+        if !page.summary.ends_with('.') || page.summary.len() > 120 {
+            complain(format!("summary `{}` is not one sentence of at most 120 bytes", page.summary));
+        }
+        if !page.example.contains(info.name) {
             complain("the example does not use it".into());
         }
-        for argument in info.arguments() {
-            if !argument.summary.ends_with('.') {
+        if page.arguments().count() != info.arguments().count() {
+            complain("arguments and their summaries differ in number".into());
+        }
+        for (argument, summary) in info.arguments().zip(page.arguments()) {
+            if !summary.ends_with('.') {
                 complain(format!("argument {} has no summary sentence", argument.keyword));
             }
         }
@@ -57,17 +68,17 @@ fn every_class_is_documented() {
             }
         }
         // What the text says of drops is what the class declares.
-        for (_, rest) in info
+        for (_, rest) in page
             .description
             .match_indices("dropped as `")
-            .map(|(at, found)| info.description.split_at(at + found.len()))
+            .map(|(at, found)| page.description.split_at(at + found.len()))
         {
             let named = rest.split('`').next().unwrap_or_default();
             if !info.drops.iter().any(|reason| reason.name() == named) {
                 complain(format!("`{named}` is not among its drops"));
             }
         }
-        for other in info.see {
+        for other in page.see {
             if elements::class(other).is_none() {
                 complain(format!("see {other}, which does not exist"));
             }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use element::{ArgumentInfo, Class, HandlerKind, Reason};
+use element::{ArgumentInfo, Class, ClassDocumentation, HandlerKind, Reason};
 use serde::Serialize;
 
 use crate::configuration::registry;
@@ -78,33 +78,33 @@ struct Drop {
 }
 
 impl Entry {
-    fn new(class: &Class) -> Entry {
+    fn new(class: &Class, page: &ClassDocumentation) -> Entry {
         let info = class.info;
         let mut positions = 0..;
-        let argument = |argument: &ArgumentInfo| Argument {
+        let argument = |(argument, summary): (&ArgumentInfo, &'static str)| Argument {
             keyword: argument.keyword,
             position: argument.positional.then(|| positions.next()).flatten(),
             required: argument.required,
             repeated: argument.repeated,
             kind: argument.kind,
             default: (!argument.default.is_empty()).then_some(argument.default),
-            summary: argument.summary,
+            summary,
         };
         Entry {
             name: info.name,
             aliases: info.aliases,
             group: info.group,
-            summary: info.summary,
-            description: info.description,
+            summary: page.summary,
+            description: page.description,
             ports: info.ports,
             processing: info.processing,
             flow: info.flow,
-            arguments: info.arguments().map(argument).collect(),
+            arguments: info.arguments().zip(page.arguments()).map(argument).collect(),
             handlers: handlers(class),
             drops: info.drops.iter().map(|reason| Drop::new(*reason)).collect(),
-            example: info.example,
-            expect: info.expect,
-            see: info.see,
+            example: page.example,
+            expect: page.expect,
+            see: page.see,
         }
     }
 
@@ -202,7 +202,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         eprintln!("clickbox: there is no element {name}; {near}");
         return ExitCode::from(1);
     };
-    let entry = Entry::new(class);
+    let Some(page) = elements::documentation(class.info.name) else {
+        eprintln!("clickbox: {} is not documented", class.info.name);
+        return ExitCode::from(1);
+    };
+    let entry = Entry::new(class, page);
     if arguments.json {
         output::json(&entry);
     } else {
@@ -211,23 +215,31 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// The entries of all classes, in the order of the registry.
+fn entries() -> impl Iterator<Item = Entry> {
+    let classes = elements::REGISTRY.iter().copied().flatten();
+    classes
+        .zip(elements::DOCUMENTATION.iter().copied().flatten())
+        .map(|(class, page)| Entry::new(class, page))
+}
+
 fn list(arguments: &Arguments) {
     if arguments.json {
-        let entries: Vec<Entry> = registry().classes().map(Entry::new).collect();
+        let entries: Vec<Entry> = entries().collect();
         return output::json(&entries);
     }
     if arguments.markdown {
-        let pages: Vec<String> = registry().classes().map(|class| Entry::new(class).markdown()).collect();
+        let pages: Vec<String> = entries().map(|entry| entry.markdown()).collect();
         return output::text(&pages.join("\n"));
     }
     let mut text = String::new();
     let mut group = "";
-    for class in registry().classes() {
-        if class.info.group != group {
-            group = class.info.group;
+    for entry in entries() {
+        if entry.group != group {
+            group = entry.group;
             let _ = writeln!(text, "\n{group}");
         }
-        let _ = writeln!(text, "  {:<24} {}", class.info.name, class.info.summary);
+        let _ = writeln!(text, "  {:<24} {}", entry.name, entry.summary);
     }
     output::text(text.trim_start());
 }

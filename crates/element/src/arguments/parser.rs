@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::class::{ArgumentInfo, ClassInfo};
+use crate::class::{ArgumentInfo, ClassDocumentation, ClassInfo};
 use crate::error::{Message, SetupError};
 use crate::text;
 
@@ -15,6 +15,9 @@ use super::setup::Setup;
 pub trait Args: Sized {
     /// The description of the element that takes them.
     const INFO: &'static ClassInfo;
+
+    /// The documentation of that element.
+    const DOCUMENTATION: &'static ClassDocumentation;
 
     /// Takes them out of those that were given; `None` if one is missing or wrong, which is noted there.
     fn take(arguments: &mut Arguments, setup: &Setup) -> Option<Self>;
@@ -34,6 +37,9 @@ pub trait Args: Sized {
 pub trait ArgumentGroup: Sized {
     /// Their descriptions, in order.
     const ARGUMENTS: &'static [ArgumentInfo];
+
+    /// A sentence for each, in order.
+    const SUMMARIES: &'static [&'static str];
 
     /// Takes them out of those that were given; `None` if one is missing or wrong, which is noted there.
     fn take(arguments: &mut Arguments, setup: &Setup) -> Option<Self>;

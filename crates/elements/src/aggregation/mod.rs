@@ -1,7 +1,5 @@
 //! Flows and address groups, and their statistics.
 
-use element::Class;
-
 mod aggregatecounter;
 mod aggregateip;
 mod aggregateipflows;
@@ -22,11 +20,4 @@ pub use aggregateipflows::AggregateIPFlows;
 pub use aggregatepacketcounter::AggregatePacketCounter;
 pub use ipratemonitor::IPRateMonitor;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<AggregateIP>(),
-    Class::of::<AggregateIPFlows>(),
-    Class::of::<AggregateCounter>(),
-    Class::of::<AggregatePacketCounter>(),
-    Class::of::<IPRateMonitor>(),
-];
+element::classes![AggregateIP, AggregateIPFlows, AggregateCounter, AggregatePacketCounter, IPRateMonitor,];

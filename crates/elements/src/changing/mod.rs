@@ -1,7 +1,5 @@
 //! Changing bytes, lengths and annotations.
 
-use element::Class;
-
 mod adjusttimestamp;
 mod align;
 mod checkcrc32;
@@ -49,28 +47,27 @@ pub use timefilter::TimeFilter;
 pub use truncate::Truncate;
 pub use unstrip::Unstrip;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<Strip>(),
-    Class::of::<Unstrip>(),
-    Class::of::<StripToNetworkHeader>(),
-    Class::of::<Truncate>(),
-    Class::of::<Pad>(),
-    Class::of::<Resize>(),
-    Class::of::<Align>(),
-    Class::of::<StoreData>(),
-    Class::of::<CheckLength>(),
-    Class::of::<Paint>(),
-    Class::of::<CheckPaint>(),
-    Class::of::<SetAnnoByte>(),
-    Class::of::<SetTimestamp>(),
-    Class::of::<SetPacketType>(),
-    Class::of::<DropBroadcasts>(),
-    Class::of::<SetCRC32>(),
-    Class::of::<CheckCRC32>(),
-    Class::of::<MarkMACHeader>(),
-    Class::of::<AdjustTimestamp>(),
-    Class::of::<SetTimestampDelta>(),
-    Class::of::<TimeFilter>(),
-    Class::of::<Clipboard>(),
+element::classes![
+    Strip,
+    Unstrip,
+    StripToNetworkHeader,
+    Truncate,
+    Pad,
+    Resize,
+    Align,
+    StoreData,
+    CheckLength,
+    Paint,
+    CheckPaint,
+    SetAnnoByte,
+    SetTimestamp,
+    SetPacketType,
+    DropBroadcasts,
+    SetCRC32,
+    CheckCRC32,
+    MarkMACHeader,
+    AdjustTimestamp,
+    SetTimestampDelta,
+    TimeFilter,
+    Clipboard,
 ];

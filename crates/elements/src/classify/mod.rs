@@ -6,13 +6,9 @@ mod ipfilter;
 mod names;
 mod split;
 
-use element::Class;
-
 pub use classifier::Classifier;
 pub use ipclassifier::IPClassifier;
 pub use ipfilter::IPFilter;
 pub use names::AssignedNames;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] =
-    &[Class::of::<Classifier>(), Class::of::<IPClassifier>(), Class::of::<IPFilter>()];
+element::classes![Classifier, IPClassifier, IPFilter,];

@@ -1,7 +1,5 @@
 //! Scripts, sockets and the driver.
 
-use element::Class;
-
 mod balancedthreadsched;
 mod chattersocket;
 mod complaints;
@@ -40,15 +38,14 @@ pub use progressbar::ProgressBar;
 pub use script::Script;
 pub use staticthreadsched::StaticThreadSched;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<Script>(),
-    Class::of::<DriverManager>(),
-    Class::of::<ControlSocket>(),
-    Class::of::<ChatterSocket>(),
-    Class::of::<HandlerProxy>(),
-    Class::of::<ProgressBar>(),
-    Class::of::<StaticThreadSched>(),
-    Class::of::<BalancedThreadSched>(),
-    Class::of::<Message>(),
+element::classes![
+    Script,
+    DriverManager,
+    ControlSocket,
+    ChatterSocket,
+    HandlerProxy,
+    ProgressBar,
+    StaticThreadSched,
+    BalancedThreadSched,
+    Message,
 ];

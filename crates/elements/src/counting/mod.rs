@@ -1,7 +1,5 @@
 //! Counting and looking.
 
-use element::Class;
-
 mod arpprint;
 mod averagecounter;
 mod bandwidthmeter;
@@ -25,14 +23,4 @@ pub use ipprint::IPPrint;
 pub use meter::Meter;
 pub use print::Print;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<Counter>(),
-    Class::of::<AverageCounter>(),
-    Class::of::<Meter>(),
-    Class::of::<BandwidthMeter>(),
-    Class::of::<Print>(),
-    Class::of::<IPPrint>(),
-    Class::of::<ARPPrint>(),
-    Class::of::<IP6Print>(),
-];
+element::classes![Counter, AverageCounter, Meter, BandwidthMeter, Print, IPPrint, ARPPrint, IP6Print,];

@@ -1,7 +1,5 @@
 //! Interfaces, tunnels and sockets.
 
-use element::Class;
-
 mod admission;
 mod carrier;
 mod fromdevice;
@@ -28,15 +26,14 @@ pub use socket::Socket;
 pub use todevice::ToDevice;
 pub use tohost::ToHost;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<FromDevice>(),
-    Class::of::<ToDevice>(),
-    Class::of::<KernelTun>(),
-    Class::of::<KernelTap>(),
-    Class::of::<FromHost>(),
-    Class::of::<ToHost>(),
-    Class::of::<RawSocket>(),
-    Class::of::<Socket>(),
-    Class::of::<McastSocket>(),
+element::classes![
+    FromDevice,
+    ToDevice,
+    KernelTun,
+    KernelTap,
+    FromHost,
+    ToHost,
+    RawSocket,
+    Socket,
+    McastSocket,
 ];

@@ -1,7 +1,5 @@
 //! Ethernet, VLANs and ARP.
 
-use element::Class;
-
 mod arp;
 mod arpcache;
 mod arpfaker;
@@ -50,26 +48,25 @@ pub use stripethervlanheader::StripEtherVLANHeader;
 pub use vlandecap::VLANDecap;
 pub use vlanencap::VLANEncap;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<EtherEncap>(),
-    Class::of::<EtherMirror>(),
-    Class::of::<EtherRewrite>(),
-    Class::of::<StoreEtherAddress>(),
-    Class::of::<GetEtherAddress>(),
-    Class::of::<EnsureEther>(),
-    Class::of::<HostEtherFilter>(),
-    Class::of::<EtherSwitch>(),
-    Class::of::<VLANEncap>(),
-    Class::of::<VLANDecap>(),
-    Class::of::<EtherVLANEncap>(),
-    Class::of::<StripEtherVLANHeader>(),
-    Class::of::<SetVLANAnno>(),
-    Class::of::<ARPQuerier>(),
-    Class::of::<ARPResponder>(),
-    Class::of::<ARPFaker>(),
-    Class::of::<ARPTable>(),
-    Class::of::<CheckARPHeader>(),
-    Class::of::<IP6NDSolicitor>(),
-    Class::of::<IP6NDAdvertiser>(),
+element::classes![
+    EtherEncap,
+    EtherMirror,
+    EtherRewrite,
+    StoreEtherAddress,
+    GetEtherAddress,
+    EnsureEther,
+    HostEtherFilter,
+    EtherSwitch,
+    VLANEncap,
+    VLANDecap,
+    EtherVLANEncap,
+    StripEtherVLANHeader,
+    SetVLANAnno,
+    ARPQuerier,
+    ARPResponder,
+    ARPFaker,
+    ARPTable,
+    CheckARPHeader,
+    IP6NDSolicitor,
+    IP6NDAdvertiser,
 ];

@@ -1,7 +1,5 @@
 //! ICMP.
 
-use element::Class;
-
 mod checkicmpheader;
 mod encapsulation;
 mod icmp6error;
@@ -20,13 +18,12 @@ pub use icmppingencap::ICMPPingEncap;
 pub use icmppingresponder::ICMPPingResponder;
 pub use icmppingsource::ICMPPingSource;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<ICMPError>(),
-    Class::of::<ICMP6Error>(),
-    Class::of::<CheckICMPHeader>(),
-    Class::of::<ICMPPingEncap>(),
-    Class::of::<ICMPPingResponder>(),
-    Class::of::<ICMPPingSource>(),
-    Class::of::<ICMPIPEncap>(),
+element::classes![
+    ICMPError,
+    ICMP6Error,
+    CheckICMPHeader,
+    ICMPPingEncap,
+    ICMPPingResponder,
+    ICMPPingSource,
+    ICMPIPEncap,
 ];

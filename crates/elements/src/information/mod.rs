@@ -1,7 +1,5 @@
 //! Names and hints for other elements.
 
-use element::Class;
-
 mod addressinfo;
 mod alignmentinfo;
 mod annotationinfo;
@@ -23,15 +21,14 @@ pub use portinfo::PortInfo;
 pub use randomseed::RandomSeed;
 pub use scheduleinfo::ScheduleInfo;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<AddressInfo>(),
-    Class::of::<PortInfo>(),
-    Class::of::<AnnotationInfo>(),
-    Class::of::<ScheduleInfo>(),
-    Class::of::<AlignmentInfo>(),
-    Class::of::<IPNameInfo>(),
-    Class::of::<IPFieldInfo>(),
-    Class::of::<RandomSeed>(),
-    Class::of::<ClickyInfo>(),
+element::classes![
+    AddressInfo,
+    PortInfo,
+    AnnotationInfo,
+    ScheduleInfo,
+    AlignmentInfo,
+    IPNameInfo,
+    IPFieldInfo,
+    RandomSeed,
+    ClickyInfo,
 ];

@@ -1,7 +1,5 @@
 //! IPv4 and IPv6 headers.
 
-use element::Class;
-
 mod checker;
 mod checkip6header;
 mod checkipheader;
@@ -69,32 +67,31 @@ pub(crate) use destination::Destination;
 pub(crate) use tally::{HeaderFault, TallyArguments};
 pub(crate) use template::HeaderTemplate;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<CheckIPHeader>(),
-    Class::of::<CheckIPHeader2>(),
-    Class::of::<MarkIPHeader>(),
-    Class::of::<StripIPHeader>(),
-    Class::of::<UnstripIPHeader>(),
-    Class::of::<DecIPTTL>(),
-    Class::of::<FixIPSrc>(),
-    Class::of::<GetIPAddress>(),
-    Class::of::<IPFragmenter>(),
-    Class::of::<IPGWOptions>(),
-    Class::of::<SetIPChecksum>(),
-    Class::of::<IPEncap>(),
-    Class::of::<SetIPAddress>(),
-    Class::of::<StoreIPAddress>(),
-    Class::of::<SetRandIPAddress>(),
-    Class::of::<SetIPDSCP>(),
-    Class::of::<SetIPECN>(),
-    Class::of::<IPMirror>(),
-    Class::of::<IPReassembler>(),
-    Class::of::<IPInputCombo>(),
-    Class::of::<IPOutputCombo>(),
-    Class::of::<CheckIP6Header>(),
-    Class::of::<DecIP6HLIM>(),
-    Class::of::<MarkIP6Header>(),
-    Class::of::<GetIP6Address>(),
-    Class::of::<MarkIPCE>(),
+element::classes![
+    CheckIPHeader,
+    CheckIPHeader2,
+    MarkIPHeader,
+    StripIPHeader,
+    UnstripIPHeader,
+    DecIPTTL,
+    FixIPSrc,
+    GetIPAddress,
+    IPFragmenter,
+    IPGWOptions,
+    SetIPChecksum,
+    IPEncap,
+    SetIPAddress,
+    StoreIPAddress,
+    SetRandIPAddress,
+    SetIPDSCP,
+    SetIPECN,
+    IPMirror,
+    IPReassembler,
+    IPInputCombo,
+    IPOutputCombo,
+    CheckIP6Header,
+    DecIP6HLIM,
+    MarkIP6Header,
+    GetIP6Address,
+    MarkIPCE,
 ];

@@ -1,7 +1,5 @@
 //! Elements that route packets by longest-prefix match.
 
-use element::Class;
-
 mod arguments;
 mod commands;
 mod directiplookup;
@@ -22,13 +20,12 @@ pub use radixiplookup::RadixIPLookup;
 pub use rangeiplookup::RangeIPLookup;
 pub use staticiplookup::StaticIPLookup;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<LinearIPLookup>(),
-    Class::of::<StaticIPLookup>(),
-    Class::of::<RadixIPLookup>(),
-    Class::of::<DirectIPLookup>(),
-    Class::of::<RangeIPLookup>(),
-    Class::of::<LookupIPRouteMP>(),
-    Class::of::<LookupIP6Route>(),
+element::classes![
+    LinearIPLookup,
+    StaticIPLookup,
+    RadixIPLookup,
+    DirectIPLookup,
+    RangeIPLookup,
+    LookupIPRouteMP,
+    LookupIP6Route,
 ];

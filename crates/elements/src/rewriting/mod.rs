@@ -1,7 +1,5 @@
 //! Rewriting addresses and ports by flow.
 
-use element::Class;
-
 mod arguments;
 mod flows;
 mod flowset;
@@ -38,17 +36,16 @@ use sourceiphashmapper::SourceIPHashMapper;
 use tcprewriter::TCPRewriter;
 use udprewriter::UDPRewriter;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<IPRewriter>(),
-    Class::of::<TCPRewriter>(),
-    Class::of::<UDPRewriter>(),
-    Class::of::<IPAddrRewriter>(),
-    Class::of::<IPAddrPairRewriter>(),
-    Class::of::<IPRewriterPatterns>(),
-    Class::of::<RoundRobinIPMapper>(),
-    Class::of::<SourceIPHashMapper>(),
-    Class::of::<ICMPRewriter>(),
-    Class::of::<ICMPPingRewriter>(),
-    Class::of::<FTPPortMapper>(),
+element::classes![
+    IPRewriter,
+    TCPRewriter,
+    UDPRewriter,
+    IPAddrRewriter,
+    IPAddrPairRewriter,
+    IPRewriterPatterns,
+    RoundRobinIPMapper,
+    SourceIPHashMapper,
+    ICMPRewriter,
+    ICMPPingRewriter,
+    FTPPortMapper,
 ];

@@ -1,7 +1,5 @@
 //! Choosing where to pull from.
 
-use element::Class;
-
 mod drrsched;
 mod priosched;
 mod pullswitch;
@@ -21,14 +19,13 @@ pub use staticpullswitch::StaticPullSwitch;
 pub use stridesched::StrideSched;
 pub use timesortedsched::TimeSortedSched;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<RoundRobinSched>(),
-    Class::of::<PrioSched>(),
-    Class::of::<StrideSched>(),
-    Class::of::<DRRSched>(),
-    Class::of::<TimeSortedSched>(),
-    Class::of::<PullSwitch>(),
-    Class::of::<SimplePullSwitch>(),
-    Class::of::<StaticPullSwitch>(),
+element::classes![
+    RoundRobinSched,
+    PrioSched,
+    StrideSched,
+    DRRSched,
+    TimeSortedSched,
+    PullSwitch,
+    SimplePullSwitch,
+    StaticPullSwitch,
 ];

@@ -1,7 +1,5 @@
 //! Shaping traffic to a rate or a delay, and dropping early.
 
-use element::Class;
-
 mod adaptivered;
 pub mod average;
 mod bandwidthratedsplitter;
@@ -36,16 +34,15 @@ pub use red::Red;
 pub use shaper::Shaper;
 pub use tokenbucket::TokenBucket;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<Shaper>(),
-    Class::of::<BandwidthShaper>(),
-    Class::of::<DelayShaper>(),
-    Class::of::<RatedSplitter>(),
-    Class::of::<BandwidthRatedSplitter>(),
-    Class::of::<RandomSample>(),
-    Class::of::<Red>(),
-    Class::of::<AdaptiveRed>(),
-    Class::of::<Pi>(),
-    Class::of::<CoDel>(),
+element::classes![
+    Shaper,
+    BandwidthShaper,
+    DelayShaper,
+    RatedSplitter,
+    BandwidthRatedSplitter,
+    RandomSample,
+    Red,
+    AdaptiveRed,
+    Pi,
+    CoDel,
 ];

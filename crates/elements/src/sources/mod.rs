@@ -1,7 +1,5 @@
 //! Sources and sinks.
 
-use element::Class;
-
 mod bursts;
 mod discard;
 mod fasttcpflows;
@@ -35,19 +33,18 @@ pub use ratedsource::RatedSource;
 pub use timedsink::TimedSink;
 pub use timedsource::TimedSource;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<InfiniteSource>(),
-    Class::of::<RatedSource>(),
-    Class::of::<TimedSource>(),
-    Class::of::<RandomSource>(),
-    Class::of::<FastUDPSource>(),
-    Class::of::<FastUDPFlows>(),
-    Class::of::<FastTCPFlows>(),
-    Class::of::<Discard>(),
-    Class::of::<TimedSink>(),
-    Class::of::<Idle>(),
-    Class::of::<Null>(),
-    Class::of::<PushNull>(),
-    Class::of::<PullNull>(),
+element::classes![
+    InfiniteSource,
+    RatedSource,
+    TimedSource,
+    RandomSource,
+    FastUDPSource,
+    FastUDPFlows,
+    FastTCPFlows,
+    Discard,
+    TimedSink,
+    Idle,
+    Null,
+    PushNull,
+    PullNull,
 ];

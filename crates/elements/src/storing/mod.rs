@@ -1,7 +1,5 @@
 //! Storing packets, and moving them from pull to push.
 
-use element::Class;
-
 mod bandwidthratedunqueue;
 mod burster;
 mod delayunqueue;
@@ -39,20 +37,19 @@ pub use threadsafequeue::ThreadSafeQueue;
 pub use timedunqueue::TimedUnqueue;
 pub use unqueue::Unqueue;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<Queue>(),
-    Class::of::<SimpleQueue>(),
-    Class::of::<NotifierQueue>(),
-    Class::of::<QuickNoteQueue>(),
-    Class::of::<ThreadSafeQueue>(),
-    Class::of::<MixedQueue>(),
-    Class::of::<FrontDropQueue>(),
-    Class::of::<Unqueue>(),
-    Class::of::<RatedUnqueue>(),
-    Class::of::<BandwidthRatedUnqueue>(),
-    Class::of::<TimedUnqueue>(),
-    Class::of::<Burster>(),
-    Class::of::<DelayUnqueue>(),
-    Class::of::<LinkUnqueue>(),
+element::classes![
+    Queue,
+    SimpleQueue,
+    NotifierQueue,
+    QuickNoteQueue,
+    ThreadSafeQueue,
+    MixedQueue,
+    FrontDropQueue,
+    Unqueue,
+    RatedUnqueue,
+    BandwidthRatedUnqueue,
+    TimedUnqueue,
+    Burster,
+    DelayUnqueue,
+    LinkUnqueue,
 ];

@@ -1,7 +1,5 @@
 //! Choosing where to push to.
 
-use element::Class;
-
 mod block;
 mod bypass;
 mod hashswitch;
@@ -34,21 +32,20 @@ pub use suppressor::Suppressor;
 pub use switch::Switch;
 pub use tee::Tee;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<Switch>(),
-    Class::of::<StaticSwitch>(),
-    Class::of::<InputSwitch>(),
-    Class::of::<RoundRobinSwitch>(),
-    Class::of::<StrideSwitch>(),
-    Class::of::<HashSwitch>(),
-    Class::of::<RandomSwitch>(),
-    Class::of::<PaintSwitch>(),
-    Class::of::<Tee>(),
-    Class::of::<PullTee>(),
-    Class::of::<PaintTee>(),
-    Class::of::<Hub>(),
-    Class::of::<Bypass>(),
-    Class::of::<Block>(),
-    Class::of::<Suppressor>(),
+element::classes![
+    Switch,
+    StaticSwitch,
+    InputSwitch,
+    RoundRobinSwitch,
+    StrideSwitch,
+    HashSwitch,
+    RandomSwitch,
+    PaintSwitch,
+    Tee,
+    PullTee,
+    PaintTee,
+    Hub,
+    Bypass,
+    Block,
+    Suppressor,
 ];

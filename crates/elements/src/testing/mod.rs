@@ -1,7 +1,5 @@
 //! Elements that show how tasks, timers and signals behave, for tests.
 
-use element::Class;
-
 mod blockthread;
 mod mtdietest;
 mod notifierdebug;
@@ -14,11 +12,4 @@ pub use notifierdebug::NotifierDebug;
 pub use schedordertest::SchedOrderTest;
 pub use timertest::TimerTest;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<SchedOrderTest>(),
-    Class::of::<TimerTest>(),
-    Class::of::<NotifierDebug>(),
-    Class::of::<MTDieTest>(),
-    Class::of::<BlockThread>(),
-];
+element::classes![SchedOrderTest, TimerTest, NotifierDebug, MTDieTest, BlockThread,];

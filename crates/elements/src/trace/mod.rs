@@ -2,8 +2,6 @@
 //!
 //! The capture formats are the `capture` crate's. Files come from the environment, which also decompresses them.
 
-use element::Class;
-
 mod fromdump;
 mod fromipsummarydump;
 pub(crate) mod link;
@@ -19,10 +17,4 @@ pub use fromipsummarydump::FromIPSummaryDump;
 pub use todump::ToDump;
 pub use toipsummarydump::ToIPSummaryDump;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<FromDump>(),
-    Class::of::<ToDump>(),
-    Class::of::<FromIPSummaryDump>(),
-    Class::of::<ToIPSummaryDump>(),
-];
+element::classes![FromDump, ToDump, FromIPSummaryDump, ToIPSummaryDump,];

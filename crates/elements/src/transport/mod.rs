@@ -1,7 +1,5 @@
 //! UDP and TCP headers.
 
-use element::Class;
-
 mod checktcpheader;
 mod checkudpheader;
 mod dynamicudpipencap;
@@ -19,13 +17,12 @@ pub use setudpchecksum::SetUDPChecksum;
 pub use tcpfragmenter::TCPFragmenter;
 pub use udpipencap::UDPIPEncap;
 
-/// The classes of this group, in the order of the reference.
-pub static CLASSES: &[Class] = &[
-    Class::of::<UDPIPEncap>(),
-    Class::of::<CheckUDPHeader>(),
-    Class::of::<CheckTCPHeader>(),
-    Class::of::<SetTCPChecksum>(),
-    Class::of::<SetUDPChecksum>(),
-    Class::of::<DynamicUDPIPEncap>(),
-    Class::of::<TCPFragmenter>(),
+element::classes![
+    UDPIPEncap,
+    CheckUDPHeader,
+    CheckTCPHeader,
+    SetTCPChecksum,
+    SetUDPChecksum,
+    DynamicUDPIPEncap,
+    TCPFragmenter,
 ];
