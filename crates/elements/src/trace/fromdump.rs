@@ -9,7 +9,7 @@ use element::arguments::{FileName, HandlerCall, Real};
 use element::prelude::*;
 use packet::Ip4View;
 
-/// Reads packets from a pcap or pcapng file and emits them; `-` is standard file.
+/// Reads packets from a pcap or pcapng file and emits them; `-` is standard input.
 ///
 /// Packets keep their capture times; what was cut off when they were captured is in the extra length annotation. With
 /// FORCE_IP, or when the file holds IP packets without link headers, only packets with a sound IPv4 or IPv6 header
