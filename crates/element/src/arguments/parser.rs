@@ -87,6 +87,8 @@ impl ArgumentError {
     }
 }
 
+impl core::error::Error for ArgumentError {}
+
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
