@@ -1,15 +1,18 @@
-//! The user-space switch: what joins boxes, devices, files and each other.
+//! The user-space switch: it connects boxes, devices, capture files and other switches.
 //!
-//! Three layers, each tested without the next: a [`Forward`] decides where a frame goes; a [`Switch`]
-//! applies it to batches, counts, and keeps to caps; a [`SwitchRunner`] moves batches between the switch and
-//! its ports' [`Driver`]s, and sleeps when there is nothing to move.
+//! It has three layers, and each is tested without the next:
+//! - a [`Forward`] decides where a frame goes;
+//! - a [`Switch`] applies these decisions to batches, counts, and enforces rate limits;
+//! - a [`SwitchRunner`] moves batches between a switch and its ports' [`Driver`]s, and sleeps when there is no work.
+//!
+//! A [`BoxPipe`] joins two boxes without a switch. [`Captures`] copy what passes a port.
 //!
 //! Invariants:
-//! - The core does no I/O and reads no clock: time is given.
-//! - What is looked at of a frame is copied out of its port first, so that what was checked stays as it was.
-//! - Every frame that comes in goes out, or is counted under a reason, at the port that it came from or
-//!   was for.
-//! - What a port may cost is bounded: frames a visit, addresses it may teach, frames and bits a second.
+//! - The core does no I/O and reads no clock: callers pass the time.
+//! - The bytes of a frame that a decision depends on are copied before they are read, so that a box cannot change them
+//!   between check and use.
+//! - Every frame that is received is either sent or counted under a reason, at the port that it came from or was for.
+//! - What a port may cost is bounded: frames a visit, addresses in the table, frames and bits a second.
 //!
 //! Absent on purpose: virtual LANs, spanning tree, steering by flow.
 

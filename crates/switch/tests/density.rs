@@ -67,19 +67,22 @@ fn idle_boxes_cost_next_to_nothing() {
         let processes = boxes.iter().filter(|sandbox| sandbox.process_id().is_some());
         own_time() + processes.map(|sandbox| sandbox.usage().time).sum::<Duration>()
     };
-    // The boxes' last steps before they rest are over when a tenth of the time costs nothing.
-    let (begin, mut share) = (Instant::now(), f64::INFINITY);
-    while share > 0.02 && begin.elapsed() < TIMEOUT {
+    // The share of a core that the boxes use for a while, without what the measurement itself uses.
+    let share = || {
         let (from, before) = (Instant::now(), used(&boxes));
         std::thread::sleep(QUIET);
         let reading = Instant::now();
-        let spent = used(&boxes) - before;
-        // What it costs to look is no cost of the boxes.
-        let spent = spent.saturating_sub(reading.elapsed());
-        share = spent.as_secs_f64() / from.elapsed().as_secs_f64();
-    }
+        let spent = (used(&boxes) - before).saturating_sub(reading.elapsed());
+        spent.as_secs_f64() / from.elapsed().as_secs_f64()
+    };
+    // Start-up is over at the first quiet moment; from then on the boxes have to stay quiet.
+    let begin = Instant::now();
+    while share() > 0.02 && begin.elapsed() < TIMEOUT {}
+    let mut shares: [f64; 5] = std::array::from_fn(|_| share());
+    shares.sort_by(f64::total_cmp);
+    let median = shares[2];
     done.store(true, Ordering::SeqCst);
     bell.ring();
     switch.join().unwrap();
-    assert!(share <= 0.02, "{BOXES} idle boxes use {:.1} % of a core", share * 100.0);
+    assert!(median <= 0.02, "{BOXES} idle boxes use {:.1} % of a core: {shares:?}", median * 100.0);
 }

@@ -25,7 +25,15 @@ impl fmt::Display for DriverError {
     }
 }
 
-impl std::error::Error for DriverError {}
+impl std::error::Error for DriverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            // Its message is the cause's own, so the chain goes on behind it.
+            Self::System(error) => error.source(),
+            Self::Box(_) | Self::Capture(_) => None,
+        }
+    }
+}
 
 impl From<std::io::Error> for DriverError {
     fn from(error: std::io::Error) -> Self {
