@@ -4,7 +4,7 @@ mod support;
 
 use boundary::{Event, PortStats, Request, Severity};
 use engine::{CONSOLE_LINES, MAX_LINE};
-use support::{Bench, NOW, Refused, TSC_HZ, frames};
+use support::{Bench, NOW, Refused, frames};
 
 const FORWARD: &str = "FromDevice(0) -> c :: Counter -> ToDevice(1);";
 
