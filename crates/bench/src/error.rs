@@ -30,6 +30,16 @@ pub enum MeasureError {
     Switch(SwitchError),
     /// A ring can't have so many slots.
     Ring(RingError),
+    /// The engine on its own can't be measured.
+    Engine(Box<crate::engine::ComparisonError>),
+    /// There is no folder for temporary files.
+    Folder(std::io::Error),
+    /// A daemon can't be started.
+    Daemon(std::io::Error),
+    /// A call to the daemon failed.
+    Client(Box<api::client::ClientError>),
+    /// A name is none of the API's.
+    Name(api::NameError),
     /// Nothing came for so long that nothing will.
     Late {
         /// What was waited for.
@@ -40,26 +50,44 @@ pub enum MeasureError {
 impl fmt::Display for MeasureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Host(error) => error.fmt(f),
-            Self::NoKvm => write!(
-                f,
-                "virtual machines need /dev/kvm, which can't be opened here: give --sandbox process"
+            Self::NoKvm => f.write_str(
+                "virtual machines need /dev/kvm, which can't be opened here: use --sandbox process",
             ),
-            Self::NoEntry => write!(f, "boxes in threads run the engine, and nothing else"),
-            Self::Create(error) => error.fmt(f),
-            Self::Control(error) => write!(f, "a box does not do as it is told: {error}"),
+            Self::NoEntry => f.write_str("boxes in threads run the engine only"),
+            Self::Control(error) => write!(f, "a request to a box failed: {error}"),
             Self::Port(error) => write!(f, "a box broke its port: {error}"),
+            Self::NoPort(port) => write!(f, "the box has no free port {port}"),
+            Self::Engine(error) => write!(f, "the engine can't be measured: {error}"),
+            Self::Folder(error) => write!(f, "no folder for temporary files: {error}"),
+            Self::Daemon(error) => write!(f, "the daemon can't be started: {error}"),
+            Self::Client(error) => write!(f, "a request to the daemon failed: {error}"),
+            Self::Late { what } => write!(f, "{what} did not come in time"),
+            Self::Host(error) => error.fmt(f),
+            Self::Create(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
-            Self::NoPort(port) => write!(f, "the box has no port {port} to take"),
             Self::Layout(error) => error.fmt(f),
             Self::Switch(error) => error.fmt(f),
             Self::Ring(error) => error.fmt(f),
-            Self::Late { what } => write!(f, "{what} did not come in time"),
+            Self::Name(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for MeasureError {}
+impl std::error::Error for MeasureError {
+    /// The cause, where the message has it as a part; where it is the whole message, the cause's own cause.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Control(error) => Some(error),
+            Self::Engine(error) => error.source(),
+            Self::Daemon(error) | Self::Folder(error) => Some(error),
+            Self::Client(error) => Some(error),
+            Self::Host(error) => error.source(),
+            Self::Create(error) => error.source(),
+            Self::System(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 macro_rules! from {
     ($($kind:ident => $variant:ident),*) => {
@@ -69,6 +97,12 @@ macro_rules! from {
             }
         })*
     };
+}
+
+impl From<api::client::ClientError> for MeasureError {
+    fn from(error: api::client::ClientError) -> Self {
+        Self::Client(Box::new(error))
+    }
 }
 
 from!(LayoutError => Layout, HostError => Host, CreateError => Create, CallError => Control, PortFault => Port,

@@ -45,8 +45,14 @@ impl Table for Boot {
             let Times { p50, p99, max, first, last } = times;
             format!("{name:<28} {p50:>8.3} {p99:>8.3} {max:>8.3} {first:>8.3} {last:>8.3}\n")
         };
-        let mut lines = line("wish to first packet", self.boot_ms) + &line("install", self.install_ms);
-        lines += &self.copy_ms.map_or(String::new(), |times| line("copy to first packet", times));
+        let mut lines = String::new();
+        if let Some(daemon) = &self.daemon_ms {
+            lines += &line("daemon: to first packet", daemon.first_packet_ms);
+            lines += &line("daemon: to reply", daemon.reply_ms);
+        }
+        lines += &line("library: to first packet", self.boot_ms);
+        lines += &line("library: install", self.install_ms);
+        lines += &self.copy_ms.map_or(String::new(), |times| line("library: copy to first packet", times));
         let steps = self.steps_ms;
         for (name, time) in [
             ("create", steps.create),

@@ -36,7 +36,7 @@ fn plausible(times: &Times) -> bool {
 #[test]
 fn starts_are_measured() {
     on_each(|bed| {
-        let boot = bench::boot(bed, 3, SHORT).unwrap();
+        let boot = bench::boot(bed, 3, SHORT, None).unwrap();
         assert!(plausible(&boot.boot_ms) && plausible(&boot.install_ms), "{boot:?}");
         assert!(boot.copy_ms.is_some_and(|times| plausible(&times)), "{boot:?}");
         assert!(boot.steps_ms.create > 0.0 && boot.steps_ms.install < boot.boot_ms.p50, "{boot:?}");
@@ -128,13 +128,16 @@ fn a_report_becomes_a_page() {
         lengths: vec![2, 3],
         senders: vec![1, 2],
         values: vec![1, 100],
+        program: None,
+        packets: 1_000,
+        classes: Some(200),
         entries: 10,
     };
     let mut told = Vec::new();
     let bed = TestBed::new(Backend::Process, BoxProgram::Click, None).unwrap();
     let report =
         bench::report(&bed, Machine::this(), &scope, SHORT, |what| told.push(what.to_string())).unwrap();
-    assert_eq!(told.len(), 6);
+    assert_eq!(told.len(), 7);
     let page = bench::page(&report);
     for text in [
         "Start",
@@ -144,9 +147,18 @@ fn a_report_becomes_a_page() {
         "Handlers",
         "Memory of a port",
         "sandboxed processes",
+        "Memory that 1000 routes add",
+        "Element classes in the image",
+        "Delay, default chain",
+        "not yet",
+        "not measured",
+        "Xeon E3-1220",
     ] {
         assert!(page.contains(text), "{text}");
     }
+    // The machines and what to know about the figures come before the figures.
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(at("Xeon E3-1220") < at("class=\"caveats\"") && at("class=\"caveats\"") < at("<table"));
     assert_eq!(page.matches("<svg").count(), 8);
     assert_eq!(
         (page.matches("<svg").count(), page.matches("<figure").count()),

@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Without `packet` and `capture`: frames are handled by `switch` alone.
     ("daemon", &["api", "boundary", "reason", "sandbox", "switch"]),
     // The plain process borrows the drivers of the switch, which have the `unsafe` that devices need.
-    ("bench", &["boundary", "capture", "image", "packet", "random", "sandbox", "switch"]),
+    ("bench", &["api", "boundary", "capture", "image", "packet", "random", "sandbox", "switch"]),
     (
         "cli",
         &[

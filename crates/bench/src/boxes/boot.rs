@@ -1,5 +1,6 @@
-//! How long a box takes from the wish for it to its first packet: a firewall of ten rules, where it runs Click.
+//! How long a box takes to start and to process its first packet: a firewall of ten rules, where it runs Click.
 
+use crate::boxes::daemon_boot::{DaemonBoot, daemon_boot};
 use crate::boxes::feed_port::FeedPort;
 use crate::boxes::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
 use crate::boxes::workload::{PACKET, Workload};
@@ -9,6 +10,7 @@ use crate::statistics::{Times, median, milliseconds, rounded};
 use boundary::Slots;
 use sandbox::{Sandbox, Snapshot};
 use serde::Serialize;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Slots of the box's port: as few as can be, as their number is no part of the question.
@@ -25,7 +27,10 @@ const STRETCHES: usize = 40;
 pub struct Boot {
     /// Boxes.
     pub boxes: usize,
-    /// From the wish to the first packet processed.
+    /// From the request to a daemon to the first packet on a switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daemon_ms: Option<DaemonBoot>,
+    /// By the sandbox library alone, from the call to the first packet processed: without daemon and switch.
     pub boot_ms: Times,
     /// Its parts.
     pub steps_ms: BootSteps,
@@ -34,7 +39,7 @@ pub struct Boot {
     /// Private memory of a box without its rings, in kilobytes: the mean.
     #[serde(serialize_with = "rounded")]
     pub private_kb: f64,
-    /// From the wish to the first packet processed, for boxes that are copies of one that was installed before: for
+    /// From the call to the first packet processed, for boxes that are copies of one that was installed before: for
     /// boxes that can be copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy_ms: Option<Times>,
@@ -65,12 +70,23 @@ pub struct BootSteps {
 /// The times of one start: each step's own, in the order of [`BootSteps`].
 pub(crate) type Start = [f64; 4];
 
-/// Starts `count` boxes one after the other.
-pub fn boot(bed: &TestBed, count: usize, effort: SamplePlan) -> Result<Boot, MeasureError> {
+/// Starts `count` boxes one after the other: by the sandbox library, then by copying one of them, and, where `program`
+/// is the path of the `clickbox` program, by a daemon.
+pub fn boot(
+    bed: &TestBed,
+    count: usize,
+    plan: SamplePlan,
+    program: Option<&Path>,
+) -> Result<Boot, MeasureError> {
+    // Before this process has made many boxes, so that the machine is as free as it is for a daemon.
+    let daemon = match program {
+        Some(program) => daemon_boot(bed, program, count, plan)?,
+        None => None,
+    };
     let (mut whole, mut installs, mut steps) = (Vec::new(), Vec::new(), [const { Vec::new() }; 4]);
     let (mut private, mut removals, mut curves) = (Vec::new(), Vec::new(), Vec::new());
     let mut copies = Vec::new();
-    for _ in 0..effort.runs.max(1) {
+    for _ in 0..plan.runs.max(1) {
         let (mut boxes, mut starts) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let (sandbox, start) = start(bed)?;
@@ -96,6 +112,7 @@ pub fn boot(bed: &TestBed, count: usize, effort: SamplePlan) -> Result<Boot, Mea
     let [create, start, install, first_packet] = steps.map(median);
     Ok(Boot {
         boxes: count,
+        daemon_ms: daemon,
         boot_ms: Times::median(&whole),
         steps_ms: BootSteps { create, start, install, first_packet },
         install_ms: Times::median(&installs),

@@ -61,7 +61,7 @@ pub fn chain(
     joint: Interconnect,
     size: u16,
     ring: u32,
-    effort: SamplePlan,
+    plan: SamplePlan,
 ) -> Result<Chain, MeasureError> {
     let slots = Slots::new(ring)?;
     let pool = if joint == Interconnect::Copy { None } else { bed.pool()? };
@@ -97,8 +97,8 @@ pub fn chain(
     carry(&mut hops, joint, WARM_UP)?;
     TestBed::settle(&boxes);
     let mut rates = Vec::new();
-    for _ in 0..effort.runs.max(1) {
-        rates.push(carry(&mut hops, joint, effort.time)? / 1e6);
+    for _ in 0..plan.runs.max(1) {
+        rates.push(carry(&mut hops, joint, plan.time)? / 1e6);
     }
     let mpps = median(rates);
     Ok(Chain { length, joint, size, ring, mpps, gbps: gbps(mpps, size) })

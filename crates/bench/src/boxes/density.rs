@@ -46,7 +46,7 @@ pub fn density(
     boxes: usize,
     size: u16,
     ring: u32,
-    effort: SamplePlan,
+    plan: SamplePlan,
 ) -> Result<Density, MeasureError> {
     let mut table = StaticTable::new();
     table.set_default(Some(PortId(0)));
@@ -60,9 +60,9 @@ pub fn density(
     }
     run(&mut switch, &ports, WARM_UP)?;
     TestBed::settle(&kept);
-    let time = effort.time.max(SHARE * u32::try_from(boxes).unwrap_or(u32::MAX));
+    let time = plan.time.max(SHARE * u32::try_from(boxes).unwrap_or(u32::MAX));
     let (mut sums, mut spreads) = (Vec::new(), Vec::new());
-    for _ in 0..effort.runs.max(1) {
+    for _ in 0..plan.runs.max(1) {
         let rates = run(&mut switch, &ports, time)?;
         sums.push(rates.iter().sum::<f64>() / 1e6);
         spreads.push(spread(&rates));

@@ -53,7 +53,7 @@ pub(crate) fn gbps(mpps: f64, size: u16) -> f64 {
 }
 
 /// Feeds one box as fast as it takes packets, and takes from it what it sends.
-pub fn io(bed: &TestBed, mode: IoMode, size: u16, ring: u32, effort: SamplePlan) -> Result<Io, MeasureError> {
+pub fn io(bed: &TestBed, mode: IoMode, size: u16, ring: u32, plan: SamplePlan) -> Result<Io, MeasureError> {
     let program = match mode {
         IoMode::Send => Workload::Send(size),
         IoMode::Receive => Workload::Drop,
@@ -67,8 +67,8 @@ pub fn io(bed: &TestBed, mode: IoMode, size: u16, ring: u32, effort: SamplePlan)
     run(&mut lines, mode, &packet, WARM_UP)?;
     TestBed::settle([&sandbox]);
     let mut rates = Vec::new();
-    for _ in 0..effort.runs.max(1) {
-        rates.push(run(&mut lines, mode, &packet, effort.time)? / 1e6);
+    for _ in 0..plan.runs.max(1) {
+        rates.push(run(&mut lines, mode, &packet, plan.time)? / 1e6);
     }
     let mpps = median(rates);
     Ok(Io { mode, size, ring, mpps, gbps: gbps(mpps, size) })

@@ -80,7 +80,7 @@ pub fn latency(
     waiting: IdleMode,
     others: usize,
     load: NeighbourLoad,
-    effort: SamplePlan,
+    plan: SamplePlan,
 ) -> Result<LatencyRow, MeasureError> {
     let slots = Slots::new(SLOTS)?;
     let settings = TestBed::settings(Workload::Ping, slots, None);
@@ -102,8 +102,8 @@ pub fn latency(
     let mut line = FeedPort::take(&mut sandbox, 0)?;
     line.exchange(&PACKET)?;
     let (mut middles, mut tails) = (Vec::new(), Vec::new());
-    for _ in 0..effort.runs.max(1) {
-        let times = effort.sample(PAUSE, || line.exchange(&PACKET))?;
+    for _ in 0..plan.runs.max(1) {
+        let times = plan.sample(PAUSE, || line.exchange(&PACKET))?;
         middles.push(percentile(&times, 50));
         tails.push(percentile(&times, 99));
     }

@@ -3,6 +3,7 @@
 mod attach;
 mod boot;
 mod chain;
+mod daemon_boot;
 mod density;
 mod feed_port;
 mod io;
@@ -15,6 +16,7 @@ mod workload;
 
 pub use boot::{Boot, BootSteps, boot};
 pub use chain::{Chain, Interconnect, chain};
+pub use daemon_boot::DaemonBoot;
 pub use density::{Density, density};
 pub use io::{Io, IoMode, io};
 pub use latency::{IdleMode, Latency, LatencyRow, NeighbourLoad, latency};

@@ -50,7 +50,7 @@ pub struct Transaction {
 }
 
 /// Writes and reads a handler of a box that rests in between, with values of each length.
-pub fn state(bed: &TestBed, sizes: &[usize], effort: SamplePlan) -> Result<State, MeasureError> {
+pub fn state(bed: &TestBed, sizes: &[usize], plan: SamplePlan) -> Result<State, MeasureError> {
     let mut sandbox = bed.run(Workload::Store, Slots::new(SLOTS)?, None)?;
     let mut rows = Vec::new();
     for &size in sizes {
@@ -59,9 +59,9 @@ pub fn state(bed: &TestBed, sizes: &[usize], effort: SamplePlan) -> Result<State
         let write = Request::Write { name: "", handler, value: &value };
         let read = Request::Read { name: "", handler: bed.box_program().read_handler(), argument: b"" };
         let (mut writes, mut reads) = (Vec::new(), Vec::new());
-        for _ in 0..effort.runs.max(1) {
-            writes.push(run(&mut sandbox, &write, effort)?);
-            reads.push(run(&mut sandbox, &read, effort)?);
+        for _ in 0..plan.runs.max(1) {
+            writes.push(run(&mut sandbox, &write, plan)?);
+            reads.push(run(&mut sandbox, &read, plan)?);
         }
         rows.push(StateRow { size, write_us: middle(&writes), read_us: middle(&reads) });
     }
@@ -69,8 +69,8 @@ pub fn state(bed: &TestBed, sizes: &[usize], effort: SamplePlan) -> Result<State
     Ok(State { write_us, read_us, rows })
 }
 
-fn run(sandbox: &mut Sandbox, request: &Request, effort: SamplePlan) -> Result<Transaction, MeasureError> {
-    let times = effort.sample(PAUSE, || Ok(sandbox.call(request, REPLY_TIMEOUT).map(drop)?))?;
+fn run(sandbox: &mut Sandbox, request: &Request, plan: SamplePlan) -> Result<Transaction, MeasureError> {
+    let times = plan.sample(PAUSE, || Ok(sandbox.call(request, REPLY_TIMEOUT).map(drop)?))?;
     Ok(Transaction { p50: percentile(&times, 50), p99: percentile(&times, 99) })
 }
 

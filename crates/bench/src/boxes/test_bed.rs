@@ -103,6 +103,20 @@ impl TestBed {
         Ok(sandbox.start()?)
     }
 
+    /// Does something on all cores that this thread had before: what it starts inherits them.
+    pub(crate) fn on_all_cores<T>(&self, action: impl FnOnce() -> T) -> T {
+        let here = sched_getaffinity(None).ok();
+        if let Some(before) = &self.before {
+            // A thread that can't have its cores back goes on with those that it has.
+            let _ = sched_setaffinity(None, before);
+        }
+        let result = action();
+        if let Some(here) = here {
+            let _ = sched_setaffinity(None, &here);
+        }
+        result
+    }
+
     pub(crate) fn host(&self) -> &Host {
         &self.host
     }

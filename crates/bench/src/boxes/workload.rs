@@ -119,7 +119,7 @@ impl TableKind {
 }
 
 /// Ten rules of which the last lets [`PACKET`] through.
-const RULES: &str = "deny src net 127.0.0.0/8, deny src net 192.0.2.0/24, deny dst net 172.16.0.0/12, deny ip frag, \
+pub(crate) const RULES: &str = "deny src net 127.0.0.0/8, deny src net 192.0.2.0/24, deny dst net 172.16.0.0/12, deny ip frag, \
     deny tcp and dst port 23, deny tcp and dst port 445, allow tcp and dst host 192.0.2.9 and dst port 443, \
     deny udp and dst port 137, deny udp and dst port 53, allow icmp";
 

@@ -78,7 +78,12 @@ impl ClickProgram {
     ///
     /// The path of this program is not known.
     pub fn own(timeout: Duration) -> io::Result<Self> {
-        Ok(Self { path: std::env::current_exe()?, prefix: vec!["click"], timeout })
+        Ok(Self::clickbox(&std::env::current_exe()?, timeout))
+    }
+
+    /// The `clickbox` program of this path.
+    pub fn clickbox(path: &Path, timeout: Duration) -> Self {
+        Self { path: path.to_path_buf(), prefix: vec!["click"], timeout }
     }
 
     /// Another program.

@@ -5,6 +5,7 @@ mod machine;
 mod page;
 mod papers;
 mod plot;
+mod summary;
 
 pub use all::{Report, ReportScope, report};
 pub use machine::Machine;

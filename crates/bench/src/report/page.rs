@@ -3,23 +3,14 @@
 use super::all::Report;
 use super::papers;
 use super::plot::{Axis, Plot, Scale, Series, figure};
+use super::summary::summary;
 use crate::Backend;
 use crate::BoxProgram;
-use crate::{Chain, IdleMode, Interconnect, Io, IoMode, LatencyRow, NeighbourLoad};
+use crate::{IdleMode, Interconnect, Io, IoMode, NeighbourLoad};
 use std::fmt::Write;
 
 /// The page's style: one for light and one for dark screens.
 const STYLE: &str = include_str!("style.css");
-
-/// A figure beside the paper's.
-struct Line {
-    what: &'static str,
-    ours: f64,
-    paper: f64,
-    unit: &'static str,
-    /// Whether a smaller figure is the better one.
-    small: bool,
-}
 
 /// A plot with what is to be said of it.
 struct Chapter {
@@ -35,6 +26,7 @@ pub fn page(report: &Report) -> String {
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
     let _ = write!(out, "<title>Clickbox, measured</title><style>{STYLE}</style></head><body><main>");
     let _ = write!(out, "<h1>Clickbox, measured</h1>{}", introduction(report));
+    out.push_str(&caveats(report));
     out.push_str(&summary(report));
     out.push_str("<div class=\"chapters\">");
     for chapter in chapters(report) {
@@ -46,7 +38,6 @@ pub fn page(report: &Report) -> String {
         );
     }
     out.push_str("</div>");
-    out.push_str(&remarks(report));
     out + "</main></body></html>\n"
 }
 
@@ -64,7 +55,7 @@ fn introduction(report: &Report) -> String {
         ("Kernel", escape(&machine.kernel)),
         ("NeighbourLoad before", figure(machine.load)),
         ("Measured", date(machine.time)),
-        ("Each figure", format!("the median of {} runs", report.effort.runs)),
+        ("Each figure", format!("the median of {} runs", report.plan.runs)),
     ];
     let mut out = String::from("<dl class=\"facts\">");
     for (name, value) in facts {
@@ -73,76 +64,44 @@ fn introduction(report: &Report) -> String {
     out + "</dl>"
 }
 
-/// What the paper gives a figure for, in a table.
-fn summary(report: &Report) -> String {
-    let io = |mode| {
-        find(&report.io, |io: &&Io| io.mode == mode && io.size == 64 && io.ring == 1024).map(|io| io.mpps)
-    };
-    let chain = |length, joint| {
-        let wanted = |chain: &&Chain| chain.length == length && chain.joint == joint;
-        find(&report.chain, wanted).map(|chain| chain.gbps)
-    };
-    let [two, nine] = papers::CHAIN_GBPS.map(|(_, gbps)| gbps);
-    let density = find(&report.density, |density| density.boxes == 100).map(|density| density.mpps);
-    let ping = |others, load| {
-        let row =
-            |row: &&LatencyRow| row.waiting == IdleMode::Idle && row.others == others && row.load == load;
-        find(&report.latency, row).map(|row| row.p50_us)
-    };
-    let boot = report.boot.boot_ms;
-    let last = (report.boot.boxes >= 400).then_some(boot.last);
-    let all = [
-        ("Start of a box, to its first packet", Some(boot.p50), papers::BOOT_MS, "ms", true),
-        ("The same, for the last of 400", last, papers::BOOT_400TH_MS, "ms", true),
-        (
-            "Private memory of a box, without rings",
-            Some(report.boot.private_kb),
-            papers::IMAGE_KB,
-            "KB",
-            true,
-        ),
-        ("One box sends, 64 B", io(IoMode::Send), papers::SEND_MPPS, "Mp/s", false),
-        ("One box receives, 64 B", io(IoMode::Receive), papers::RECEIVE_MPPS, "Mp/s", false),
-        ("100 boxes on one core send, 64 B", density, papers::DENSITY_MPPS, "Mp/s", false),
-        ("Chain of 2 boxes, 1472 B, copied", chain(2, Interconnect::Copy), two, "Gb/s", false),
-        ("The same, sharing packets", chain(2, Interconnect::Pool), two, "Gb/s", false),
-        ("Chain of 9 boxes, 1472 B, copied", chain(9, Interconnect::Copy), nine, "Gb/s", false),
-        ("The same, sharing packets", chain(9, Interconnect::Pool), nine, "Gb/s", false),
-        ("Ping through an idle box", ping(0, NeighbourLoad::Idle), papers::PING_US, "us", true),
-        ("Ping beside 11 idle boxes", ping(11, NeighbourLoad::Idle), papers::PING_US, "us", true),
-        (
-            "Ping beside 11 boxes in endless loops",
-            ping(11, NeighbourLoad::Cpu),
-            papers::PING_BESIDE_HOGS_US,
-            "us",
-            true,
-        ),
-        ("Writing a handler", Some(report.state.write_us.p50), papers::WRITE_US, "us", true),
-        ("Reading a handler", Some(report.state.read_us.p50), papers::READ_US, "us", true),
-    ];
-    let lines = all
-        .into_iter()
-        .filter_map(|(what, ours, paper, unit, small)| Some(Line { what, ours: ours?, paper, unit, small }));
-    let mut out = String::from(
-        "<table><thead><tr><th></th><th>here</th><th>paper</th><th></th><th>ratio</th></tr></thead><tbody>",
-    );
-    for line in lines {
-        let ratio = if line.small { line.paper / line.ours } else { line.ours / line.paper };
-        let (class, verdict) = match ratio {
-            1.05.. => ("good", format!("{} times better", figure(ratio))),
-            0.95.. => ("even", "the same".into()),
-            _ => ("bad", format!("{} times worse", figure(1.0 / ratio))),
-        };
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td class=\"number ours\">{}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number {class}\">{verdict}</td></tr>",
-            line.what,
-            figure(line.ours),
-            figure(line.paper),
-            line.unit.replace("us", "µs")
-        );
+/// What has to be known before the figures are read.
+fn caveats(report: &Report) -> String {
+    let machine = &report.machine;
+    let mut notes = Vec::new();
+    if machine.load > machine.cores as f64 / 2.0 {
+        notes.push(format!(
+            "<strong>The machine was busy when the measurement began (load {} on {} cores): rates are too low, times too \
+             long.</strong>",
+            figure(machine.load),
+            machine.cores
+        ));
     }
-    out + "</tbody></table>"
+    notes.push(
+        "The papers measured on other hardware and over network cards. Here frames stay in memory: no card, no driver \
+         and no cable is in these figures. Compare orders of magnitude."
+            .into(),
+    );
+    notes.push(match report.inside {
+        BoxProgram::Click => {
+            "The boxes run the engine with Click configurations. What starts is a firewall of ten rules.".into()
+        }
+        BoxProgram::Probe => {
+            "The boxes run the probe, which only sends, takes, mirrors and forwards: these figures are those of \
+             sandbox, rings and switch, without an engine."
+                .into()
+        }
+    });
+    notes.push(
+        "Boxes send, take and forward the same frame again and again. Only the figures of the engine are taken with \
+         mixed traffic: 60,000 flows."
+            .into(),
+    );
+    let notes: String = notes.iter().map(|note| format!("<li>{note}</li>")).collect();
+    let hardware: String = papers::HARDWARE
+        .iter()
+        .map(|(paper, machine)| format!("<div><dt>{paper} on</dt><dd>{machine}</dd></div>"))
+        .collect();
+    format!("<dl class=\"facts\">{hardware}</dl><ul class=\"caveats\">{notes}</ul>")
 }
 
 fn chapters(report: &Report) -> Vec<Chapter> {
@@ -325,31 +284,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
     ]
 }
 
-fn remarks(report: &Report) -> String {
-    let machine = &report.machine;
-    let busy = if machine.load > machine.cores as f64 {
-        "<p><strong>Other programs wanted all of this machine when the measurement began: rates are too low, times \
-         too long.</strong></p>"
-    } else {
-        ""
-    };
-    let inside = match report.inside {
-        BoxProgram::Click => {
-            "The boxes run the engine with Click configurations; those that start are firewalls of ten rules."
-        }
-        BoxProgram::Probe => {
-            "The boxes run the probe, a program that sends, takes, mirrors and forwards: what is measured is \
-            sandbox, rings and switch, without an engine."
-        }
-    };
-    format!(
-        "<footer>{busy}<p>The paper's figures are those of the text of “ClickOS and the Art of Network Function \
-         Virtualization” (NSDI 2014), measured on other hardware, over network cards of 10 gigabits; here frames \
-         stay in memory. Compare orders of magnitude.</p><p>{inside}</p></footer>"
-    )
-}
-
-fn find<T>(rows: &[T], wanted: impl Fn(&&T) -> bool) -> Option<&T> {
+pub(super) fn find<T>(rows: &[T], wanted: impl Fn(&&T) -> bool) -> Option<&T> {
     rows.iter().find(wanted)
 }
 
@@ -361,7 +296,7 @@ fn unique(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     numbers
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

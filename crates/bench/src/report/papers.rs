@@ -1,12 +1,31 @@
 //! What the papers claim, where their text gives a figure. Figures that are only drawn are not here.
 //!
-//! ClickOS: Martins et al., "ClickOS and the Art of Network Function Virtualization", NSDI 2014.
+//! ClickOS: Martins et al., "ClickOS and the Art of Network Function Virtualization", NSDI 2014. OpenNetVM: Zhang et al.,
+//! "OpenNetVM: A Platform for High Performance Network Service Chains", HotMiddlebox 2016.
+
+/// The machines of the papers.
+pub(super) const HARDWARE: [(&str, &str); 2] = [
+    (
+        "ClickOS",
+        "Xeon E3-1220, 4 cores of 3.1 GHz, 16 GB, Intel x520 with 10 Gb/s; some tests on a Xeon E5-1650, 6 cores of 3.2 GHz (2014)",
+    ),
+    (
+        "OpenNetVM",
+        "Xeon X5650 of 2.67 GHz with an 82599ES card; Xeon E5-2697 v3, 14 cores of 2.6 GHz, with four cards of two 10 Gb/s ports (2016)",
+    ),
+];
 
 /// From the request to a running configuration, in milliseconds: the first box.
 pub(super) const BOOT_MS: f64 = 28.8;
 
 /// The same for the 400th box: boot and start-up.
 pub(super) const BOOT_400TH_MS: f64 = 239.0;
+
+/// Installing a configuration, in milliseconds.
+pub(super) const INSTALL_MS: f64 = 6.6;
+
+/// Boxes on one host.
+pub(super) const BOXES: f64 = 400.0;
 
 /// Packets of 64 bytes from and to one box, millions a second.
 pub(super) const SEND_MPPS: f64 = 14.2;
@@ -21,6 +40,9 @@ pub(super) const DENSITY_MPPS: f64 = 4.85;
 /// A ping through an idle box, in microseconds, alone and beside eleven others;
 pub(super) const PING_US: f64 = 45.0;
 
+/// beside others that use all of the memory's bandwidth;
+pub(super) const PING_BESIDE_MEMORY_US: f64 = 64.0;
+
 /// and beside others that use all of the processor.
 pub(super) const PING_BESIDE_HOGS_US: f64 = 300.0;
 
@@ -32,8 +54,35 @@ pub(super) const READ_US: f64 = 9_400.0;
 pub(super) const RINGS_KB: [(f64, f64); 6] =
     [(64.0, 264.0), (128.0, 516.0), (256.0, 1032.0), (512.0, 2064.0), (1024.0, 4128.0), (2048.0, 8260.0)];
 
-/// Private memory of a box: the image, of which each box has a copy, in kilobytes.
+/// The image, of which each box has a copy, in kilobytes.
 pub(super) const IMAGE_KB: f64 = 5_120.0;
+
+/// A box with state and large rings, in kilobytes.
+pub(super) const FOOTPRINT_KB: f64 = 15_360.0;
+
+/// What 1,000 routes, 1,000 rules and 400 patterns add to a box, in kilobytes.
+pub(super) const STATE_KB: [(&str, f64); 3] = [("routes", 20.0), ("rules", 87.0), ("patterns", 30.0)];
+
+/// Element classes in the image.
+pub(super) const CLASSES: f64 = 216.0;
+
+/// Network address translation of one flow, packets of the least size, millions a second.
+pub(super) const NAT_MPPS: f64 = 5.1;
+
+/// A machine in which a box bounces packets back, over several network cards, gigabits a second.
+pub(super) const SCALE_OUT_GBPS: f64 = 27.5;
+
+/// OpenNetVM: what it measures, the figure, its unit.
+pub(super) const OPENNETVM: [(&str, f64, &str); 8] = [
+    ("Start of a function in a container, to its first packet", 526.0, "ms"),
+    ("Delay, default chain", 4.4, "us"),
+    ("Delay, with a look-up in the flow table", 6.9, "us"),
+    ("Rate, one function on 3 cores", 48.0, "Gb/s"),
+    ("Rate, two functions on 6 cores", 68.0, "Gb/s"),
+    ("Chain of 5 functions", 40.0, "Gb/s"),
+    ("Packets steered in that chain", 34.0, "Mp/s"),
+    ("Loss of rate by a chain of 6 functions", 4.0, "%"),
+];
 
 /// Millions of frames a second that fill 10 gigabit Ethernet, with preamble and gap.
 pub(super) fn line_rate(size: f64) -> f64 {

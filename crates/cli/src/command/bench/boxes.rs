@@ -10,7 +10,7 @@ use bench::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use crate::configuration::system_words;
+use crate::configuration::{registry, system_words};
 use crate::{output, program};
 use bench::{Rows, Table};
 
@@ -232,7 +232,9 @@ impl What {
         match self {
             What::Boot(arguments) => {
                 let common = &arguments.common;
-                common.print(&bench::boot(&common.bed()?, arguments.count as usize, common.effort())?);
+                let program = std::env::current_exe().map_err(MeasureError::Daemon)?;
+                let count = arguments.count as usize;
+                common.print(&bench::boot(&common.bed()?, count, common.plan(), Some(&program))?);
             }
             What::Io(arguments) => arguments.measure()?,
             What::Latency(arguments) => arguments.measure()?,
@@ -240,11 +242,11 @@ impl What {
             What::Density(arguments) => {
                 let common = &arguments.common;
                 let (boxes, size, ring) = (usize::from(arguments.boxes), arguments.size, arguments.ring);
-                common.print(&bench::density(&common.bed()?, boxes, size, ring, common.effort())?);
+                common.print(&bench::density(&common.bed()?, boxes, size, ring, common.plan())?);
             }
             What::State(arguments) => {
                 let common = &arguments.common;
-                common.print(&bench::state(&common.bed()?, &VALUES, common.effort())?);
+                common.print(&bench::state(&common.bed()?, &VALUES, common.plan())?);
             }
             What::Memory(arguments) => {
                 let common = &arguments.common;
@@ -278,7 +280,7 @@ impl Common {
         }
     }
 
-    fn effort(&self) -> SamplePlan {
+    fn plan(&self) -> SamplePlan {
         SamplePlan { runs: self.runs, time: Duration::from_millis(self.time) }
     }
 
@@ -301,10 +303,15 @@ impl AllArguments {
         // A folder that can't be written to is to be known before minutes of measuring.
         std::fs::create_dir_all(&self.out).map_err(|error| Failure::Write(self.out.clone(), error))?;
         write("index.html", "")?;
-        let scope = ReportScope { boxes: self.count as usize, ..ReportScope::default() };
+        let scope = ReportScope {
+            boxes: self.count as usize,
+            program: Some(std::env::current_exe().map_err(MeasureError::Daemon)?),
+            classes: Some(registry().classes().count()),
+            ..ReportScope::default()
+        };
         let machine = Machine::this();
         let tell = |what: &str| eprintln!("measuring {what} ...");
-        let report = bench::report(&common.bed()?, machine, &scope, common.effort(), tell)?;
+        let report = bench::report(&common.bed()?, machine, &scope, common.plan(), tell)?;
         write("index.html", &bench::page(&report))?;
         write("report.json", &output::to_json(&report))?;
         if common.json {
@@ -321,13 +328,13 @@ impl IoArguments {
         let (common, mode) = (&self.common, self.mode.into());
         let bed = common.bed()?;
         if !self.all {
-            common.print(&bench::io(&bed, mode, self.size, self.ring, common.effort())?);
+            common.print(&bench::io(&bed, mode, self.size, self.ring, common.plan())?);
             return Ok(());
         }
         let mut rows = Vec::new();
         for size in SIZES {
             for ring in RINGS {
-                rows.push(bench::io(&bed, mode, size, ring, common.effort())?);
+                rows.push(bench::io(&bed, mode, size, ring, common.plan())?);
             }
         }
         common.print(&Rows { rows });
@@ -339,16 +346,15 @@ impl LatencyArguments {
     fn measure(&self) -> Result<(), MeasureError> {
         let common = &self.common;
         let bed = common.bed()?;
-        let mut rows =
-            vec![bench::latency(&bed, IdleMode::Polling, 0, NeighbourLoad::Idle, common.effort())?];
+        let mut rows = vec![bench::latency(&bed, IdleMode::Polling, 0, NeighbourLoad::Idle, common.plan())?];
         for &load in NeighbourLoad::all(bed.box_program()) {
             for &others in self.others.iter().filter(|others| load == NeighbourLoad::Idle || **others > 0) {
-                rows.push(bench::latency(&bed, IdleMode::Idle, others.into(), load, common.effort())?);
+                rows.push(bench::latency(&bed, IdleMode::Idle, others.into(), load, common.plan())?);
             }
         }
         if let Some(&others) = self.others.last().filter(|others| **others > 0) {
             let row =
-                bench::latency(&bed, IdleMode::Polling, others.into(), NeighbourLoad::Idle, common.effort())?;
+                bench::latency(&bed, IdleMode::Polling, others.into(), NeighbourLoad::Idle, common.plan())?;
             rows.push(row);
         }
         common.print(&Latency { rows });
@@ -365,8 +371,7 @@ impl ChainArguments {
             (_, true) => Interconnect::Copy,
             _ => Interconnect::Pool,
         };
-        let one =
-            |length: u16| bench::chain(&bed, length.into(), joint, self.size, self.ring, common.effort());
+        let one = |length: u16| bench::chain(&bed, length.into(), joint, self.size, self.ring, common.plan());
         match self.length {
             Some(length) => common.print(&one(length)?),
             None => {

@@ -1,0 +1,206 @@
+//! How long a box takes from the request to a daemon to its first packet on a switch: the daemon, the attachment, the
+//! installation of the configuration and the packet's way are in it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use api::client::{Address, Client, Credentials};
+use api::{
+    AddPort, Attachment, BoxName, CapturePoint, CaptureQuery, CreateBox, CreateSwitch, Limits, NameError,
+    PortDriver, PortName, PortRequest, Sandbox, SwitchMode, SwitchName, operation,
+};
+use capture::Decoder;
+use serde::Serialize;
+
+use super::test_bed::{Backend, REPLY_TIMEOUT, TestBed};
+use super::workload::{PACKET, RULES};
+use crate::error::MeasureError;
+use crate::sample_plan::SamplePlan;
+use crate::statistics::{Times, milliseconds};
+
+/// The switch, and its port that takes what boxes send.
+const SWITCH: &str = "bench";
+const SINK: &str = "sink";
+
+/// Where identifier and sequence number are in the echo request.
+const ECHO_IDENTIFIER: usize = 14 + 20 + 4;
+
+/// How boxes of a daemon started, one after the other, all of them kept. Milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DaemonBoot {
+    /// Boxes.
+    pub boxes: usize,
+    /// From the request to the moment at which the first packet of the box passed the switch.
+    pub first_packet_ms: Times,
+    /// From the request to the daemon's reply.
+    pub reply_ms: Times,
+}
+
+/// Starts `count` boxes by a daemon of its own, `program daemon`: each is created by one request, attached to a switch,
+/// and has a firewall of ten rules with a packet in front of it. No two are alike, so none is a copy of another.
+pub(crate) fn daemon_boot(
+    bed: &TestBed,
+    program: &Path,
+    count: usize,
+    plan: SamplePlan,
+) -> Result<Option<DaemonBoot>, MeasureError> {
+    let sandbox = match bed.backend() {
+        Backend::Vm => Sandbox::Vm,
+        Backend::Process => Sandbox::Process,
+        Backend::Thread => return Ok(None),
+    };
+    let (mut packets, mut replies) = (Vec::new(), Vec::new());
+    for _ in 0..plan.runs.max(1) {
+        // The daemon has all cores, as it has without a benchmark.
+        let daemon = bed.on_all_cores(|| Daemon::start(program))?;
+        let arrivals = daemon.prepare()?;
+        let starts = (0..count as u32).map(|number| daemon.boot(sandbox, number, &arrivals));
+        let starts: Vec<(f64, f64)> = starts.collect::<Result<_, _>>()?;
+        packets.push(Times::of(&starts.iter().map(|start| start.0).collect::<Vec<_>>()));
+        replies.push(Times::of(&starts.iter().map(|start| start.1).collect::<Vec<_>>()));
+    }
+    Ok(Some(DaemonBoot {
+        boxes: count,
+        first_packet_ms: Times::median(&packets),
+        reply_ms: Times::median(&replies),
+    }))
+}
+
+/// A frame that came to the sink: the number of the box that sent it, and when.
+type Arrival = (u32, Duration);
+
+/// A daemon, which ends when this is dropped.
+struct Daemon {
+    child: Child,
+    folder: PathBuf,
+    client: Client,
+}
+
+impl Daemon {
+    fn start(program: &Path) -> Result<Self, MeasureError> {
+        let unique = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let folder = std::env::temp_dir().join(format!("clickbox-boot-{}-{unique}", std::process::id()));
+        std::fs::create_dir(&folder).map_err(MeasureError::Daemon)?;
+        let socket = folder.join("socket");
+        let spawned = Command::new(program)
+            .args(["daemon", "--until-input-ends", "--json", "--socket"])
+            .arg(&socket)
+            .arg("--store")
+            .arg(folder.join("store"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(error) => {
+                // What can't be removed stays in the system's folder of temporary files.
+                let _ = std::fs::remove_dir_all(&folder);
+                return Err(MeasureError::Daemon(error));
+            }
+        };
+        // It prints a line when it can be reached; none if it ends before.
+        let mut line = String::new();
+        let ready = child.stdout.take().map(|pipe| BufReader::new(pipe).read_line(&mut line));
+        let client = Client::new(Address::Unix(socket), &Credentials::default())?;
+        let daemon = Self { child, folder, client };
+        match ready {
+            Some(Ok(1..)) => Ok(daemon),
+            Some(Err(error)) => Err(MeasureError::Daemon(error)),
+            _ => Err(MeasureError::Late { what: "the daemon" }),
+        }
+    }
+
+    /// Makes the switch, and listens to what comes to its sink.
+    fn prepare(&self) -> Result<Receiver<Arrival>, MeasureError> {
+        let sink = AddPort {
+            name: name::<PortName>(SINK)?,
+            driver: PortDriver::Null {},
+            addresses: Vec::new(),
+            default: true,
+            limits: Limits::default(),
+        };
+        let switch = CreateSwitch {
+            mode: SwitchMode::Static,
+            ports: vec![sink],
+            ..CreateSwitch::new(name::<SwitchName>(SWITCH)?)
+        };
+        self.client.send(&operation::CREATE_SWITCH, &[], &switch)?;
+        let port = CapturePoint::Switch(name(SWITCH)?, name(SINK)?);
+        let query = CaptureQuery { port, snap: None, count: None };
+        let capture = self.client.call(&operation::CAPTURE, &[], &query, &())?;
+        let (sender, arrivals) = channel();
+        // It ends with the daemon.
+        std::thread::spawn(move || {
+            let (mut capture, mut decoder) = (capture, Decoder::new());
+            while let Ok(count @ 1..) = capture.read(decoder.space()) {
+                decoder.filled(count);
+                while let Ok(Some(record)) = decoder.record() {
+                    let Some(number) = record.bytes.last_chunk() else { continue };
+                    let time = Duration::from_nanos(record.time_ns.try_into().unwrap_or_default());
+                    if sender.send((u32::from_be_bytes(*number), time)).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Ok(arrivals)
+    }
+
+    /// Starts one box; milliseconds to its first packet, and to the daemon's reply.
+    fn boot(
+        &self,
+        sandbox: Sandbox,
+        number: u32,
+        arrivals: &Receiver<Arrival>,
+    ) -> Result<(f64, f64), MeasureError> {
+        let request = CreateBox {
+            sandbox,
+            ports: vec![PortRequest {
+                attach: Attachment::Switch(name(SWITCH)?),
+                mac: None,
+                limits: Limits::default(),
+            }],
+            ..CreateBox::new(name::<BoxName>(&format!("box{number}"))?, configuration(number))
+        };
+        let (clock, begin) =
+            (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), Instant::now());
+        self.client.send(&operation::CREATE_BOX, &[], &request)?;
+        let reply = milliseconds(begin.elapsed());
+        loop {
+            let (from, time) = arrivals
+                .recv_timeout(REPLY_TIMEOUT)
+                .map_err(|_| MeasureError::Late { what: "the first packet of a box" })?;
+            if from == number {
+                return Ok((milliseconds(time.saturating_sub(clock)), reply));
+            }
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // The end of its input ends the daemon.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn name<T: std::str::FromStr<Err = NameError>>(text: &str) -> Result<T, MeasureError> {
+    text.parse().map_err(MeasureError::Name)
+}
+
+/// A firewall that gets a single packet, with the number of the box in place of identifier and sequence number of its
+/// echo request: the last bytes, since what follows the IP packet is cut off when its header is checked.
+fn configuration(number: u32) -> String {
+    let (packet, _) = PACKET.split_at(ECHO_IDENTIFIER);
+    let bytes =
+        packet.iter().chain(&number.to_be_bytes()).map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!(
+        "InfiniteSource(DATA \\<{bytes}>, LIMIT 1) -> CheckIPHeader(14) -> IPFilter({RULES}) -> ToDevice(0);\n\
+         FromDevice(0) -> Discard;"
+    )
+}

@@ -1,0 +1,271 @@
+//! Every figure that the papers give, beside ours: also those that are worse, and those that are not there yet.
+
+use super::all::Report;
+use super::page::find;
+use super::papers;
+use super::plot::figure;
+use crate::engine::{Row, Traffic};
+use crate::{Chain, IdleMode, Interconnect, Io, IoMode, LatencyRow, NeighbourLoad};
+use std::fmt::Write;
+
+/// What there is beside a paper's figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Here {
+    /// A figure of ours.
+    Measured(f64),
+    /// This report has it not, by the arguments or the machine.
+    NotMeasured,
+    /// Clickbox doesn't do that yet.
+    NotYet,
+}
+
+impl From<Option<f64>> for Here {
+    fn from(figure: Option<f64>) -> Self {
+        figure.map_or(Self::NotMeasured, Self::Measured)
+    }
+}
+
+/// Which of two figures is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Better {
+    Smaller,
+    Larger,
+}
+
+/// A figure beside a paper's.
+#[derive(Debug)]
+struct Line {
+    what: String,
+    here: Here,
+    paper: f64,
+    unit: &'static str,
+    better: Better,
+}
+
+impl Line {
+    fn html(&self) -> String {
+        let (here, class, verdict) = match self.here {
+            Here::NotYet => ("–".into(), "even", "not yet".into()),
+            Here::NotMeasured => ("–".into(), "even", "not measured".into()),
+            Here::Measured(ours) => {
+                let ratio = match self.better {
+                    Better::Smaller => self.paper / ours,
+                    Better::Larger => ours / self.paper,
+                };
+                let (class, verdict) = match ratio {
+                    1.05.. => ("good", format!("{} times better", figure(ratio))),
+                    0.95.. => ("even", "the same".into()),
+                    _ => ("bad", format!("{} times worse", figure(1.0 / ratio))),
+                };
+                (figure(ours), class, verdict)
+            }
+        };
+        format!(
+            "<tr><td>{}</td><td class=\"number ours\">{here}</td><td class=\"number\">{}</td><td>{}</td><td class=\"number {class}\">{verdict}</td></tr>",
+            self.what,
+            figure(self.paper),
+            self.unit.replace("us", "µs")
+        )
+    }
+}
+
+/// The tables of both papers.
+pub(super) fn summary(report: &Report) -> String {
+    table("ClickOS", &clickos(report)) + &table("OpenNetVM", &opennetvm()) + &engine(&report.engine)
+}
+
+/// The engine's own figures, without a box around it.
+fn engine(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<table><thead><tr><th>Engine without a box, 64 B, ns a packet</th><th>traffic</th><th>with reading</th><th>chain \
+         alone</th><th>batch</th></tr></thead><tbody>",
+    );
+    for row in rows {
+        // Writing to a string can't fail.
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td class=\"number ours\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>",
+            row.config,
+            row.traffic,
+            figure(row.ours.ns_per_packet),
+            figure(row.ours.chain_ns),
+            figure(row.batch.unwrap_or_default())
+        );
+    }
+    out + "</tbody></table>"
+}
+
+fn table(paper: &str, lines: &[Line]) -> String {
+    let mut out = format!(
+        "<table><thead><tr><th>{paper}</th><th>here</th><th>paper</th><th></th><th></th></tr></thead><tbody>"
+    );
+    for line in lines {
+        // Writing to a string can't fail.
+        let _ = out.write_str(&line.html());
+    }
+    out + "</tbody></table>"
+}
+
+fn opennetvm() -> Vec<Line> {
+    let line = |(what, paper, unit): (&str, f64, &'static str)| Line {
+        what: what.into(),
+        here: Here::NotYet,
+        paper,
+        unit,
+        better: if matches!(unit, "Gb/s" | "Mp/s") { Better::Larger } else { Better::Smaller },
+    };
+    papers::OPENNETVM.into_iter().map(line).collect()
+}
+
+fn clickos(report: &Report) -> Vec<Line> {
+    use Better::{Larger, Smaller};
+    let io = |mode| {
+        let wanted = |io: &&Io| io.mode == mode && io.size == 64 && io.ring == 1024;
+        find(&report.io, wanted).map(|io| io.mpps)
+    };
+    let chain = |length, interconnect| {
+        let wanted = |chain: &&Chain| chain.length == length && chain.joint == interconnect;
+        find(&report.chain, wanted).map(|chain| chain.gbps)
+    };
+    let ping = |others, load| {
+        let wanted =
+            |row: &&LatencyRow| row.waiting == IdleMode::Idle && row.others == others && row.load == load;
+        find(&report.latency, wanted).map(|row| row.p50_us)
+    };
+    let ring = |slots| find(&report.memory.rings, |row| row.ring == slots).map(|row| row.kb as f64);
+    let nat = |row: &&Row| row.config == "nat" && row.traffic == Traffic::Constant;
+    let nat = find(&report.engine, nat).map(|row| row.ours.mpps);
+    let density = find(&report.density, |density| density.boxes == 100).map(|density| density.mpps);
+    let (boot, daemon) = (&report.boot, report.boot.daemon_ms.as_ref());
+    let is_paper = boot.boxes >= 400;
+    let private = boot.private_kb;
+    let [two, nine] = papers::CHAIN_GBPS.map(|(_, gbps)| gbps);
+    let ring_kb = |slots: f64| papers::RINGS_KB.iter().find(|row| row.0 == slots).map_or(0.0, |row| row.1);
+    let line = |what: &str, here: Option<f64>, paper, unit, better| Line {
+        what: what.into(),
+        here: here.into(),
+        paper,
+        unit,
+        better,
+    };
+    let mut lines = vec![
+        line(
+            "Start: request to the daemon, switch, configuration, first packet",
+            daemon.map(|daemon| daemon.first_packet_ms.p50),
+            papers::BOOT_MS,
+            "ms",
+            Smaller,
+        ),
+        line(
+            "The same, for the last of 400",
+            daemon.filter(|_| is_paper).map(|daemon| daemon.first_packet_ms.last),
+            papers::BOOT_400TH_MS,
+            "ms",
+            Smaller,
+        ),
+        line(
+            "Installing a configuration (sandbox library)",
+            Some(boot.install_ms.p50),
+            papers::INSTALL_MS,
+            "ms",
+            Smaller,
+        ),
+        line("Boxes on one host in this report", Some(boot.boxes as f64), papers::BOXES, "", Larger),
+        line(
+            "Image of a box (here one for all boxes)",
+            Some(report.image_kb as f64),
+            papers::IMAGE_KB,
+            "KB",
+            Smaller,
+        ),
+        line(
+            "Element classes in the image",
+            report.classes.map(|count| count as f64),
+            papers::CLASSES,
+            "",
+            Larger,
+        ),
+        line(
+            "Memory of a box with rings of 2,048 slots",
+            ring(2048).map(|kb| kb + private + report.memory.control_kb as f64),
+            papers::FOOTPRINT_KB,
+            "KB",
+            Smaller,
+        ),
+        line("Memory of a port of 64 slots", ring(64), ring_kb(64.0), "KB", Smaller),
+        line("Memory of a port of 2,048 slots", ring(2048), ring_kb(2048.0), "KB", Smaller),
+    ];
+    for (entries, paper) in papers::STATE_KB {
+        let table = find(&report.memory.tables, |table| table.entries == entries);
+        let count = if entries == "patterns" { 400 } else { 1_000 };
+        lines.push(line(
+            &format!("Memory that {count} {entries} add"),
+            table.filter(|table| table.count == count).map(|table| table.adds_kb),
+            paper,
+            "KB",
+            Smaller,
+        ));
+    }
+    lines.extend([
+        line("One box sends, 64 B", io(IoMode::Send), papers::SEND_MPPS, "Mp/s", Larger),
+        line("One box receives, 64 B", io(IoMode::Receive), papers::RECEIVE_MPPS, "Mp/s", Larger),
+        line("100 boxes on one core send, 64 B", density, papers::DENSITY_MPPS, "Mp/s", Larger),
+        line("Chain of 2 boxes, 1472 B, copied", chain(2, Interconnect::Copy), two, "Gb/s", Larger),
+        line("The same, sharing packets", chain(2, Interconnect::Pool), two, "Gb/s", Larger),
+        line("Chain of 9 boxes, 1472 B, copied", chain(9, Interconnect::Copy), nine, "Gb/s", Larger),
+        line("The same, sharing packets", chain(9, Interconnect::Pool), nine, "Gb/s", Larger),
+        line(
+            "Address translation of one flow, 64 B (engine without a box)",
+            nat,
+            papers::NAT_MPPS,
+            "Mp/s",
+            Larger,
+        ),
+        line("Several network cards at once", None, papers::SCALE_OUT_GBPS, "Gb/s", Larger),
+        line("Ping through an idle box", ping(0, NeighbourLoad::Idle), papers::PING_US, "us", Smaller),
+        line("Ping beside 11 idle boxes", ping(11, NeighbourLoad::Idle), papers::PING_US, "us", Smaller),
+        line(
+            "Ping beside 11 boxes busy with memory",
+            ping(11, NeighbourLoad::Memory),
+            papers::PING_BESIDE_MEMORY_US,
+            "us",
+            Smaller,
+        ),
+        line(
+            "Ping beside 11 boxes in endless loops",
+            ping(11, NeighbourLoad::Cpu),
+            papers::PING_BESIDE_HOGS_US,
+            "us",
+            Smaller,
+        ),
+        line("Writing a handler", Some(report.state.write_us.p50), papers::WRITE_US, "us", Smaller),
+        line("Reading a handler", Some(report.state.read_us.p50), papers::READ_US, "us", Smaller),
+    ]);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_and_gaps_are_told() {
+        let line = |here, better| Line { what: "x".into(), here, paper: 20.0, unit: "KB", better };
+        let cases = [
+            (Here::Measured(106.0), Better::Smaller, "5.3 times worse"),
+            (Here::Measured(10.0), Better::Smaller, "2 times better"),
+            (Here::Measured(10.0), Better::Larger, "2 times worse"),
+            (Here::Measured(20.2), Better::Smaller, "the same"),
+            (Here::NotYet, Better::Larger, "not yet"),
+            (Here::from(None), Better::Larger, "not measured"),
+        ];
+        for (here, better, expected) in cases {
+            let html = line(here, better).html();
+            assert!(html.contains(expected), "{html}");
+        }
+        assert!(opennetvm().iter().all(|line| line.here == Here::NotYet));
+    }
+}
