@@ -8,15 +8,15 @@ use switch::SwitchError;
 /// Why something could not be measured.
 #[derive(Debug)]
 pub enum MeasureError {
-    /// Boxes can't be made here.
+    /// This host can't run boxes.
     Host(HostError),
     /// There is no usable `/dev/kvm`.
     NoKvm,
-    /// Boxes in threads run the engine, which whoever measures has to link.
+    /// Boxes in threads run the engine, and the caller gave no entry into it.
     NoEntry,
     /// A box can't be made.
     Create(CreateError),
-    /// A box doesn't answer.
+    /// A request to a box failed.
     Control(CallError),
     /// A box broke its port.
     Port(PortFault),

@@ -1,16 +1,20 @@
-//! Measures boxes: how fast they start, answer and move packets, and what they take.
+//! Benchmarks: of the engine, of boxes, of the daemon; and the report that shows them beside the papers' figures.
 //!
-//! Each measurement is a function that makes its boxes on a [`TestBed`], runs them as often as an [`SamplePlan`]
-//! says, and returns medians in a type that serialises to the fields that `clickbox bench` promises.
+//! - [`engine`] runs configurations in programs with Click's command line, this one and a peer, on the same capture.
+//! - `boxes` measures start, packets, replies and memory of boxes on a [`TestBed`].
+//! - `report` measures everything and makes a page of it.
+//!
+//! Each measurement returns a type that serialises to the fields that `clickbox bench` promises.
 //!
 //! Invariants:
-//! - What is measured is what users get: boxes are made by `sandbox`, frames are moved by `switch` or by
-//!   the same host ends of ports that it uses.
-//! - A figure is the median of its runs, never the best of them.
-//! - Boxes run on one core, what feeds them on another, where there are two.
+//! - What is measured is what users get: boxes are made by `sandbox` or by a daemon, frames are moved by `switch` or by the
+//!   host ports that it uses.
+//! - A figure of boxes is the median of the runs of a [`SamplePlan`]. A figure of the engine is the minimum, since on a
+//!   shared machine minima of two programs that run in turn are comparable and medians are not; the spread is beside it.
+//! - Boxes run on one core and the code that feeds them on another, where there are two.
 //!
-//! Absent on purpose: the engine on its own, without a box around it (`clickbox bench engine`), and
-//! printing.
+//! Absent on purpose: the arguments of the commands, which are the program's; the daemon's code, which runs in a process
+//! of its own.
 #![forbid(unsafe_code)]
 
 mod boxes;

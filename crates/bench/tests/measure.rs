@@ -9,7 +9,7 @@ use test_support::{Capability, skip};
 
 const SHORT: SamplePlan = SamplePlan { runs: 1, time: Duration::from_millis(20) };
 
-/// Runs `check` on a stand of each kind.
+/// Runs `check` on a test bed of each kind.
 fn on_each(check: impl Fn(&TestBed)) {
     for (kind, inside) in [
         (Backend::Vm, BoxProgram::Click),
@@ -133,11 +133,11 @@ fn a_report_becomes_a_page() {
         classes: Some(200),
         entries: 10,
     };
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     let bed = TestBed::new(Backend::Process, BoxProgram::Click, None).unwrap();
     let report =
-        bench::report(&bed, Machine::this(), &scope, SHORT, |what| told.push(what.to_string())).unwrap();
-    assert_eq!(told.len(), 7);
+        bench::report(&bed, Machine::this(), &scope, SHORT, |what| parts.push(what.to_string())).unwrap();
+    assert_eq!(parts.len(), 7);
     let page = bench::page(&report);
     for text in [
         "Start",

@@ -1,4 +1,4 @@
-//! How fast packets pass through boxes that stand one behind the other.
+//! Packets a second through a chain of boxes.
 
 use crate::boxes::attach;
 use crate::boxes::io::gbps;

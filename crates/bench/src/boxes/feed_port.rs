@@ -6,7 +6,7 @@ use boundary::limits::BUFFER_SIZE;
 use sandbox::{Doorbell, HostPort, Sandbox};
 use std::time::Instant;
 
-/// A port of a box, as what feeds it holds it.
+/// The host end of a port of a box.
 #[derive(Debug)]
 pub(crate) struct FeedPort {
     port: HostPort,
@@ -15,7 +15,7 @@ pub(crate) struct FeedPort {
 }
 
 impl FeedPort {
-    /// A port that nobody has taken yet.
+    /// Takes a port that is still free.
     pub(crate) fn take(sandbox: &mut Sandbox, index: usize) -> Result<Self, MeasureError> {
         let port = sandbox.take_port(index).ok_or(MeasureError::NoPort(index))?;
         Ok(Self { port, doorbell: sandbox.doorbell(), buffer: Box::new([0; BUFFER_SIZE]) })

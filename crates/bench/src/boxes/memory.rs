@@ -53,7 +53,7 @@ pub struct RingMemory {
     pub kb: usize,
 }
 
-/// The memory of ports of all sizes, and of tables in boxes of a stand: of so many routes, as many rules, and two
+/// The memory of ports of all sizes, and of tables in boxes of a test bed: of so many routes, as many rules, and two
 /// patterns for five of them, as in the ClickOS paper, which had a thousand.
 pub fn memory(bed: &TestBed, entries: u32) -> Result<Memory, MeasureError> {
     let tables = match (bed.backend(), bed.box_program()) {

@@ -1,4 +1,4 @@
-//! Where boxes are made to be measured.
+//! A test bed: the host, the worker and the cores that boxes are measured with.
 
 use crate::boxes::workload::{BoxProgram, Workload};
 use crate::error::MeasureError;
@@ -16,7 +16,7 @@ pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Private memory of a box, of which only what it touches is taken.
 const MEMORY: usize = 8 << 20;
 
-/// What carries the boxes.
+/// The kind of sandbox that boxes run in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -24,12 +24,12 @@ pub enum Backend {
     Vm,
     /// Sandboxed processes.
     Process,
-    /// Threads of this process: nothing confines them.
+    /// Threads of this process, without isolation.
     Thread,
 }
 
-/// A host for boxes of one kind, with a core for them and another for what feeds them. Whoever makes it
-/// stays on that other core for as long as it lives.
+/// A host for boxes of one backend, with a core for them and another core for the code that feeds them. The thread that
+/// makes it is pinned to that other core until it is dropped.
 #[derive(Debug)]
 pub struct TestBed {
     // Machines go before the worker that runs them: fields are dropped in order.
@@ -37,7 +37,7 @@ pub struct TestBed {
     host: Host,
     backend: Backend,
     box_program: BoxProgram,
-    /// What boxes in threads run.
+    /// The function that boxes in threads run.
     entry: Option<Entry>,
     before: Option<CpuSet>,
     /// The core for boxes.
@@ -45,7 +45,7 @@ pub struct TestBed {
 }
 
 impl TestBed {
-    /// A stand for boxes of a kind. `entry` is what boxes in threads run; it is the caller's to link.
+    /// A test bed for boxes of a backend. `entry` is the function that boxes in threads run; the caller links it.
     pub fn new(
         backend: Backend,
         box_program: BoxProgram,
@@ -69,7 +69,7 @@ impl TestBed {
         Ok(Self { worker, host, backend, box_program, entry, before, boxes: cores.last().copied() })
     }
 
-    /// What carries its boxes.
+    /// The backend of its boxes.
     pub fn backend(&self) -> Backend {
         self.backend
     }

@@ -8,7 +8,7 @@ use std::fs::read_link;
 /// What a box did that was tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// Milliseconds from the wish for it to its first packet.
+    /// Milliseconds from the call that makes it to its first packet.
     pub boot_ms: f64,
     /// Whether it has namespaces of its own; nothing: it is no process.
     pub namespaces: Option<bool>,

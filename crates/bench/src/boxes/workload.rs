@@ -1,4 +1,4 @@
-//! What boxes are told to do while they are measured.
+//! What boxes do while they are measured.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Makes a configuration read a capture, and gives it as many rules and routes as wished for.
+//! Makes a configuration read a capture, and gives it a number of rules and routes.
 //!
 //! A configuration of `examples/` runs on a source of its own, the element `source`. Here all that follows `source`
 //! becomes the compound element `Chain`, in front of which stands FromDump. Elements are known by their names:
@@ -15,7 +15,7 @@ use super::traffic::Capture;
 /// Flows for which a public address of a rewriter has ports, rounded down.
 const FLOWS_PER_ADDRESS: usize = 60_000;
 
-/// How often a chain that is too short to be measured stands in a row.
+/// Copies of a chain in a row where one is too short to be measured.
 pub(crate) const REPETITIONS: u32 = 9;
 
 /// What a configuration is measured with. What is `None` stays as it is in the configuration.
@@ -32,7 +32,7 @@ pub struct Load {
 pub(crate) struct Chain {
     /// The compound element's body.
     body: String,
-    /// Whether it has an output, so that it can stand before another one.
+    /// Whether it has an output, so that another chain can follow it.
     pub(crate) has_output: bool,
 }
 
@@ -42,7 +42,9 @@ pub(crate) struct NoSource;
 
 impl std::fmt::Display for NoSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("has no element `source`, like `source :: InfiniteSource(...) -> ...`, to put the traffic in place of")
+        f.write_str(
+            "has no element `source` to replace by the traffic: write `source :: InfiniteSource(...) -> ...`",
+        )
     }
 }
 
@@ -116,7 +118,7 @@ pub(super) fn argument_count(text: &str, name: &str) -> Option<u32> {
     u32::try_from(text[start..end].split(',').count()).ok()
 }
 
-/// Where the arguments of the element `name` stand in the text: what is between the parentheses.
+/// The range of the arguments of the element `name` in the text: between its parentheses.
 fn arguments_of(text: &str, name: &str) -> Option<(usize, usize)> {
     let declaration = text.find(&format!("{name} :: "))?;
     let start = declaration + text[declaration..].find('(')? + 1;

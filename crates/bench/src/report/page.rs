@@ -148,7 +148,7 @@ fn chapters(report: &Report) -> Vec<Chapter> {
         Chapter {
             title: "Start",
             text: format!(
-                "Boxes started one after the other and all kept, from the wish for one to its first packet answered. \
+                "Boxes started one after the other by the sandbox library and all kept, from the call to the first packet answered. \
                  Creating takes {} ms, starting {} ms, installing a configuration {} ms, the first packet {} ms (medians).",
                 figure(steps.create), figure(steps.start), figure(steps.install), figure(steps.first_packet)
             ),

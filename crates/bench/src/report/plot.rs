@@ -61,7 +61,7 @@ pub(super) struct Plot {
     pub(super) series: Vec<Series>,
 }
 
-/// A way from values to places.
+/// Maps values to positions in the picture.
 struct Ruler {
     scale: Scale,
     least: f64,
@@ -71,7 +71,7 @@ struct Ruler {
 }
 
 impl Ruler {
-    fn place(&self, value: f64) -> f64 {
+    fn position(&self, value: f64) -> f64 {
         let of = |value: f64| match self.scale {
             Scale::Linear => value,
             Scale::Logarithmic => value.max(1e-9).log2(),
@@ -122,7 +122,7 @@ impl Plot {
     fn axes(&self, out: &mut String, x: &Ruler, y: &Ruler, marks: &[f64]) -> std::fmt::Result {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for mark in marks {
-            let at = y.place(*mark);
+            let at = y.position(*mark);
             write!(out, "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>")?;
             write!(
                 out,
@@ -136,7 +136,7 @@ impl Plot {
             write!(
                 out,
                 "<text class=\"tick\" x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-                x.place(*tick),
+                x.position(*tick),
                 bottom + 16.0,
                 figure(*tick)
             )?;
@@ -172,7 +172,7 @@ impl Plot {
 
 fn draw(out: &mut String, series: &Series, class: &str, x: &Ruler, y: &Ruler) -> std::fmt::Result {
     let places: Vec<(f64, f64)> =
-        series.points.iter().map(|point| (x.place(point.0), y.place(point.1))).collect();
+        series.points.iter().map(|point| (x.position(point.0), y.position(point.1))).collect();
     if !series.apart {
         let line: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         write!(out, "<polyline class=\"line {class}\" points=\"{}\"/>", line.join(" "))?;

@@ -38,7 +38,7 @@ pub(super) enum What {
 /// What all of them have.
 #[derive(Args)]
 struct Common {
-    /// What carries the boxes: virtual machines where there is a usable /dev/kvm, else processes.
+    /// Sandbox of the boxes: virtual machines where /dev/kvm is usable, else processes.
     #[arg(long, value_enum)]
     sandbox: Option<Sandbox>,
     /// What runs in the boxes.
@@ -74,7 +74,8 @@ enum InsideName {
     Probe,
 }
 
-/// Measure how long boxes take from the wish for them to their first packet.
+/// Measure how long boxes take to start: by a daemon, from the request to the first packet on a switch; by the sandbox
+/// library alone; and as copies of one box.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench boot --count 400 --sandbox process")]
 pub(super) struct BootArguments {
@@ -128,7 +129,7 @@ pub(super) struct LatencyArguments {
     common: Common,
 }
 
-/// Measure how fast packets pass through boxes that stand one behind the other, all on one core: boxes of one owner
+/// Measure how fast packets pass through a chain of boxes, all on one core: boxes of one owner
 /// that share their packets, as with `create --share-packets`, joined by switches.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox bench chain --length 9 --pipes")]
@@ -188,7 +189,7 @@ pub(super) struct MemoryArguments {
     common: Common,
 }
 
-/// Measure everything, and write it as a page beside the papers' figures.
+/// Measure everything, and write a page that shows it beside the papers' figures.
 ///
 /// The folder gets `index.html`, which needs nothing from the network, and `report.json`.
 #[derive(Args)]
@@ -259,7 +260,7 @@ impl What {
 }
 
 impl Common {
-    /// Boxes of the kind that is wished for, or else of the first that works.
+    /// A test bed of the given sandbox, or of the first that works.
     fn bed(&self) -> Result<TestBed, MeasureError> {
         let inside = match self.inside {
             InsideName::Click => BoxProgram::Click,
@@ -272,7 +273,7 @@ impl Common {
             Some(Sandbox::Thread) => bed(Backend::Thread),
             None => match bed(Backend::Vm) {
                 Err(MeasureError::NoKvm) => {
-                    eprintln!("clickbox: no usable /dev/kvm here: the boxes are processes");
+                    eprintln!("clickbox: /dev/kvm is not usable: boxes run as processes");
                     bed(Backend::Process)
                 }
                 result => result,
