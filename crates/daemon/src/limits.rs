@@ -1,17 +1,17 @@
-//! Every bound on what a caller or a box can make the daemon hold or do, and what it stops.
+//! The limits on what a caller or a box can make the daemon hold or do, each with what it prevents.
 
 use std::time::Duration;
 
-/// Boxes that are defined at once: a loop of creates must not end in the host's last process.
+/// Defined boxes: a loop of creations must not use up the host's processes.
 pub(crate) const MAX_BOXES: usize = 4096;
 
-/// Switches: each has a table of addresses.
+/// Switches: each has an address table.
 pub(crate) const MAX_SWITCHES: usize = 256;
 
 /// Ports of one switch.
 pub(crate) const MAX_SWITCH_PORTS: usize = 1024;
 
-/// Configurations of one box: each is a router in it.
+/// Configurations of one box: each is a router.
 pub(crate) const MAX_CONFIGURATIONS: usize = 64;
 
 /// Bytes of a configuration: what a box's mailbox takes, less its frame.
@@ -24,16 +24,16 @@ pub(crate) const MAX_FILE_BYTES: usize = 256 << 20;
 pub(crate) const MAX_LABEL_BYTES: usize = 256;
 pub(crate) const MAX_LABELS: usize = 64;
 
-/// Packets that a box may say were in it as it ended: what it says is shown, and added up.
+/// Packets that a box may report as held when it ended: the number is shown and summed up.
 pub(crate) const MAX_HELD_PACKETS: u64 = 1 << 24;
 
-/// Configurations that are checked at once: each check is a box.
+/// Concurrent checks: each needs a box.
 pub(crate) const MAX_CHECKS: usize = 4;
 
-/// Private memory of a box that checks: what it does not touch it does not take.
+/// Private memory of a box that checks. Pages that it does not touch are not allocated.
 pub(crate) const CHECK_MEMORY: usize = 1 << 30;
 
-/// Boxes of which a snapshot is kept for others like them: each takes as much memory as a small box.
+/// Templates: each takes as much memory as a small box.
 pub(crate) const MAX_TEMPLATES: usize = 64;
 
 /// Bytes of texts and files of a box of which a snapshot may be kept: they are compared with those of each box that
@@ -43,33 +43,33 @@ pub(crate) const MAX_TEMPLATE_KEY_BYTES: usize = 256 << 10;
 /// Bytes of a snapshot that is kept.
 pub(crate) const MAX_TEMPLATE_BYTES: usize = 4 << 20;
 
-/// How long a box that is to be a template may take to come to rest: one that is always busy never does.
+/// The time for a new template to become idle: a box that is always busy never does.
 pub(crate) const TEMPLATE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a box may take to install a configuration or to check it: a million routes take seconds.
+/// The time for installing or checking a configuration: a million routes take seconds.
 pub(crate) const INSTALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a box may take to answer anything else.
+/// The time for any other request to a box.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long who wants to change a box waits for somebody else who changes it: an installation into a box in an endless
 /// loop takes as long as any may.
 pub(crate) const CHANGE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long all handlers of a box may take to be listed, and bytes of the list: it says itself how many it has.
+/// The time for listing the handlers of a box, and the bytes of the list: the box itself reports how many it has.
 pub(crate) const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const MAX_HANDLER_BYTES: usize = 16 << 20;
 
 /// Bytes of what a box finds in one configuration, fit to be shown; what is found beyond is left out.
 pub(crate) const MOST_DIAGNOSTIC_BYTES: usize = 256 << 10;
 
-/// How long a box is waited for that is to report its counters: a list of boxes must not wait for one that loops.
+/// The time for a box to report its counters: a list of boxes must not wait for one in an endless loop.
 pub(crate) const STATS_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// How long a box may take to stop by itself before it is killed.
+/// The time for a graceful stop, after which the box is killed.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Lines of a box's log that are kept, and their bytes: a box may write long ones.
+/// Kept lines of a box's log, and their bytes: a box may write long lines.
 pub(crate) const MAX_LOG_LINES: usize = 2000;
 pub(crate) const MAX_LOG_BYTES: usize = 1 << 20;
 
@@ -79,20 +79,20 @@ pub(crate) const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 pub(crate) const MAX_TOTAL_OUTPUT_BYTES: u64 = 1 << 30;
 pub(crate) const MAX_OUTPUT_FILES: usize = 16;
 
-/// How long a stack may wait for its confirmation: what is forgotten does not come back after a week.
+/// The longest wait for a stack's confirmation: a forgotten one must not roll back after a week.
 pub(crate) const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Events that are kept, and their bytes: some have what a box said.
+/// Kept events, and their bytes: some quote a box.
 pub(crate) const MAX_JOURNAL_EVENTS: usize = 8192;
 pub(crate) const MAX_JOURNAL_BYTES: usize = 8 << 20;
 
-/// Messages that are taken from one box before the others have their turn.
+/// Messages read from one box before the next box has its turn.
 pub(crate) const MAX_EVENTS_PER_ROUND: usize = 256;
 
-/// Captures at once.
+/// Concurrent captures.
 pub(crate) const MAX_CAPTURES: usize = 32;
 
-/// Batches of captured packets that wait for a slow reader.
+/// Batches of captured packets queued for a slow reader.
 pub(crate) const CAPTURE_QUEUE_LENGTH: usize = 256;
 
 /// What a box must have used of a processor to count as busy: then large pages are worth their making.
@@ -101,14 +101,14 @@ pub(crate) const HUGE_PAGE_CPU_THRESHOLD: Duration = Duration::from_millis(100);
 /// The time for making large pages in each look at what was used: nobody watches boxes meanwhile.
 pub(crate) const HUGE_PAGE_BUDGET: Duration = Duration::from_millis(10);
 
-/// How long a box must run to count as one that works: its next crash is then the first again.
+/// A box that ran this long counts as working: its next crash is the first in a row.
 pub(crate) const CRASH_COUNT_RESET: Duration = Duration::from_secs(10);
 
-/// Crashes in a row after which a box is given up.
+/// Crashes in a row after which a box is not restarted.
 pub(crate) const MAX_CONSECUTIVE_CRASHES: u32 = 12;
 
-/// The pause before a box is made anew after the second crash in a row; it doubles from there.
+/// The delay before the restart after the second crash in a row; it doubles with each further crash.
 pub(crate) const MIN_RESTART_DELAY: Duration = Duration::from_millis(100);
 
-/// The longest pause.
+/// The longest delay before a restart.
 pub(crate) const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);

@@ -42,8 +42,8 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     let sent = counter("box_sent_packets", "Packets that came out of a box");
     let sent_bytes = counter("box_sent_bytes", "Bytes that came out of a box");
     let drops = counter("box_dropped_packets", "Dropped packets of a box by reason");
-    let restarts = counter("box_restarts", "Times that a box was made anew");
-    let overstays = counter("box_overstays", "Turns that a box had to be called out of");
+    let restarts = counter("box_restarts", "Restarts of a box after crashes");
+    let overstays = counter("box_overstays", "Turns from which a box had to be preempted");
     let lost = counter("box_lost_events", "Console lines and pieces of files that were lost");
     let switched = counter("switch_received_packets", "Packets that came into a switch");
     let switched_bytes = counter("switch_received_bytes", "Bytes that came into a switch");

@@ -95,7 +95,7 @@ impl Supervisor {
             }
             return Err(failure);
         }
-        self.0.journal.note(EventKind::BoxCreated, format!("box/{name}"), format!("box {name} was made"));
+        self.0.journal.note(EventKind::BoxCreated, format!("box/{name}"), format!("box {name} was created"));
         Ok(self.detail(&member))
     }
 
@@ -151,7 +151,7 @@ impl Supervisor {
         self.bring_down(&member, false);
         self.forget(&member);
         self.drop_box_ports(name);
-        self.0.journal.note(EventKind::BoxRemoved, format!("box/{name}"), format!("box {name} is gone"));
+        self.0.journal.note(EventKind::BoxRemoved, format!("box/{name}"), format!("box {name} was removed"));
         Ok(())
     }
 }

@@ -181,7 +181,7 @@ impl Supervisor {
                 .map_err(|error| OperationError::call(name, error, INSTALL_TIMEOUT))?;
         }
         member.inner().installed.retain(|installed| installed.name != *configuration);
-        let message = format!("configuration {configuration} of box {name} is gone");
+        let message = format!("configuration {configuration} of box {name} was removed");
         self.0.journal.note(EventKind::ConfigurationRemoved, format!("box/{name}"), message);
         Ok(())
     }

@@ -120,7 +120,7 @@ impl Supervisor {
         if inner.crashes > MAX_CONSECUTIVE_CRASHES {
             inner.phase = Phase::Crashed;
             let message =
-                format!("box {} crashed {} times in a row: it is given up", member.name, inner.crashes);
+                format!("box {} crashed {} times in a row and will not restart", member.name, inner.crashes);
             drop(inner);
             member.note(&message);
             self.0.journal.note(EventKind::BoxGivenUp, format!("box/{}", member.name), message);
@@ -165,7 +165,7 @@ impl Supervisor {
                 if member.inner().unwanted {
                     return;
                 }
-                member.note(format!("the box could not be made anew: {}", with_causes(&failure)));
+                member.note(format!("the box could not be restarted: {}", with_causes(&failure)));
                 self.crashed_again(member);
             }
         }

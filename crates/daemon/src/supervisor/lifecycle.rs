@@ -97,7 +97,7 @@ impl Supervisor {
             (phase, _) => return Err(state(&member, phase, "only a running box is suspended")),
         }
         member.inner().phase = Phase::Suspended;
-        let message = format!("box {name} stands still");
+        let message = format!("box {name} was suspended");
         self.0.journal.note(EventKind::BoxSuspended, format!("box/{name}"), message);
         Ok(self.status(&member))
     }
@@ -111,7 +111,7 @@ impl Supervisor {
             (phase, _) => return Err(state(&member, phase, "only a suspended box is resumed")),
         }
         member.inner().phase = Phase::Running;
-        self.0.journal.note(EventKind::BoxResumed, format!("box/{name}"), format!("box {name} goes on"));
+        self.0.journal.note(EventKind::BoxResumed, format!("box/{name}"), format!("box {name} was resumed"));
         Ok(self.status(&member))
     }
 

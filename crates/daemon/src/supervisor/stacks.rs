@@ -124,7 +124,7 @@ impl Supervisor {
             drop(self.step(name, step)?);
         }
         self.0.store().remove_stack(name)?;
-        let message = format!("stack {name} is gone");
+        let message = format!("stack {name} was removed");
         self.0.journal.note(EventKind::StackRemoved, format!("stack/{name}"), message);
         Ok(Changes { changes: plan.changes })
     }

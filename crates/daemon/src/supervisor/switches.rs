@@ -45,7 +45,7 @@ impl Supervisor {
             }
             self.0.switches().insert(name.clone(), stored);
         }
-        let message = format!("switch {name} was made");
+        let message = format!("switch {name} was created");
         self.0.journal.note(EventKind::SwitchCreated, format!("switch/{name}"), message);
         self.show_switch(&name)
     }
@@ -160,7 +160,7 @@ impl Supervisor {
             switches.remove(name);
             switches.extend(others.into_iter().map(|stored| (stored.definition.name.clone(), stored)));
         }
-        let message = format!("switch {name} is gone");
+        let message = format!("switch {name} was removed");
         self.0.journal.note(EventKind::SwitchRemoved, format!("switch/{name}"), message);
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Supervisor {
             self.0.fabric.ask(move |network| network.remove_port(&asked, &gone))??;
             self.0.faults().remove(&(switch.clone(), port.clone()));
         }
-        let message = format!("port {port} of switch {switch} is gone");
+        let message = format!("port {port} of switch {switch} was removed");
         self.0.journal.note(EventKind::PortRemoved, format!("switch/{switch}/{port}"), message);
         Ok(())
     }
