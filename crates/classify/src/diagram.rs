@@ -36,8 +36,8 @@ pub(crate) const END: Target = 1 << 31;
 /// A comparison: the bits of a word under a mask lie in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    base: Base,
-    offset: u16,
+    pub(crate) base: Base,
+    pub(crate) offset: u16,
     pub(crate) mask: u32,
     pub(crate) low: u32,
     /// Width of the range: how far above `low`, without end at the largest number, the bits may be.

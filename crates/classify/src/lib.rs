@@ -1,7 +1,7 @@
 //! Rule sets: the languages of `Classifier`, `IPClassifier` and `IPFilter`, and their compiler.
 //!
 //! [`pattern_rules`], [`classifier_rules`] and [`filter_rules`] parse text into [`Rule`]s, and [`Program::new`] compiles
-//! the rules. [`Program::decide`] then finds the output of each packet of a batch.
+//! the rules. [`Program::decide`] then finds the output of each packet of a batch. [`Program::text`] shows the program.
 //!
 //! Invariants, each held by a test:
 //! - a compiled program decides as [`first_match`], which evaluates the rules one by one;
@@ -20,7 +20,6 @@ mod expression;
 mod filter;
 mod headers;
 mod index;
-mod listing;
 mod map;
 mod names;
 mod pattern;
@@ -29,12 +28,12 @@ mod rows;
 mod slots;
 mod spans;
 mod terms;
+mod text;
 
 pub use columns::{Columns, DROP, Decision};
 pub use expression::{Expression, Relation, Rule, Test, first_match};
 pub use filter::{Problem, ProblemKind, classifier_rules, filter_rules};
 pub use headers::{Base, Headers};
-pub use listing::{listing, unused_outputs};
 pub use names::{NameKind, Names, NoNames};
 pub use pattern::{PatternProblem, PatternProblemKind, pattern_rules};
 pub use program::{Layout, Program, Strategy, Summary, Unreachable};

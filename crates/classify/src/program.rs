@@ -81,20 +81,20 @@ pub enum Unreachable {
 pub struct Program {
     rules: Vec<Rule>,
     /// The looked-up fields, the most selective first.
-    indexes: Vec<Index>,
+    pub(crate) indexes: Vec<Index>,
     slots: Slots,
     /// The rule of each slot.
-    slot_rules: Vec<u32>,
+    pub(crate) slot_rules: Vec<u32>,
     /// Slots whose candidates must be checked, as a bitmap.
-    checked: Vec<u64>,
+    pub(crate) checked: Vec<u64>,
     /// Lowest rule among the slots of each row word.
     first_rules: Vec<u32>,
     /// The first rule that takes every packet.
-    fallback: u32,
+    pub(crate) fallback: u32,
     /// The rules that have terms, up to the fallback; others are contradictions or out of reach.
     live: Vec<bool>,
     /// The way to the outputs for a small set.
-    diagram: Option<Diagram>,
+    pub(crate) diagram: Option<Diagram>,
 }
 
 impl Program {
@@ -179,7 +179,7 @@ impl Program {
 
     /// The output that a rule sends packets to.
     #[inline]
-    fn output_of(&self, rule: u32) -> u32 {
+    pub(crate) fn output_of(&self, rule: u32) -> u32 {
         self.rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP)
     }
 

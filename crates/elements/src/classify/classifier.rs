@@ -1,6 +1,6 @@
 //! `Classifier`: sends packets to the output of the first byte pattern that they match.
 
-use classify::{Columns, Headers, Layout, Program, listing, pattern_rules};
+use classify::{Columns, Headers, Layout, Program, pattern_rules};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::{Message, text};
@@ -14,6 +14,11 @@ use super::split::{split, warn_of_shadowed_rules, warn_of_unused_outputs};
 /// hexadecimal with an even number of digits; the digit `?` matches anything. `!` before a clause negates it. The
 /// pattern `-` matches every packet. A clause about bytes beyond the end of the packet does not match. Packets that
 /// match no pattern are dropped as `no_match`.
+///
+/// ## Differences
+/// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
+/// masks it and compares it with a value or a range, all in hexadecimal. A packet that passes goes where the arrow
+/// points; any other goes on to the next step. A large rule set shows the fields that it looks up.
 /// ```click
 /// InfiniteSource(DATA \<000000000001 000000000002 0800>, LIMIT 4, STOP true)
 ///     -> c :: Classifier(12/0806 20/0001, 12/0800, -);
@@ -52,8 +57,8 @@ impl Element for Classifier {
     type Args = ClassifierArgs;
     const HANDLERS: &'static [Handler<Self>] = &[Handler::read(
         "program",
-        "The patterns as a sequence of tests of four bytes each.",
-        |classifier| listing(classifier.program.rules(), Layout::Bytes),
+        "The decision program: numbered steps, or look-ups of fields.",
+        |classifier| classifier.program.text(),
     )];
     const LIVE: bool = true;
 
@@ -68,7 +73,7 @@ impl Element for Classifier {
         SetupError { messages }.into_result()?;
         let mut program = Program::new(rules, Layout::Bytes);
         warn_of_shadowed_rules(&program, &texts, setup);
-        warn_of_unused_outputs(&program, Layout::Bytes, setup);
+        warn_of_unused_outputs(&program, setup);
         program.settle();
         Ok(Classifier { program, columns: Columns::default() })
     }

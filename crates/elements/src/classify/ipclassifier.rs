@@ -1,6 +1,6 @@
 //! `IPClassifier`: sends IP packets to the output of the first expression that they match.
 
-use classify::{Columns, Layout, Program, classifier_rules, listing};
+use classify::{Columns, Layout, Program, classifier_rules};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
@@ -31,6 +31,10 @@ use super::split::{report, split, warn_of_shadowed_rules, warn_of_unused_outputs
 /// of the packet fails, with `!=` as well as with `==`.
 ///
 /// ## Differences
+/// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
+/// masks it and compares it with a value or a range, all in hexadecimal. A packet that passes goes where the arrow
+/// points; any other goes on to the next step. A large rule set shows the fields that it looks up.
+///
 /// `ip[POS]` beyond byte 255 reads that byte of the packet; Click reads a byte of the transport header. `& MASK >
 /// VALUE` is exact for every mask; Click ignores it if only the lowest bit of the value is outside the mask.
 /// ```click
@@ -101,8 +105,8 @@ impl Element for IPClassifier {
     type Args = IPClassifierArgs;
     const HANDLERS: &'static [Handler<Self>] = &[Handler::read(
         "program",
-        "The expressions as a sequence of tests of four bytes each.",
-        |classifier| listing(classifier.program.rules(), Layout::Ip),
+        "The decision program: numbered steps, or look-ups of fields.",
+        |classifier| classifier.program.text(),
     )];
     const NUMBERED: Option<Numbered<Self>> = Some(Numbered {
         prefix: "pattern",
@@ -115,7 +119,7 @@ impl Element for IPClassifier {
 
     fn new(args: IPClassifierArgs, setup: &mut Setup) -> Result<IPClassifier, SetupError> {
         let mut classifier = IPClassifier::compile(args.patterns, setup)?;
-        warn_of_unused_outputs(&classifier.program, Layout::Ip, setup);
+        warn_of_unused_outputs(&classifier.program, setup);
         classifier.program.settle();
         Ok(classifier)
     }

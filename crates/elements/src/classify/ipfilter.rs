@@ -1,6 +1,6 @@
 //! `IPFilter`: sends IP packets where the first rule that they match says.
 
-use classify::{Columns, Headers, Layout, Program, filter_rules, listing};
+use classify::{Columns, Headers, Layout, Program, filter_rules};
 use element::arguments::Raw;
 use element::prelude::*;
 use element::text;
@@ -17,6 +17,11 @@ use super::split::{report, split, warn_of_shadowed_rules};
 ///
 /// Rules are compiled, so ten thousand of them cost about the same time per packet as ten. Write the handler `rules` to
 /// change them under traffic.
+///
+/// ## Differences
+/// `program` shows the decision program as Clickbox compiles it. A step reads the 32-bit word at an offset from a header,
+/// masks it and compares it with a value or a range, all in hexadecimal. A packet that passes goes where the arrow
+/// points; any other goes on to the next step. A large rule set shows the fields that it looks up.
 /// ```click
 /// InfiniteSource(LIMIT 5, STOP true)
 ///     -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
@@ -53,8 +58,8 @@ pub struct IPFilter {
 impl Element for IPFilter {
     type Args = IPFilterArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("program", "The rules as a sequence of tests of four bytes each.", |filter| {
-            listing(filter.program.rules(), Layout::Ip)
+        Handler::read("program", "The decision program: numbered steps, or look-ups of fields.", |filter| {
+            filter.program.text()
         }),
         Handler::read_with("rules", "The rules, in the format of `config`.", |_, cx, _| {
             Ok(cx.configuration())

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use classify::{Columns, Decision, Headers, Layout, Problem, Program, Unreachable, unused_outputs};
+use classify::{Columns, Decision, Headers, Problem, Program, Unreachable};
 use element::{Context, Message, Reason, Setup, SetupError};
 use packet::{Batch, Packet};
 
@@ -58,20 +58,14 @@ pub(super) fn warn_of_shadowed_rules(program: &Program, texts: &[String], setup:
     }
 }
 
-/// Warns of outputs that no packet can reach, in Click's words, and as far as it sees that; of many rules only those
-/// whose rules get no packet by themselves.
-pub(super) fn warn_of_unused_outputs(program: &Program, layout: Layout, setup: &mut Setup) {
-    let count = setup.outputs();
-    let unused = unused_outputs(program.rules(), layout, count).unwrap_or_else(|| {
-        let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
-        let dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();
-        let is_used = |output: usize| {
-            let mut rules = program.rules().iter().enumerate();
-            rules.any(|(index, rule)| rule.output == u32::try_from(output).ok() && !dead(index))
-        };
-        (0..count).filter(|output| !is_used(*output)).collect()
-    });
-    for output in unused {
-        setup.warn(format_args!("output {output} matches no packets"));
+/// Warns of outputs to which no rule sends packets, or only rules that never get one.
+pub(super) fn warn_of_unused_outputs(program: &Program, setup: &mut Setup) {
+    let unreachable: Vec<(usize, Unreachable)> = program.unreachable();
+    let is_dead = |rule: usize| unreachable.binary_search_by_key(&rule, |(rule, _)| *rule).is_ok();
+    for output in 0..setup.outputs() {
+        let mut rules = program.rules().iter().enumerate();
+        if !rules.any(|(index, rule)| rule.output == u32::try_from(output).ok() && !is_dead(index)) {
+            setup.warn(format_args!("output {output} matches no packets"));
+        }
     }
 }

@@ -25,19 +25,22 @@ pub(super) mod code {
     pub(in super::super) const UNSPECIFIED: u16 = 590;
 }
 
-/// What `HELP` answers, a line each.
+/// The answer to `HELP`, line by line.
 pub(super) const HELP: &[&str] = &[
-    "Commands supported:",
-    "READ handler [arg...]   call read handler, return DATA",
-    "READDATA handler len    call read handler with len data bytes, return DATA",
-    "READUNTIL handler term  call read handler, take data until term, return DATA",
-    "WRITE handler [arg...]  call write handler",
-    "WRITEDATA handler len   call write handler, pass len data bytes",
-    "WRITEUNTIL handler term call write handler, take data until term",
-    "CHECKREAD handler       check if read handler is valid",
-    "CHECKWRITE handler      check if write handler is valid",
-    "LLRPC elt#number [len]  call LLRPC, pass len data bytes, return DATA",
-    "QUIT                    close connection",
+    "Reading a handler; the answer carries its value:",
+    "  READ PATH [TEXT]       with TEXT as its parameter",
+    "  READDATA PATH LENGTH   with the LENGTH bytes after this line as its parameter",
+    "  READUNTIL PATH END     with the lines up to one that is END as its parameter",
+    "Writing to a handler:",
+    "  WRITE PATH [TEXT]      writes TEXT",
+    "  WRITEDATA PATH LENGTH  writes the LENGTH bytes after this line",
+    "  WRITEUNTIL PATH END    writes the lines up to one that is END",
+    "Asking whether a handler exists:",
+    "  CHECKREAD PATH, CHECKWRITE PATH",
+    "Calling an element's binary interface; the answer carries its data:",
+    "  LLRPC ELEMENT#NUMBER [LENGTH]",
+    "Ending the connection:",
+    "  QUIT",
 ];
 
 /// A command with its data.
