@@ -25,9 +25,6 @@ pub enum Sandbox {
     Vm,
     /// A process without privileges, in namespaces of its own.
     Process,
-    /// A thread of the daemon, without any isolation: for development. A daemon takes it only if it was started for
-    /// that.
-    None,
 }
 
 /// What happens when a box ends without a request.

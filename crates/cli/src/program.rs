@@ -1,12 +1,13 @@
-//! The program of a box in a thread: the engine, linked in.
+//! The engine as the program of a thread box, for `clickbox bench`.
 //!
-//! `sandbox`, `daemon` and `bench` never link the engine; whoever wishes for such boxes hands them this.
+//! `bench` measures the engine without a sandbox this way. The daemon has no thread boxes: it neither links the engine
+//! nor accepts an entry point.
 
 use std::rc::Rc;
 
 use bench::Start;
 
-/// Runs the engine until the host wishes it to stop.
+/// Runs the engine until the host asks it to stop.
 pub(crate) fn run(start: Start) {
     let engine = engine::Engine::new(&start.info, start.region, Rc::new(start.platform));
     if let Err(error) = engine.and_then(|mut engine| engine.run()) {

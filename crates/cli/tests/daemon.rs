@@ -134,15 +134,14 @@ fn a_compressed_file_is_unpacked_for_the_box() {
 }
 
 #[test]
-fn boxes_run_in_threads_for_development() {
+fn no_box_runs_in_a_thread_of_the_daemon() {
     let daemon = Daemon::start("threads");
     let file = daemon.file("fw.click", FIREWALL);
-    daemon.check(&["create", "fw", &file, "--sandbox", "none", "--restart", "always"], 0, &["fw runs"]);
-    daemon.until(&["read", "fw/c.count"], "5");
-    daemon.check(&["kill", "fw"], 0, &["fw was killed, and is made anew"]);
-    daemon.until(&["show", "fw"], "; 1 restart\n");
-    daemon.until(&["read", "fw/c.count"], "5");
-    daemon.check(&["rm", "fw"], 0, &[]);
+    for sandbox in ["none", "thread"] {
+        daemon.check(&["create", "fw", &file, "--sandbox", sandbox], 2, &[sandbox, "process"]);
+    }
+    let boxes = daemon.run(&["ps", "--json"]);
+    assert_eq!((boxes.0, boxes.1.trim()), (0, "[]"));
 }
 
 #[test]

@@ -143,6 +143,19 @@ fn only_capture_knows_the_formats_of_captures() {
     assert!(failures.is_empty(), "use the capture crate instead:\n{}", failures.join("\n"));
 }
 
+/// Thread boxes have no isolation: they are for benchmarks and tests.
+#[test]
+fn only_benchmarks_and_tests_run_boxes_in_threads() {
+    for (_, path) in crates().into_iter().filter(|(name, _)| !matches!(name.as_str(), "sandbox" | "bench")) {
+        let mut files = Vec::new();
+        sources(&path.join("src"), &mut files);
+        for file in files {
+            let text = fs::read_to_string(&file).expect("a source file");
+            assert!(!text.contains("sandbox::thread"), "{} uses thread boxes", file.display());
+        }
+    }
+}
+
 #[test]
 fn files_are_short_and_say_what_they_are() {
     let mut files = Vec::new();

@@ -62,8 +62,6 @@ pub enum OperationError {
     HandlerRefused(String),
     /// A port can't be opened or attached.
     Port(PortError),
-    /// Boxes in threads are not available, or not with a processor of their own.
-    ThreadSandbox,
     /// The request is too long: which part, its bytes, and the limit.
     TooLarge(&'static str, usize, usize),
     /// A limit is reached: on what, and its value.
@@ -169,9 +167,7 @@ impl OperationError {
                 ErrorCode::Busy
             }
             Self::Invalid(_) => ErrorCode::Invalid,
-            Self::Refused(_) | Self::HandlerRefused(_) | Self::Port(_) | Self::ThreadSandbox => {
-                ErrorCode::Refused
-            }
+            Self::Refused(_) | Self::HandlerRefused(_) | Self::Port(_) => ErrorCode::Refused,
             Self::TooLarge(..) => ErrorCode::TooLarge,
             Self::Limit(..) | Self::NoProcessor { .. } => ErrorCode::Limit,
             Self::Create(error) => match error {
@@ -244,9 +240,6 @@ impl fmt::Display for OperationError {
                 }
             }
             Self::Port(error) => error.fmt(f),
-            Self::ThreadSandbox => {
-                f.write_str("this daemon runs no such box in a thread: take sandbox vm or process")
-            }
             Self::TooLarge(what, bytes, limit) => write!(f, "{what} has {bytes} bytes; the limit is {limit}"),
             Self::Limit(what, limit) => write!(f, "there are {limit} {what} already, which is the limit"),
             Self::NoProcessor { all } => write!(

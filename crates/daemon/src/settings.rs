@@ -13,9 +13,6 @@ pub struct Settings {
     pub store: Option<PathBuf>,
     /// Threads that run virtual machines; 0: one for each processor but one, which the switches have.
     pub workers: usize,
-    /// The program of boxes in threads of the daemon, without any isolation: for development. None: such boxes are
-    /// refused.
-    pub thread: Option<sandbox::thread::Entry>,
     /// The most pages of 4 KB that the store may have; none: as many as the disk takes.
     pub store_pages: Option<u32>,
 }
@@ -23,13 +20,6 @@ pub struct Settings {
 impl Settings {
     /// A daemon with a worker for each processor and a store in memory.
     pub fn new(image: &'static [u8], image_name: impl Into<String>) -> Self {
-        Self {
-            image,
-            image_name: image_name.into(),
-            store: None,
-            workers: 0,
-            thread: None,
-            store_pages: None,
-        }
+        Self { image, image_name: image_name.into(), store: None, workers: 0, store_pages: None }
     }
 }

@@ -64,8 +64,6 @@ fn what_is_refused_leaves_no_trace() {
     assert_eq!(code(supervisor.create_box(process("fw", "drop", &["-"; 17]))), ErrorCode::Invalid);
     let small = CreateBox { memory: api::Size(1), ..process("fw", "drop", &[]) };
     assert_eq!(code(supervisor.create_box(small)), ErrorCode::Invalid);
-    let thread = CreateBox { sandbox: Sandbox::None, ..process("fw", "drop", &[]) };
-    assert_eq!(code(supervisor.create_box(thread)), ErrorCode::Refused);
     let large = process("fw", &"x".repeat(100 << 20), &[]);
     assert_eq!(code(supervisor.create_box(large)), ErrorCode::TooLarge);
     assert!(supervisor.boxes().unwrap().is_empty());
@@ -192,8 +190,6 @@ fn a_dedicated_box_has_its_processor() {
         assert_eq!(allowed(shared.pid.unwrap()), everywhere);
         assert_eq!(supervisor.create_box(dedicated("fw")).unwrap().status.processor, Some(number));
     });
-    let thread = CreateBox { sandbox: Sandbox::None, dedicated: true, ..process("fw", "drop", &[]) };
-    assert_eq!(code(supervisor().create_box(thread)), ErrorCode::Refused);
 }
 
 #[test]

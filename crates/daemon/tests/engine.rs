@@ -7,28 +7,19 @@ use api::{
     Severity,
 };
 use daemon::{OperationError, Settings, Supervisor};
-use engine::Engine;
-use sandbox::thread::Start;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use support::{handler, name, process, state, switch, until};
 use test_support::{Capability, require};
 
-/// The program of a box in a thread.
-fn program(start: Start) {
-    let engine = Engine::new(&start.info, start.region, Rc::new(start.platform));
-    engine.and_then(|mut engine| engine.run()).unwrap();
-}
-
-/// Runs `check` with boxes in processes, in threads, and in virtual machines where there are any.
+/// Runs `check` with boxes in processes, and in virtual machines where there are any.
 fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
     let start = || {
         let settings = Settings::new(image::CLICKBOX, "clickbox");
-        Supervisor::start(&Settings { workers: 2, thread: Some(program), ..settings }).unwrap()
+        Supervisor::start(&Settings { workers: 2, ..settings }).unwrap()
     };
     let kinds = start().host().unwrap().sandboxes;
     assert_eq!(kinds.contains(&Sandbox::Vm), require(Capability::Kvm));
-    assert!(kinds.contains(&Sandbox::Process) && kinds.contains(&Sandbox::None));
+    assert!(kinds.contains(&Sandbox::Process));
     kinds.into_iter().for_each(|kind| check(&start(), kind));
 }
 
@@ -171,9 +162,6 @@ fn boxes_start_as_copies_of_those_like_them() {
         dice :: Script(TYPE PASSIVE, return $(random 4000000000));";
     let busy = "InfiniteSource -> Discard;";
     in_each(|supervisor, sandbox| {
-        if sandbox == Sandbox::None {
-            return;
-        }
         supervisor.create_switch(CreateSwitch::new(switch("lan"))).unwrap();
         let is_copy = |box_name: &str| {
             let log = supervisor.log_list(&name(box_name), &LogQuery::default()).unwrap();
@@ -236,12 +224,8 @@ fn packets_in_a_box_that_ends_are_counted() {
         // A box that does not answer at once is told of as it was.
         until("drops are told of", || drops().values().sum::<u64>() == 100);
         let before = drops();
-        if sandbox == Sandbox::None {
-            supervisor.stop_box(&name("to")).unwrap();
-        } else {
-            supervisor.kill_box(&name("to")).unwrap();
-            until("it is gone", || state(supervisor, "to") == api::BoxState::Crashed);
-        }
+        supervisor.kill_box(&name("to")).unwrap();
+        until("it is gone", || state(supervisor, "to") == api::BoxState::Crashed);
         let mut expected = before;
         expected.insert("in_ended_box".into(), 500);
         assert_eq!(drops(), expected);

@@ -118,6 +118,22 @@ fn code<T: std::fmt::Debug>(result: Result<T, ClientError>) -> ErrorCode {
     }
 }
 
+/// The API has no name for a box in a thread of the daemon.
+#[test]
+fn a_box_in_a_thread_of_the_daemon_is_refused() {
+    let folder = Folder::new("thread");
+    let daemon = Daemon::start(&folder.0);
+    for sandbox in ["none", "thread", "None"] {
+        let body = format!(r#"{{"name":"fw","sandbox":"{sandbox}","configuration":"drop"}}"#);
+        let head = "POST /v1/boxes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        let answer = daemon.answer(request.as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains(sandbox), "{answer}");
+    }
+    let client = daemon.client();
+    assert!(client.ask(&op::LIST_BOXES, &[]).unwrap().is_empty());
+}
+
 #[test]
 fn a_box_is_made_and_asked_over_the_socket() {
     let folder = Folder::new("server");

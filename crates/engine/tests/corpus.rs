@@ -11,8 +11,8 @@ extern crate alloc;
 use boundary::Request;
 use case::{Case, cases};
 use runner::Runner;
-use sandbox::thread::Start;
-use sandbox::{CallError, Host, Sandbox, Settings, Target, Worker};
+use sandbox::thread::{self, Start};
+use sandbox::{CallError, CreateError, Host, Sandbox, Settings, Target, Worker};
 use sandboxes::{PATIENCE, settings};
 use std::sync::OnceLock;
 use test_support::{Capability, require};
@@ -103,13 +103,13 @@ fn check(sandbox: &mut Sandbox, case: &Case, batch: u32) -> Vec<String> {
     failures
 }
 
-/// Runs all cases on one target, each in a box of its own.
-fn run(target: Target, batches: &[u32], slots: u32) {
+/// Runs all cases, each in a new box of `create`.
+fn run(create: impl Fn(&Settings) -> Result<Sandbox, CreateError>, batches: &[u32], slots: u32) {
     let settings = Settings { memory: MEMORY, ..settings(1, slots) };
     let mut failures = Vec::new();
     for (name, case) in cases().into_iter().filter(|(name, _)| !name.ends_with(FOR_TERMINALS)) {
         let case = case.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let mut sandbox = host().create(target, &settings).unwrap();
+        let mut sandbox = create(&settings).unwrap();
         sandbox.start().unwrap();
         ship(&mut sandbox, &case).unwrap();
         for batch in batches {
@@ -126,17 +126,19 @@ fn the_corpus_ends_in_a_machine_as_it_says() {
         return;
     }
     let worker = Worker::start().unwrap();
-    run(Target::Vm(&worker), &[1, 256], 64);
-    run(Target::Vm(&worker), &[7], 2048);
+    let create = |settings: &Settings| host().create(Target::Vm(&worker), settings);
+    run(create, &[1, 256], 64);
+    run(create, &[7], 2048);
 }
 
 #[test]
 fn the_corpus_ends_in_a_process_as_it_says() {
-    run(Target::Process, &[1, 256], 64);
-    run(Target::Process, &[7], 2048);
+    let create = |settings: &Settings| host().create(Target::Process, settings);
+    run(create, &[1, 256], 64);
+    run(create, &[7], 2048);
 }
 
 #[test]
 fn the_corpus_ends_in_a_thread_as_it_says() {
-    run(Target::Thread(program), &[7, 256], 64);
+    run(|settings| thread::create(program, settings), &[7, 256], 64);
 }

@@ -10,7 +10,6 @@ use crate::sandbox::Sandbox;
 use crate::settings::Settings;
 use crate::shared_region::{Backing, RegionPlan, SharedRegion};
 use crate::snapshot::{SharedState, Snapshot};
-use crate::thread::{self, Entry, ThreadBackend};
 use crate::vm::{Hypervisor, VirtualMachine, Worker};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -31,9 +30,6 @@ pub enum Target<'a> {
     Vm(&'a Worker),
     /// In a process of its own.
     Process,
-    /// In a thread of this process that runs this program instead of the image: for development, as nothing confines
-    /// it.
-    Thread(Entry),
 }
 
 /// What makes boxes of one image.
@@ -92,12 +88,6 @@ impl Host {
                 let child = process::ProcessBackend::new(&self.program, &region, file, settings)?;
                 Ok(Sandbox::new(Arc::new(child), region, mailbox, ports))
             }
-            Target::Thread(entry) => {
-                let region = thread::area(RegionPlan::new(settings, false)?)?;
-                let (mailbox, ports) = endpoints(&region)?;
-                let threaded = ThreadBackend::new(entry, &region, settings)?;
-                Ok(Sandbox::new(Arc::new(threaded), region, mailbox, ports))
-            }
         }
     }
 
@@ -126,7 +116,6 @@ impl Host {
                     process::ProcessBackend::restored(&self.program, &region, file, &settings, snapshot)?;
                 Ok(Sandbox::new(Arc::new(child), region, mailbox, ports))
             }
-            Target::Thread(_) => Err(CreateError::SnapshotTarget),
         }
     }
 

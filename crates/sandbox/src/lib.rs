@@ -1,4 +1,4 @@
-//! Starts, watches and ends boxes: one lifecycle over virtual machines, processes and, for development, threads.
+//! Starts, watches and ends boxes: one lifecycle over virtual machines, processes and, for tests and benchmarks, threads.
 //!
 //! A [`Host`] loads an image once; every [`Sandbox`] runs it with memory, mailbox and ports of its own.
 //!

@@ -1,14 +1,18 @@
-//! Boxes as threads of this process, for development: the program is linked in, and nothing confines it.
+//! Boxes as threads of this process, for tests and benchmarks only: nothing confines them.
 //!
-//! Such a box can do whatever this process can. It stands still and ends by itself only: between its rounds it looks
-//! whether it is to. One that never comes to the end of a round can't be held, and when it is killed its thread is left
-//! behind, with its memory, until the process ends. A panic is caught and reported; a fault ends the whole process.
+//! [`create`] needs the box's program as a function, so only a program that links the engine can use it. The daemon
+//! links no engine, and its API has no name for such boxes.
+//!
+//! A thread box can do whatever this process can. It suspends and ends only where it calls `pause_point` or checks the
+//! stop flag, between two rounds. A box that never finishes a round can't be suspended; when it is killed, its thread
+//! and memory stay until the process ends. A panic is caught and reported; a fault ends the process.
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
 use crate::lock::lock;
+use crate::mailbox::Mailbox;
 use crate::memory::{Arena, ArenaKind, PAGE};
-use crate::sandbox::{Backend, EventFd, ExitStatus, Usage};
+use crate::sandbox::{Backend, EventFd, ExitStatus, Sandbox, Usage};
 use crate::settings::Settings;
 use crate::shared_region::{Backing, RegionPlan, SharedRegion};
 use crate::snapshot::{Snapshot, SnapshotError};
@@ -75,7 +79,7 @@ struct ThreadState {
 }
 
 /// A box in a thread.
-pub(crate) struct ThreadBackend {
+struct ThreadBackend {
     shared: Arc<ThreadShared>,
     entry: Entry,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -87,8 +91,18 @@ impl std::fmt::Debug for ThreadBackend {
     }
 }
 
-/// A zeroed area for a box in a thread.
-pub(crate) fn area(layout: RegionPlan) -> Result<Arc<SharedRegion>, CreateError> {
+/// Makes a box that runs `entry` in a thread of this process. [`Sandbox::start`] starts the thread. The box has its own
+/// packet buffers, even where the settings name a pool.
+pub fn create(entry: Entry, settings: &Settings) -> Result<Sandbox, CreateError> {
+    settings.check()?;
+    let region = shared_region(RegionPlan::new(settings, false)?)?;
+    let (mailbox, ports) = (Mailbox::new(region.clone())?, region.ports()?);
+    let backend = ThreadBackend::new(entry, &region, settings)?;
+    Ok(Sandbox::new(Arc::new(backend), region, mailbox, ports))
+}
+
+/// A zeroed shared region for a thread box.
+fn shared_region(layout: RegionPlan) -> Result<Arc<SharedRegion>, CreateError> {
     static ARENA: OnceLock<Option<Arc<Arena>>> = OnceLock::new();
     let arena = ARENA.get_or_init(|| Arena::new(SPACE, ArenaKind::Dense).ok());
     let part = arena.as_ref().ok_or(CreateError::NoMemory)?.take(layout.area.size, PAGE)?;
@@ -96,11 +110,7 @@ pub(crate) fn area(layout: RegionPlan) -> Result<Arc<SharedRegion>, CreateError>
 }
 
 impl ThreadBackend {
-    pub(crate) fn new(
-        entry: Entry,
-        region: &Arc<SharedRegion>,
-        settings: &Settings,
-    ) -> Result<Self, CreateError> {
+    fn new(entry: Entry, region: &Arc<SharedRegion>, settings: &Settings) -> Result<Self, CreateError> {
         let memory = region.memory();
         let address =
             memory.pointer(0, region.layout.area.size).ok_or(CreateError::NoMemory)?.as_ptr() as u64;

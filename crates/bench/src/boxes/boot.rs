@@ -133,7 +133,7 @@ fn copy(bed: &TestBed, count: usize) -> Result<Vec<f64>, MeasureError> {
     let (mut boxes, mut times) = (Vec::new(), Vec::new());
     for _ in 0..count {
         let begin = Instant::now();
-        let mut sandbox = bed.host().restore(bed.place(), &snapshot, &settings)?;
+        let mut sandbox = bed.host().restore(bed.target(), &snapshot, &settings)?;
         bed.start(&mut sandbox)?;
         FeedPort::take(&mut sandbox, 0)?.exchange(&PACKET)?;
         times.push(milliseconds(begin.elapsed()));
@@ -176,7 +176,7 @@ pub(crate) fn start(bed: &TestBed) -> Result<(Sandbox, Start), MeasureError> {
         let now = Instant::now();
         milliseconds(now.duration_since(std::mem::replace(&mut clock, now)))
     };
-    let mut sandbox = bed.host().create(bed.place(), &settings)?;
+    let mut sandbox = bed.create(&settings)?;
     let create = lap();
     bed.start(&mut sandbox)?;
     let start = lap();

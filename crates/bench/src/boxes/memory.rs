@@ -81,7 +81,7 @@ fn measure(bed: &TestBed, table: TableKind, entries: u32) -> Result<TableMemory,
 
 /// Bytes that a box with a configuration uses of its heap, and those that are private to it.
 fn filled(bed: &TestBed, configuration: &str) -> Result<(u64, usize), MeasureError> {
-    let mut sandbox = bed.host().create(bed.place(), &TestBed::roomy())?;
+    let mut sandbox = bed.create(&TestBed::roomy())?;
     bed.start(&mut sandbox)?;
     sandbox.install("", configuration, INSTALL_TIME)?;
     let reply = sandbox.call(&Request::Stats, REPLY_TIMEOUT)?;

@@ -4,7 +4,7 @@ use crate::boxes::workload::{BoxProgram, Workload};
 use crate::error::MeasureError;
 use boundary::Slots;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use sandbox::thread::Entry;
+use sandbox::thread::{self, Entry};
 use sandbox::{EventFd, Host, PacketPool, PortSettings, Sandbox, Settings, Target, Worker};
 use serde::Serialize;
 use std::sync::Arc;
@@ -79,12 +79,17 @@ impl TestBed {
         self.box_program
     }
 
-    pub(crate) fn place(&self) -> Target<'_> {
-        match (&self.worker, self.entry) {
-            (Some(worker), _) => Target::Vm(worker),
-            (None, Some(entry)) if self.backend == Backend::Thread => Target::Thread(entry),
-            _ => Target::Process,
-        }
+    /// What the host is to run a box in. Thread boxes have no target: see [`create`](Self::create).
+    pub(crate) fn target(&self) -> Target<'_> {
+        self.worker.as_ref().map_or(Target::Process, Target::Vm)
+    }
+
+    /// Makes a box without starting it.
+    pub(crate) fn create(&self, settings: &Settings) -> Result<Sandbox, MeasureError> {
+        Ok(match self.entry {
+            Some(entry) if self.backend == Backend::Thread => thread::create(entry, settings)?,
+            _ => self.host.create(self.target(), settings)?,
+        })
     }
 
     /// Lets a box begin, on the core for boxes.
@@ -154,7 +159,7 @@ impl TestBed {
 
     /// A box that runs a program, of these settings.
     pub(crate) fn run_with(&self, program: Workload, settings: &Settings) -> Result<Sandbox, MeasureError> {
-        self.run_at(self.place(), program, settings)
+        self.install(self.create(settings)?, program)
     }
 
     /// Does for boxes that have warmed up what a daemon does for busy ones.
@@ -181,16 +186,15 @@ impl TestBed {
         program: Workload,
         settings: &Settings,
     ) -> Result<Sandbox, MeasureError> {
-        self.run_at(worker.map_or_else(|| self.place(), Target::Vm), program, settings)
+        let sandbox = match worker {
+            Some(worker) => self.host.create(Target::Vm(worker), settings)?,
+            None => self.create(settings)?,
+        };
+        self.install(sandbox, program)
     }
 
-    fn run_at(
-        &self,
-        target: Target,
-        program: Workload,
-        settings: &Settings,
-    ) -> Result<Sandbox, MeasureError> {
-        let mut sandbox = self.host.create(target, settings)?;
+    /// Starts a new box and installs its program.
+    fn install(&self, mut sandbox: Sandbox, program: Workload) -> Result<Sandbox, MeasureError> {
         self.start(&mut sandbox)?;
         sandbox.install("", &program.configuration(self.box_program), REPLY_TIMEOUT)?;
         Ok(sandbox)

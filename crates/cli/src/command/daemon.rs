@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process,
 use serde::Serialize;
 
 use crate::online::Failure;
-use crate::{output, program};
+use crate::output;
 
 /// Where the system's daemon keeps its definitions.
 const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
@@ -95,7 +95,6 @@ fn serve(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings {
         store: store.clone(),
         workers: arguments.workers,
-        thread: Some(program::run),
         ..Settings::new(image::CLICKBOX, concat!("clickbox ", env!("CARGO_PKG_VERSION")))
     };
     raise_limit_of_files();

@@ -66,7 +66,6 @@ pub(crate) fn sandbox(sandbox: Sandbox) -> &'static str {
         Sandbox::Auto => "auto",
         Sandbox::Vm => "vm",
         Sandbox::Process => "process",
-        Sandbox::None => "none",
     }
 }
 
@@ -76,7 +75,6 @@ pub(crate) fn place(sandbox: Sandbox) -> &'static str {
         Sandbox::Auto => "in a machine or a process",
         Sandbox::Vm => "in a virtual machine",
         Sandbox::Process => "in a process",
-        Sandbox::None => "in a thread of the daemon, without isolation",
     }
 }
 

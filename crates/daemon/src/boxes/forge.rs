@@ -7,7 +7,6 @@ use crate::fabric::Port;
 use crate::processors::{AffinityGuard, Processors};
 use api::{CreateBox, MacAddr, Sandbox as Kind};
 use boundary::Slots;
-use sandbox::thread::Entry;
 use sandbox::{CreateError, EventFd, Host, PortSettings, Sandbox, Settings, Snapshot, Target, Worker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,8 +49,6 @@ pub(crate) struct Forge {
     pools: Pools,
     /// What the ends of machines ring.
     end_bell: Arc<EventFd>,
-    /// The program of boxes in threads, if there may be any.
-    thread: Option<Entry>,
 }
 
 /// What a running box keeps: nothing, a place at a worker, a worker, or its part of the processors that nobody has for
@@ -91,8 +88,7 @@ impl Forge {
             cores.subscribe(move |processors| shared.worker.pin(processors))
         };
         let affinity = workers.iter().map(share).collect();
-        let (pools, thread) = (Pools::default(), settings.thread);
-        Ok(Self { host, workers, cores, _sharers: affinity, pools, end_bell, thread })
+        Ok(Self { host, workers, cores, _sharers: affinity, pools: Pools::default(), end_bell })
     }
 
     /// Whether virtual machines can be had.
@@ -112,8 +108,7 @@ impl Forge {
 
     /// What boxes can run in; the first is what they do if nothing is said.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
-        let all = [(Kind::Vm, self.has_vms()), (Kind::Process, true), (Kind::None, self.thread.is_some())];
-        all.into_iter().filter(|(_, there)| *there).map(|(kind, _)| kind).collect()
+        if self.has_vms() { vec![Kind::Vm, Kind::Process] } else { vec![Kind::Process] }
     }
 
     /// What a box is to run in, when it may be anything.
@@ -123,8 +118,6 @@ impl Forge {
             Kind::Auto | Kind::Process => Ok(Kind::Process),
             Kind::Vm if self.has_vms() => Ok(Kind::Vm),
             Kind::Vm => Err(OperationError::Create(CreateError::NoKvm)),
-            Kind::None if self.thread.is_some() => Ok(Kind::None),
-            Kind::None => Err(OperationError::ThreadSandbox),
         }
     }
 
@@ -152,13 +145,7 @@ impl Forge {
             end_bell: Some(self.end_bell.clone()),
             ..Settings::new(usize::try_from(definition.memory.0).unwrap_or(usize::MAX))
         };
-        let core = match (definition.dedicated, kind) {
-            (false, _) => None,
-            (true, Kind::None) => {
-                return Err(OperationError::ThreadSandbox);
-            }
-            (true, _) => Some(self.cores.reserve()?),
-        };
+        let core = if definition.dedicated { Some(self.cores.reserve()?) } else { None };
         let (mut sandbox, keeps) = match (kind, &core) {
             (Kind::Vm, Some(core)) => {
                 let worker = Worker::dedicated().map_err(|error| OperationError::Create(error.into()))?;
@@ -173,10 +160,6 @@ impl Forge {
                 let seat = Seat(shared.clone());
                 let sandbox = self.begin(Target::Vm(&shared.worker), settings, snapshot)?;
                 (sandbox, Keeps::Seat { _seat: seat })
-            }
-            (Kind::None, _) => {
-                let entry = self.thread.ok_or(CreateError::SnapshotTarget)?;
-                (self.begin(Target::Thread(entry), settings, snapshot)?, Keeps::Nothing)
             }
             (Kind::Process | Kind::Auto, Some(_)) => {
                 (self.begin(Target::Process, settings, snapshot)?, Keeps::Nothing)

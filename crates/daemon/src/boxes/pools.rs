@@ -36,9 +36,9 @@ impl Pools {
     }
 }
 
-/// Whether a box's packets lie in a pool. Those of a box in a thread never do.
+/// Whether a box keeps its packets in a shared pool.
 pub(crate) fn shares_packets(definition: &CreateBox) -> bool {
-    definition.sandbox != Kind::None && (definition.share_packets || is_piped(definition))
+    definition.share_packets || is_piped(definition)
 }
 
 /// Whether a port of a box is at a pipe.

@@ -32,9 +32,8 @@ impl Recipe {
             let files = files.iter().map(|file| file.name.len() + file.contents.0.len());
             configuration.text.len() + files.sum::<usize>()
         };
-        // A box in a thread can't be copied, nor one whose packets lie in a pool.
-        if kind == Kind::None
-            || shares_packets(definition)
+        // A box whose packets are in a shared pool can't be copied.
+        if shares_packets(definition)
             || configurations.iter().map(size).sum::<usize>() > MAX_TEMPLATE_KEY_BYTES
         {
             return None;
@@ -177,7 +176,6 @@ mod tests {
         let long = stored(&" ".repeat(MAX_TEMPLATE_KEY_BYTES + 1));
         let definition = CreateBox::new("fw".parse().unwrap(), "");
         assert_eq!(Recipe::new(Kind::Process, &definition, &[long]), None);
-        assert_eq!(Recipe::new(Kind::None, &definition, &[]), None, "threads can't be copied");
         let port = PortRequest { attach: "pipe:p".parse().unwrap(), ..PortRequest::default() };
         let piped = CreateBox { ports: vec![port], ..definition };
         assert_eq!(Recipe::new(Kind::Process, &piped, &[]), None, "its packets lie in a pool");

@@ -328,6 +328,29 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
+    /// Version 2 had boxes that ran in a thread of the daemon.
+    #[test]
+    fn boxes_without_a_sandbox_get_the_default_one() {
+        let folder = std::env::temp_dir().join(format!("clickbox-store-2-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("store");
+        let label = r#"says "sandbox":"none""#;
+        let mut wanted = stored("fw");
+        wanted.definition.labels.insert("note".into(), label.into());
+        {
+            let mut store = Store::open(Some(&path), None).unwrap();
+            store.add_box(&wanted, &text("main", "one"), &[]).unwrap();
+            let old = r#"UPDATE boxes SET definition = REPLACE(definition, '"sandbox":"auto"', '"sandbox":"none"')"#;
+            assert_eq!(store.connection.execute(old, []).unwrap(), 1);
+            store.connection.pragma_update(None, "user_version", 2).unwrap();
+            assert!(store.boxes().is_err(), "the row has the old value");
+        }
+        let store = Store::open(Some(&path), None).unwrap();
+        assert_eq!(store.boxes().unwrap().remove(0).definition, wanted.definition);
+        drop(store);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn a_full_disk_changes_nothing() {
         let mut store = Store::open(None, Some(64)).unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The version of the tables below.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 /// Pages of 4 KB of the file's log at which it is worked off. That needs as much room again, which a full disk has not:
 /// so they are few.
@@ -40,6 +40,16 @@ const TABLES: &str = "
 
 /// What version 2 added: stacks that wait for their confirmation, and what they were before, with all texts and files.
 const UNCONFIRMED: &str = "CREATE TABLE unconfirmed (name TEXT PRIMARY KEY, before TEXT) WITHOUT ROWID;";
+
+/// What version 3 changed: a box no longer runs in a thread of the daemon (`"sandbox": "none"`), which had no isolation.
+/// Such boxes get the default sandbox. The search is exact: inside a JSON string each quote has a backslash before it.
+const NO_THREAD_BOXES: &str = r#"
+    UPDATE boxes SET definition = REPLACE(definition, '"sandbox":"none"', '"sandbox":"auto"');
+    UPDATE stacks SET
+        definition = REPLACE(definition, '"sandbox":"none"', '"sandbox":"auto"'),
+        applied = REPLACE(applied, '"sandbox":"none"', '"sandbox":"auto"');
+    UPDATE unconfirmed SET before = REPLACE(before, '"sandbox":"none"', '"sandbox":"auto"');
+"#;
 
 /// The store.
 #[derive(Debug)]
@@ -103,8 +113,11 @@ impl Store {
                 transaction.execute_batch(UNCONFIRMED)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
-            1 => {
-                transaction.execute_batch(UNCONFIRMED)?;
+            1 | 2 => {
+                if found == 1 {
+                    transaction.execute_batch(UNCONFIRMED)?;
+                }
+                transaction.execute_batch(NO_THREAD_BOXES)?;
                 transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
             SCHEMA_VERSION => {}

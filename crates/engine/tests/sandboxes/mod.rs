@@ -4,7 +4,7 @@
 use boundary::limits::BUFFER_SIZE;
 use boundary::{Diagnostic, Request, Slots};
 use engine::Engine;
-use sandbox::thread::Start;
+use sandbox::thread::{self, Start};
 use sandbox::{Doorbell, EventFd, Host, HostPort, PortSettings, Sandbox, Settings, Target, Worker};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -33,7 +33,7 @@ pub(crate) fn in_each(settings: &Settings, check: impl Fn(&str, Sandbox)) {
         check("machine", host().create(Target::Vm(&worker), settings).unwrap());
     }
     check("process", host().create(Target::Process, settings).unwrap());
-    check("thread", host().create(Target::Thread(program), settings).unwrap());
+    check("thread", thread::create(program, settings).unwrap());
 }
 
 /// Settings with so many ports of so many slots.

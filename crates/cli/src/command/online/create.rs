@@ -24,8 +24,6 @@ enum Kind {
     Vm,
     /// A process without privileges.
     Process,
-    /// A thread of the daemon, without isolation: for development.
-    None,
 }
 
 /// When a box is made anew.
@@ -137,7 +135,6 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<Text>) -> Result<ExitCo
             Kind::Auto => Sandbox::Auto,
             Kind::Vm => Sandbox::Vm,
             Kind::Process => Sandbox::Process,
-            Kind::None => Sandbox::None,
         },
         memory: arguments.memory,
         ring: arguments.ring,
