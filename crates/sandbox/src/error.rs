@@ -1,7 +1,5 @@
 //! What can go wrong before a box runs.
 
-use crate::process::SetupError;
-use crate::settings::SettingsError;
 use boundary::{BootError, LayoutError, NoteError, RingError};
 use std::fmt;
 
@@ -62,6 +60,65 @@ impl fmt::Display for ImageError {
 }
 
 impl std::error::Error for ImageError {}
+
+/// Least private memory of a box: stack, variables, and a heap for a small configuration.
+pub(crate) const MIN_MEMORY: usize = 512 << 10;
+
+/// Most private memory of a box. Limits page tables, which the host writes before the box runs, to 32 KB
+/// a gigabyte.
+pub(crate) const MAX_MEMORY: usize = 64 << 30;
+
+/// Settings that no box can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsError {
+    /// Private memory out of its range.
+    Memory(usize),
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(bytes) => {
+                let (least, most) = (MIN_MEMORY >> 10, MAX_MEMORY >> 30);
+                write!(f, "{bytes} bytes of memory: it must be from {least}K to {most}G")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+/// Why a box's process couldn't be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetupError {
+    /// The system call filter couldn't be made.
+    Filter,
+    /// The kernel refused a new process.
+    Clone(i32),
+    /// The child failed before it ran the image: the step, and the error's number.
+    Child {
+        /// What it was to do.
+        step: &'static str,
+        /// The error's number.
+        errno: i32,
+    },
+    /// The thread that makes processes has ended.
+    Gone,
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cause = |errno: &i32| std::io::Error::from_raw_os_error(*errno);
+        match self {
+            Self::Filter => write!(f, "can't make a box's system call filter"),
+            Self::Clone(errno) => write!(f, "can't make a box's process: {}", cause(errno)),
+            Self::Child { step, errno } => write!(f, "a box's process can't {step}: {}", cause(errno)),
+            Self::Gone => write!(f, "no processes are made any more"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
 
 /// Why a host can't be made.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use crate::memory::{Arena, ArenaKind, Mapping};
 use crate::process::{self, Program};
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
-use crate::shared_region::{Backing, RegionPlan, SharedRegion};
+use crate::shared_region::{Backing, HostPort, RegionPlan, SharedRegion};
 use crate::snapshot::{SharedState, Snapshot};
 use crate::vm::{Hypervisor, VirtualMachine, Worker};
 use std::os::fd::OwnedFd;
@@ -19,9 +19,6 @@ const DENSE_SPACE: usize = 64 << 30;
 
 /// Addresses set aside for heaps.
 const SPARSE_SPACE: usize = 1 << 40;
-
-/// The host's end of a box's port. It keeps the box's shared memory, not the box.
-pub type HostPort = boundary::HostPort<Arc<SharedRegion>>;
 
 /// Where a box is to run.
 #[derive(Clone, Copy, Debug)]

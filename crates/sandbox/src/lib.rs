@@ -17,6 +17,7 @@ compile_error!("boxes run on 64-bit x86 processors under Linux");
 
 mod cpu;
 mod error;
+mod event_fd;
 mod host;
 mod image;
 mod lock;
@@ -37,13 +38,13 @@ pub mod fuzzing {
     pub use crate::image::survive as image;
 }
 
-pub use error::{CreateError, HostError, ImageError, SystemError};
-pub use host::{Host, HostPort, Target};
+pub use error::{CreateError, HostError, ImageError, SettingsError, SetupError, SystemError};
+pub use event_fd::EventFd;
+pub use host::{Host, Target};
 pub use mailbox::{CallError, Mailbox};
 pub use pool::PacketPool;
-pub use process::SetupError;
-pub use sandbox::{ControlHandle, Doorbell, EventFd, ExitStatus, Sandbox, State, Usage};
-pub use settings::{PortSettings, Settings, SettingsError};
-pub use shared_region::SharedRegion;
+pub use sandbox::{ControlHandle, Doorbell, ExitStatus, Sandbox, State, Usage};
+pub use settings::{PortSettings, Settings};
+pub use shared_region::{HostPort, SharedRegion};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use vm::{VirtualMachine, VmExit, Worker};

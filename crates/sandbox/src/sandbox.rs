@@ -1,12 +1,11 @@
 //! A box, from its creation to its end.
 
 use crate::error::{CreateError, SystemError};
-use crate::host::HostPort;
 use crate::mailbox::{CallError, Mailbox};
-use crate::shared_region::SharedRegion;
+use crate::shared_region::{HostPort, SharedRegion};
 use crate::snapshot::{Snapshot, SnapshotError};
 use boundary::{BoxState, CrashReport, Diagnostic, Message, Reply, Request};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -72,59 +71,6 @@ pub struct Usage {
     pub turns: u64,
     /// RunQueue that it did not end by itself.
     pub overruns: u64,
-}
-
-/// A counter by which boxes ring for their host: something to sleep on together with other descriptors.
-#[derive(Debug)]
-pub struct EventFd(OwnedFd);
-
-impl EventFd {
-    /// A bell that has not rung.
-    pub fn new() -> Result<Self, SystemError> {
-        // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
-        unsafe {
-            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
-                descriptor if descriptor >= 0 => Ok(Self(OwnedFd::from_raw_fd(descriptor))),
-                _ => Err(SystemError::last("make a bell")),
-            }
-        }
-    }
-
-    /// Rings.
-    pub fn ring(&self) {
-        let one = 1u64;
-        // SAFETY: eight bytes are read from a live variable. A bell that is full has rung.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
-    }
-
-    /// Whether it rang since the last call.
-    pub fn rang(&self) -> bool {
-        let mut count = 0u64;
-        // SAFETY: eight bytes are written to a live variable.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
-    }
-
-    /// Sleeps until it rings, at most so long; whether it rang.
-    pub fn wait(&self, timeout: Duration) -> bool {
-        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: one live entry.
-        unsafe { libc::poll(&mut poll, 1, milliseconds) };
-        self.rang()
-    }
-}
-
-impl From<OwnedFd> for EventFd {
-    /// A bell that is a counter (eventfd) of someone else's, such as a switch's. It should not block.
-    fn from(descriptor: OwnedFd) -> Self {
-        Self(descriptor)
-    }
-}
-
-impl AsFd for EventFd {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
 }
 
 /// What carries a box: one contract for machines and processes.

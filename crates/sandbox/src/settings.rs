@@ -1,37 +1,10 @@
 //! What a box is made of.
 
+use crate::error::{MAX_MEMORY, MIN_MEMORY, SettingsError};
+use crate::event_fd::EventFd;
 use crate::pool::PacketPool;
-use crate::sandbox::EventFd;
 use boundary::Slots;
-use std::fmt;
 use std::sync::Arc;
-
-/// Least private memory of a box: stack, variables, and a heap for a small configuration.
-const MIN_MEMORY: usize = 512 << 10;
-
-/// Most private memory of a box. Limits page tables, which the host writes before the box runs, to 32 KB
-/// a gigabyte.
-const MAX_MEMORY: usize = 64 << 30;
-
-/// Settings that no box can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettingsError {
-    /// Private memory out of its range.
-    Memory(usize),
-}
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory(bytes) => {
-                let (least, most) = (MIN_MEMORY >> 10, MAX_MEMORY >> 30);
-                write!(f, "{bytes} bytes of memory: it must be from {least}K to {most}G")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SettingsError {}
 
 /// A port of a box to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
-use crate::host::HostPort;
 use crate::memory::{self, Mapping, Part};
 use crate::pool::{Membership, POOL_SIZE};
 use crate::settings::Settings;
@@ -12,6 +11,9 @@ use boundary::{
     control, indices,
 };
 use std::sync::Arc;
+
+/// The host's end of a box's port. It keeps the box's shared memory alive, not the box.
+pub type HostPort = boundary::HostPort<Arc<SharedRegion>>;
 
 /// What keeps an area's memory.
 #[derive(Debug)]

@@ -9,10 +9,11 @@
 
 use crate::cpu;
 use crate::error::{CreateError, SystemError};
+use crate::event_fd::EventFd;
 use crate::lock::lock;
 use crate::mailbox::Mailbox;
 use crate::memory::{Arena, ArenaKind, PAGE};
-use crate::sandbox::{Backend, EventFd, ExitStatus, Sandbox, Usage};
+use crate::sandbox::{Backend, ExitStatus, Sandbox, Usage};
 use crate::settings::Settings;
 use crate::shared_region::{Backing, RegionPlan, SharedRegion};
 use crate::snapshot::{Snapshot, SnapshotError};

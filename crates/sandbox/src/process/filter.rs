@@ -1,6 +1,6 @@
 //! The system calls that a box in a process may make.
 
-use crate::process::spawn::SetupError;
+use crate::error::SetupError;
 use boundary::exit::BELL_DESCRIPTOR;
 use boundary::{Mapped, SharedMemory, control};
 use seccompiler::{

@@ -13,4 +13,3 @@ mod spawn;
 
 pub(crate) use process_backend::ProcessBackend;
 pub(crate) use program::{Program, region_file};
-pub use spawn::SetupError;

@@ -3,10 +3,9 @@
 //! One thread makes them all and lives as long as the host: the kernel ends a box when the thread that
 //! made it ends, so that no box outlives its host.
 
-use crate::error::SystemError;
+use crate::error::{SetupError, SystemError};
 use boundary::exit::{BELL_DESCRIPTOR, POOL_DESCRIPTOR, REGION_DESCRIPTOR, SNAPSHOT_DESCRIPTOR};
 use std::ffi::c_void;
-use std::fmt;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null;
 use std::sync::mpsc::{self, Sender};
@@ -53,38 +52,6 @@ static SCHEDULING: Scheduling = Scheduling {
     deadline: 0,
     period: 0,
 };
-
-/// Why a box's process couldn't be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SetupError {
-    /// The system call filter couldn't be made.
-    Filter,
-    /// The kernel refused a new process.
-    Clone(i32),
-    /// The child failed before it ran the image: the step, and the error's number.
-    Child {
-        /// What it was to do.
-        step: &'static str,
-        /// The error's number.
-        errno: i32,
-    },
-    /// The thread that makes processes has ended.
-    Gone,
-}
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cause = |errno: &i32| std::io::Error::from_raw_os_error(*errno);
-        match self {
-            Self::Filter => write!(f, "can't make a box's system call filter"),
-            Self::Clone(errno) => write!(f, "can't make a box's process: {}", cause(errno)),
-            Self::Child { step, errno } => write!(f, "a box's process can't {step}: {}", cause(errno)),
-            Self::Gone => write!(f, "no processes are made any more"),
-        }
-    }
-}
-
-impl std::error::Error for SetupError {}
 
 /// What a new process is made of.
 pub(crate) struct SpawnRequest {

@@ -1,21 +1,22 @@
-//! Calling a thread out of the machine that it runs.
+//! Kicks: making a thread leave the vCPU that it runs.
 //!
-//! A signal alone could come just before the machine is entered and be forgotten. So the handler also
-//! sets the machine's "leave at once" byte, whose address each thread keeps while it runs one.
+//! A signal alone is lost if it arrives just before `KVM_RUN`. So the signal handler also sets the vCPU's
+//! `immediate_exit` flag. Each thread registers the address of that flag while it runs a vCPU.
 
 use crate::error::SystemError;
+use kvm_ioctls::{VcpuExit, VcpuFd};
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 thread_local! {
-    /// The byte of the machine that this thread runs. `const` and without a destructor: the handler may
-    /// read it.
+    /// The `immediate_exit` flag of the vCPU that this thread runs. `const` and without a destructor, so that a signal
+    /// handler may read it.
     static IMMEDIATE_EXIT: Cell<*mut u8> = const { Cell::new(null_mut()) };
 }
 
-/// The signal, one that programs rarely use.
+/// The signal of a kick: a real-time signal that programs rarely use.
 fn signal() -> i32 {
     libc::SIGRTMIN() + 4
 }
@@ -23,7 +24,8 @@ fn signal() -> i32 {
 extern "C" fn on_signal(_: i32) {
     let byte = IMMEDIATE_EXIT.get();
     if !byte.is_null() {
-        // SAFETY: the thread set it, for as long as it runs the machine whose run page the byte lies in.
+        // SAFETY: only `run` sets the address, and clears it before its borrow of the vCPU ends. The flag is in that
+        // vCPU's run page, which is mapped as long as the vCPU exists. The handler runs on the thread that set it.
         unsafe { byte.write_volatile(1) };
     }
 }
@@ -42,18 +44,36 @@ pub(crate) fn install() -> Result<(), SystemError> {
     if result == 0 { Ok(()) } else { Err(SystemError::last("install a signal handler")) }
 }
 
-/// Runs `enter` with the byte with_exit_flag, which is cleared before and after.
-pub(crate) fn with_exit_flag<T>(byte: *mut u8, enter: impl FnOnce() -> T) -> T {
-    IMMEDIATE_EXIT.set(byte);
-    let result = enter();
-    IMMEDIATE_EXIT.set(null_mut());
-    // SAFETY: the caller passes the byte of its machine's run page, which is mapped as long as the
-    // machine lives.
-    unsafe { byte.write_volatile(0) };
+/// Runs a vCPU until it exits, and hands the exit to `read`. A [`VcpuThread::kick`] meanwhile makes it exit at once.
+pub(crate) fn run<T>(
+    vcpu: &mut VcpuFd,
+    read: impl FnOnce(Result<VcpuExit<'_>, kvm_ioctls::Error>) -> T,
+) -> T {
+    let registered = Registered::new(&raw mut vcpu.get_kvm_run().immediate_exit);
+    let result = read(vcpu.run());
+    drop(registered);
+    vcpu.set_kvm_immediate_exit(0);
     result
 }
 
-/// A thread that can be called out.
+/// The time during which the signal handler may write to the flag of a vCPU. Dropped, also by a panic, it ends.
+struct Registered;
+
+impl Registered {
+    /// `flag` is in the run page of a vCPU that [`run`] borrows for longer than the result lives.
+    fn new(flag: *mut u8) -> Self {
+        IMMEDIATE_EXIT.set(flag);
+        Self
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        IMMEDIATE_EXIT.set(null_mut());
+    }
+}
+
+/// A thread that runs vCPUs, as the target of kicks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VcpuThread(libc::pid_t);
 
@@ -68,14 +88,14 @@ impl VcpuThread {
         self.0
     }
 
-    /// Calls the thread out of its machine, if it runs one.
+    /// Makes the thread leave the vCPU that it runs, if any.
     pub(crate) fn kick(self) {
         // SAFETY: a signal with a handler that is installed; a thread that has ended gets none.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.0, signal()) };
     }
 }
 
-/// A timer that calls its thread out again and again while it is armed.
+/// A timer that kicks its thread at an interval while it is armed.
 #[derive(Debug)]
 pub(crate) struct PreemptionTimer(libc::timer_t);
 

@@ -13,6 +13,7 @@ mod tables;
 mod vcpu_task;
 mod virtual_machine;
 mod worker;
+mod worker_state;
 
 pub(crate) use hypervisor::Hypervisor;
 pub use virtual_machine::{VirtualMachine, VmExit};

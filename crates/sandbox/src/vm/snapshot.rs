@@ -14,7 +14,7 @@ impl VirtualMachine {
             return Err(SnapshotError::NotRunning);
         }
         let shared = self.region.snapshot()?;
-        self.complete_leave();
+        self.complete_exit();
         let pages = |cause| SystemError { action: "read a box's memory", cause };
         let registers =
             self.processor.get_regs().map_err(SystemError::kvm("read a processor's registers"))?;

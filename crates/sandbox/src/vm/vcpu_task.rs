@@ -2,20 +2,19 @@
 
 use crate::cpu;
 use crate::error::CreateError;
+use crate::event_fd::EventFd;
 use crate::lock::lock;
-use crate::sandbox::{Backend, EventFd, ExitStatus, Usage};
+use crate::sandbox::{Backend, ExitStatus, Usage};
 use crate::settings::Settings;
 use crate::shared_region::SharedRegion;
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::vm::run_queue::TaskClass;
+use crate::vm::scheduler::Schedulable;
 use crate::vm::virtual_machine::{VirtualMachine, VmExit};
-use crate::vm::worker::WorkerState;
+use crate::vm::worker_state::{TIME_SLICE, WorkerState};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// How long a machine of usual weight may stay without leaving by itself.
-pub(super) const TIME_SLICE: Duration = Duration::from_millis(4);
 
 /// Bounds of a weight, in hundredths: one that waits has to come to its turn, one that runs to its end.
 const MIN_WEIGHT: u32 = 1;
@@ -30,7 +29,7 @@ pub(crate) struct VcpuTask {
     /// In the queue, or about to be.
     pub(super) queued: AtomicBool,
     /// It had to be called out of its last turn.
-    pub(super) cpu_bound: AtomicBool,
+    cpu_bound: AtomicBool,
     /// It was called out in the middle of whatever it did, perhaps between its last look for work and its rest.
     interrupted: AtomicBool,
     /// Its doorbell rang since its turn began, or since it was called out.
@@ -45,14 +44,14 @@ pub(crate) struct VcpuTask {
     /// It gave way in the middle of a turn, which goes on.
     preempted: AtomicBool,
     /// When the machine wants to be woken, 0 for never; changed by who holds the queue.
-    pub(super) alarm: AtomicU64,
+    alarm: AtomicU64,
     pub(super) busy_cycles: AtomicU64,
     turns: AtomicU64,
     overruns: AtomicU64,
     bell: Option<Arc<EventFd>>,
     end_bell: Option<Arc<EventFd>>,
     region: Arc<SharedRegion>,
-    worker: Arc<WorkerState>,
+    worker: Arc<WorkerState<VcpuTask>>,
 }
 
 /// What becomes of a machine after its turn.
@@ -71,7 +70,7 @@ impl VcpuTask {
         machine: VirtualMachine,
         region: &Arc<SharedRegion>,
         settings: &Settings,
-        worker: &Arc<WorkerState>,
+        worker: &Arc<WorkerState<VcpuTask>>,
     ) -> Self {
         Self {
             machine: Mutex::new(Some(machine)),
@@ -178,13 +177,6 @@ impl VcpuTask {
         (credit >= least).then(|| Duration::from_nanos((credit - least + 1).unsigned_abs()))
     }
 
-    /// Until when, by the time stamp counter, it may go on though its quantum is used up.
-    pub(super) fn set_free_until(&self, tsc: u64) {
-        if let Ok(status) = self.region.status() {
-            status.set_uncontended_until(tsc);
-        }
-    }
-
     fn spend(&self, time: Duration) {
         self.credit.fetch_sub(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
@@ -199,6 +191,26 @@ impl VcpuTask {
     fn finish(&self, end: ExitStatus) {
         lock(&self.end).get_or_insert(end);
         self.bell.iter().chain(&self.end_bell).for_each(|bell| bell.ring());
+    }
+}
+
+impl Schedulable for VcpuTask {
+    fn queued(&self) -> &AtomicBool {
+        &self.queued
+    }
+
+    fn is_cpu_bound(&self) -> bool {
+        self.cpu_bound.load(Ordering::Relaxed)
+    }
+
+    fn alarm(&self) -> &AtomicU64 {
+        &self.alarm
+    }
+
+    fn set_uncontended_until(&self, tsc: u64) {
+        if let Ok(status) = self.region.status() {
+            status.set_uncontended_until(tsc);
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use kvm_bindings::{
 };
 use kvm_ioctls::{VcpuExit, VcpuFd, VmFd};
 use std::os::fd::AsRawFd;
-use std::ptr::{NonNull, addr_of_mut};
+use std::ptr::addr_of_mut;
 use std::sync::Arc;
 
 /// Why a machine was left.
@@ -43,8 +43,6 @@ pub enum VmExit {
 /// A virtual machine that is ready to run an image.
 pub struct VirtualMachine {
     pub(super) processor: VcpuFd,
-    /// The "leave at once" byte of the processor's run page.
-    immediate_exit: NonNull<u8>,
     pub(super) ended: bool,
     pub(super) settings: Settings,
     /// The machine's memory slots point into these; they go after it.
@@ -53,10 +51,6 @@ pub struct VirtualMachine {
     _hypervisor: Arc<Hypervisor>,
     pub(crate) region: Arc<SharedRegion>,
 }
-
-// SAFETY: the pointer leads into the run page, which is mapped as long as the processor lives and is used
-// by one thread at a time, the one that holds the machine.
-unsafe impl Send for VirtualMachine {}
 
 impl std::fmt::Debug for VirtualMachine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -119,11 +113,9 @@ impl VirtualMachine {
             unsafe { vm.set_user_memory_region(slot) }
                 .map_err(SystemError::kvm("give a virtual machine its memory"))?;
         }
-        let mut processor = vm.create_vcpu(0).map_err(SystemError::kvm("create a processor"))?;
-        let immediate_exit = NonNull::from(&mut processor.get_kvm_run().immediate_exit);
+        let processor = vm.create_vcpu(0).map_err(SystemError::kvm("create a processor"))?;
         let machine = Self {
             processor,
-            immediate_exit,
             ended: false,
             settings: settings.clone(),
             _vm: vm,
@@ -176,8 +168,7 @@ impl VirtualMachine {
         if self.ended {
             return VmExit::Crashed { address: 0 };
         }
-        let processor = &mut self.processor;
-        let leave = kick::with_exit_flag(self.immediate_exit.as_ptr(), || match processor.run() {
+        let exit = kick::run(&mut self.processor, |exit| match exit {
             Ok(VcpuExit::IoOut(EXIT_PORT, &[reason])) => match reason {
                 IDLE => Some(VmExit::Idle),
                 TURN_OVER => Some(VmExit::TurnOver),
@@ -190,9 +181,9 @@ impl VirtualMachine {
             Err(error) if matches!(error.errno(), libc::EINTR | libc::EAGAIN) => Some(VmExit::Kicked),
             Err(_) => None,
         });
-        let leave = leave.unwrap_or_else(|| VmExit::Crashed { address: self.fault_address() });
-        self.ended = matches!(leave, VmExit::Stopped | VmExit::Crashed { .. });
-        leave
+        let exit = exit.unwrap_or_else(|| VmExit::Crashed { address: self.fault_address() });
+        self.ended = matches!(exit, VmExit::Stopped | VmExit::Crashed { .. });
+        exit
     }
 
     /// Bytes of memory that the machine has for itself. What is private of the first piece is packed into large pages
@@ -203,7 +194,7 @@ impl VirtualMachine {
     }
 
     /// Ends the instruction by which the box left last, which otherwise ends when it is entered again.
-    pub(super) fn complete_leave(&mut self) {
+    pub(super) fn complete_exit(&mut self) {
         self.processor.set_kvm_immediate_exit(1);
         // It comes back at once, with an error that says so.
         let _ = self.processor.run();

@@ -14,16 +14,14 @@ use crate::settings::Settings;
 use crate::shared_region::SharedRegion;
 use crate::vm::kick::{self, PreemptionTimer, VcpuThread};
 use crate::vm::run_queue::TaskClass;
-use crate::vm::scheduler::Scheduler;
-use crate::vm::vcpu_task::{TIME_SLICE, TurnEnd, VcpuTask};
+use crate::vm::scheduler::{Schedulable, Scheduler};
+use crate::vm::vcpu_task::{TurnEnd, VcpuTask};
 use crate::vm::virtual_machine::VirtualMachine;
+use crate::vm::worker_state::WorkerState;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// How long one may stay that has a processor for itself: it is called out for its use of time to be known.
-const DEDICATED_TIME_SLICE: Duration = Duration::from_millis(100);
 
 /// A turn in which something else may have run, too.
 const LONG_TURN: Duration = Duration::from_micros(500);
@@ -38,22 +36,8 @@ const SPIN_TIME: Duration = Duration::from_micros(50);
 /// still.
 #[derive(Debug)]
 pub struct Worker {
-    state: Arc<WorkerState>,
+    state: Arc<WorkerState<VcpuTask>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What a worker and the tasks of its machines share.
-#[derive(Debug)]
-pub(super) struct WorkerState {
-    pub(super) queue: Mutex<Scheduler>,
-    pub(super) work: Condvar,
-    /// Machines in the queue: what the patient worker looks at.
-    pub(super) waiting: AtomicUsize,
-    /// The stray that has its turn is to give way.
-    pub(super) preempt: AtomicBool,
-    pub(super) thread: VcpuThread,
-    /// Whether its only machine has a processor for itself.
-    pub(super) dedicated: bool,
 }
 
 impl Worker {
@@ -125,12 +109,7 @@ impl Drop for Worker {
     }
 }
 
-impl WorkerState {
-    /// How long a machine may stay without leaving by itself.
-    pub(super) fn slice(&self) -> Duration {
-        if self.dedicated { DEDICATED_TIME_SLICE } else { TIME_SLICE }
-    }
-
+impl WorkerState<VcpuTask> {
     fn run(&self, timer: &PreemptionTimer) {
         timer.set(self.slice());
         while let Some((task, class)) = self.next(timer) {
@@ -177,7 +156,7 @@ impl WorkerState {
                     0 => cpu::cycles() + cpu::ticks(next_alarm.map_or(FREE_RUN, |alarm| alarm.min(FREE_RUN))),
                     _ => 0,
                 };
-                task.set_free_until(free);
+                task.set_uncontended_until(free);
                 queue.running = Some((task.clone(), class));
                 self.preempt.store(false, Ordering::SeqCst);
                 if resting {

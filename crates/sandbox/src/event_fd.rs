@@ -1,0 +1,59 @@
+//! `EventFd`: how a box wakes its host.
+
+use crate::error::SystemError;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// A descriptor that boxes signal and that the host can poll together with others.
+#[derive(Debug)]
+pub struct EventFd(OwnedFd);
+
+impl EventFd {
+    /// An eventfd that has not been signalled.
+    pub fn new() -> Result<Self, SystemError> {
+        // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
+        unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                descriptor if descriptor >= 0 => Ok(Self(OwnedFd::from_raw_fd(descriptor))),
+                _ => Err(SystemError::last("create an eventfd")),
+            }
+        }
+    }
+
+    /// Signals it.
+    pub fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes are read from a live variable. The write fails only if the counter is at its maximum, and
+        // then the descriptor is readable already.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Whether it was signalled since the last call.
+    pub fn rang(&self) -> bool {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to a live variable.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
+    }
+
+    /// Waits until it is signalled, at most for `timeout`. Returns whether it was signalled.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one live entry.
+        unsafe { libc::poll(&mut poll, 1, milliseconds) };
+        self.rang()
+    }
+}
+
+impl From<OwnedFd> for EventFd {
+    /// Takes over an eventfd that something else made, such as a switch. It should be non-blocking.
+    fn from(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
