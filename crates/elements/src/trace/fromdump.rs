@@ -9,17 +9,17 @@ use element::arguments::{FileName, HandlerCall, Real};
 use element::prelude::*;
 use packet::Ip4View;
 
-/// Reads packets from a pcap or pcapng file and emits them; `-` is standard input.
+/// Reads packets from a pcap or pcapng capture file.
 ///
-/// Packets keep their capture times; what was cut off when they were captured is in the extra length annotation. With
-/// FORCE_IP, or when the file holds IP packets without link headers, only packets with a sound IPv4 or IPv6 header
-/// are emitted, and their network header is marked; others go to output 1, or are dropped as `no_ip_header`.
-/// At most one of START and START_AFTER, and one of END, END_AFTER and INTERVAL may be given. At the end of the file or
-/// at the end time END_CALL is written, or with STOP the driver is stopped.
+/// Packets keep their capture times. The extra length annotation holds the number of bytes that were cut off at
+/// capture. With FORCE_IP, or if the file contains IP packets without link headers, only packets with a valid IPv4 or
+/// IPv6 header pass, with that header marked; others go to output 1, or are dropped as `no_ip_header`. Give at most one
+/// of START and START_AFTER, and one of END, END_AFTER and INTERVAL. At the end of the file or of the time span,
+/// END_CALL is written, or with STOP the driver is stopped.
 ///
 /// ## Differences
 ///
-/// pcapng is read too. MMAP is accepted and has no effect. The `filepos` handler can't be written.
+/// It also reads pcapng. MMAP has no effect. The `filepos` handler cannot be written.
 /// ```click
 /// FromDump(testdata/mix.pcap, STOP true, FORCE_IP true) -> c :: Counter -> Discard;
 /// ```
@@ -39,40 +39,40 @@ use packet::Ip4View;
     drops = "no_ip_header"
 )]
 pub struct FromDumpArgs {
-    /// Accepted, without effect.
+    /// Accepted for compatibility with Click; has no effect.
     #[arg(keyword = "MMAP")]
     _mmap: Option<bool>,
-    /// The file.
+    /// Capture file; `-` for standard input.
     #[arg(position, input_file)]
     filename: FileName,
-    /// Whether packets keep their distances in time.
+    /// Replay packets with their original timing.
     #[arg(position, default = "false")]
     timing: bool,
-    /// Whether the driver is stopped at the end.
+    /// Stop the driver at the end.
     #[arg(default = "false")]
     stop: bool,
-    /// Whether packets are emitted from the start.
+    /// Whether packets are sent from the start.
     #[arg(default = "true")]
     active: bool,
-    /// The probability with which each packet is emitted.
+    /// Probability with which each packet is sent.
     #[arg(default = "1")]
     sample: Real,
-    /// Whether only IP packets are emitted, with their headers marked.
+    /// Send only IP packets, with their headers marked.
     #[arg(default = "false")]
     force_ip: bool,
-    /// Packets before this time are left out.
+    /// Skip packets before this time.
     start: Option<Timestamp>,
-    /// So much time from the first packet on is left out.
+    /// Skip this much time from the first packet on.
     start_after: Option<Timestamp>,
-    /// The first packet at or after this time ends the reading.
+    /// Stop reading at the first packet at or after this time.
     end: Option<Timestamp>,
-    /// The first packet so long after the first of the file ends the reading.
+    /// Stop reading this long after the first packet of the file.
     end_after: Option<Timestamp>,
-    /// The first packet so long after the first that is emitted ends the reading.
+    /// Stop reading this long after the first packet sent.
     interval: Option<Timestamp>,
-    /// The handler that is written at the end, with its value.
+    /// Handler to write at the end, with its value.
     end_call: Option<HandlerCall>,
-    /// Where in the unpacked file the first record to be read begins.
+    /// Offset of the first record to read, in the uncompressed file.
     #[arg(default = "0")]
     filepos: u64,
 }
@@ -120,25 +120,25 @@ enum Next {
 impl Element for FromDump {
     type Args = FromDumpArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.playback.sampling()),
-        Handler::read("active", "Whether packets are emitted.", |dump| dump.playback.active.to_string()),
-        Handler::write("active", "Starts or stops emitting packets.", |dump, cx, value| {
+        Handler::read("sampling_prob", "Sampling probability.", |dump| dump.playback.sampling()),
+        Handler::read("active", "Whether packets are sent.", |dump| dump.playback.active.to_string()),
+        Handler::write("active", "Starts or stops sending.", |dump, cx, value| {
             let active = cx.argument(value)?;
             dump.playback.set_active(cx, active);
             Ok(())
         }),
-        Handler::read("encap", "What packets begin with, as ToDump's ENCAP takes it.", |dump| {
+        Handler::read("encap", "Link type of the packets, as in ToDump's ENCAP.", |dump| {
             dump.link.map_or_else(|| "<none>".into(), link::name)
         }),
-        Handler::write("stop", "Stops emitting packets, and the driver.", |dump, cx, _| {
+        Handler::write("stop", "Stops sending, and stops the driver.", |dump, cx, _| {
             dump.playback.set_active(cx, false);
             cx.stop();
             Ok(())
         }),
-        Handler::read("packet_filepos", "Where the last record begins in the unpacked file.", |dump| {
+        Handler::read("packet_filepos", "Offset of the last record in the uncompressed file.", |dump| {
             dump.decoder.record_position().to_string()
         }),
-        Handler::write("extend_interval", "Moves the end by a span of time.", |dump, cx, value| {
+        Handler::write("extend_interval", "Moves the end by a time.", |dump, cx, value| {
             let span: Timestamp = cx
                 .argument(value)
                 .map_err(|_| HandlerError::new("'extend_interval' takes a time interval"))?;
@@ -149,19 +149,19 @@ impl Element for FromDump {
             }
             Ok(())
         }),
-        Handler::read("count", "Packets emitted.", |dump| dump.count.to_string()),
-        Handler::write("reset_counts", "Sets `count` to zero.", |dump, _, _| {
+        Handler::read("count", "Packets sent.", |dump| dump.count.to_string()),
+        Handler::write("reset_counts", "Resets `count`.", |dump, _, _| {
             dump.count = 0;
             Ok(())
         }),
-        Handler::write("reset_timing", "Takes the next packet's time for now.", |dump, _, _| {
+        Handler::write("reset_timing", "Restarts the timing at the next packet.", |dump, _, _| {
             dump.playback.reset_timing();
             dump.times_known = false;
             Ok(())
         }),
-        Handler::read("filename", "The file.", |dump| dump.args.filename.0.clone()),
-        Handler::read("filesize", "Bytes of the file; `-` if that is not known.", |dump| dump.file.size()),
-        Handler::read("filepos", "Bytes of the unpacked file whose records were read.", |dump| {
+        Handler::read("filename", "Name of the file.", |dump| dump.args.filename.0.clone()),
+        Handler::read("filesize", "Size of the file in bytes; `-` if unknown.", |dump| dump.file.size()),
+        Handler::read("filepos", "Bytes of the uncompressed file read so far.", |dump| {
             let unfinished = if dump.exhausted { dump.decoder.unread() as u64 } else { 0 };
             (dump.decoder.position() + unfinished).to_string()
         }),

@@ -8,16 +8,16 @@ use element::Direction;
 use element::arguments::{FileName, Raw, Real};
 use element::prelude::*;
 
-/// Makes packets of the lines of an IP summary dump and emits them; `-` is standard input.
+/// Creates packets from the lines of an IP summary dump.
 ///
-/// What the dump doesn't say is zero; IP version, header lengths, protocol (PROTO), hop count (100) and total length
-/// are always set. Bytes that the dump claims and doesn't have are in the extra length annotation, unless CHECKSUM
-/// makes them exist.
+/// Fields that the dump does not contain are zero, except IP version, header lengths, protocol (PROTO), time to live
+/// (100) and total length, which are always set. The extra length annotation holds the number of bytes that a line
+/// claims beyond the packet's data, unless CHECKSUM creates them.
 ///
 /// ## Differences
 ///
-/// ZERO false gives zeros too. A payload beside a longer `ip_len` follows the options that this makes. FLOWID and
-/// `!flowid` lines set addresses and ports; Click reads them without effect.
+/// ZERO false also gives zeros. A payload with a longer `ip_len` follows the options that this makes. FLOWID and
+/// `!flowid` lines set addresses and ports; in Click they have no effect.
 /// ```click
 /// FromIPSummaryDump(STOP true, DATA "!data src sport dst dport proto
 /// 10.0.0.1 1000 10.0.0.2 80 T
@@ -38,34 +38,34 @@ use element::prelude::*;
     see = "ToIPSummaryDump, FromDump"
 )]
 pub struct FromIPSummaryDumpArgs {
-    /// The file.
+    /// Dump file; `-` for standard input.
     #[arg(position, input_file)]
     filename: Option<FileName>,
-    /// Whether the driver is stopped at the end.
+    /// Stop the driver at the end.
     #[arg(default = "false")]
     stop: bool,
-    /// Whether packets are emitted from the start.
+    /// Whether packets are sent from the start.
     #[arg(default = "true")]
     active: bool,
-    /// Accepted: bytes that the dump doesn't say are always zero.
+    /// Accepted for compatibility with Click: fields that the dump lacks are always zero.
     #[arg(keyword = "ZERO")]
     _zero: Option<bool>,
-    /// Whether packets keep their distances in time.
+    /// Replay packets with their original timing.
     #[arg(default = "false")]
     timing: bool,
-    /// Whether packets have all of their bytes, and right checksums.
+    /// Create packets in full length with correct checksums.
     #[arg(default = "false")]
     checksum: bool,
-    /// The probability with which each packet is emitted.
+    /// Probability with which each packet is sent.
     #[arg(default = "1")]
     sample: Real,
-    /// The protocol of packets whose dump doesn't say.
+    /// Protocol of packets whose line does not give one.
     #[arg(default = "6")]
     proto: u8,
-    /// Whether a line that counts several packets makes as many.
+    /// Create several packets from a line that counts several.
     #[arg(default = "false")]
     multipacket: bool,
-    /// The fields of a dump that doesn't say.
+    /// Fields of a dump that does not name them.
     fields: Option<Raw>,
     /// The same as FIELDS.
     contents: Option<Raw>,
@@ -73,14 +73,14 @@ pub struct FromIPSummaryDumpArgs {
     default_fields: Option<Raw>,
     /// The same as FIELDS.
     default_contents: Option<Raw>,
-    /// Source, port, destination, port and perhaps protocol of packets whose dump doesn't say.
+    /// Source, port, destination, port and optionally protocol for packets whose line does not give them.
     flowid: Option<Raw>,
     /// The same as FLOWID.
     default_flowid: Option<Raw>,
-    /// Whether the file may be missing or empty.
+    /// Accept a missing or empty file.
     #[arg(default = "false")]
     allow_nonexistent: bool,
-    /// The dump itself, in place of a file.
+    /// The dump itself, instead of a file.
     data: Option<String>,
 }
 
@@ -108,21 +108,21 @@ enum Next {
 impl Element for FromIPSummaryDump {
     type Args = FromIPSummaryDumpArgs;
     const HANDLERS: &'static [Handler<Self>] = &[
-        Handler::read("sampling_prob", "The sampling probability.", |dump| dump.playback.sampling()),
-        Handler::read("active", "Whether packets are emitted.", |dump| dump.playback.active.to_string()),
-        Handler::write("active", "Starts or stops emitting packets.", |dump, cx, value| {
+        Handler::read("sampling_prob", "Sampling probability.", |dump| dump.playback.sampling()),
+        Handler::read("active", "Whether packets are sent.", |dump| dump.playback.active.to_string()),
+        Handler::write("active", "Starts or stops sending.", |dump, cx, value| {
             let active = cx.argument(value)?;
             dump.playback.set_active(cx, active);
             Ok(())
         }),
-        Handler::read("encap", "What packets begin with, as ToDump's ENCAP takes it.", |_| "IP".into()),
-        Handler::write("stop", "Stops emitting packets, and the driver.", |dump, cx, _| {
+        Handler::read("encap", "Link type of the packets, as in ToDump's ENCAP.", |_| "IP".into()),
+        Handler::write("stop", "Stops sending, and stops the driver.", |dump, cx, _| {
             dump.playback.set_active(cx, false);
             cx.stop();
             Ok(())
         }),
-        Handler::read("filename", "The file.", |dump| dump.input.name.clone()),
-        Handler::read("filesize", "Bytes of the file; `-` if that is not known, or all was read.", |dump| {
+        Handler::read("filename", "Name of the file.", |dump| dump.input.name.clone()),
+        Handler::read("filesize", "Size of the file in bytes; `-` if unknown or completely read.", |dump| {
             if dump.exhausted { "-".into() } else { dump.input.size() }
         }),
         Handler::read("filepos", "Bytes of the file read so far.", |dump| dump.input.position().to_string()),
