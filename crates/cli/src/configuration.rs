@@ -1,7 +1,7 @@
 //! From a configuration's text to a router, and its diagnostics to the terminal.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -11,57 +11,11 @@ use element::Environment;
 use router::{Options, Registry, Router};
 
 use crate::report;
+use crate::source::{Source, SourceText, report_unreadable};
 
 /// The classes of the element library. As a constant it would have them all compiled once more, for this crate.
 pub(crate) fn registry() -> Registry {
     Registry::new(elements::REGISTRY)
-}
-
-/// Where a configuration comes from.
-pub(crate) enum Source {
-    /// The command line.
-    Expression(String),
-    /// A file; `-` is standard input.
-    File(String),
-}
-
-/// A configuration's text and its name in messages.
-pub(crate) struct Text {
-    /// The name.
-    pub(crate) name: String,
-    /// The text.
-    pub(crate) text: String,
-}
-
-impl Source {
-    /// Reads it.
-    pub(crate) fn read(&self) -> std::io::Result<Text> {
-        // One byte more than the language takes, so that it can refuse what is longer: a device file has no end.
-        let most = click_lang::Limits::default().source_bytes as u64 + 1;
-        let mut bytes = Vec::new();
-        match self {
-            Source::Expression(text) => return Ok(Text { name: "config".into(), text: text.clone() }),
-            Source::File(path) if path == "-" => {
-                std::io::stdin().lock().take(most).read_to_end(&mut bytes)?
-            }
-            Source::File(path) => std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?,
-        };
-        let name = match self {
-            Source::File(path) if path != "-" => path.clone(),
-            _ => "<stdin>".into(),
-        };
-        // Bytes that are not UTF-8 can't stand in a configuration; `\<hex>` can say them.
-        Ok(Text { name, text: String::from_utf8_lossy(&bytes).into_owned() })
-    }
-}
-
-/// Says on standard error why a configuration couldn't be read.
-pub(crate) fn complain(source: &Source, error: &std::io::Error) {
-    let name = match source {
-        Source::File(path) if path != "-" => path,
-        _ => "standard input",
-    };
-    eprintln!("clickbox: {name}: {}", system_words(error));
 }
 
 /// The configuration that a command is about.
@@ -80,7 +34,7 @@ pub(crate) struct ConfigurationArguments {
 
 impl ConfigurationArguments {
     /// Reads and compiles the configuration, and prints what is wrong with it; the exit code, if it is too much.
-    pub(crate) fn compile(&self) -> Result<(Text, Graph), ExitCode> {
+    pub(crate) fn compile(&self) -> Result<(SourceText, Graph), ExitCode> {
         let (text, parameters) = self.read()?;
         let compiled = compile(&text, &parameters, &[]);
         print(&compiled.diagnostics, &text);
@@ -88,13 +42,13 @@ impl ConfigurationArguments {
     }
 
     /// Reads the configuration; the exit code, if that went wrong, which has been said.
-    pub(crate) fn read(&self) -> Result<(Text, Vec<(String, String)>), ExitCode> {
+    pub(crate) fn read(&self) -> Result<(SourceText, Vec<(String, String)>), ExitCode> {
         let file = || Source::File(self.file.clone().unwrap_or_else(|| "-".into()));
         let source = self.expression.clone().map_or_else(file, Source::Expression);
         match source.read() {
             Ok(text) => Ok((text, self.parameters.clone())),
             Err(error) => {
-                complain(&source, &error);
+                report_unreadable(&source, &error);
                 Err(ExitCode::from(2))
             }
         }
@@ -108,7 +62,7 @@ pub(crate) fn parameter(text: &str) -> Result<(String, String), String> {
 }
 
 /// Compiles a configuration; libraries are looked for along `path`.
-pub(crate) fn compile(text: &Text, parameters: &[(String, String)], path: &[String]) -> Compiled {
+pub(crate) fn compile(text: &SourceText, parameters: &[(String, String)], path: &[String]) -> Compiled {
     let is_class = |name: &str| registry().has(name);
     let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
     let reader = |name: &str, from: &str| {
@@ -140,10 +94,10 @@ pub(crate) fn router(
 }
 
 /// Prints diagnostics for people, to standard error.
-pub(crate) fn print(diagnostics: &[Diagnostic], text: &Text) {
-    let mut painter = report::Painter::new(std::io::stderr().is_terminal());
+pub(crate) fn print(diagnostics: &[Diagnostic], text: &SourceText) {
+    let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
     for diagnostic in diagnostics {
-        eprintln!("{}", painter.render(diagnostic, text));
+        eprintln!("{}", printer.render(diagnostic, text));
     }
 }
 
@@ -164,12 +118,6 @@ pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
             above = text.split('\n').next().unwrap_or_default().to_string();
         }
     }
-}
-
-/// What went wrong with a file, in the system's words without the number that the standard library adds.
-pub(crate) fn system_words(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_string()
 }
 
 /// Leaves a message its typographic quotes on a UTF-8 terminal only, as Click does: scripts match on plain ones.

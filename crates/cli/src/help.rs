@@ -2,8 +2,8 @@
 
 use clap::Command;
 
-use crate::hanging::hanging;
-use crate::online::CODES;
+use crate::online::EXIT_CODES;
+use crate::wrap::wrap;
 
 /// What the commands are about.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -51,11 +51,11 @@ pub(crate) fn grouped(program: Command) -> Command {
         for name in *names {
             let about = program.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            text += &format!("  {name:<NAMES$}{}\n", hanging(about.trim_end_matches('.'), 2 + NAMES));
+            text += &format!("  {name:<NAMES$}{}\n", wrap(about.trim_end_matches('.'), 2 + NAMES));
         }
         text.push('\n');
     }
-    text += &format!("`clickbox COMMAND --help` says more, with an example.\n\n{CODES}");
+    text += &format!("`clickbox COMMAND --help` says more, with an example.\n\n{EXIT_CODES}");
     program.help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}").after_help(text)
 }
 
@@ -83,7 +83,7 @@ mod tests {
         let help = grouped(crate::Arguments::command()).render_help().to_string();
         assert!(help.contains("\n              of its own\n"), "{help}");
         for line in help.lines() {
-            assert!(line.chars().count() <= crate::hanging::WIDTH, "{line}");
+            assert!(line.chars().count() <= crate::wrap::WIDTH, "{line}");
         }
     }
 

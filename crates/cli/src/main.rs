@@ -10,7 +10,7 @@ mod configuration;
 mod environment;
 mod generate;
 mod graph;
-mod hanging;
+
 mod help;
 mod host;
 mod live;
@@ -19,6 +19,8 @@ mod output;
 mod program;
 mod report;
 mod screen;
+mod source;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -4,27 +4,27 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use click_lang::{Diagnostic, Severity};
 use serde::Serialize;
 
-use crate::configuration::Text;
+use crate::source::SourceText;
 
 /// Bytes of texts that are looked through for source lines. A picture takes time for the whole text: a long one with
 /// thousands of errors would take minutes.
 const MOST_SEARCHED: usize = 16 << 20;
 
 /// Renders diagnostics one after the other.
-pub(crate) struct Painter {
+pub(crate) struct DiagnosticPrinter {
     color: bool,
     /// What may still be looked through.
     left: usize,
 }
 
-impl Painter {
+impl DiagnosticPrinter {
     /// One that has rendered nothing yet.
     pub(crate) fn new(color: bool) -> Self {
         Self { color, left: MOST_SEARCHED }
     }
 
     /// Renders a diagnostic against the text that it is about; in a line, as Click does, after too many.
-    pub(crate) fn render(&mut self, diagnostic: &Diagnostic, text: &Text) -> String {
+    pub(crate) fn render(&mut self, diagnostic: &Diagnostic, text: &SourceText) -> String {
         match self.left.checked_sub(text.text.len()) {
             Some(left) => {
                 self.left = left;
@@ -38,7 +38,7 @@ impl Painter {
     }
 }
 
-fn picture(diagnostic: &Diagnostic, text: &Text, color: bool) -> String {
+fn picture(diagnostic: &Diagnostic, text: &SourceText, color: bool) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn the_hint_stands_with_and_without_a_picture() {
-        let text = Text { name: "f".into(), text: "Idle -> Disard;".into() };
+        let text = SourceText { name: "f".into(), text: "Idle -> Disard;".into() };
         let location = click_lang::Location { file: "f".into(), line: 1, column: 9, span: 8..14 };
         let hint = Some("did you mean ‘Discard’?".into());
         let diagnostic = Diagnostic::error(location, "unknown element class ‘Disard’").with_hint(hint);
-        let mut painter = Painter { color: false, left: text.text.len() };
-        assert!(painter.render(&diagnostic, &text).contains("= help: did you mean"));
+        let mut printer = DiagnosticPrinter { color: false, left: text.text.len() };
+        assert!(printer.render(&diagnostic, &text).contains("= help: did you mean"));
         assert_eq!(
-            painter.render(&diagnostic, &text),
+            printer.render(&diagnostic, &text),
             "f:1: unknown element class ‘Disard’\n  help: did you mean ‘Discard’?"
         );
     }

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use clap::Args;
 use click_lang::{Diagnostic, Severity};
 
-use crate::configuration::{self, Source, Text, registry};
+use crate::configuration::{self, registry};
 use crate::environment::Process;
 use crate::live::count;
 use crate::report;
+use crate::source::{self, Source, SourceText};
 
 /// Check configurations without running them.
 ///
@@ -55,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         let text = match source.read() {
             Ok(text) => text,
             Err(error) => {
-                configuration::complain(&source, &error);
+                source::report_unreadable(&source, &error);
                 worst = 2;
                 continue;
             }
@@ -76,17 +77,17 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// How many elements a configuration has, and what is wrong with it.
-fn check(text: &Text, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic>) {
+fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic>) {
     let compiled = configuration::compile(text, parameters, &[]);
     let elements = compiled.graph.elements.len();
     (elements, router::check(compiled, registry(), Rc::new(Process::new())))
 }
 
 /// Says on standard error what was found.
-fn print(text: &Text, elements: usize, found: &[Diagnostic], errors: usize) {
-    let mut painter = report::Painter::new(std::io::stderr().is_terminal());
+fn print(text: &SourceText, elements: usize, found: &[Diagnostic], errors: usize) {
+    let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
     for diagnostic in found {
-        eprintln!("{}\n", painter.render(diagnostic, text));
+        eprintln!("{}\n", printer.render(diagnostic, text));
     }
     let warnings = found.len() - errors;
     let [elements, errors, warnings] = [(elements, "element"), (errors, "error"), (warnings, "warning")]

@@ -12,9 +12,10 @@ use packet::Timestamp;
 use router::{Options, Router};
 
 use super::usage;
-use crate::configuration::{self, Source};
+use crate::configuration;
 use crate::environment::Process;
 use crate::output;
+use crate::source::{Source, system_message};
 
 /// Runs a Click configuration: reports its errors to standard error, then runs until it stops or is interrupted.
 #[derive(Parser)]
@@ -124,7 +125,7 @@ impl Driver {
         let (source, parameters) = source(&arguments)?;
         let text = source.read().map_err(|error| {
             let name = if let Source::File(name) = &source { name } else { "config" };
-            eprintln!("{name}: {}", configuration::system_words(&error));
+            eprintln!("{name}: {}", system_message(&error));
         })?;
         let warnings = !arguments.no_warnings;
         let path = clickpath(arguments.clickpath.as_deref());
@@ -189,7 +190,7 @@ impl Driver {
         if path == "-" {
             output::text(&flat);
         } else if let Err(error) = std::fs::write(path, flat) {
-            eprintln!("{path}: {}", configuration::system_words(&error));
+            eprintln!("{path}: {}", system_message(&error));
             return 1;
         }
         0

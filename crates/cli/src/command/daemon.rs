@@ -13,7 +13,7 @@ use daemon::{Settings, Tcp};
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 
-use crate::online::Failure;
+use crate::online::CommandError;
 use crate::output;
 
 /// Where the system's daemon keeps its definitions.
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn serve(arguments: &Arguments) -> Result<(), Failure> {
+fn serve(arguments: &Arguments) -> Result<(), CommandError> {
     let socket = socket(arguments)?;
     let store =
         if arguments.no_store { None } else { arguments.store.clone().or_else(|| usual_store(&socket)) };
@@ -115,7 +115,7 @@ fn serve(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     daemon::run(&settings, &socket, tcp.as_ref(), ready)
-        .map_err(|error| Failure::Other(api::with_causes(&error)))
+        .map_err(|error| CommandError::Other(api::with_causes(&error)))
 }
 
 fn sentence(ready: &Ready) -> String {
@@ -128,17 +128,20 @@ fn sentence(ready: &Ready) -> String {
 }
 
 /// Where it listens.
-fn socket(arguments: &Arguments) -> Result<PathBuf, Failure> {
+fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
     if let Some(path) = &arguments.socket {
         return Ok(path.clone());
     }
     if std::env::var_os(client::SOCKET_VARIABLE).is_some_and(|text| !text.is_empty()) {
         return match client::Address::from_environment() {
             Ok(client::Address::Unix(path)) => Ok(path),
-            _ => Err(Failure::Usage(format!("{} is no path of a socket", client::SOCKET_VARIABLE))),
+            _ => Err(CommandError::Usage(format!("{} is no path of a socket", client::SOCKET_VARIABLE))),
         };
     }
-    client::sockets().into_iter().next().ok_or_else(|| Failure::Usage("say where with --socket PATH".into()))
+    client::sockets()
+        .into_iter()
+        .next()
+        .ok_or_else(|| CommandError::Usage("say where with --socket PATH".into()))
 }
 
 /// Where the daemon of a usual socket keeps its definitions; none for one of another, which may be one of several.
@@ -155,10 +158,10 @@ fn usual_store(socket: &Path) -> Option<PathBuf> {
     Some(folder.join("clickbox/store"))
 }
 
-fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), Failure> {
+fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
     match folder.filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
         Some(folder) => DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(|error| {
-            Failure::Usage(format!(
+            CommandError::Usage(format!(
                 "the folder {} can't be made: {error}; --socket (or $CLICKBOX_SOCKET, which all commands heed) and --store take others",
                 folder.display()
             ))

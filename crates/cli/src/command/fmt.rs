@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use crate::configuration::{Source, Text, system_words};
+use crate::source::{Source, SourceText, system_message};
 use crate::{output, report};
 
 /// Lay out configurations anew; comments stay.
@@ -70,15 +70,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Formats one file, or only tells whether it would change.
 fn format(path: &str, check: bool) -> Result<Formatted<'_>, String> {
-    let complaint = |error: std::io::Error| format!("clickbox: {path}: {}", system_words(&error));
-    let Text { name, text } = Source::File(path.to_string()).read().map_err(complaint)?;
+    let complaint = |error: std::io::Error| format!("clickbox: {path}: {}", system_message(&error));
+    let SourceText { name, text } = Source::File(path.to_string()).read().map_err(complaint)?;
     let formatted = match click_lang::format(&text, &name) {
         Ok(formatted) => formatted,
         Err(problems) => {
-            let source = Text { name, text };
-            let mut painter = report::Painter::new(false);
+            let source = SourceText { name, text };
+            let mut printer = report::DiagnosticPrinter::new(false);
             let rendered: Vec<String> =
-                problems.iter().map(|problem| painter.render(problem, &source)).collect();
+                problems.iter().map(|problem| printer.render(problem, &source)).collect();
             return Err(rendered.join("\n"));
         }
     };

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::configuration::system_words;
 use crate::generate::capture;
 use crate::output;
+use crate::source::system_message;
 
 /// Make a capture of mixed traffic, the same for the same seed.
 #[derive(clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: Arguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("clickbox: {}: {}", file.display(), system_words(&error));
+            eprintln!("clickbox: {}: {}", file.display(), system_message(&error));
             ExitCode::FAILURE
         }
     }

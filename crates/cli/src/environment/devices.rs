@@ -152,7 +152,7 @@ impl Device for Connected {
 }
 
 /// A device that is read and written packet by packet.
-trait Kind: AsFd + 'static {
+trait PacketDevice: AsFd + 'static {
     /// Receives one packet; `None` if there is none now.
     fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>>;
     /// Sends one packet; false if there is no room now.
@@ -160,8 +160,8 @@ trait Kind: AsFd + 'static {
 }
 
 /// Such a device as elements have it.
-struct Opened<K> {
-    device: Rc<K>,
+struct Opened<D> {
+    device: Rc<D>,
     descriptor: Descriptor,
     name: String,
     /// Bytes of a packet to keep.
@@ -169,10 +169,10 @@ struct Opened<K> {
     link: Option<[u8; 6]>,
 }
 
-impl<K: Kind> Opened<K> {
+impl<D: PacketDevice> Opened<D> {
     fn boxed(
         descriptors: &Descriptors,
-        device: K,
+        device: D,
         name: &str,
         snap: usize,
         link: Option<[u8; 6]>,
@@ -183,7 +183,7 @@ impl<K: Kind> Opened<K> {
     }
 }
 
-impl<K: Kind> Device for Opened<K> {
+impl<D: PacketDevice> Device for Opened<D> {
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError> {
         for _ in 0..most {
             match self.device.receive_one(pool, self.snap) {
@@ -230,7 +230,7 @@ fn room(pool: &Pool, length: usize) -> io::Result<Packet> {
     pool.allocate_with(HEADROOM, length).ok_or_else(|| io::Error::other("no free packet"))
 }
 
-impl Kind for Tunnel {
+impl PacketDevice for Tunnel {
     fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
         let mut packet = room(pool, snap)?;
         let Some(length) = self.receive(packet.data_mut())? else { return Ok(None) };
@@ -243,7 +243,7 @@ impl Kind for Tunnel {
     }
 }
 
-impl Kind for RawSocket {
+impl PacketDevice for RawSocket {
     fn receive_one(&self, pool: &Pool, snap: usize) -> io::Result<Option<Packet>> {
         let mut packet = room(pool, snap)?;
         let Some(length) = self.receive(packet.data_mut())? else { return Ok(None) };

@@ -9,14 +9,14 @@ use element::{IoError, Reader, Writer};
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::configuration::system_words;
+use crate::source::system_message;
 
 /// What a file error means to the user.
 pub(super) fn problem(error: &io::Error) -> IoError {
     match error.kind() {
         io::ErrorKind::NotFound => IoError::NotFound("No such file or directory".into()),
         io::ErrorKind::PermissionDenied => IoError::Denied("Permission denied".into()),
-        _ => IoError::Failed(system_words(error)),
+        _ => IoError::Failed(system_message(error)),
     }
 }
 

@@ -26,14 +26,14 @@ pub(super) enum Outcome {
 pub(super) struct Flow {
     path: Path,
     ports: (u16, u16),
-    kind: Kind,
+    kind: FlowKind,
     /// What of it has happened.
     stage: u32,
     /// How often data is sent before it is over.
     length: u32,
 }
 
-enum Kind {
+enum FlowKind {
     Tcp {
         /// The next sequence numbers of client and server.
         next: (u32, u32),
@@ -63,17 +63,17 @@ impl Flow {
             0..=54 => {
                 let next = (random.next() as u32, random.next() as u32);
                 let server = [80, 443, 443, 443, 22, 25][random.below_u64(6) as usize];
-                (Kind::Tcp { next }, server, random.between(3, 40) as u32)
+                (FlowKind::Tcp { next }, server, random.between(3, 40) as u32)
             }
             55..=74 => {
                 let name = random.below_u64(NAMES.len() as u64) as usize;
-                (Kind::Dns { identifier: random.next() as u16, name }, 53, 2)
+                (FlowKind::Dns { identifier: random.next() as u16, name }, 53, 2)
             }
             75..=89 => {
-                (Kind::Udp, [443, 123, 5_004][random.below_u64(3) as usize], random.between(2, 20) as u32)
+                (FlowKind::Udp, [443, 123, 5_004][random.below_u64(3) as usize], random.between(2, 20) as u32)
             }
-            90..=92 if !is_ip6 => (Kind::Fragmented, 5_004, 2),
-            _ => (Kind::Ping { identifier: random.next() as u16 }, 0, 2 * random.between(1, 5) as u32),
+            90..=92 if !is_ip6 => (FlowKind::Fragmented, 5_004, 2),
+            _ => (FlowKind::Ping { identifier: random.next() as u16 }, 0, 2 * random.between(1, 5) as u32),
         };
         Flow { path, ports: (client, server), kind, stage: 0, length }
     }
@@ -83,7 +83,7 @@ impl Flow {
         let stage = self.stage;
         self.stage += 1;
         self.path.identification = self.path.identification.wrapping_add(1);
-        if let Kind::Tcp { .. } = self.kind {
+        if let FlowKind::Tcp { .. } = self.kind {
             return self.step_tcp(stage, size, random);
         }
         let (path, ports) = match stage % 2 {
@@ -92,10 +92,10 @@ impl Flow {
         };
         let headers = path.headers() + 8;
         let frame = match &self.kind {
-            Kind::Dns { identifier, name } => {
+            FlowKind::Dns { identifier, name } => {
                 Frame::new(&path, &Transport::Udp { ports }, &dns(*identifier, NAMES[*name], stage == 1))
             }
-            Kind::Ping { identifier } => {
+            FlowKind::Ping { identifier } => {
                 let echo = Transport::Echo {
                     reply: stage % 2 == 1,
                     identifier: *identifier,
@@ -104,7 +104,7 @@ impl Flow {
                 let length = if size == Size::Small { 18 } else { 56 };
                 Frame::new(&path, &echo, &text(length, stage))
             }
-            Kind::Fragmented => self.fragment(stage),
+            FlowKind::Fragmented => self.fragment(stage),
             _ => Frame::new(
                 &path,
                 &Transport::Udp { ports },
@@ -116,7 +116,7 @@ impl Flow {
 
     /// Handshake, data and acknowledgements, teardown.
     fn step_tcp(&mut self, stage: u32, size: Size, random: &mut Random) -> (Frame, Outcome) {
-        let Kind::Tcp { next } = &mut self.kind else { return (self.fragment(0), Outcome::Over) };
+        let FlowKind::Tcp { next } = &mut self.kind else { return (self.fragment(0), Outcome::Over) };
         let closing = self.length + 3;
         // Servers send most of the data; in the handshake and the teardown the roles are fixed.
         let (from_client, flags) = match stage {

@@ -21,12 +21,12 @@ struct Element<'a> {
 
 #[derive(Serialize)]
 struct Connection<'a> {
-    from: Place<'a>,
-    to: Place<'a>,
+    from: PortRef<'a>,
+    to: PortRef<'a>,
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct PortRef<'a> {
     element: &'a str,
     port: usize,
 }
@@ -34,7 +34,7 @@ struct Place<'a> {
 impl<'a> Listing<'a> {
     /// Of a flat graph.
     pub(crate) fn new(graph: &'a Graph) -> Self {
-        let place = |port: Port| Place {
+        let port_ref = |port: Port| PortRef {
             element: graph.elements.get(port.element).map_or("", |element| &element.name),
             port: port.port,
         };
@@ -45,8 +45,10 @@ impl<'a> Listing<'a> {
             file: &element.location.file,
             line: element.location.line,
         });
-        let connections =
-            graph.connections.iter().map(|edge| Connection { from: place(edge.from), to: place(edge.to) });
+        let connections = graph
+            .connections
+            .iter()
+            .map(|edge| Connection { from: port_ref(edge.from), to: port_ref(edge.to) });
         Self { elements: elements.collect(), connections: connections.collect() }
     }
 }

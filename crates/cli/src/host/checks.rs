@@ -10,9 +10,9 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Resource, getrlimit};
 
+use super::boxes;
 use super::capability::Capability;
-use super::finding::{Finding, Grade};
-use super::trial::attempt;
+use super::check_result::{CheckResult, Grade};
 use crate::live::grouped;
 
 /// The names of the trials.
@@ -25,7 +25,7 @@ struct System {
 }
 
 /// Everything that was found.
-pub(crate) fn findings() -> Vec<Finding> {
+pub(crate) fn run() -> Vec<CheckResult> {
     let system = System { root: "/".into() };
     vec![
         system.kernel(),
@@ -41,15 +41,15 @@ pub(crate) fn findings() -> Vec<Finding> {
         open_files(),
         locked_memory(&system.status()),
         memory_files(),
-        attempt(MACHINE, Backend::Vm),
-        attempt(PROCESS, Backend::Process),
+        boxes::check(MACHINE, Backend::Vm),
+        boxes::check(PROCESS, Backend::Process),
     ]
 }
 
-/// Whether boxes can run at all by these findings: one of a kind has run.
-pub(crate) fn can_run(findings: &[Finding]) -> bool {
-    let has_run = |finding: &Finding| [MACHINE, PROCESS].contains(&finding.name);
-    findings.iter().any(|finding| has_run(finding) && finding.grade != Grade::Missing)
+/// Whether boxes can run at all by these results: one of a kind has run.
+pub(crate) fn can_run(results: &[CheckResult]) -> bool {
+    let has_run = |result: &CheckResult| [MACHINE, PROCESS].contains(&result.name);
+    results.iter().any(|result| has_run(result) && result.grade != Grade::Missing)
 }
 
 impl System {
@@ -68,21 +68,21 @@ impl System {
         line.split_whitespace().next()?.parse().ok()
     }
 
-    fn kernel(&self) -> Finding {
+    fn kernel(&self) -> CheckResult {
         let release = self.read("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".into());
         let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         match (numbers.next(), numbers.next()) {
             // 5.13 is the first with all that the process sandbox asks for.
-            (Some(major), Some(minor)) if (major, minor) < (5, 13) => Finding::limited(
+            (Some(major), Some(minor)) if (major, minor) < (5, 13) => CheckResult::limited(
                 "kernel",
                 format!("Linux {release}"),
                 "5.13 or later is recommended; with an older one try what works",
             ),
-            _ => Finding::good("kernel", format!("Linux {release}")),
+            _ => CheckResult::good("kernel", format!("Linux {release}")),
         }
     }
 
-    fn processors(&self) -> Finding {
+    fn processors(&self) -> CheckResult {
         let cores = available_parallelism().map_or(1, usize::from);
         let text = self.read("proc/cpuinfo").unwrap_or_default();
         let has = |flag: &str| {
@@ -90,7 +90,7 @@ impl System {
         };
         let found = format!("{cores} processors{}", if has("avx2") { ", AVX2" } else { "" });
         if !has("avx2") {
-            return Finding::limited(
+            return CheckResult::limited(
                 "processors",
                 found,
                 "no AVX2: copies and checksums are slower than they could be",
@@ -98,61 +98,63 @@ impl System {
         }
         if !has("constant_tsc") {
             let advice = "the time stamp counter is not said to be constant: clocks of boxes may drift";
-            return Finding::limited("processors", found, advice);
+            return CheckResult::limited("processors", found, advice);
         }
         if cores == 1 {
-            return Finding::limited(
+            return CheckResult::limited(
                 "processors",
                 found,
                 "boxes and switch share it; a second one doubles the rate",
             );
         }
-        Finding::good("processors", found)
+        CheckResult::good("processors", found)
     }
 
-    fn memory(&self) -> Finding {
+    fn memory(&self) -> CheckResult {
         let (all, free) = (self.meminfo("MemTotal").unwrap_or(0), self.meminfo("MemAvailable").unwrap_or(0));
         let found = format!("{} MB, {} MB of it available", grouped(all >> 10), grouped(free >> 10));
         // About what a box takes with one port of 256 slots, its kernel memory included.
         let boxes = (free << 10) / (3 << 20);
         match boxes {
-            0..200 => {
-                Finding::limited("memory", found, format!("enough for about {boxes} boxes with a port each"))
-            }
-            _ => Finding::good("memory", found),
+            0..200 => CheckResult::limited(
+                "memory",
+                found,
+                format!("enough for about {boxes} boxes with a port each"),
+            ),
+            _ => CheckResult::good("memory", found),
         }
     }
 
-    fn namespaces(&self) -> Finding {
+    fn namespaces(&self) -> CheckResult {
         const NAME: &str = "user namespaces";
         let number = |path: &str| self.read(path).and_then(|text| text.parse::<u64>().ok());
         if !self.root.join("proc/self/ns/user").exists()
             || number("proc/sys/user/max_user_namespaces") == Some(0)
         {
-            return Finding::limited(
+            return CheckResult::limited(
                 NAME,
                 "switched off",
                 "boxes in processes have fewer walls around them; to get them: sysctl user.max_user_namespaces=10000",
             );
         }
         if number("proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
-            return Finding::limited(NAME, "for root only", "sysctl kernel.unprivileged_userns_clone=1");
+            return CheckResult::limited(NAME, "for root only", "sysctl kernel.unprivileged_userns_clone=1");
         }
         if number("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
-            return Finding::limited(
+            return CheckResult::limited(
                 NAME,
                 "restricted by AppArmor",
                 "run the daemon as root, or: sysctl kernel.apparmor_restrict_unprivileged_userns=0",
             );
         }
-        Finding::good(NAME, "allowed")
+        CheckResult::good(NAME, "allowed")
     }
 
-    fn seccomp(&self) -> Finding {
+    fn seccomp(&self) -> CheckResult {
         let actions = self.read("proc/sys/kernel/seccomp/actions_avail").unwrap_or_default();
         match actions.split_whitespace().any(|action| action == "kill_process") {
-            true => Finding::good("seccomp", "filters are there"),
-            false => Finding::missing(
+            true => CheckResult::good("seccomp", "filters are there"),
+            false => CheckResult::missing(
                 "seccomp",
                 "the kernel has no filters of system calls",
                 "boxes can run in virtual machines only; a kernel with CONFIG_SECCOMP_FILTER has them",
@@ -161,7 +163,7 @@ impl System {
     }
 
     /// The daemon limits boxes itself: there is nothing that would be missing.
-    fn cgroups(&self) -> Finding {
+    fn cgroups(&self) -> CheckResult {
         let controllers = self.read("sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
         let has = |name: &str| controllers.split_whitespace().any(|known| known == name);
         let found = if has("cpu") && has("memory") {
@@ -171,22 +173,22 @@ impl System {
         } else {
             "none"
         };
-        Finding::good("cgroups", format!("{found}; none are needed, the daemon limits boxes itself"))
+        CheckResult::good("cgroups", format!("{found}; none are needed, the daemon limits boxes itself"))
     }
 
-    fn huge_pages(&self) -> Finding {
+    fn huge_pages(&self) -> CheckResult {
         const NAME: &str = "huge pages";
         let free = self.meminfo("HugePages_Free").unwrap_or(0);
         let transparent = self.read("sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
         if free > 0 {
-            return Finding::good(
+            return CheckResult::good(
                 NAME,
                 format!("{} free, {} kB each", grouped(free), self.meminfo("Hugepagesize").unwrap_or(0)),
             );
         }
         match transparent.contains("[always]") || transparent.contains("[madvise]") {
-            true => Finding::good(NAME, "transparent ones; none reserved, and none needed"),
-            false => Finding::limited(
+            true => CheckResult::good(NAME, "transparent ones; none reserved, and none needed"),
+            false => CheckResult::limited(
                 NAME,
                 "none",
                 "boxes start a little slower: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
@@ -195,40 +197,40 @@ impl System {
     }
 }
 
-fn kvm(device: &Path) -> Finding {
+fn kvm(device: &Path) -> CheckResult {
     const NAME: &str = "kvm";
     match OpenOptions::new().read(true).write(true).open(device) {
-        Ok(_) => Finding::good(NAME, format!("{} opens", device.display())),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Finding::limited(
+        Ok(_) => CheckResult::good(NAME, format!("{} opens", device.display())),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => CheckResult::limited(
             NAME,
             format!("{} belongs to others", device.display()),
             "boxes run in processes; for virtual machines: sudo usermod -aG kvm $USER, and log in again",
         ),
-        Err(error) if error.kind() == ErrorKind::NotFound => Finding::missing(
+        Err(error) if error.kind() == ErrorKind::NotFound => CheckResult::missing(
             NAME,
             format!("there is no {}", device.display()),
             "boxes run in processes; for virtual machines: switch VMX or SVM on in the firmware, or nested \
              virtualization in the host, and load kvm_intel or kvm_amd",
         ),
         Err(error) => {
-            Finding::missing(NAME, format!("{}: {error}", device.display()), "boxes run in processes")
+            CheckResult::missing(NAME, format!("{}: {error}", device.display()), "boxes run in processes")
         }
     }
 }
 
-fn tap(status: &str) -> Finding {
+fn tap(status: &str) -> CheckResult {
     const NAME: &str = "tap devices";
     let device = "/dev/net/tun";
     if File::options().read(true).write(true).open(device).is_err() {
-        return Finding::missing(
+        return CheckResult::missing(
             NAME,
             format!("{device} can't be opened"),
             "modprobe tun, and chmod 0666 /dev/net/tun",
         );
     }
     match Capability::NetAdmin.is_in(status) {
-        true => Finding::good(NAME, "they can be made"),
-        false => Finding::limited(
+        true => CheckResult::good(NAME, "they can be made"),
+        false => CheckResult::limited(
             NAME,
             "only those that are made for this user",
             "to make them: run the daemon as root or with CAP_NET_ADMIN, or: sudo ip tuntap add tap0 mode tap user $USER",
@@ -236,11 +238,11 @@ fn tap(status: &str) -> Finding {
     }
 }
 
-fn packet_sockets() -> Finding {
+fn packet_sockets() -> CheckResult {
     const NAME: &str = "packet sockets";
     match socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None) {
-        Ok(_) => Finding::good(NAME, "network interfaces can be ports of a switch"),
-        Err(error) => Finding::missing(
+        Ok(_) => CheckResult::good(NAME, "network interfaces can be ports of a switch"),
+        Err(error) => CheckResult::missing(
             NAME,
             format!("not allowed: {error}"),
             "run the daemon as root, or: sudo setcap cap_net_raw,cap_net_admin+ep $(command -v clickbox)",
@@ -248,11 +250,11 @@ fn packet_sockets() -> Finding {
     }
 }
 
-fn memory_files() -> Finding {
+fn memory_files() -> CheckResult {
     const NAME: &str = "memory files";
     match memfd_create("clickbox", MemfdFlags::CLOEXEC) {
-        Ok(_) => Finding::good(NAME, "they can be made"),
-        Err(error) => Finding::missing(
+        Ok(_) => CheckResult::good(NAME, "they can be made"),
+        Err(error) => CheckResult::missing(
             NAME,
             format!("not allowed: {error}"),
             "boxes in processes need them: allow memfd_create to the daemon, and sysctl vm.memfd_noexec=0",
@@ -260,31 +262,31 @@ fn memory_files() -> Finding {
     }
 }
 
-fn open_files() -> Finding {
+fn open_files() -> CheckResult {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or("any number".into(), grouped);
     let found = format!("{}, at most {most}", limit.current.map_or("any number".into(), grouped));
     // The daemon raises its limit to the hard one.
     match limit.maximum {
-        Some(most) if most < 4096 => Finding::limited(
+        Some(most) if most < 4096 => CheckResult::limited(
             "open files",
             found,
             "a box takes a few: set LimitNOFILE=65536, or ulimit -Hn 65536",
         ),
-        _ => Finding::good("open files", found),
+        _ => CheckResult::good("open files", found),
     }
 }
 
-fn locked_memory(status: &str) -> Finding {
+fn locked_memory(status: &str) -> CheckResult {
     let limit = getrlimit(Resource::Memlock);
     match limit.current {
-        Some(bytes) if !Capability::IpcLock.is_in(status) && bytes < 8 << 20 => Finding::limited(
+        Some(bytes) if !Capability::IpcLock.is_in(status) && bytes < 8 << 20 => CheckResult::limited(
             "locked memory",
             format!("{} kB", grouped(bytes >> 10)),
             "rings of fast drivers may not fit: set LimitMEMLOCK=infinity, or ulimit -l unlimited",
         ),
-        Some(bytes) => Finding::good("locked memory", format!("{} kB", grouped(bytes >> 10))),
-        None => Finding::good("locked memory", "without limit"),
+        Some(bytes) => CheckResult::good("locked memory", format!("{} kB", grouped(bytes >> 10))),
+        None => CheckResult::good("locked memory", "without limit"),
     }
 }
 
@@ -293,7 +295,7 @@ mod tests {
     use super::*;
 
     /// A system whose files are these.
-    fn with(files: &[(&str, &str)], check: impl Fn(&System) -> Finding) -> Finding {
+    fn with(files: &[(&str, &str)], check: impl Fn(&System) -> CheckResult) -> CheckResult {
         let name = format!("clickbox-host-{}-{:?}", std::process::id(), std::thread::current().id());
         let system = System { root: std::env::temp_dir().join(name) };
         for (path, text) in files {
@@ -301,15 +303,15 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             fs::write(path, text).expect("a file");
         }
-        let finding = check(&system);
+        let result = check(&system);
         let _ = fs::remove_dir_all(&system.root);
-        finding
+        result
     }
 
     #[test]
     fn what_is_missing_is_told_with_a_way_to_get_it() {
         let user = ("proc/self/ns/user", "");
-        type Case<'a> = (&'a [(&'a str, &'a str)], fn(&System) -> Finding, Grade);
+        type Case<'a> = (&'a [(&'a str, &'a str)], fn(&System) -> CheckResult, Grade);
         let cases: [Case; 10] = [
             (&[("proc/sys/kernel/osrelease", "6.18.0-cloud")], System::kernel, Grade::Good),
             (&[("proc/sys/kernel/osrelease", "5.4.0")], System::kernel, Grade::Limited),
@@ -339,17 +341,17 @@ mod tests {
             ),
         ];
         for (files, check, grade) in cases {
-            let finding = with(files, check);
-            assert_eq!(finding.grade, grade, "{finding:?}");
-            assert_eq!(finding.advice.is_empty(), grade == Grade::Good, "{finding:?}");
+            let result = with(files, check);
+            assert_eq!(result.grade, grade, "{result:?}");
+            assert_eq!(result.advice.is_empty(), grade == Grade::Good, "{result:?}");
         }
         assert_eq!(kvm(Path::new("/nowhere/kvm")).grade, Grade::Missing);
     }
 
     #[test]
     fn a_machine_without_either_runs_no_box() {
-        let none = [Finding::missing(MACHINE, "", ""), Finding::missing(PROCESS, "", "")];
+        let none = [CheckResult::missing(MACHINE, "", ""), CheckResult::missing(PROCESS, "", "")];
         assert!(!can_run(&none));
-        assert!(can_run(&[Finding::missing(MACHINE, "", ""), Finding::limited(PROCESS, "", "")]));
+        assert!(can_run(&[CheckResult::missing(MACHINE, "", ""), CheckResult::limited(PROCESS, "", "")]));
     }
 }

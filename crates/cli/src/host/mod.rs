@@ -1,9 +1,9 @@
-//! What this machine offers to boxes, as `clickbox doctor` tells it.
+//! What this machine offers to boxes, as `clickbox doctor` shows it.
 
+mod boxes;
 mod capability;
+mod check_result;
 mod checks;
-mod finding;
-mod trial;
 
-pub(crate) use checks::{can_run, findings};
-pub(crate) use finding::{Finding, Grade};
+pub(crate) use check_result::{CheckResult, Grade};
+pub(crate) use checks::{can_run, run};

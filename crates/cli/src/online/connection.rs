@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use api::client::{Address, Client, Credentials, SOCKET_VARIABLE};
 use clap::Args;
 
-use super::failure::Failure;
+use super::command_error::CommandError;
 
 /// The variable of the environment that has the token of a daemon at another host.
 const TOKEN_VARIABLE: &str = "CLICKBOX_TOKEN";
@@ -32,19 +32,19 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Where the daemon is.
-    pub(crate) fn address(&self) -> Result<Address, Failure> {
+    pub(crate) fn address(&self) -> Result<Address, CommandError> {
         match &self.socket {
             Some(address) => Ok(address.clone()),
             None => Address::from_environment()
-                .map_err(|error| Failure::Usage(format!("{SOCKET_VARIABLE} is no address: {error}"))),
+                .map_err(|error| CommandError::Usage(format!("{SOCKET_VARIABLE} is no address: {error}"))),
         }
     }
 
     /// A client of it. Nothing is sent yet.
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
+    pub(crate) fn client(&self) -> Result<Client, CommandError> {
         let token = match &self.token_file {
             Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
+                let text = std::fs::read_to_string(path).map_err(|error| CommandError::file(path, error))?;
                 Some(text.trim().to_string())
             }
             None => std::env::var(TOKEN_VARIABLE).ok(),

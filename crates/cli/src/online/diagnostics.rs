@@ -6,22 +6,22 @@ use api::{Diagnostic, Severity};
 use click_lang::Location;
 
 use super::escape;
-use crate::configuration::Text;
 use crate::report;
+use crate::source::SourceText;
 
 /// Prints diagnostics to standard error, with the lines of those texts that are known.
-pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[Text]) {
-    let mut painter = report::Painter::new(std::io::stderr().is_terminal());
-    let nothing = Text { name: String::new(), text: String::new() };
+pub(crate) fn print(diagnostics: &[Diagnostic], texts: &[SourceText]) {
+    let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
+    let nothing = SourceText { name: String::new(), text: String::new() };
     for diagnostic in diagnostics {
         let file = diagnostic.file.as_deref().unwrap_or_default();
         let text = texts.iter().find(|text| text.name == file).unwrap_or(&nothing);
-        eprintln!("{}\n", painter.render(&local(diagnostic, text), text));
+        eprintln!("{}\n", printer.render(&local(diagnostic, text), text));
     }
 }
 
 /// The same diagnostic in the language's own type.
-fn local(diagnostic: &Diagnostic, text: &Text) -> click_lang::Diagnostic {
+fn local(diagnostic: &Diagnostic, text: &SourceText) -> click_lang::Diagnostic {
     let severity = match diagnostic.severity {
         Severity::Error => click_lang::Severity::Error,
         Severity::Warning => click_lang::Severity::Warning,

@@ -6,7 +6,7 @@ use api::{AddPort, CapturePoint, Device, Limits, MacAddr, PortDriver, PortName, 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use super::failure::Failure;
+use super::command_error::CommandError;
 
 /// The drivers of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -76,18 +76,18 @@ pub(crate) struct PortOptions {
 
 impl PortOptions {
     /// What adds the port. Paths are meant from `folder` on.
-    pub(crate) fn add(&self, name: PortName, folder: &Path) -> Result<AddPort, Failure> {
+    pub(crate) fn add(&self, name: PortName, folder: &Path) -> Result<AddPort, CommandError> {
         self.check(&name)?;
         let path = |path: &Option<PathBuf>| {
             let absolute = path.as_ref().map(|path| std::path::absolute(folder.join(path)));
-            let absolute = absolute.transpose().map_err(|error| Failure::file(folder, error))?;
-            Ok::<_, Failure>(absolute.map(|path| path.to_string_lossy().into_owned()))
+            let absolute = absolute.transpose().map_err(|error| CommandError::file(folder, error))?;
+            Ok::<_, CommandError>(absolute.map(|path| path.to_string_lossy().into_owned()))
         };
         let driver = match (self.driver, self.to.clone()) {
             (Driver::Tap, _) => PortDriver::Tap { device: self.device.clone() },
             (Driver::AfPacket, _) => PortDriver::AfPacket { device: self.device.clone() },
             (Driver::Pcap, _) if self.read.is_none() && self.write.is_none() => {
-                return Err(Failure::Usage(format!(
+                return Err(CommandError::Usage(format!(
                     "port {name}: a pcap port needs --read, --write or both"
                 )));
             }
@@ -100,13 +100,13 @@ impl PortOptions {
             (Driver::Null, _) => PortDriver::Null {},
             (Driver::Pipe, Some(CapturePoint::Switch(switch, port))) => PortDriver::Pipe { switch, port },
             (Driver::Pipe, _) => {
-                return Err(Failure::Usage(format!(
+                return Err(CommandError::Usage(format!(
                     "port {name}: a pipe needs --to SWITCH/PORT, its other end"
                 )));
             }
             (Driver::Box, Some(CapturePoint::Box(name, port))) => PortDriver::Box { name, port },
             (Driver::Box, _) => {
-                return Err(Failure::Usage(format!(
+                return Err(CommandError::Usage(format!(
                     "port {name}: a box needs --to BOX:N, the port of the box"
                 )));
             }
@@ -121,7 +121,7 @@ impl PortOptions {
     }
 
     /// Refuses what the driver doesn't have.
-    fn check(&self, name: &PortName) -> Result<(), Failure> {
+    fn check(&self, name: &PortName) -> Result<(), CommandError> {
         let devices: &[Driver] = &[Driver::Tap, Driver::AfPacket];
         let captures: &[Driver] = &[Driver::Pcap];
         let given = [
@@ -136,7 +136,7 @@ impl PortOptions {
             Some((option, ..)) => {
                 let driver = self.driver.to_possible_value();
                 let driver = driver.as_ref().map_or("", |value| value.get_name());
-                Err(Failure::Usage(format!("port {name}: the driver {driver} has no {option:?}")))
+                Err(CommandError::Usage(format!("port {name}: the driver {driver} has no {option:?}")))
             }
             None => Ok(()),
         }

@@ -9,10 +9,10 @@ use api::{
 };
 use serde::Deserialize;
 
-use super::failure::Failure;
-use super::parcel::{self, Parcel};
+use super::command_error::CommandError;
+use super::config_bundle::{self, ConfigBundle};
 use super::port_options::PortOptions;
-use crate::configuration::Text;
+use crate::source::SourceText;
 
 /// What stands in the file.
 #[derive(Deserialize)]
@@ -84,45 +84,46 @@ pub(crate) struct StackFile {
     /// What it is.
     pub(crate) stack: Stack,
     /// The texts of its configurations, for diagnostics.
-    pub(crate) texts: Vec<Text>,
+    pub(crate) texts: Vec<SourceText>,
 }
 
 impl StackFile {
     /// Reads a file and those that it names.
-    pub(crate) fn read(path: &Path) -> Result<StackFile, Failure> {
+    pub(crate) fn read(path: &Path) -> Result<StackFile, CommandError> {
         let entries = Entries::read(path)?;
         let name = entries.name(path)?;
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
         entries
             .stack(name, &folder)
-            .map_err(|failure| Failure::Usage(format!("{}: {failure}", path.display())))
+            .map_err(|failure| CommandError::Usage(format!("{}: {failure}", path.display())))
     }
 
     /// The name of the stack in a file.
-    pub(crate) fn name(path: &Path) -> Result<StackName, Failure> {
+    pub(crate) fn name(path: &Path) -> Result<StackName, CommandError> {
         Entries::read(path)?.name(path)
     }
 }
 
 impl Entries {
-    fn read(path: &Path) -> Result<Entries, Failure> {
-        let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
-        toml::from_str(&text)
-            .map_err(|error| Failure::Usage(format!("{}: {}", path.display(), error.to_string().trim_end())))
+    fn read(path: &Path) -> Result<Entries, CommandError> {
+        let text = std::fs::read_to_string(path).map_err(|error| CommandError::file(path, error))?;
+        toml::from_str(&text).map_err(|error| {
+            CommandError::Usage(format!("{}: {}", path.display(), error.to_string().trim_end()))
+        })
     }
 
     /// The name that it says, else the file's, without its ending.
-    fn name(&self, path: &Path) -> Result<StackName, Failure> {
+    fn name(&self, path: &Path) -> Result<StackName, CommandError> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().parse();
         name.map_err(|error| {
-            Failure::Usage(format!("{}: {error}; or say name = \"...\" in it", path.display()))
+            CommandError::Usage(format!("{}: {error}; or say name = \"...\" in it", path.display()))
         })
     }
 
-    fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, Failure> {
+    fn stack(self, name: StackName, folder: &Path) -> Result<StackFile, CommandError> {
         let mut stack = Stack::default();
         for (switch, entry) in self.switches {
             let usual = CreateSwitch::new(switch);
@@ -138,9 +139,10 @@ impl Entries {
         }
         let mut texts = Vec::new();
         for (name, entry) in self.boxes {
-            let files: Vec<(String, PathBuf)> = entry.files.iter().map(|text| parcel::file(text)).collect();
-            let parcel = Parcel::read(&entry.configuration, folder, &files)?;
-            let usual = parcel.create(name);
+            let files: Vec<(String, PathBuf)> =
+                entry.files.iter().map(|text| config_bundle::file(text)).collect();
+            let bundle = ConfigBundle::read(&entry.configuration, folder, &files)?;
+            let usual = bundle.create(name);
             let port = |port| match port {
                 PortEntry::Plain(attach) => PortRequest { attach, ..PortRequest::default() },
                 PortEntry::Full(port) => port,
@@ -159,7 +161,7 @@ impl Entries {
                 labels: entry.labels,
                 ..usual
             });
-            texts.push(parcel.text);
+            texts.push(bundle.text);
         }
         for (number, chain) in self.chains.iter().enumerate() {
             join(&mut stack, &name, number, chain)?;
@@ -178,8 +180,8 @@ enum Link {
 
 /// Attaches the boxes of a chain to each other: behind the ports that they have, each gets one to what is before it and
 /// one to what is behind it.
-fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) -> Result<(), Failure> {
-    let wrong = |text: String| Failure::Usage(format!("chain {}: {text}", number + 1));
+fn join(stack: &mut Stack, name: &StackName, number: usize, chain: &[String]) -> Result<(), CommandError> {
+    let wrong = |text: String| CommandError::Usage(format!("chain {}: {text}", number + 1));
     let find = |link: &String| {
         let place = stack.boxes.iter().position(|request| request.name.as_str() == link);
         let switch = stack.switches.iter().find(|request| request.name.as_str() == link);

@@ -10,7 +10,8 @@ use bench::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use crate::configuration::{registry, system_words};
+use crate::configuration::registry;
+use crate::source::system_message;
 use crate::{output, program};
 use bench::{Rows, Table};
 
@@ -223,7 +224,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::Measure(error) => error.fmt(f),
-            Failure::Write(path, error) => write!(f, "{}: {}", path.display(), system_words(error)),
+            Failure::Write(path, error) => write!(f, "{}: {}", path.display(), system_message(error)),
         }
     }
 }

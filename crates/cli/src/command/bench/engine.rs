@@ -10,8 +10,8 @@ use bench::engine::{
 use clap::Args;
 use serde::Serialize;
 
-use crate::configuration::system_words;
 use crate::output;
+use crate::source::system_message;
 
 /// Measure configurations in memory, on one core.
 ///
@@ -173,7 +173,7 @@ impl Arguments {
             let text = std::fs::read_to_string(name).map_err(|error| {
                 let names: Vec<&str> = EXAMPLES.iter().map(|example| example.name).collect();
                 let names = names.join(", ");
-                format!("{name}: {}; --config takes a file or one of {names}", system_words(&error))
+                format!("{name}: {}; --config takes a file or one of {names}", system_message(&error))
             })?;
             Ok((name.clone(), text))
         };

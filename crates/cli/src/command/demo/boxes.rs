@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use super::chain::{Chain, PARTS};
 use super::report::{self, Account};
 use crate::live::grouped;
-use crate::online::{self, Failure};
+use crate::online::{self, CommandError};
 use crate::{output, screen};
 
 /// Packets in the capture.
@@ -25,7 +25,7 @@ const RULE: &str = "deny udp dst port 53";
 
 /// What the boxes run in.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum SandboxOption {
     /// Virtual machines where that is possible, else processes.
     #[default]
     Auto,
@@ -43,20 +43,20 @@ pub(super) fn print() {
 }
 
 /// Runs it.
-pub(super) fn run(seconds: f64, rate: u64, kind: Kind, json: bool) -> ExitCode {
-    match show(seconds, rate, kind, &Teller { is_silent: json }) {
+pub(super) fn run(seconds: f64, rate: u64, kind: SandboxOption, json: bool) -> ExitCode {
+    match show(seconds, rate, kind, &Reporter { is_silent: json }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(&[]),
     }
 }
 
 /// Who tells what happens while it goes on.
-struct Teller {
+struct Reporter {
     /// Only the end is wanted, as JSON.
     is_silent: bool,
 }
 
-impl Teller {
+impl Reporter {
     /// Says a line, above the table.
     fn say(&self, text: &str) {
         if !self.is_silent {
@@ -65,19 +65,19 @@ impl Teller {
     }
 }
 
-fn show(seconds: f64, rate: u64, kind: Kind, teller: &Teller) -> Result<(), Failure> {
+fn show(seconds: f64, rate: u64, kind: SandboxOption, reporter: &Reporter) -> Result<(), CommandError> {
     let is_interrupted = Arc::new(AtomicBool::new(false));
     // Without it Ctrl-C ends the program at once, and the daemon with it.
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         let _ = signal_hook::flag::register(signal, is_interrupted.clone());
     }
     let chain = Chain::start()?;
-    let sandbox = sandbox(&chain, kind, teller)?;
-    teller.say("  capture > firewall > nat > monitor > uplink");
-    chain.build(sandbox, |detail| teller.say(&started(detail)))?;
+    let sandbox = sandbox(&chain, kind, reporter)?;
+    reporter.say("  capture > firewall > nat > monitor > uplink");
+    chain.build(sandbox, |detail| reporter.say(&started(detail)))?;
     let repeat = ((rate as f64 * seconds / PACKETS as f64).round() as u32).max(1);
     let total = u64::from(repeat) * PACKETS;
-    teller.say(&format!(
+    reporter.say(&format!(
         "The capture is played {} times, {} packets a second.",
         grouped(repeat.into()),
         grouped(rate)
@@ -85,15 +85,15 @@ fn show(seconds: f64, rate: u64, kind: Kind, teller: &Teller) -> Result<(), Fail
     let begin = Instant::now();
     chain.play(repeat, rate)?;
     let mut account = Account::default();
-    let watch = Watch { chain: &chain, begin, total, is_interrupted, teller };
+    let watch = Watch { chain: &chain, begin, total, is_interrupted, reporter };
     watch.until(|came| came >= total / 3)?;
     let before = (denied(&chain)?, begin.elapsed());
-    let write = change_rule(&chain, teller)?;
+    let write = change_rule(&chain, reporter)?;
     let change = (denied(&chain)?, begin.elapsed());
     watch.until(|came| came >= total * 2 / 3)?;
-    compare([before, change, (denied(&chain)?, begin.elapsed())], teller);
+    compare([before, change, (denied(&chain)?, begin.elapsed())], reporter);
     account.keep(&chain, "nat")?;
-    let back = kill(&chain, teller)?;
+    let back = kill(&chain, reporter)?;
     watch.until(|came| came >= total)?;
     let time = begin.elapsed();
     settle(&chain)?;
@@ -102,7 +102,7 @@ fn show(seconds: f64, rate: u64, kind: Kind, teller: &Teller) -> Result<(), Fail
     (summary.write_ms, summary.back_ms) = (Some(write), Some(back));
     // Before anything is printed: a reader who has gone away ends the program, and the folder would stay.
     drop(chain);
-    if teller.is_silent {
+    if reporter.is_silent {
         output::json(&summary);
     } else {
         output::text(&report::text(&summary));
@@ -111,19 +111,19 @@ fn show(seconds: f64, rate: u64, kind: Kind, teller: &Teller) -> Result<(), Fail
 }
 
 /// What the boxes run in; says so if it is not what one would wish for.
-fn sandbox(chain: &Chain, kind: Kind, teller: &Teller) -> Result<Sandbox, Failure> {
+fn sandbox(chain: &Chain, kind: SandboxOption, reporter: &Reporter) -> Result<Sandbox, CommandError> {
     let host = chain.client().ask(&operation::HOST, &[])?;
     let sandbox = match kind {
-        Kind::Auto if host.kvm.usable => Sandbox::Vm,
-        Kind::Vm => Sandbox::Vm,
-        Kind::Auto => {
+        SandboxOption::Auto if host.kvm.usable => Sandbox::Vm,
+        SandboxOption::Vm => Sandbox::Vm,
+        SandboxOption::Auto => {
             let reason = host.kvm.reason.unwrap_or_else(|| "nobody knows why".into());
-            teller.say(&format!("There is no usable KVM here ({reason}): the boxes run in processes."));
+            reporter.say(&format!("There is no usable KVM here ({reason}): the boxes run in processes."));
             Sandbox::Process
         }
-        Kind::Process => Sandbox::Process,
+        SandboxOption::Process => Sandbox::Process,
     };
-    teller.say(match sandbox {
+    reporter.say(match sandbox {
         Sandbox::Vm => "A daemon is started. Three boxes in a row, each in a virtual machine:",
         _ => "A daemon is started. Three boxes in a row, each in a process without privileges:",
     });
@@ -137,28 +137,28 @@ fn started(detail: &BoxDetail) -> String {
 }
 
 /// Packets that the firewall's rules have denied.
-fn denied(chain: &Chain) -> Result<u64, Failure> {
+fn denied(chain: &Chain) -> Result<u64, CommandError> {
     let losses = chain.read("firewall", "filter.losses")?;
     let count = losses.lines().find_map(|line| line.strip_prefix("denied ")?.parse().ok());
     Ok(count.unwrap_or(0))
 }
 
 /// Puts a rule before the firewall's; how many milliseconds it took.
-fn change_rule(chain: &Chain, teller: &Teller) -> Result<f64, Failure> {
+fn change_rule(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
     let rules = chain.read("firewall", "filter.rules")?;
     let begin = Instant::now();
     chain.write("firewall", "filter.rules", &format!("{RULE}, {rules}"))?;
     let time = begin.elapsed().as_secs_f64() * 1e3;
-    teller.say(&format!(
+    reporter.say(&format!(
         "firewall: the rule `{RULE}` stands before the others now; the write took {time:.2} ms."
     ));
     Ok(time)
 }
 
 /// Says how many packets the firewall denied before its rules were changed, and since.
-fn compare([before, change, after]: [(u64, Duration); 3], teller: &Teller) {
+fn compare([before, change, after]: [(u64, Duration); 3], reporter: &Reporter) {
     let rate = |packets: u64, time: Duration| grouped((packets as f64 / time.as_secs_f64().max(1e-3)) as u64);
-    teller.say(&format!(
+    reporter.say(&format!(
         "firewall: it denied {} packets a second before, and {} since.",
         rate(before.0, before.1),
         rate(after.0.saturating_sub(change.0), after.1.saturating_sub(change.1))
@@ -166,7 +166,7 @@ fn compare([before, change, after]: [(u64, Duration); 3], teller: &Teller) {
 }
 
 /// Ends a box and waits until it is back; how many milliseconds it took.
-fn kill(chain: &Chain, teller: &Teller) -> Result<f64, Failure> {
+fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
     let begin = Instant::now();
     chain.client().ask(&operation::KILL_BOX, &["nat"])?;
     loop {
@@ -175,17 +175,17 @@ fn kill(chain: &Chain, teller: &Teller) -> Result<f64, Failure> {
             break;
         }
         if begin.elapsed() > PATIENCE {
-            return Err(Failure::Other("the box that was killed did not come back".into()));
+            return Err(CommandError::Other("the box that was killed did not come back".into()));
         }
     }
     let time = begin.elapsed().as_secs_f64() * 1e3;
-    teller
+    reporter
         .say(&format!("nat: it was killed, and {time:.1} ms later it runs again. The other boxes went on."));
     Ok(time)
 }
 
 /// Waits until no packet is on its way any more.
-fn settle(chain: &Chain) -> Result<(), Failure> {
+fn settle(chain: &Chain) -> Result<(), CommandError> {
     let begin = Instant::now();
     let mut last = None;
     while begin.elapsed() < PATIENCE {
@@ -206,33 +206,33 @@ struct Watch<'a> {
     begin: Instant,
     total: u64,
     is_interrupted: Arc<AtomicBool>,
-    teller: &'a Teller,
+    reporter: &'a Reporter,
 }
 
 impl Watch<'_> {
     /// Shows the boxes until so many packets have come in.
-    fn until(&self, is_enough: impl Fn(u64) -> bool) -> Result<(), Failure> {
+    fn until(&self, is_enough: impl Fn(u64) -> bool) -> Result<(), CommandError> {
         let mut last = (0, Instant::now());
         loop {
             let (capture, uplink) = self.chain.ends()?;
             let came = capture.traffic.received_packets;
             if self.is_interrupted.load(Ordering::Relaxed) {
-                return Err(Failure::Other("interrupted".into()));
+                return Err(CommandError::Other("interrupted".into()));
             }
             if came > last.0 {
                 last = (came, Instant::now());
             } else if last.1.elapsed() > PATIENCE {
-                return Err(Failure::Other("no packets come in any more".into()));
+                return Err(CommandError::Other("no packets come in any more".into()));
             }
             let boxes = self.chain.client().ask(&operation::LIST_BOXES, &[])?;
             let lines = self.lines(&boxes, came, uplink.traffic.sent_packets);
-            let is_drawn = screen::is_there() && !self.teller.is_silent;
+            let is_drawn = screen::is_there() && !self.reporter.is_silent;
             if is_drawn {
                 screen::draw(&lines);
             }
             if is_enough(came) {
                 if !is_drawn {
-                    lines.iter().for_each(|line| self.teller.say(line));
+                    lines.iter().for_each(|line| self.reporter.say(line));
                 }
                 return Ok(());
             }

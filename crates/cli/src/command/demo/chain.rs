@@ -14,8 +14,8 @@ use api::{
     PortDriver, PortRequest, Restart, Sandbox, SwitchMode, SwitchPort, operation,
 };
 
-use super::choice::CAPTURE;
-use crate::online::Failure;
+use super::sample::CAPTURE;
+use crate::online::CommandError;
 
 /// A box: its name, what its configuration is called, and the configuration.
 pub(super) struct Part {
@@ -59,13 +59,13 @@ pub(super) struct Chain {
 
 impl Chain {
     /// Starts a daemon with a socket and a store of its own.
-    pub(super) fn start() -> Result<Chain, Failure> {
+    pub(super) fn start() -> Result<Chain, CommandError> {
         let folder = std::env::temp_dir().join(format!("clickbox-demo-{}", std::process::id()));
         let socket = folder.join("socket");
-        DirBuilder::new().mode(0o700).create(&folder).map_err(|error| Failure::file(&folder, error))?;
+        DirBuilder::new().mode(0o700).create(&folder).map_err(|error| CommandError::file(&folder, error))?;
         let started = daemon(&folder);
         let mut daemon =
-            started.map_err(|error| Failure::Other(format!("the daemon can't be started: {error}")))?;
+            started.map_err(|error| CommandError::Other(format!("the daemon can't be started: {error}")))?;
         let client = Client::new(Address::Unix(socket), &Credentials::default())?;
         let mut ready = String::new();
         let told = daemon.stdout.as_mut().map(|output| BufReader::new(output).read_line(&mut ready));
@@ -73,7 +73,7 @@ impl Chain {
         let chain = Chain { client, daemon, folder };
         match told {
             Some(Ok(1..)) => Ok(chain),
-            _ => Err(Failure::Other("the daemon did not start".into())),
+            _ => Err(CommandError::Other("the daemon did not start".into())),
         }
     }
 
@@ -83,7 +83,7 @@ impl Chain {
     }
 
     /// Makes the switches, and then the boxes between them; tells of each box.
-    pub(super) fn build(&self, sandbox: Sandbox, tell: impl Fn(&BoxDetail)) -> Result<(), Failure> {
+    pub(super) fn build(&self, sandbox: Sandbox, tell: impl Fn(&BoxDetail)) -> Result<(), CommandError> {
         for switch in [INNER, OUTER] {
             let request = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(name(switch)?) };
             self.client.send(&operation::CREATE_SWITCH, &[], &request)?;
@@ -116,7 +116,13 @@ impl Chain {
         self.add_port(OUTER, "uplink", PortDriver::Null {}, true)
     }
 
-    fn add_port(&self, switch: &str, port: &str, driver: PortDriver, default: bool) -> Result<(), Failure> {
+    fn add_port(
+        &self,
+        switch: &str,
+        port: &str,
+        driver: PortDriver,
+        default: bool,
+    ) -> Result<(), CommandError> {
         let limits = Limits::default();
         let request = AddPort { name: name(port)?, driver, addresses: Vec::new(), default, limits };
         self.client.send(&operation::ADD_PORT, &[switch], &request)?;
@@ -124,9 +130,9 @@ impl Chain {
     }
 
     /// Lets the capture come in, so often and so fast.
-    pub(super) fn play(&self, repeat: u32, rate: u64) -> Result<(), Failure> {
+    pub(super) fn play(&self, repeat: u32, rate: u64) -> Result<(), CommandError> {
         let path = self.folder.join("capture.pcap");
-        std::fs::write(&path, CAPTURE.1).map_err(|error| Failure::file(&path, error))?;
+        std::fs::write(&path, CAPTURE.1).map_err(|error| CommandError::file(&path, error))?;
         let read = Some(path.to_string_lossy().into_owned());
         self.add_port(
             INNER,
@@ -137,30 +143,30 @@ impl Chain {
     }
 
     /// The port that the capture comes in at, and the one that packets leave by.
-    pub(super) fn ends(&self) -> Result<(SwitchPort, SwitchPort), Failure> {
+    pub(super) fn ends(&self) -> Result<(SwitchPort, SwitchPort), CommandError> {
         let find = |switch: &str, name: &str| {
             let detail = self.client.ask(&operation::SHOW_SWITCH, &[switch])?;
             let port = detail.port_list.into_iter().find(|port| port.name.as_str() == name);
-            port.ok_or_else(|| Failure::Other(format!("the port {name} of {switch} is gone")))
+            port.ok_or_else(|| CommandError::Other(format!("the port {name} of {switch} is gone")))
         };
         Ok((find(INNER, "capture")?, find(OUTER, "uplink")?))
     }
 
     /// Reads a handler as text.
-    pub(super) fn read(&self, part: &str, handler: &str) -> Result<String, Failure> {
+    pub(super) fn read(&self, part: &str, handler: &str) -> Result<String, CommandError> {
         let reply: HandlerValue = self.client.ask(&operation::READ, &[part, handler])?;
         Ok(reply.value.text().trim().to_string())
     }
 
     /// Writes a handler.
-    pub(super) fn write(&self, part: &str, handler: &str, value: &str) -> Result<(), Failure> {
+    pub(super) fn write(&self, part: &str, handler: &str, value: &str) -> Result<(), CommandError> {
         Ok(self.client.send(&operation::WRITE, &[part, handler], &HandlerWrite { value: value.into() })?)
     }
 }
 
 /// A name of any kind.
-fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, Failure> {
-    text.parse().map_err(|error: NameError| Failure::Other(error.to_string()))
+fn name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, CommandError> {
+    text.parse().map_err(|error: NameError| CommandError::Other(error.to_string()))
 }
 
 /// This program as a daemon, which ends with this process, however that ends.

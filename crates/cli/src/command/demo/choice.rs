@@ -6,10 +6,6 @@ use clap::Args;
 
 use super::{boxes, engine};
 
-/// The capture that both play, under the name by which configurations read it.
-pub(super) const CAPTURE: (&str, &[u8]) =
-    ("testdata/mix.pcap", include_bytes!("../../../../../testdata/mix.pcap"));
-
 /// Show a firewall, a NAT and a flow monitor at work, each in a box of its own.
 ///
 /// Starts a daemon of its own, boots the three boxes in virtual machines (in processes where there is no usable KVM),
@@ -30,7 +26,7 @@ pub(crate) struct Arguments {
     rate: u64,
     /// What the boxes run in.
     #[arg(long, value_enum, default_value_t, conflicts_with = "engine")]
-    sandbox: boxes::Kind,
+    sandbox: boxes::SandboxOption,
     /// Print the configurations and do not run them.
     #[arg(long)]
     print: bool,

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use router::{Options, Router, RunEnd};
 
-use super::choice::CAPTURE;
+use super::sample::CAPTURE;
 use super::summary::{Layout, Row, Summary};
-use crate::configuration::{self, Text};
+use crate::configuration;
 use crate::environment::{Process, Supplied};
 use crate::live::{self, Live, Progress, grouped};
 use crate::output;
+use crate::source::SourceText;
 
 /// The configuration.
 const CONFIGURATION: (&str, &str) =
@@ -44,7 +45,7 @@ pub(super) fn print() {
 
 /// Runs it.
 pub(super) fn run(seconds: f64, json: bool) -> ExitCode {
-    let text = Text { name: CONFIGURATION.0.into(), text: CONFIGURATION.1.into() };
+    let text = SourceText { name: CONFIGURATION.0.into(), text: CONFIGURATION.1.into() };
     let compiled = configuration::compile(&text, &[], &[]);
     let time = Duration::from_secs_f64(seconds);
     let rounds = Rc::new(Cell::new(0));

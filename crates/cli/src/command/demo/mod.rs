@@ -5,6 +5,7 @@ mod chain;
 mod choice;
 mod engine;
 mod report;
+mod sample;
 mod summary;
 
 pub(crate) use choice::{Arguments, run};

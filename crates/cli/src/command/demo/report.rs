@@ -7,7 +7,7 @@ use api::{BoxStatus, operation};
 
 use super::chain::{Chain, PARTS};
 use super::summary::{Layout, Row, Summary};
-use crate::online::{self, Column, Failure, Table};
+use crate::online::{self, Column, CommandError, Table};
 
 /// Where packets come out of the last box, and what that means.
 const SINKS: &[(&str, &str)] =
@@ -64,7 +64,7 @@ pub(super) struct Account {
 
 impl Account {
     /// Adds what a box has dropped so far: by reasons, and on purpose in front of a counter that says why.
-    pub(super) fn keep(&mut self, chain: &Chain, name: &'static str) -> Result<(), Failure> {
+    pub(super) fn keep(&mut self, chain: &Chain, name: &'static str) -> Result<(), CommandError> {
         let status = chain.client().ask(&operation::SHOW_BOX, &[name])?.status;
         for (reason, packets) in status.drops {
             let meaning = MEANINGS.iter().find(|known| (known.0, known.1) == (name, reason.as_str()));
@@ -82,7 +82,7 @@ impl Account {
 }
 
 /// What went in, what came out, what was dropped and why.
-pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Result<Summary, Failure> {
+pub(super) fn summary(chain: &Chain, mut account: Account, time: Duration) -> Result<Summary, CommandError> {
     for part in PARTS {
         account.keep(chain, part.name)?;
     }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::switch::Named;
-use crate::online::{self, Column, Connection, Failure, Table};
+use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
 /// Say at which port of a static switch addresses are, and list those that a switch knows.
@@ -70,7 +70,7 @@ const ADDRESSES: &[Column] =
     &[Column::text("ADDRESS"), Column::long("PORT", 10), Column::text("KIND"), Column::number("AGE")];
 
 /// Runs `address`.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.what {
         AddressCommand::Add(add) => {
             let path = [add.switch.as_str(), &add.address.to_string()];

@@ -15,7 +15,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::live::count;
-use crate::online::{self, Connection, Failure};
+use crate::online::{self, CommandError, Connection};
 use crate::output;
 
 /// Capture the packets that pass a port, in the format that tcpdump and Wireshark read.
@@ -52,17 +52,17 @@ pub(crate) struct Arguments {
 }
 
 /// Where to capture.
-fn point(arguments: &Arguments) -> Result<CapturePoint, Failure> {
+fn point(arguments: &Arguments) -> Result<CapturePoint, CommandError> {
     let place = &arguments.place;
     let text = match arguments.port {
         None if place.contains([':', '/']) => place.clone(),
         port => format!("{place}:{}", port.unwrap_or(0)),
     };
-    text.parse().map_err(|error| Failure::Usage(format!("{place}: {error}")))
+    text.parse().map_err(|error| CommandError::Usage(format!("{place}: {error}")))
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let query = CaptureQuery { port: point(arguments)?, snap: arguments.snap, count: arguments.count };
     // A file is made, or emptied, only if there is something to capture.
     let from = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;

@@ -10,13 +10,13 @@ use api::{
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::configuration::Text;
-use crate::online::{self, Connection, Failure, Parcel};
+use crate::online::{self, CommandError, ConfigBundle, Connection};
 use crate::output;
+use crate::source::SourceText;
 
 /// What a box can run in.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Kind {
+enum SandboxOption {
     /// A virtual machine where that is possible, else a process.
     #[default]
     Auto,
@@ -28,7 +28,7 @@ enum Kind {
 
 /// When a box is made anew.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Policy {
+enum RestartOption {
     /// Never.
     Never,
     /// After a crash.
@@ -83,10 +83,10 @@ pub(crate) struct Arguments {
     share_packets: bool,
     /// What it runs in.
     #[arg(long, value_enum, default_value_t)]
-    sandbox: Kind,
+    sandbox: SandboxOption,
     /// When it is made anew.
     #[arg(long, value_enum, default_value_t)]
-    restart: Policy,
+    restart: RestartOption,
     /// Who it belongs to: pipes join boxes of one owner only.
     #[arg(long, default_value_t)]
     owner: Owner,
@@ -127,14 +127,14 @@ fn label(text: &str) -> Result<(String, String), String> {
 }
 
 /// Runs it; the configuration's text is left for diagnostics.
-pub(super) fn run(arguments: &Arguments, texts: &mut Vec<Text>) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let files: Vec<(String, PathBuf)> = arguments.files.iter().map(|text| online::file(text)).collect();
-    let parcel = Parcel::read(&arguments.configuration, Path::new(""), &files)?;
+    let bundle = ConfigBundle::read(&arguments.configuration, Path::new(""), &files)?;
     let request = CreateBox {
         sandbox: match arguments.sandbox {
-            Kind::Auto => Sandbox::Auto,
-            Kind::Vm => Sandbox::Vm,
-            Kind::Process => Sandbox::Process,
+            SandboxOption::Auto => Sandbox::Auto,
+            SandboxOption::Vm => Sandbox::Vm,
+            SandboxOption::Process => Sandbox::Process,
         },
         memory: arguments.memory,
         ring: arguments.ring,
@@ -144,16 +144,16 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<Text>) -> Result<ExitCo
         dedicated: arguments.dedicated,
         share_packets: arguments.share_packets,
         restart: match arguments.restart {
-            Policy::Never => Restart::Never,
-            Policy::OnFailure => Restart::OnFailure,
-            Policy::Always => Restart::Always,
+            RestartOption::Never => Restart::Never,
+            RestartOption::OnFailure => Restart::OnFailure,
+            RestartOption::Always => Restart::Always,
         },
         owner: arguments.owner.clone(),
         labels: arguments.labels.iter().cloned().collect(),
         start: !arguments.no_start,
-        ..parcel.create(arguments.name.clone())
+        ..bundle.create(arguments.name.clone())
     };
-    texts.push(parcel.text);
+    texts.push(bundle.text);
     let detail = arguments.daemon.client()?.send(&operation::CREATE_BOX, &[], &request)?;
     let warnings: Vec<_> =
         detail.installed.iter().flat_map(|installed| &installed.diagnostics).cloned().collect();

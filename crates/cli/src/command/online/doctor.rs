@@ -9,10 +9,10 @@ use api::{HostStatus, operation};
 use clap::Args;
 use serde::Serialize;
 
-use crate::hanging::hanging;
-use crate::host::{self, Finding, Grade};
-use crate::online::{self, Connection, Failure};
+use crate::host::{self, CheckResult, Grade};
+use crate::online::{self, CommandError, Connection};
 use crate::output;
+use crate::wrap::wrap;
 
 /// Tell what this machine offers to boxes, what is missing, and how to get it.
 ///
@@ -31,31 +31,31 @@ pub(crate) struct Arguments {
 #[derive(Serialize)]
 struct Report {
     boxes: bool,
-    findings: Vec<Finding>,
+    findings: Vec<CheckResult>,
     daemon: Option<HostStatus>,
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
-    let mut findings = host::findings();
+    let mut findings = host::run();
     let boxes = host::can_run(&findings);
     let daemon = match client.ask(&operation::HOST, &[]) {
         Ok(status) => {
             let place = status.sandboxes.first().map_or("nothing", |sandbox| online::sandbox(*sandbox));
             let found = format!("{} at {}, runs boxes as {place}", status.version, client.address());
             findings.push(match status.remarks.as_slice() {
-                [] => Finding::good("daemon", found),
-                remarks => Finding::limited("daemon", found, remarks.join("; ")),
+                [] => CheckResult::good("daemon", found),
+                remarks => CheckResult::limited("daemon", found, remarks.join("; ")),
             });
             Some(status)
         }
         Err(error @ ClientError::NoDaemon { .. }) => {
-            findings.push(Finding::limited("daemon", "none", online::explain(&error)));
+            findings.push(CheckResult::limited("daemon", "none", online::explain(&error)));
             None
         }
         Err(error) => {
-            findings.push(Finding::missing(
+            findings.push(CheckResult::missing(
                 "daemon",
                 "it does not answer as it should",
                 online::explain(&error),
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Columns of a finding's name.
 const NAMES: usize = 18;
 
-fn text(findings: &[Finding], boxes: bool, has_colors: bool) -> String {
+fn text(findings: &[CheckResult], boxes: bool, has_colors: bool) -> String {
     let mut text = String::new();
     for finding in findings {
         let (mark, color) = match finding.grade {
@@ -83,7 +83,7 @@ fn text(findings: &[Finding], boxes: bool, has_colors: bool) -> String {
             Grade::Missing => ("no", "\x1b[31m"),
         };
         let (color, plain) = if has_colors { (color, "\x1b[0m") } else { ("", "") };
-        let told = |told: &str, indent: usize| hanging(&online::line(told), indent);
+        let told = |told: &str, indent: usize| wrap(&online::line(told), indent);
         let found = told(&finding.found, 4 + NAMES);
         let _ = writeln!(text, "{color}{mark}{plain}  {:<NAMES$}{found}", finding.name);
         if !finding.advice.is_empty() {
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn findings_are_lines_with_advice_below() {
         let findings = [
-            Finding::good("kvm", "/dev/kvm opens"),
-            Finding::limited("daemon", "none", "start\x1b one"),
-            Finding::missing("tap devices", "no", "get them ".repeat(20)),
+            CheckResult::good("kvm", "/dev/kvm opens"),
+            CheckResult::limited("daemon", "none", "start\x1b one"),
+            CheckResult::missing("tap devices", "no", "get them ".repeat(20)),
         ];
         let text = text(&findings, true, false);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();

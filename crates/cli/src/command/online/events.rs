@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{EventQuery, operation};
 use clap::Args;
 
-use crate::online::{self, Connection, Failure};
+use crate::online::{self, CommandError, Connection};
 use crate::output;
 
 /// Print what happened to boxes, switches and stacks.
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let query = EventQuery { follow: arguments.follow, since: arguments.since };
     for event in arguments.daemon.client()?.call(&operation::EVENTS, &[], &query, &())? {
         let event = event?;

@@ -8,7 +8,7 @@ use api::{BoxName, WrittenFile, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, Column, Connection, Failure, Table};
+use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
 /// List the files that a box writes, or fetch one.
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 const COLUMNS: &[Column] = &[Column::long("FILE", 10), Column::number("BYTES"), Column::number("LOST")];
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
     let name = arguments.name.as_str();
     if let Some(file) = &arguments.file {

@@ -7,7 +7,7 @@ use api::{BoxName, HandlerArgument, HandlerInfo, HandlerPath, HandlerValue, Hand
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, Column, Connection, Failure, Table};
+use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
 /// Read a handler.
@@ -63,17 +63,17 @@ pub(crate) struct List {
 }
 
 /// A value of the command line, or standard input.
-fn value(text: &str) -> Result<Value, Failure> {
+fn value(text: &str) -> Result<Value, CommandError> {
     if text != "-" {
         return Ok(text.into());
     }
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map(|_| Value(bytes)).map_err(|error| Failure::Usage(format!("standard input: {error}")))
+    read.map(|_| Value(bytes)).map_err(|error| CommandError::Usage(format!("standard input: {error}")))
 }
 
 /// Runs `read`.
-pub(super) fn read(arguments: &Read) -> Result<ExitCode, Failure> {
+pub(super) fn read(arguments: &Read) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
     let path = [arguments.path.name.as_str(), &arguments.path.rest()];
     let reply: HandlerValue = match &arguments.argument {
@@ -97,7 +97,7 @@ pub(super) fn read(arguments: &Read) -> Result<ExitCode, Failure> {
 }
 
 /// Runs `write`.
-pub(super) fn write(arguments: &Write) -> Result<ExitCode, Failure> {
+pub(super) fn write(arguments: &Write) -> Result<ExitCode, CommandError> {
     let path = [arguments.path.name.as_str(), &arguments.path.rest()];
     let write = HandlerWrite { value: value(&arguments.value)? };
     arguments.daemon.client()?.send(&operation::WRITE, &path, &write)?;
@@ -108,7 +108,7 @@ pub(super) fn write(arguments: &Write) -> Result<ExitCode, Failure> {
 const COLUMNS: &[Column] = &[Column::long("HANDLER", 20), Column::text("ACCESS")];
 
 /// Runs `handlers`.
-pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
+pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
     let mut handlers =
         arguments.daemon.client()?.ask(&operation::LIST_HANDLERS, &[arguments.name.as_str()])?;
     if let Some(element) = &arguments.element {
@@ -117,7 +117,7 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
         if handlers.is_empty() {
             let message =
                 format!("box {name} has no element {element}; `clickbox handlers {name}` lists them");
-            return Err(Failure::Missing(message));
+            return Err(CommandError::Missing(message));
         }
     }
     if arguments.json {

@@ -8,9 +8,9 @@ use api::{BoxName, ConfigurationName, ConfigurationStatus, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::configuration::Text;
-use crate::online::{self, Connection, Failure, Parcel};
+use crate::online::{self, CommandError, ConfigBundle, Connection};
 use crate::output;
+use crate::source::SourceText;
 
 /// Install more configurations in a box, beside those that it runs.
 ///
@@ -83,12 +83,12 @@ fn put(
     (name, configuration): (&BoxName, &ConfigurationName),
     file: &str,
     also: &[String],
-    texts: &mut Vec<Text>,
-) -> Result<ConfigurationStatus, Failure> {
+    texts: &mut Vec<SourceText>,
+) -> Result<ConfigurationStatus, CommandError> {
     let also: Vec<(String, PathBuf)> = also.iter().map(|text| online::file(text)).collect();
-    let parcel = Parcel::read(file, Path::new(""), &also)?;
-    let request = parcel.install();
-    texts.push(parcel.text);
+    let bundle = ConfigBundle::read(file, Path::new(""), &also)?;
+    let request = bundle.install();
+    texts.push(bundle.text);
     let status = client.send(&operation::INSTALL, &[name.as_str(), configuration.as_str()], &request)?;
     online::diagnostics(&status.diagnostics, texts);
     Ok(status)
@@ -112,7 +112,7 @@ fn ordinal(number: u32) -> String {
 }
 
 /// Runs `install`.
-pub(super) fn install(arguments: &Install, texts: &mut Vec<Text>) -> Result<ExitCode, Failure> {
+pub(super) fn install(arguments: &Install, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
     let mut installed = Vec::new();
     for (configuration, file) in &arguments.configurations {
@@ -129,7 +129,7 @@ pub(super) fn install(arguments: &Install, texts: &mut Vec<Text>) -> Result<Exit
 }
 
 /// Runs `reload`.
-pub(super) fn reload(arguments: &Reload, texts: &mut Vec<Text>) -> Result<ExitCode, Failure> {
+pub(super) fn reload(arguments: &Reload, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
     let which = (&arguments.name, &arguments.which);
     let status = put(&client, which, &arguments.configuration, &arguments.files, texts)?;
@@ -142,7 +142,7 @@ pub(super) fn reload(arguments: &Reload, texts: &mut Vec<Text>) -> Result<ExitCo
 }
 
 /// Runs `uninstall`.
-pub(super) fn uninstall(arguments: &Uninstall) -> Result<ExitCode, Failure> {
+pub(super) fn uninstall(arguments: &Uninstall) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
     for configuration in &arguments.configurations {
         client.ask(&operation::REMOVE_CONFIGURATION, &[arguments.name.as_str(), configuration.as_str()])?;

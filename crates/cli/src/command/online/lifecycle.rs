@@ -7,7 +7,7 @@ use api::{BoxName, BoxState, BoxStatus, operation};
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, Connection, Failure};
+use crate::online::{self, CommandError, Connection};
 use crate::output;
 
 /// What is done.
@@ -50,7 +50,7 @@ pub(crate) struct Boxes {
 }
 
 /// Runs it. Goes on after a box with which it fails, and fails at the end.
-pub(super) fn run(command: &Command) -> Result<ExitCode, Failure> {
+pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
     match command {
         Command::Start(boxes) => change(boxes, &operation::START_BOX, is),
         Command::Stop(boxes) => change(boxes, &operation::STOP_BOX, is),
@@ -85,7 +85,7 @@ fn change(
     boxes: &Boxes,
     operation: &Operation<Nothing, Nothing, Json<BoxStatus>>,
     line: fn(&BoxStatus) -> String,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CommandError> {
     let client = boxes.daemon.client()?;
     let (changed, failed) = each(boxes, |name| Ok(client.ask(operation, &[name.as_str()])?));
     if boxes.json {
@@ -98,7 +98,10 @@ fn change(
 
 /// Does something to each box, whatever happens with the others: what came of it, and the last failure, which is the
 /// command's.
-fn each<T>(boxes: &Boxes, act: impl Fn(&BoxName) -> Result<T, Failure>) -> (Vec<T>, Option<Failure>) {
+fn each<T>(
+    boxes: &Boxes,
+    act: impl Fn(&BoxName) -> Result<T, CommandError>,
+) -> (Vec<T>, Option<CommandError>) {
     let mut done = Vec::new();
     let mut failed = None;
     for name in &boxes.names {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::{BoxState, BoxStatus, Owner, operation};
 use clap::Args;
 
-use crate::online::{self, Column, Connection, Failure, Table};
+use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
 /// List the boxes.
@@ -41,7 +41,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let mut boxes = arguments.daemon.client()?.ask(&operation::LIST_BOXES, &[])?;
     let none = match boxes.is_empty() {
         true => "there are no boxes: make one with `clickbox create NAME FILE`",

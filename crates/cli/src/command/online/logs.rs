@@ -6,7 +6,7 @@ use api::{BoxName, LogLine, LogQuery, operation};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::online::{self, Connection, Failure};
+use crate::online::{self, CommandError, Connection};
 use crate::output;
 
 /// Print what a box wrote to its console.
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let query = LogQuery { follow: arguments.follow, lines: arguments.lines };
     let client = arguments.daemon.client()?;
     for line in client.call(&operation::LOGS, &[arguments.name.as_str()], &query, &())? {

@@ -10,7 +10,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use crate::live::grouped;
-use crate::online::{self, Column, Connection, Failure, PortOptions, Table};
+use crate::online::{self, Column, CommandError, Connection, PortOptions, Table};
 use crate::output;
 
 /// Add ports to switches, and remove them.
@@ -86,7 +86,7 @@ struct Entry<'a> {
 }
 
 /// Runs `port`.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.what {
         PortCommand::Add(add) => {
             let request = add.options.add(add.name.clone(), Path::new(""))?;
@@ -116,7 +116,7 @@ const COLUMNS: &[Column] = &[
     Column::long("DROPS", 8),
 ];
 
-fn list(listing: &Listing) -> Result<(), Failure> {
+fn list(listing: &Listing) -> Result<(), CommandError> {
     let client = listing.daemon.client()?;
     let names = match &listing.name {
         Some(name) => vec![name.clone()],

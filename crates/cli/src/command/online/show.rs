@@ -8,7 +8,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::live::{bytes, count, grouped};
-use crate::online::{self, Connection, Failure};
+use crate::online::{self, CommandError, Connection};
 use crate::output;
 
 /// Show all about a box: its ports, configurations, usage, drops, and its last crash.
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
     let name = arguments.name.as_str();
     if let Some(configuration) = &arguments.configuration {

@@ -9,9 +9,9 @@ use api::{ApplyQuery, ChangeAction, Changes, StackName};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use crate::configuration::Text;
-use crate::online::{self, Column, Connection, Failure, StackFile, Table};
+use crate::online::{self, Column, CommandError, Connection, StackFile, Table};
 use crate::output;
+use crate::source::SourceText;
 
 /// The file of a stack that nobody names.
 const USUAL: &str = "stack.toml";
@@ -103,7 +103,7 @@ pub(crate) struct List {
 }
 
 /// Runs `up`; texts of configurations are left for diagnostics.
-pub(super) fn up(arguments: &Up, texts: &mut Vec<Text>) -> Result<ExitCode, Failure> {
+pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let What { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
     *texts = file.texts;
@@ -126,11 +126,11 @@ fn seconds(text: &str) -> Result<u32, String> {
 
 impl Named {
     /// The name of the stack that is meant.
-    fn name(&self) -> Result<StackName, Failure> {
+    fn name(&self) -> Result<StackName, CommandError> {
         let path = Path::new(&self.what);
         if self.what == USUAL && !path.is_file() {
             let text = format!("there is no {USUAL} here: name a stack; `clickbox stacks` lists them");
-            return Err(Failure::Usage(text));
+            return Err(CommandError::Usage(text));
         }
         match self.what.parse() {
             Ok(name) if !path.is_file() => Ok(name),
@@ -139,27 +139,27 @@ impl Named {
     }
 
     /// Asks for something to be done with it.
-    fn ask<O: Receive>(&self, operation: &Operation<Nothing, Nothing, O>) -> Result<O::Value, Failure> {
+    fn ask<O: Receive>(&self, operation: &Operation<Nothing, Nothing, O>) -> Result<O::Value, CommandError> {
         Ok(self.daemon.client()?.ask(operation, &[self.name()?.as_str()])?)
     }
 }
 
 /// Runs `confirm`.
-pub(super) fn confirm(arguments: &Confirm) -> Result<ExitCode, Failure> {
+pub(super) fn confirm(arguments: &Confirm) -> Result<ExitCode, CommandError> {
     arguments.named.ask(&operation::CONFIRM_STACK)?;
     print(&Changes::default(), arguments.named.json, "it stays");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `rollback`.
-pub(super) fn rollback(arguments: &Rollback) -> Result<ExitCode, Failure> {
+pub(super) fn rollback(arguments: &Rollback) -> Result<ExitCode, CommandError> {
     let changes = arguments.named.ask(&operation::ROLL_BACK_STACK)?;
     print(&changes, arguments.named.json, "there was nothing to take back");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `diff`.
-pub(super) fn diff(arguments: &Diff, texts: &mut Vec<Text>) -> Result<ExitCode, Failure> {
+pub(super) fn diff(arguments: &Diff, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let What { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
     *texts = file.texts;
@@ -169,14 +169,14 @@ pub(super) fn diff(arguments: &Diff, texts: &mut Vec<Text>) -> Result<ExitCode, 
 }
 
 /// Runs `down`.
-pub(super) fn down(arguments: &Down) -> Result<ExitCode, Failure> {
+pub(super) fn down(arguments: &Down) -> Result<ExitCode, CommandError> {
     let changes = arguments.named.ask(&operation::REMOVE_STACK)?;
     print(&changes, arguments.named.json, "there was nothing");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `stacks`.
-pub(super) fn list(arguments: &List) -> Result<ExitCode, Failure> {
+pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
     let stacks = arguments.daemon.client()?.ask(&operation::LIST_STACKS, &[])?;
     if arguments.json {
         output::json(&stacks);

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::port;
-use crate::online::{self, Column, Connection, Failure, Table};
+use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
 /// Make, remove and list switches.
@@ -99,7 +99,7 @@ pub(super) struct Named {
 }
 
 /// Runs `switch`.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     match &arguments.what {
         SwitchCommand::Create(create) => {
             let request = CreateSwitch {

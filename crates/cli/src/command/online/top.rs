@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::live::{count, grouped, shorten};
-use crate::online::{self, Column, Connection, Failure, Table};
+use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::{output, screen};
 
 /// Show a live table of the boxes: what they use, and what passes them.
@@ -99,7 +99,7 @@ struct Look {
 }
 
 /// Runs it.
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let client = arguments.daemon.client()?;
     let is_live = !arguments.json && screen::is_there();
     let mut order = arguments.sort;

@@ -16,7 +16,7 @@ pub(crate) enum Grade {
 
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
+pub(crate) struct CheckResult {
     /// What was looked at.
     pub(crate) name: &'static str,
     /// How good it is.
@@ -27,10 +27,10 @@ pub(crate) struct Finding {
     pub(crate) advice: String,
 }
 
-impl Finding {
+impl CheckResult {
     /// All is well.
-    pub(crate) fn good(name: &'static str, found: impl Into<String>) -> Finding {
-        Finding { name, grade: Grade::Good, found: found.into(), advice: String::new() }
+    pub(crate) fn good(name: &'static str, found: impl Into<String>) -> CheckResult {
+        CheckResult { name, grade: Grade::Good, found: found.into(), advice: String::new() }
     }
 
     /// It could be better.
@@ -38,8 +38,8 @@ impl Finding {
         name: &'static str,
         found: impl Into<String>,
         advice: impl Into<String>,
-    ) -> Finding {
-        Finding { name, grade: Grade::Limited, found: found.into(), advice: advice.into() }
+    ) -> CheckResult {
+        CheckResult { name, grade: Grade::Limited, found: found.into(), advice: advice.into() }
     }
 
     /// It is not there.
@@ -47,7 +47,7 @@ impl Finding {
         name: &'static str,
         found: impl Into<String>,
         advice: impl Into<String>,
-    ) -> Finding {
-        Finding { name, grade: Grade::Missing, found: found.into(), advice: advice.into() }
+    ) -> CheckResult {
+        CheckResult { name, grade: Grade::Missing, found: found.into(), advice: advice.into() }
     }
 }

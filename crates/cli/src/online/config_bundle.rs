@@ -9,8 +9,9 @@ use api::{ConfigurationName, CreateBox, File, Install, Value};
 use click_lang::{Compiled, Library, config};
 use flate2::read::MultiGzDecoder;
 
-use super::failure::Failure;
-use crate::configuration::{Source, Text, registry};
+use super::command_error::CommandError;
+use crate::configuration::registry;
+use crate::source::{Source, SourceText};
 
 /// What a file begins with that gzip has compressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -24,28 +25,32 @@ const MOST_UNPACKED: u64 = 256 << 20;
 const LONGEST: usize = 64 << 20;
 
 /// A configuration on its way to a box.
-pub(crate) struct Parcel {
+pub(crate) struct ConfigBundle {
     /// Its text, under the name that diagnostics have.
-    pub(crate) text: Text,
+    pub(crate) text: SourceText,
     /// The files, by the names that the configuration has for them.
     files: BTreeMap<String, Vec<u8>>,
 }
 
-impl Parcel {
+impl ConfigBundle {
     /// Reads a configuration, and the files that it reads itself: dumps, and the libraries that it requires. Names of
     /// files are meant from `folder` on. What isn't there is left out: the box will say that it misses it.
-    pub(crate) fn read(path: &str, folder: &Path, also: &[(String, PathBuf)]) -> Result<Parcel, Failure> {
+    pub(crate) fn read(
+        path: &str,
+        folder: &Path,
+        also: &[(String, PathBuf)],
+    ) -> Result<ConfigBundle, CommandError> {
         let place =
             if path == "-" { path.to_string() } else { folder.join(path).to_string_lossy().into_owned() };
-        let text = Source::File(place).read().map_err(|error| Failure::file(Path::new(path), error))?;
-        let text = Text { name: if path == "-" { text.name } else { path.to_string() }, ..text };
-        let mut parcel = Parcel { text, files: BTreeMap::new() };
-        parcel.add_named(folder);
+        let text = Source::File(place).read().map_err(|error| CommandError::file(Path::new(path), error))?;
+        let text = SourceText { name: if path == "-" { text.name } else { path.to_string() }, ..text };
+        let mut bundle = ConfigBundle { text, files: BTreeMap::new() };
+        bundle.add_named(folder);
         for (name, path) in also {
-            let contents = read(&folder.join(path)).map_err(|error| Failure::file(path, error))?;
-            parcel.files.insert(name.clone(), contents);
+            let contents = read(&folder.join(path)).map_err(|error| CommandError::file(path, error))?;
+            bundle.files.insert(name.clone(), contents);
         }
-        Ok(parcel)
+        Ok(bundle)
     }
 
     fn add_named(&mut self, folder: &Path) {
@@ -122,7 +127,7 @@ fn input_files(element: &click_lang::Element) -> Vec<String> {
 }
 
 /// Compiles a configuration for the files in it; libraries that it requires are kept.
-fn compile(text: &Text, folder: &Path, libraries: &RefCell<BTreeMap<String, Vec<u8>>>) -> Compiled {
+fn compile(text: &SourceText, folder: &Path, libraries: &RefCell<BTreeMap<String, Vec<u8>>>) -> Compiled {
     let is_class = |name: &str| registry().has(name);
     // A box finds a library by the name by which it is required, wherever the one that requires it lies.
     let reader = |name: &str, from: &str| {
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn files_that_a_configuration_names_go_with_it() {
-        let folder = std::env::temp_dir().join(format!("clickbox-parcel-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("clickbox-bundle-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a file");
         write("in.dump", "dump");
@@ -167,10 +172,11 @@ mod tests {
             "require(library b.click) FromDump(\"in.dump\", STOP true) -> B -> ToDump(out.dump); \
              FromDump(FILENAME nowhere.dump) -> Discard;",
         );
-        let parcel = Parcel::read("a.click", &folder, &[("x".into(), "extra".into())]).expect("a parcel");
-        let names: Vec<_> = parcel.files.keys().map(String::as_str).collect();
-        assert_eq!((parcel.text.name.as_str(), names), ("a.click", vec!["b.click", "in.dump", "x"]));
-        assert!(Parcel::read("nowhere.click", &folder, &[]).is_err_and(|failure| failure.code() == 2));
+        let bundle =
+            ConfigBundle::read("a.click", &folder, &[("x".into(), "extra".into())]).expect("a bundle");
+        let names: Vec<_> = bundle.files.keys().map(String::as_str).collect();
+        assert_eq!((bundle.text.name.as_str(), names), ("a.click", vec!["b.click", "in.dump", "x"]));
+        assert!(ConfigBundle::read("nowhere.click", &folder, &[]).is_err_and(|failure| failure.code() == 2));
         std::fs::remove_dir_all(&folder).expect("the folder goes");
     }
 }

@@ -4,7 +4,7 @@
 pub(crate) const WIDTH: usize = 80;
 
 /// A text that begins at a column, its further lines under its first.
-pub(crate) fn hanging(text: &str, indent: usize) -> String {
+pub(crate) fn wrap(text: &str, indent: usize) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split_whitespace() {
         let length = word.chars().count();
