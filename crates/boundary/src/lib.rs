@@ -11,6 +11,8 @@
 //!
 //! Absent on purpose: doorbells, sleeping and clocks. A ring says *that* its peer wants to be woken; how
 //! that is done is up to the crate that runs the box.
+
+#![allow(unsafe_code, reason = "box and host share memory")]
 #![no_std]
 
 extern crate alloc;

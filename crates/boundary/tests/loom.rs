@@ -1,6 +1,8 @@
 //! The rings' promises under every order of the two sides' memory accesses.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p boundary --test loom`
+
+#![allow(unsafe_code, reason = "it shares memory as box and host do")]
 #![cfg(loom)]
 
 use boundary::{Consumer, Descriptor, Producer, SharedMemory, Slots};

@@ -7,6 +7,8 @@
 //! - after a pool has grown to what its user needs, nothing here allocates.
 //!
 //! Absent: input and output, clocks, elements, threads (a pool and its packets stay on one).
+
+#![allow(unsafe_code, reason = "buffers are reached through raw pointers")]
 #![no_std]
 
 extern crate alloc;

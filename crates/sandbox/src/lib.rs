@@ -12,6 +12,8 @@
 //!
 //! Absent on purpose: what runs inside (packets' contents, elements, Click), and where packets go.
 
+#![allow(unsafe_code, reason = "system calls, and memory that boxes share")]
+
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("boxes run on 64-bit x86 processors under Linux");
 

@@ -1,5 +1,7 @@
 //! Boxes that do all they can against their host and each other.
 
+#![allow(unsafe_code, reason = "system calls that no safe interface has")]
+
 mod support;
 
 use boundary::PortFault;

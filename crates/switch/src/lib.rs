@@ -16,6 +16,8 @@
 //!
 //! Absent on purpose: virtual LANs, spanning tree, steering by flow.
 
+#![allow(unsafe_code, reason = "system calls, and rings that the kernel shares")]
+
 mod batch;
 mod box_pipe;
 mod counters;

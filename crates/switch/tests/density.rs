@@ -1,6 +1,8 @@
 //! Hundreds of boxes on one switch: what they cost while nothing happens, and how many descriptors they take.
 //! One test, in a program of its own, as it measures the whole process.
 
+#![allow(unsafe_code, reason = "system calls that no safe interface has")]
+
 use boundary::Slots;
 use sandbox::{EventFd, Host, Sandbox, Settings, Target};
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! Packet sockets, read from rings in shared memory, on interfaces in a network namespace of the
 //! test's own (needs root).
 
+#![allow(unsafe_code, reason = "system calls that no safe interface has")]
+
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,5 +1,7 @@
 //! A runner with real drivers: pipes, files, and devices of the kernel where there are any.
 
+#![allow(unsafe_code, reason = "system calls that no safe interface has")]
+
 use packet::MacAddr;
 use std::io::{Cursor, Write};
 use std::os::fd::AsFd;

@@ -1,5 +1,7 @@
 //! Shared memory whose peer is hostile: what it writes comes from an input, as a fuzzer makes it.
 
+#![allow(unsafe_code, reason = "it shares memory as box and host do")]
+
 use boundary::{Mapped, SharedMemory};
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;

@@ -1,4 +1,6 @@
 //! What the tests of the engine share: a box in this thread, over plain memory, whose time is stepped.
+
+#![allow(unsafe_code, reason = "the memory of a box that has no sandbox")]
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use boundary::limits::{BUFFER_SIZE, MAX_EVENT, MAX_REPLY};
