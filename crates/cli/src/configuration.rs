@@ -1,4 +1,4 @@
-//! From a configuration's text to a router, and its diagnostics to the terminal.
+//! Compiles configurations, builds routers, and prints diagnostics.
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -18,22 +18,22 @@ pub(crate) fn registry() -> Registry {
     Registry::new(elements::REGISTRY)
 }
 
-/// The configuration that a command is about.
+/// The configuration that a command works on.
 #[derive(clap::Args)]
 pub(crate) struct ConfigurationArguments {
-    /// The file; `-` or nothing is standard input.
+    /// Configuration file. Without it, or with `-`, read standard input.
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     file: Option<String>,
-    /// The configuration itself.
+    /// Use EXPR as the configuration.
     #[arg(short = 'e', long, value_name = "EXPR", conflicts_with = "file", allow_hyphen_values = true)]
     expression: Option<String>,
-    /// Parameters of the configuration.
+    /// Parameters for the configuration.
     #[arg(value_name = "NAME=VALUE", value_parser = parameter)]
     parameters: Vec<(String, String)>,
 }
 
 impl ConfigurationArguments {
-    /// Reads and compiles the configuration, and prints what is wrong with it; the exit code, if it is too much.
+    /// Reads and compiles the configuration, and prints its diagnostics. Returns the exit code if there are errors.
     pub(crate) fn compile(&self) -> Result<(SourceText, Graph), ExitCode> {
         let (text, parameters) = self.read()?;
         let compiled = compile(&text, &parameters, &[]);
@@ -41,7 +41,7 @@ impl ConfigurationArguments {
         if compiled.has_errors() { Err(ExitCode::from(1)) } else { Ok((text, compiled.graph)) }
     }
 
-    /// Reads the configuration; the exit code, if that went wrong, which has been said.
+    /// Reads the configuration. If that fails, prints the error and returns the exit code.
     pub(crate) fn read(&self) -> Result<(SourceText, Vec<(String, String)>), ExitCode> {
         let file = || Source::File(self.file.clone().unwrap_or_else(|| "-".into()));
         let source = self.expression.clone().map_or_else(file, Source::Expression);
@@ -61,7 +61,7 @@ pub(crate) fn parameter(text: &str) -> Result<(String, String), String> {
     Ok((name.to_string(), value.to_string()))
 }
 
-/// Compiles a configuration; libraries are looked for along `path`.
+/// Compiles a configuration. Libraries are searched for along `path`.
 pub(crate) fn compile(text: &SourceText, parameters: &[(String, String)], path: &[String]) -> Compiled {
     let is_class = |name: &str| registry().has(name);
     let names: Vec<&str> = registry().classes().map(|class| class.info.name).collect();
@@ -84,7 +84,7 @@ pub(crate) fn compile(text: &SourceText, parameters: &[(String, String)], path: 
     click_lang::compile(&text.text, &options)
 }
 
-/// Makes a router.
+/// Builds a router.
 pub(crate) fn router(
     graph: Graph,
     environment: Rc<dyn Environment>,
@@ -93,7 +93,7 @@ pub(crate) fn router(
     Router::new(graph, registry(), environment, options)
 }
 
-/// Prints diagnostics for people, to standard error.
+/// Prints diagnostics with their source lines on standard error.
 pub(crate) fn print(diagnostics: &[Diagnostic], text: &SourceText) {
     let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
     for diagnostic in diagnostics {
@@ -101,7 +101,7 @@ pub(crate) fn print(diagnostics: &[Diagnostic], text: &SourceText) {
     }
 }
 
-/// Prints diagnostics in Click's shape: `file:line: message`. Those about one element stand under one first line.
+/// Prints diagnostics as Click does: `file:line: message`. Diagnostics of one element share their first line.
 pub(crate) fn print_plain(diagnostics: &[Diagnostic], warnings: bool) {
     let mut above = String::new();
     for diagnostic in diagnostics {

@@ -1,14 +1,14 @@
-//! The first page of the help: the commands by what they are about.
+//! The first page of the help, with the commands in groups.
 
 use clap::Command;
 
 use crate::online::EXIT_CODES;
 use crate::wrap::wrap;
 
-/// What the commands are about.
+/// The groups, and their commands in order.
 const GROUPS: &[(&str, &[&str])] = &[
     (
-        "Configurations, without a daemon",
+        "Configurations (no daemon needed)",
         &["run", "check", "fmt", "flatten", "graph", "element", "click", "generate", "bench"],
     ),
     (
@@ -35,12 +35,15 @@ const GROUPS: &[(&str, &[&str])] = &[
             "rm",
         ],
     ),
-    ("What joins boxes", &["switch", "port", "address", "capture"]),
-    ("Everything together", &["up", "diff", "confirm", "rollback", "down", "stacks", "events"]),
-    ("This machine and this program", &["demo", "daemon", "doctor", "completion"]),
+    ("Networks", &["switch", "port", "address", "capture", "events"]),
+    (
+        "Stacks (boxes and switches defined in one file)",
+        &["up", "diff", "confirm", "rollback", "down", "stacks"],
+    ),
+    ("Setup", &["demo", "daemon", "doctor", "completion"]),
 ];
 
-/// Columns of a command's name.
+/// Width of the column of names.
 const NAMES: usize = 12;
 
 /// The program with its commands in groups.
@@ -55,7 +58,7 @@ pub(crate) fn grouped(program: Command) -> Command {
         }
         text.push('\n');
     }
-    text += &format!("`clickbox COMMAND --help` says more, with an example.\n\n{EXIT_CODES}");
+    text += &format!("Run `clickbox COMMAND --help` for details and an example.\n\n{EXIT_CODES}");
     program.help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}").after_help(text)
 }
 
@@ -79,11 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_help_fit_and_hang() {
+    fn each_command_takes_one_line() {
         let help = grouped(crate::Arguments::command()).render_help().to_string();
-        assert!(help.contains("\n              of its own\n"), "{help}");
         for line in help.lines() {
             assert!(line.chars().count() <= crate::wrap::WIDTH, "{line}");
+            assert!(!line.starts_with(&" ".repeat(2 + NAMES)), "the line above {line:?} is too long");
         }
     }
 

@@ -1,9 +1,9 @@
 //! The `clickbox` program.
 //!
-//! Called by the name `click` it is the drop-in Click driver. Each subcommand is a file in `command`; what they share
-//! of the outside world is in `environment`.
+//! Under the name `click` it is the drop-in Click driver. Each subcommand is a file in `command`; `environment` has the
+//! files, devices and sockets that configurations use.
 //!
-//! Absent: packet processing, which is the engine's, and any way round the library crates' own interfaces.
+//! Absent: packet processing, which is the engine's.
 
 mod command;
 mod configuration;
@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
-/// Network functions in Click, each in a box of its own.
+/// Run Click network functions, each in its own lightweight sandbox.
 #[derive(Parser)]
 #[command(name = "clickbox", version, arg_required_else_help = true)]
 struct Arguments {
@@ -44,7 +44,7 @@ enum Command {
     Flatten(command::flatten::Arguments),
     Graph(command::graph::Arguments),
     Element(command::element::Arguments),
-    /// Run a configuration as the `click` program does, with its options.
+    /// Run a configuration with the command-line options of Click.
     #[command(disable_help_flag = true)]
     Click(command::click::Arguments),
     Bench(command::bench::Arguments),
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         return command::click::main(arguments);
     }
     let program = Arguments::command();
-    // The first page is made for those who may read it: it takes a tenth of a short run.
+    // The grouped first page is built only when it may be printed: it takes a tenth of a short run.
     let program = if program.find_subcommand(first).is_some() { program } else { help::grouped(program) };
     let matches = program.get_matches();
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

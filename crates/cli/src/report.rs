@@ -1,4 +1,4 @@
-//! Diagnostics for people: the source line, a caret, the other places, a hint.
+//! Renders diagnostics: source line, caret, related locations, hint.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use click_lang::{Diagnostic, Severity};
@@ -6,24 +6,24 @@ use serde::Serialize;
 
 use crate::source::SourceText;
 
-/// Bytes of texts that are looked through for source lines. A picture takes time for the whole text: a long one with
-/// thousands of errors would take minutes.
+/// Bytes of source text that are searched for lines to show. Each snippet costs time in proportion to the whole text,
+/// so a long text with thousands of errors would take minutes.
 const MOST_SEARCHED: usize = 16 << 20;
 
-/// Renders diagnostics one after the other.
+/// Renders diagnostics within [`MOST_SEARCHED`] bytes.
 pub(crate) struct DiagnosticPrinter {
     color: bool,
-    /// What may still be looked through.
+    /// Bytes that may still be searched.
     left: usize,
 }
 
 impl DiagnosticPrinter {
-    /// One that has rendered nothing yet.
+    /// Creates a printer.
     pub(crate) fn new(color: bool) -> Self {
         Self { color, left: MOST_SEARCHED }
     }
 
-    /// Renders a diagnostic against the text that it is about; in a line, as Click does, after too many.
+    /// Renders a diagnostic with its source line, or as one line when the limit is used up.
     pub(crate) fn render(&mut self, diagnostic: &Diagnostic, text: &SourceText) -> String {
         match self.left.checked_sub(text.text.len()) {
             Some(left) => {
@@ -75,7 +75,7 @@ fn picture(diagnostic: &Diagnostic, text: &SourceText, color: bool) -> String {
     renderer.render(&[group])
 }
 
-/// What a message says, and what else. Of ‘While …:’ and a single line below it, the line is the point.
+/// Splits a message into title and detail. A single line below ‘While …:’ becomes the title.
 fn headline(message: &str) -> (&str, &str) {
     let (first, rest) = message.split_once('\n').unwrap_or((message, ""));
     let (first, rest) = (first.trim_end_matches(':'), rest.trim());

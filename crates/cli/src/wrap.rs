@@ -1,9 +1,9 @@
-//! Text in lines that hang under their first.
+//! Wraps text with a hanging indent.
 
-/// Columns of a line.
+/// Width of a line in columns.
 pub(crate) const WIDTH: usize = 80;
 
-/// A text that begins at a column, its further lines under its first.
+/// Wraps a text that starts at column `indent`. Further lines are indented to the same column.
 pub(crate) fn wrap(text: &str, indent: usize) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split_whitespace() {
@@ -19,4 +19,16 @@ pub(crate) fn wrap(text: &str, indent: usize) -> String {
         column += length;
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_lines_are_indented() {
+        let word = "w".repeat(30);
+        assert_eq!(wrap(&format!("{word}  {word} {word}"), 10), format!("{word} {word}\n{:10}{word}", ""));
+        assert_eq!(wrap("", 10), "");
+    }
 }

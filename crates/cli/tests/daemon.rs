@@ -39,7 +39,7 @@ fn a_box_from_its_creation_to_its_end() {
 
     // The count is carried over, a mistake changes nothing.
     let better = daemon.file("better.click", &FIREWALL.replace("allow all", "deny all"));
-    daemon.check(&["reload", "fw", &better], 0, &["main is swapped, for the 1st time"]);
+    daemon.check(&["reload", "fw", &better], 0, &["main is replaced, for the 1st time"]);
     daemon.check(&["read", "fw/filter.rules"], 0, &["deny all"]);
     let wrong = daemon.file("wrong.click", "Idle -> Cuonter -> Discard;\n");
     daemon.check(&["reload", "fw", &wrong], 5, &["Idle -> Cuonter -> Discard;", "^^^^^^^", "Counter"]);
@@ -59,7 +59,7 @@ fn a_box_from_its_creation_to_its_end() {
 
     daemon.check(&["suspend", "fw"], 0, &["fw is suspended"]);
     daemon.check(&["resume", "fw"], 0, &["fw is running"]);
-    daemon.check(&["kill", "fw"], 0, &["fw was killed, and is made anew"]);
+    daemon.check(&["kill", "fw"], 0, &["fw was killed, and restarts"]);
     daemon.until(&["show", "fw"], "; 1 restart\n");
     daemon.until(&["ps"], "running");
     daemon.check(&["stop", "fw"], 0, &["fw is stopped"]);
@@ -213,7 +213,7 @@ fn a_stack_is_applied_changed_and_removed() {
     let file = daemon.file("edge.toml", text);
     daemon.check(&["diff", &file], 0, &["create", "box/one", "switch/lan"]);
     daemon.check(&["up", &file], 0, &["create", "box/one", "box/two", "switch/lan"]);
-    daemon.check(&["up", &file], 0, &["everything is as it is to be"]);
+    daemon.check(&["up", &file], 0, &["nothing to change"]);
     daemon.check(&["stacks"], 0, &["edge", "2", "1"]);
     daemon.check(&["ps"], 0, &["one", "two", "running"]);
     daemon.file("fw.click", "FromDevice(0) -> c :: Counter -> Queue(7) -> ToDevice(1);\n");
@@ -231,7 +231,7 @@ fn a_stack_is_applied_changed_and_removed() {
     daemon.check(&["down", example], 0, &["box/firewall"]);
 }
 
-/// A stack that nobody confirms is taken back, at its time, on request, or by the next daemon.
+/// Unconfirmed changes of a stack are undone: when the time is over, on request, or by the next daemon.
 #[test]
 fn a_stack_that_nobody_confirms_is_taken_back() {
     let folder = std::env::temp_dir().join(format!("clickbox-confirm-{}", std::process::id()));

@@ -227,7 +227,7 @@ fn what_is_done_to_boxes_is_done_to_each() {
     );
     assert_eq!(asked.len(), 3);
     server.check(&["kill", "b"], 6, &["start it first"]);
-    server.check(&["kill", "a"], 0, &["fw was killed, and is made anew"]);
+    server.check(&["kill", "a"], 0, &["fw was killed, and restarts"]);
     server.check(&["rm", "a"], 0, &[]);
     server.check(&["rm"], 2, &["BOX"]);
 }
@@ -342,8 +342,8 @@ fn stacks_are_applied() {
     server.check(&["up", path], 0, &["+ create  box/fw\n", "~ change  box/nat: weight 100 -> 200"]);
     server.check(&["diff", path], 0, &["create"]);
     server.check(&["diff", "--exit-code", path], 1, &["create"]);
-    server.check(&["down", path], 0, &["there was nothing"]);
-    server.check(&["down", "edge"], 0, &["there was nothing"]);
+    server.check(&["down", path], 0, &["nothing to remove"]);
+    server.check(&["down", "edge"], 0, &["nothing to remove"]);
     server.check(&["stacks"], 0, &["edge"]);
     server.check(&["up", "nowhere.toml"], 2, &["nowhere.toml"]);
 }

@@ -504,7 +504,7 @@ fn storms_of_kills_and_corruption_harm_no_other_box() {
             }
             stage.until_all_run();
         }
-        // What is corrupted and runs on is made anew, too.
+        // A corrupted box that keeps running is restarted, too.
         for victim in victims.iter().filter(|victim| fates[**victim] == Fate::Wild) {
             daemon.run(&["kill", &format!("b{victim}")]);
         }
@@ -513,7 +513,7 @@ fn storms_of_kills_and_corruption_harm_no_other_box() {
     run(&stage, &lanes, &fates, 1, storm, || compare_counters(&stage, &lanes, &fates));
     for victim in &victims {
         let shown = daemon.json(&["show", &format!("b{victim}")]);
-        assert!(count(&shown["restarts"]) > 0, "box {victim} was not made anew");
+        assert!(count(&shown["restarts"]) > 0, "box {victim} was not restarted");
     }
     // All of them, the former victims too, do their work again.
     let (lanes, fates) = ([Lane::new(boxes), Lane::new(boxes)], vec![Fate::Whole; boxes]);

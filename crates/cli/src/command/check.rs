@@ -1,4 +1,4 @@
-//! `clickbox check`: everything that is wrong with configurations, at once.
+//! `clickbox check`: reports every error in configurations without running them.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -13,16 +13,17 @@ use crate::live::count;
 use crate::report;
 use crate::source::{self, Source, SourceText};
 
-/// Check configurations without running them.
+/// Check configurations for errors.
 ///
-/// Prints every error and warning with its source line. Exits with 1 if there is an error.
+/// Prints every error and warning with its source line. Opens no files and no devices. Exits with 1 if there is an
+/// error.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox check examples/firewall.click examples/nat.click")]
 pub(crate) struct Arguments {
-    /// Files, and parameters of all of them; `-` or no file is standard input.
+    /// Configuration files, and parameters for all of them. Without a file, or with `-`, read standard input.
     #[arg(value_name = "FILE | NAME=VALUE", value_hint = clap::ValueHint::FilePath)]
     operands: Vec<String>,
-    /// The configuration itself.
+    /// Use EXPR as the configuration.
     #[arg(short = 'e', long, value_name = "EXPR", allow_hyphen_values = true)]
     expression: Option<String>,
     /// Print JSON: a list of diagnostics.
@@ -76,14 +77,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// How many elements a configuration has, and what is wrong with it.
+/// The number of elements in a configuration, and its diagnostics.
 fn check(text: &SourceText, parameters: &[(String, String)]) -> (usize, Vec<Diagnostic>) {
     let compiled = configuration::compile(text, parameters, &[]);
     let elements = compiled.graph.elements.len();
     (elements, router::check(compiled, registry(), Rc::new(Process::new())))
 }
 
-/// Says on standard error what was found.
+/// Prints the diagnostics on standard error.
 fn print(text: &SourceText, elements: usize, found: &[Diagnostic], errors: usize) {
     let mut printer = report::DiagnosticPrinter::new(std::io::stderr().is_terminal());
     for diagnostic in found {

@@ -1,4 +1,4 @@
-//! `clickbox completion`: what a shell needs to complete commands, options, and names that the daemon knows.
+//! `clickbox completion`: prints shell completion scripts.
 
 use std::process::ExitCode;
 
@@ -8,18 +8,18 @@ use serde_json::json;
 
 use crate::output;
 
-/// The variable of the environment by which a shell asks this program for completions.
+/// The environment variable by which a shell asks this program for completions.
 pub(crate) const VARIABLE: &str = "CLICKBOX_COMPLETE";
 
-/// Print the completion script of a shell.
+/// Print a shell completion script.
 ///
-/// The script asks this program, so that names of boxes, switches and handlers are completed as they are at the time.
+/// The script calls this program, so it also completes the current names of boxes, switches and handlers.
 #[derive(Args)]
 #[command(
     after_help = "Example: clickbox completion bash > ~/.local/share/bash-completion/completions/clickbox"
 )]
 pub(crate) struct Arguments {
-    /// The shell.
+    /// Shell to complete for.
     #[arg(value_enum)]
     shell: Shell,
     /// Print JSON: {"shell", "script"}.

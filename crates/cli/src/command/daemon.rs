@@ -1,4 +1,4 @@
-//! `clickbox daemon`: what supervises boxes and switches.
+//! `clickbox daemon`: runs the daemon that supervises boxes and switches.
 
 use std::fs::DirBuilder;
 use std::io::Read;
@@ -16,53 +16,53 @@ use serde::Serialize;
 use crate::online::CommandError;
 use crate::output;
 
-/// Where the system's daemon keeps its definitions.
+/// The store of the system's daemon.
 const SYSTEM_STORE: &str = "/var/lib/clickbox/store";
 
-/// Supervise boxes and switches, until SIGTERM or Ctrl-C.
+/// Run the daemon that supervises boxes and switches.
 ///
-/// The other commands about boxes talk to it. What is defined comes back when it is started again, even after a crash;
-/// the packets on their way, and the states of boxes, are lost then. It takes no privileges, but needs them for tap
-/// devices and packet sockets: see `clickbox doctor`.
+/// The commands for boxes, switches and stacks talk to the daemon. It runs until SIGTERM or Ctrl-C. When it starts
+/// again, even after a crash, it restores all boxes, switches and stacks from its store; the state of boxes and the
+/// packets in flight are lost. It runs without privileges; only tap devices and packet sockets need them. Run `clickbox
+/// doctor` to see what is missing.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox daemon &")]
 pub(crate) struct Arguments {
-    /// The socket; without it $CLICKBOX_SOCKET, else clickbox.sock in $XDG_RUNTIME_DIR, else
-    /// /run/clickbox/clickbox.sock. Only this user can connect to it.
+    /// Socket to listen on. Only this user can connect to it [default: $CLICKBOX_SOCKET, else clickbox.sock in
+    /// $XDG_RUNTIME_DIR, else /run/clickbox/clickbox.sock]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// The file that keeps definitions; without it the user's (in $XDG_STATE_HOME or ~/.local/state) or the system's
-    /// (/var/lib/clickbox) for a usual socket, and none for another one.
+    /// File that stores the definitions [default: for a default socket the user's (in $XDG_STATE_HOME or
+    /// ~/.local/state) or the system's (/var/lib/clickbox), for any other socket none]
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
-    /// Keep definitions in memory: they are gone when the daemon ends.
+    /// Keep definitions in memory only. They are lost when the daemon ends.
     #[arg(long, conflicts_with = "store")]
     no_store: bool,
-    /// Threads that run virtual machines; without it one for each processor but one, which the switches
-    /// have.
+    /// Number of threads that run virtual machines [default: the number of processors less one, which runs the switches]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     workers: usize,
-    /// Listen at this address of TCP, too, with TLS and a token.
+    /// Also listen on this TCP address, with TLS and a token.
     #[arg(long, value_name = "IP:PORT", requires_all = ["certificate", "key", "token"])]
     listen: Option<SocketAddr>,
-    /// The certificate for TCP, and those that lead to its root, in PEM.
+    /// Certificate chain for TLS, in PEM.
     #[arg(long, value_name = "FILE", requires = "listen")]
     certificate: Option<PathBuf>,
-    /// The certificate's private key, in PEM.
+    /// Private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE", requires = "listen")]
     key: Option<PathBuf>,
-    /// The token that a caller over TCP must have is in this file: at least 16 characters.
+    /// File with the token that TCP clients must send: at least 16 characters.
     #[arg(long = "token-file", value_name = "FILE", requires = "listen", id = "token")]
     token: Option<PathBuf>,
-    /// End when standard input ends: for a program that starts a daemon of its own.
+    /// Exit when standard input closes, for programs that start their own daemon.
     #[arg(long)]
     until_input_ends: bool,
-    /// Print JSON when it can be reached: {"socket", "listen", "store", "pid"}.
+    /// Print JSON when the daemon is ready: {"socket", "listen", "store", "pid"}.
     #[arg(long)]
     json: bool,
 }
 
-/// What is printed when it can be reached.
+/// What is printed when the daemon is ready.
 #[derive(Serialize)]
 struct Ready<'a> {
     socket: &'a Path,
@@ -127,7 +127,7 @@ fn sentence(ready: &Ready) -> String {
     format!("clickbox {}: at {}{tcp}; {store}", env!("CARGO_PKG_VERSION"), ready.socket.display())
 }
 
-/// Where it listens.
+/// The socket to listen on.
 fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
     if let Some(path) = &arguments.socket {
         return Ok(path.clone());
@@ -135,16 +135,16 @@ fn socket(arguments: &Arguments) -> Result<PathBuf, CommandError> {
     if std::env::var_os(client::SOCKET_VARIABLE).is_some_and(|text| !text.is_empty()) {
         return match client::Address::from_environment() {
             Ok(client::Address::Unix(path)) => Ok(path),
-            _ => Err(CommandError::Usage(format!("{} is no path of a socket", client::SOCKET_VARIABLE))),
+            _ => Err(CommandError::Usage(format!("{} is not the path of a socket", client::SOCKET_VARIABLE))),
         };
     }
     client::sockets()
         .into_iter()
         .next()
-        .ok_or_else(|| CommandError::Usage("say where with --socket PATH".into()))
+        .ok_or_else(|| CommandError::Usage("no default socket: choose one with --socket PATH".into()))
 }
 
-/// Where the daemon of a usual socket keeps its definitions; none for one of another, which may be one of several.
+/// The default store for a socket. A socket that is not a default one has none, since there may be several daemons.
 fn usual_store(socket: &Path) -> Option<PathBuf> {
     let usual = client::sockets();
     if usual.last().is_some_and(|system| system == socket) {
@@ -170,14 +170,14 @@ fn make_folder(folder: Option<&Path>, mode: u32) -> Result<(), CommandError> {
     }
 }
 
-/// Boxes take descriptors: as many as may be had are asked for.
+/// Raises the limit of open files to the hard limit: each box needs a few.
 fn raise_limit_of_files() {
     let limit = getrlimit(Resource::Nofile);
     // With fewer, fewer boxes run: the daemon says so when it comes to that.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Waits for the end of standard input, and ends this process in order.
+/// Waits until standard input closes, then shuts this process down.
 fn end_with_input() {
     let mut bytes = [0; 4096];
     let mut input = std::io::stdin().lock();

@@ -1,4 +1,4 @@
-//! `clickbox element`: the reference, out of the code itself.
+//! `clickbox element`: the element reference, made from the code.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -12,11 +12,11 @@ use serde::Serialize;
 use crate::configuration::registry;
 use crate::output;
 
-/// Show the elements, or the reference of one.
+/// List the element classes, or show the reference of one.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox element IPFilter")]
 pub(crate) struct Arguments {
-    /// The element; without it, all are listed.
+    /// Element class. Without it, list all classes.
     #[arg(add = ArgValueCompleter::new(names))]
     name: Option<String>,
     /// Print JSON.
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     markdown: bool,
 }
 
-/// What the shell offers where a name is to be typed.
+/// Shell completions for a class name.
 fn names(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let classes = registry().classes().map(|class| class.info.name);
@@ -108,7 +108,7 @@ impl Entry {
         }
     }
 
-    /// The page of the reference.
+    /// The reference page in Markdown.
     fn markdown(&self) -> String {
         let mut page = String::new();
         let _ = writeln!(page, "# {}\n\n{}\n", self.name, self.summary);
@@ -175,7 +175,7 @@ impl Drop {
     }
 }
 
-/// The handlers of a class; of those that are numbered one stands for all.
+/// The handlers of a class. One entry stands for each numbered group.
 fn handlers(class: &Class) -> Vec<Handler> {
     let own = class.handlers().into_iter().map(|handler| Handler {
         name: handler.name,

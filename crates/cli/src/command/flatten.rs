@@ -1,4 +1,4 @@
-//! `clickbox flatten`: a configuration without compound elements.
+//! `clickbox flatten`: expands compound elements.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::configuration::ConfigurationArguments;
 use crate::output;
 
-/// Print a configuration without compound elements, groups and variables.
+/// Expand compound elements, groups and variables.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox flatten examples/router.click")]
 pub(crate) struct Arguments {

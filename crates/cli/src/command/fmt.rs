@@ -1,4 +1,4 @@
-//! `clickbox fmt`: lays configurations out anew.
+//! `clickbox fmt`: formats configurations.
 
 use std::process::ExitCode;
 
@@ -8,16 +8,16 @@ use serde::Serialize;
 use crate::source::{Source, SourceText, system_message};
 use crate::{output, report};
 
-/// Lay out configurations anew; comments stay.
+/// Format configurations.
 ///
-/// Writes the files, or with `-` reads standard input and prints. With --check only says which would change.
+/// Rewrites the files in place and keeps comments. With `-`, formats standard input to standard output.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox fmt --check examples/*.click")]
 pub(crate) struct Arguments {
-    /// Files; `-` for standard input.
+    /// Configuration files, or `-` for standard input.
     #[arg(required = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     files: Vec<String>,
-    /// Change nothing; exit with 1 if a file would change.
+    /// List the files that are not formatted, change none, and exit with 1 if there is one.
     #[arg(long)]
     check: bool,
     /// Print JSON: a list of {"file", "changed"}, with the "text" of standard input.
@@ -25,13 +25,13 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What became of a file.
+/// The result for one file.
 #[derive(Serialize)]
 struct Formatted<'a> {
     file: &'a str,
-    /// Whether it changed, or would.
+    /// Whether the text changed, or would change.
     changed: bool,
-    /// The new text, where there is no file for it.
+    /// The formatted text of standard input.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Formats one file, or only tells whether it would change.
+/// Formats one file, or only finds out whether it would change.
 fn format(path: &str, check: bool) -> Result<Formatted<'_>, String> {
     let complaint = |error: std::io::Error| format!("clickbox: {path}: {}", system_message(&error));
     let SourceText { name, text } = Source::File(path.to_string()).read().map_err(complaint)?;

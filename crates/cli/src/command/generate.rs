@@ -1,4 +1,4 @@
-//! `clickbox generate`: the capture that the demo and the tests run on.
+//! `clickbox generate`: writes the capture that the demo and the tests read.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,16 +9,16 @@ use crate::generate::capture;
 use crate::output;
 use crate::source::system_message;
 
-/// Make a capture of mixed traffic, the same for the same seed.
+/// Generate a capture file of mixed traffic.
 #[derive(clap::Args)]
 #[command(after_help = "Example: clickbox generate --packets 100000 mix.pcap")]
 pub(crate) struct Arguments {
-    /// The file to write.
+    /// Capture file to write.
     file: PathBuf,
-    /// The same seed gives the same capture.
+    /// Random seed. The same seed gives the same capture.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many packets.
+    /// Number of packets.
     #[arg(long, default_value_t = 2500)]
     packets: usize,
     /// Print JSON: {"file", "packets", "bytes"}.
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Makes the capture.
+/// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> ExitCode {
     let Arguments { file, seed, packets, json } = arguments;
     let capture = capture(seed, packets);

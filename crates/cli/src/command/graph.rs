@@ -8,28 +8,28 @@ use crate::configuration::ConfigurationArguments;
 use crate::graph::{Listing, Model, dot, svg};
 use crate::output;
 
-/// Draw a configuration.
+/// Draw a configuration as a graph.
 ///
-/// Prints a picture: elements as boxes with their ports (triangles are inputs, squares outputs; filled ports push,
-/// empty ones pull), compound elements as frames.
+/// Elements are boxes, compound elements are frames. Triangles are input ports, squares are output ports; filled ports
+/// push, empty ports pull.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox graph examples/router.click > router.svg")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     configuration: ConfigurationArguments,
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Svg)]
     format: Format,
-    /// Print JSON instead: {"elements": [...], "connections": [...]}, without compound elements.
+    /// Print JSON instead: {"elements": [...], "connections": [...]}, with compound elements expanded.
     #[arg(long, conflicts_with = "format")]
     json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// A picture for browsers and documents.
+    /// An SVG image.
     Svg,
-    /// The language of Graphviz.
+    /// Input for Graphviz.
     Dot,
 }
 

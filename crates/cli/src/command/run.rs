@@ -15,32 +15,32 @@ use crate::{live, output};
 
 /// Run a configuration in this process.
 ///
-/// Ends when the configuration stops or nothing can happen any more; Ctrl-C stops it cleanly. Prints what passed each
-/// element, and why packets were lost.
+/// Runs until the configuration stops, no event can occur any more, or Ctrl-C is pressed. Then prints a summary: the
+/// packets that passed each element, and the dropped packets with their reasons.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox run examples/firewall.click")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     configuration: ConfigurationArguments,
-    /// Stop after so many seconds.
+    /// Stop after this many seconds.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Print a handler's value at the end: ELEMENT.HANDLER.
+    /// Print the value of a handler at the end. May be repeated.
     #[arg(long, value_name = "ELEMENT.HANDLER")]
     handler: Vec<String>,
-    /// Run in simulated time.
+    /// Run in simulated time, which never waits and gives the same result every time.
     #[arg(long)]
     simtime: bool,
-    /// Start all randomness from this number.
+    /// Seed for all random numbers.
     #[arg(long)]
     seed: Option<u64>,
-    /// Packets in a batch, 1 to 256; results do not depend on it.
+    /// Packets in a batch, from 1 to 256. Results do not depend on it.
     #[arg(long, default_value_t = router::DEFAULT_BATCH as u16, value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: u16,
     /// Print the summary as JSON.
     #[arg(long)]
     json: bool,
-    /// Print no summary and no table.
+    /// Print no table and no summary.
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
 }

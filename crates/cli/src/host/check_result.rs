@@ -1,39 +1,39 @@
-//! What a check found.
+//! The result of a check.
 
 use serde::Serialize;
 
-/// How good it is.
+/// The grade of a check result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Grade {
-    /// As it should be.
+    /// It works.
     Good,
     /// It works, but not as well as it could.
     Limited,
-    /// It is not there.
+    /// It does not work.
     Missing,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CheckResult {
-    /// What was looked at.
+    /// Name of the check.
     pub(crate) name: &'static str,
-    /// How good it is.
+    /// The grade.
     pub(crate) grade: Grade,
-    /// What was seen.
+    /// What the check found.
     pub(crate) found: String,
-    /// How to get it, or what it takes; empty when nothing is to be done.
+    /// What to do about it; empty if nothing.
     pub(crate) advice: String,
 }
 
 impl CheckResult {
-    /// All is well.
+    /// Creates a result that needs no action.
     pub(crate) fn good(name: &'static str, found: impl Into<String>) -> CheckResult {
         CheckResult { name, grade: Grade::Good, found: found.into(), advice: String::new() }
     }
 
-    /// It could be better.
+    /// Creates a result with a limitation.
     pub(crate) fn limited(
         name: &'static str,
         found: impl Into<String>,
@@ -42,7 +42,7 @@ impl CheckResult {
         CheckResult { name, grade: Grade::Limited, found: found.into(), advice: advice.into() }
     }
 
-    /// It is not there.
+    /// Creates a result for something that does not work.
     pub(crate) fn missing(
         name: &'static str,
         found: impl Into<String>,

@@ -1,4 +1,4 @@
-//! How commands that talk to a daemon fail, and how they exit then.
+//! Errors of commands that talk to a daemon, and their exit codes.
 
 use std::fmt;
 use std::io;
@@ -11,26 +11,31 @@ use api::{Diagnostic, ErrorCode};
 use super::{diagnostics, escape, explain};
 use crate::source::{SourceText, system_message};
 
-/// What the help says about exit codes.
-pub(crate) const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage or unreadable file, 3 no daemon,\n\
-                                4 not found, 5 refused (a configuration, value or stack), 6 it is there already,\n\
-                                or in a state that does not allow it.";
+/// The exit codes, for the help.
+pub(crate) const EXIT_CODES: &str = "Exit codes:\n  \
+      0  success\n  \
+      1  failure\n  \
+      2  wrong usage, or a file that can't be read\n  \
+      3  no daemon\n  \
+      4  not found\n  \
+      5  configuration, value or stack rejected\n  \
+      6  already exists, or wrong state for this command";
 
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum CommandError {
-    /// The daemon, or the way to it.
+    /// The daemon refused a request, or can't be reached.
     Client(ClientError),
-    /// The command line, or a file of it, makes no sense.
+    /// An invalid argument, or an unreadable file.
     Usage(String),
-    /// There is no such thing.
+    /// Something was not found.
     Missing(String),
-    /// Something else.
+    /// Any other error.
     Other(String),
 }
 
 impl CommandError {
-    /// A file that can't be read or written.
+    /// An error of reading or writing a file.
     pub(crate) fn file(path: &Path, error: io::Error) -> CommandError {
         CommandError::Usage(format!("{}: {}", path.display(), system_message(&error)))
     }
@@ -52,7 +57,7 @@ impl CommandError {
         }
     }
 
-    /// What the daemon found wrong with a configuration.
+    /// The diagnostics of a configuration that the daemon rejected.
     fn details(&self) -> &[Diagnostic] {
         match self {
             CommandError::Client(ClientError::Api(error)) => &error.details,
@@ -60,7 +65,7 @@ impl CommandError {
         }
     }
 
-    /// Says it on standard error, diagnostics with the lines of the texts that they are about.
+    /// Prints the error on standard error, after its diagnostics with their source lines. Returns the exit code.
     pub(crate) fn report(&self, texts: &[SourceText]) -> ExitCode {
         diagnostics::print(self.details(), texts);
         eprintln!("clickbox: {}", escape::lines(&self.to_string()));

@@ -1,4 +1,4 @@
-//! What is sent with a configuration: its text, and the files that it names.
+//! A configuration together with the files that it reads, as sent to a box.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,36 +13,36 @@ use super::command_error::CommandError;
 use crate::configuration::registry;
 use crate::source::{Source, SourceText};
 
-/// What a file begins with that gzip has compressed.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Bytes that a compressed file may unpack to: more than a box takes, and less than a small file of zeros could fill
-/// the memory with.
+/// Limit of the size of an unpacked file: more than a box accepts. Keeps a small compressed file from filling the memory.
 const MOST_UNPACKED: u64 = 256 << 20;
 
-/// Bytes of a text in which files are looked for. A longer one no daemon takes: it says so without the gigabytes of
-/// memory that its elements would take here.
+/// Longest text in which file names are searched for. Daemons refuse longer texts; compiling one here would take
+/// gigabytes of memory.
 const LONGEST: usize = 64 << 20;
 
-/// A configuration on its way to a box.
+/// A configuration and its files.
 pub(crate) struct ConfigBundle {
-    /// Its text, under the name that diagnostics have.
+    /// The text, with its name in diagnostics.
     pub(crate) text: SourceText,
-    /// The files, by the names that the configuration has for them.
+    /// The files, by their names in the configuration.
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl ConfigBundle {
-    /// Reads a configuration, and the files that it reads itself: dumps, and the libraries that it requires. Names of
-    /// files are meant from `folder` on. What isn't there is left out: the box will say that it misses it.
+    /// Reads a configuration and the files that it names: captures, and the libraries that it requires. Relative paths
+    /// start at `folder`. Missing files are left out; the box reports them.
     pub(crate) fn read(
         path: &str,
         folder: &Path,
         also: &[(String, PathBuf)],
     ) -> Result<ConfigBundle, CommandError> {
-        let place =
+        let path_or_stdin =
             if path == "-" { path.to_string() } else { folder.join(path).to_string_lossy().into_owned() };
-        let text = Source::File(place).read().map_err(|error| CommandError::file(Path::new(path), error))?;
+        let text =
+            Source::File(path_or_stdin).read().map_err(|error| CommandError::file(Path::new(path), error))?;
         let text = SourceText { name: if path == "-" { text.name } else { path.to_string() }, ..text };
         let mut bundle = ConfigBundle { text, files: BTreeMap::new() };
         bundle.add_named(folder);
@@ -70,13 +70,13 @@ impl ConfigBundle {
         }
     }
 
-    /// What makes a box of it.
+    /// The request that creates a box with it.
     pub(crate) fn create(&self, name: api::BoxName) -> CreateBox {
         let source = Some(self.text.name.clone());
         CreateBox { source, files: self.files(), ..CreateBox::new(name, self.text.text.clone()) }
     }
 
-    /// What installs it in a box.
+    /// The request that installs it in a box.
     pub(crate) fn install(&self) -> Install {
         Install {
             configuration: self.text.text.clone(),
@@ -94,7 +94,7 @@ impl ConfigBundle {
     }
 }
 
-/// Reads a file as a box can use it: one that gzip has compressed is unpacked, since a box has no way to.
+/// Reads a file, and unpacks it if it is compressed by gzip, which a box can't do itself.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let contents = std::fs::read(path)?;
     if !contents.starts_with(&GZIP) {
@@ -126,10 +126,10 @@ fn input_files(element: &click_lang::Element) -> Vec<String> {
     names
 }
 
-/// Compiles a configuration for the files in it; libraries that it requires are kept.
+/// Compiles a configuration to find its files. Keeps the libraries that it requires.
 fn compile(text: &SourceText, folder: &Path, libraries: &RefCell<BTreeMap<String, Vec<u8>>>) -> Compiled {
     let is_class = |name: &str| registry().has(name);
-    // A box finds a library by the name by which it is required, wherever the one that requires it lies.
+    // A box looks a library up by the name in `require`, whatever the folder of the requiring file.
     let reader = |name: &str, from: &str| {
         let path = Path::new(from).join(name);
         let text = std::fs::read_to_string(folder.join(&path)).ok()?;
@@ -141,13 +141,13 @@ fn compile(text: &SourceText, folder: &Path, libraries: &RefCell<BTreeMap<String
     click_lang::compile(&text.text, &options)
 }
 
-/// The name of a configuration and its file out of `NAME=FILE`.
+/// Parses `NAME=FILE` into the name of a configuration and its file.
 pub(crate) fn named(text: &str) -> Result<(ConfigurationName, String), String> {
-    let (name, file) = text.split_once('=').ok_or("NAME=FILE is wanted")?;
+    let (name, file) = text.split_once('=').ok_or("expected NAME=FILE")?;
     Ok((name.parse().map_err(|error: api::NameError| error.to_string())?, file.to_string()))
 }
 
-/// The name of a file for a configuration and its path out of `NAME=PATH`, or a path that is its name, too.
+/// Parses `NAME=PATH` into a file's name in the configuration and its path. A path alone is its own name.
 pub(crate) fn file(text: &str) -> (String, PathBuf) {
     match text.split_once('=') {
         Some((name, path)) => (name.to_string(), path.into()),

@@ -1,4 +1,4 @@
-//! Which daemon a command talks to.
+//! The options that choose the daemon.
 
 use std::path::PathBuf;
 
@@ -7,40 +7,40 @@ use clap::Args;
 
 use super::command_error::CommandError;
 
-/// The variable of the environment that has the token of a daemon at another host.
+/// The environment variable with the token for a remote daemon.
 const TOKEN_VARIABLE: &str = "CLICKBOX_TOKEN";
 
-/// The variable of the environment that names a file of certificates.
+/// The environment variable with the path of a certificate file.
 const CERTIFICATES_VARIABLE: &str = "CLICKBOX_CERTIFICATES";
 
-/// The daemon.
+/// The options that choose the daemon.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Daemon")]
 pub(crate) struct Connection {
-    /// Where the daemon is: the path of its socket, or https://HOST:PORT; without it $CLICKBOX_SOCKET, else the usual
-    /// place.
+    /// Address of the daemon: the path of a socket, or https://HOST:PORT [default: $CLICKBOX_SOCKET, else
+    /// clickbox.sock in $XDG_RUNTIME_DIR, else /run/clickbox/clickbox.sock]
     #[arg(long, visible_alias = "daemon", value_name = "ADDRESS")]
     socket: Option<Address>,
-    /// The token of a daemon behind https is in this file; without it $CLICKBOX_TOKEN.
+    /// File with the token for a daemon behind https [default: the token in $CLICKBOX_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The certificate of a daemon behind https, or of who signed it; without it $CLICKBOX_CERTIFICATES, else the
-    /// system's.
+    /// File with the certificates to trust for https [default: $CLICKBOX_CERTIFICATES, else the system's]
     #[arg(long, value_name = "FILE")]
     certificates: Option<PathBuf>,
 }
 
 impl Connection {
-    /// Where the daemon is.
+    /// The address of the daemon.
     pub(crate) fn address(&self) -> Result<Address, CommandError> {
         match &self.socket {
             Some(address) => Ok(address.clone()),
-            None => Address::from_environment()
-                .map_err(|error| CommandError::Usage(format!("{SOCKET_VARIABLE} is no address: {error}"))),
+            None => Address::from_environment().map_err(|error| {
+                CommandError::Usage(format!("{SOCKET_VARIABLE} is not an address: {error}"))
+            }),
         }
     }
 
-    /// A client of it. Nothing is sent yet.
+    /// A client of the daemon. Nothing is sent yet.
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
         let token = match &self.token_file {
             Some(path) => {

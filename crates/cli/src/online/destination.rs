@@ -14,7 +14,7 @@ pub(crate) fn destination(path: &Path, what: &str) -> Result<Box<dyn Write + Sen
     }
     match io::stdout().is_terminal() {
         true => Err(CommandError::Usage(format!(
-            "{what} for a terminal: write it to a file with -w, or pipe it on"
+            "{what} for a terminal: write it to a file with -w, or pipe it to another program"
         ))),
         false => Ok(Box::new(io::stdout())),
     }

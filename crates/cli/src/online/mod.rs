@@ -1,4 +1,4 @@
-//! What the commands share that talk to a daemon.
+//! What the commands that talk to a daemon share.
 
 mod command_error;
 mod complete;

@@ -1,4 +1,4 @@
-//! What is behind a port of a switch, as options of a command and as entries of a stack's file.
+//! The settings of a switch port, as command-line options and as entries of a stack file.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::command_error::CommandError;
 
-/// The drivers of ports.
+/// The drivers of switch ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
@@ -17,9 +17,9 @@ pub(crate) enum Driver {
     Tap,
     /// A network interface of the host.
     AfPacket,
-    /// Capture files.
+    /// Capture files to read and write.
     Pcap,
-    /// Nothing.
+    /// Nothing: frames to it are discarded.
     Null,
     /// A port of another switch.
     Pipe,
@@ -27,55 +27,55 @@ pub(crate) enum Driver {
     Box,
 }
 
-/// A port.
+/// The settings of a port.
 #[derive(Args, Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PortOptions {
-    /// What is behind the port.
+    /// Driver of the port.
     #[arg(long, value_enum)]
     driver: Driver,
-    /// tap, af_packet: the device of the host; without it the one that has the port's name.
+    /// tap, af_packet: name of the host's interface [default: the name of the port]
     #[arg(long)]
     device: Option<Device>,
-    /// pcap: a capture whose packets come in.
+    /// pcap: capture file to send into the switch.
     #[arg(long, value_name = "FILE")]
     read: Option<PathBuf>,
-    /// pcap: a capture to write of what goes out.
+    /// pcap: capture file to write.
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// pcap: how often the capture is played; 0: until the port is removed.
+    /// pcap: how often to play the capture; 0 repeats it until the port is removed.
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
-    /// pcap: packets a second that come in; without it as many as the switch takes.
+    /// pcap: packets per second [default: as fast as the switch takes them]
     #[arg(long, value_name = "N")]
     rate: Option<u64>,
-    /// pipe: SWITCH/PORT, the other end. box: BOX:N, the N-th port of a box.
-    #[arg(long, value_name = "PLACE")]
+    /// pipe: other end, as SWITCH/PORT. box: port of a box, as BOX:N.
+    #[arg(long, value_name = "SWITCH/PORT|BOX:N")]
     to: Option<CapturePoint>,
-    /// An Ethernet address that is at the port, in a static switch.
+    /// Static switch: Ethernet address behind this port. May be repeated.
     #[arg(long = "address", value_name = "MAC")]
     #[serde(default)]
     addresses: Vec<MacAddr>,
-    /// Frames to unknown addresses go to this port, in a static switch.
+    /// Static switch: send frames to unknown addresses to this port.
     #[arg(long)]
     #[serde(default)]
     default: bool,
-    /// The port's share of the switch beside others; 100 is usual.
+    /// Weight when ports compete for the switch [default: 100]
     #[arg(long, value_name = "N")]
     weight: Option<Weight>,
-    /// Most frames a second that it may send.
+    /// Limit of frames per second from this port into the switch.
     #[arg(long, value_name = "N")]
     max_frames: Option<u64>,
-    /// Most bits a second that it may send.
+    /// Limit of bits per second from this port into the switch.
     #[arg(long, value_name = "N")]
     max_bits: Option<u64>,
-    /// The only source address that it may send from.
+    /// Accept only frames with this source address.
     #[arg(long, value_name = "MAC")]
     source: Option<MacAddr>,
 }
 
 impl PortOptions {
-    /// What adds the port. Paths are meant from `folder` on.
+    /// The request that adds the port. Relative paths start at `folder`.
     pub(crate) fn add(&self, name: PortName, folder: &Path) -> Result<AddPort, CommandError> {
         self.check(&name)?;
         let path = |path: &Option<PathBuf>| {

@@ -1,4 +1,4 @@
-//! The three boxes at work: traffic, a rule that changes, a box that is killed.
+//! The demonstration with three boxes: traffic, a rule change, a killed box.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::{output, screen};
 
 /// Packets in the capture.
 const PACKETS: u64 = 2500;
-/// Between two looks.
+/// Interval between two refreshes of the table.
 const REFRESH: Duration = Duration::from_millis(100);
-/// How long a box may take to be back, and packets to come to the end of the chain.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The rule that the firewall gets.
+/// How long a box may take to restart, and packets to reach the end of the chain.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The rule that the demonstration adds to the firewall.
 const RULE: &str = "deny udp dst port 53";
 
-/// What the boxes run in.
+/// The sandbox of the boxes.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum SandboxOption {
-    /// Virtual machines where that is possible, else processes.
+    /// Virtual machines if KVM is usable, else processes.
     #[default]
     Auto,
     /// Virtual machines.
@@ -50,14 +50,14 @@ pub(super) fn run(seconds: f64, rate: u64, kind: SandboxOption, json: bool) -> E
     }
 }
 
-/// Who tells what happens while it goes on.
+/// Prints what happens, above the table.
 struct Reporter {
-    /// Only the end is wanted, as JSON.
+    /// Nothing is printed before the JSON at the end.
     is_silent: bool,
 }
 
 impl Reporter {
-    /// Says a line, above the table.
+    /// Prints a line.
     fn say(&self, text: &str) {
         if !self.is_silent {
             screen::print(&online::line(text));
@@ -117,7 +117,7 @@ fn sandbox(chain: &Chain, kind: SandboxOption, reporter: &Reporter) -> Result<Sa
         SandboxOption::Auto if host.kvm.usable => Sandbox::Vm,
         SandboxOption::Vm => Sandbox::Vm,
         SandboxOption::Auto => {
-            let reason = host.kvm.reason.unwrap_or_else(|| "nobody knows why".into());
+            let reason = host.kvm.reason.unwrap_or_else(|| "for an unknown reason".into());
             reporter.say(&format!("There is no usable KVM here ({reason}): the boxes run in processes."));
             Sandbox::Process
         }
@@ -174,7 +174,7 @@ fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
         if status.restarts > 0 && status.state == BoxState::Running {
             break;
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > SETTLE_TIMEOUT {
             return Err(CommandError::Other("the box that was killed did not come back".into()));
         }
     }
@@ -188,7 +188,7 @@ fn kill(chain: &Chain, reporter: &Reporter) -> Result<f64, CommandError> {
 fn settle(chain: &Chain) -> Result<(), CommandError> {
     let begin = Instant::now();
     let mut last = None;
-    while begin.elapsed() < PATIENCE {
+    while begin.elapsed() < SETTLE_TIMEOUT {
         let (_, uplink) = chain.ends()?;
         let sent = Some(uplink.traffic.sent_packets);
         if last == sent {
@@ -221,7 +221,7 @@ impl Watch<'_> {
             }
             if came > last.0 {
                 last = (came, Instant::now());
-            } else if last.1.elapsed() > PATIENCE {
+            } else if last.1.elapsed() > SETTLE_TIMEOUT {
                 return Err(CommandError::Other("no packets come in any more".into()));
             }
             let boxes = self.chain.client().ask(&operation::LIST_BOXES, &[])?;

@@ -1,4 +1,4 @@
-//! Which demonstration it is.
+//! The options of `clickbox demo`.
 
 use std::process::ExitCode;
 
@@ -6,28 +6,28 @@ use clap::Args;
 
 use super::{boxes, engine};
 
-/// Show a firewall, a NAT and a flow monitor at work, each in a box of its own.
+/// Run a demonstration with three boxes under traffic.
 ///
-/// Starts a daemon of its own, boots the three boxes in virtual machines (in processes where there is no usable KVM),
-/// and plays a capture that is in the program through them. Shows what passes each box, changes a rule of the firewall
-/// under traffic, kills a box and shows it back; says at the end what went in, what came out, and why packets were
-/// dropped. Needs no network and no rights.
+/// Starts a private daemon, boots a firewall, a NAT and a flow monitor in virtual machines (or in processes if KVM is not usable), and sends
+/// a built-in capture through them. While packets flow, it changes a rule of the firewall, then kills a box and lets it
+/// restart. At the end it prints the packets received, sent, and dropped for each reason. It needs no network and no
+/// privileges.
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox demo\n          clickbox demo --engine --seconds 2")]
 pub(crate) struct Arguments {
-    /// Show the same three in one configuration in this process, without boxes, as fast as it goes.
+    /// Run the three functions as one configuration in this process, without boxes, at full speed.
     #[arg(long)]
     engine: bool,
-    /// For how long packets come.
+    /// Duration of the traffic.
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = seconds)]
     seconds: f64,
-    /// Packets a second that come into the boxes.
+    /// Packets per second sent into the chain of boxes.
     #[arg(long, default_value_t = 20_000, value_name = "N", conflicts_with = "engine")]
     rate: u64,
-    /// What the boxes run in.
+    /// Sandbox of the boxes.
     #[arg(long, value_enum, default_value_t, conflicts_with = "engine")]
     sandbox: boxes::SandboxOption,
-    /// Print the configurations and do not run them.
+    /// Print the configurations and exit.
     #[arg(long)]
     print: bool,
     /// Print JSON at the end instead: {"seconds", "received_packets", "sent": [...], "dropped": [...], ...}.
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds from 0 to 86400 is wanted".into()),
+        _ => Err("expected a number of seconds from 0 to 86400".into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `clickbox address`: at which port of a switch an address is.
+//! `clickbox address`: the address tables of switches.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::switch::Named;
 use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
-/// Say at which port of a static switch addresses are, and list those that a switch knows.
+/// Manage the address tables of switches.
 #[derive(Args)]
 #[command(
     after_help = "Examples: clickbox address add lan 02:00:00:00:00:01 tap0\n          clickbox address ls lan"
@@ -22,26 +22,26 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum AddressCommand {
-    /// Say at which port of a static switch an address is.
+    /// Assign an address to a port of a static switch.
     #[command(after_help = "Example: clickbox address add lan 02:00:00:00:00:01 tap0")]
     Add(AddAddress),
-    /// Make a static switch forget an address.
+    /// Remove an address from a static switch.
     #[command(visible_alias = "remove", after_help = "Example: clickbox address rm lan 02:00:00:00:00:01")]
     Rm(RemoveAddress),
-    /// List the addresses that a switch knows.
+    /// List the addresses of a switch.
     #[command(visible_alias = "list", after_help = "Example: clickbox address ls lan")]
     Ls(Named),
 }
 
 #[derive(Args)]
 struct AddAddress {
-    /// The switch.
+    /// Name of the switch.
     #[arg(add = ArgValueCompleter::new(online::switches))]
     switch: SwitchName,
-    /// The address.
+    /// Ethernet address.
     #[arg(value_name = "MAC")]
     address: MacAddr,
-    /// The port.
+    /// Name of the port.
     #[arg(add = ArgValueCompleter::new(online::ports))]
     port: PortName,
     /// Print JSON: an empty object.
@@ -53,10 +53,10 @@ struct AddAddress {
 
 #[derive(Args)]
 struct RemoveAddress {
-    /// The switch.
+    /// Name of the switch.
     #[arg(add = ArgValueCompleter::new(online::switches))]
     switch: SwitchName,
-    /// The address.
+    /// Ethernet address.
     #[arg(value_name = "MAC")]
     address: MacAddr,
     /// Print JSON: an empty object.
@@ -97,7 +97,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                     vec![entry.mac.to_string(), entry.port.to_string(), kind.to_string(), age]
                 };
                 let table = Table { columns: ADDRESSES, rows: entries.iter().map(row).collect() };
-                online::print(&table, &format!("switch {} knows no addresses", named.name));
+                online::print(&table, &format!("switch {} has no addresses", named.name));
             }
         }
     }

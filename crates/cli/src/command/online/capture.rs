@@ -1,4 +1,4 @@
-//! `clickbox capture`: the packets of a port.
+//! `clickbox capture`: captures the packets of a port.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,33 +18,33 @@ use crate::live::count;
 use crate::online::{self, CommandError, Connection};
 use crate::output;
 
-/// Capture the packets that pass a port, in the format that tcpdump and Wireshark read.
+/// Capture the packets of a port for tcpdump or Wireshark.
 ///
-/// No packet waits for the capture: what can't be written fast enough is left out. Ctrl-C ends it.
+/// A capture never delays packets: those that can't be written fast enough are left out. Ctrl-C ends the capture.
 #[derive(Args)]
 #[command(
     after_help = "Examples: clickbox capture fw --port 0 -w - | tcpdump -n -r -\n          clickbox capture lan/tap0 --count 10 --json"
 )]
 pub(crate) struct Arguments {
-    /// A box (with --port, else its port 0), BOX:N, or SWITCH/PORT.
+    /// Port to capture: BOX:N, SWITCH/PORT, or a box, which means its port 0 unless --port is given.
     #[arg(value_name = "BOX|BOX:N|SWITCH/PORT", add = ArgValueCompleter::new(online::places))]
     place: String,
-    /// The number of the box's port.
+    /// Number of the box's port.
     #[arg(long, value_name = "N")]
     port: Option<u8>,
-    /// The file to write; `-` is standard output.
+    /// Capture file to write, or `-` for standard output.
     #[arg(long, short = 'w', value_name = "FILE", default_value = "-")]
     write: PathBuf,
-    /// Keep so many bytes of each packet.
+    /// Keep at most this many bytes of each packet.
     #[arg(long, short = 's', value_name = "BYTES")]
     snap: Option<u32>,
-    /// Say nothing about it on standard error.
+    /// Print no messages on standard error.
     #[arg(long, short = 'q')]
     quiet: bool,
-    /// Print JSON instead: an object a packet, {"time", "length", "bytes" in hexadecimal digits}.
+    /// Print a JSON object for each packet instead: {"time", "length", "bytes" in hexadecimal}.
     #[arg(long, conflicts_with = "write")]
     json: bool,
-    /// End after so many packets.
+    /// Exit after this many packets.
     #[arg(long, short = 'c', value_name = "N")]
     count: Option<u64>,
     #[command(flatten)]
@@ -68,13 +68,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let from = arguments.daemon.client()?.call(&operation::CAPTURE, &[], &query, &())?;
     let to = match arguments.json {
         true => None,
-        false => Some(BufWriter::new(online::destination(&arguments.write, "a capture is no text")?)),
+        false => Some(BufWriter::new(online::destination(&arguments.write, "a capture is binary data")?)),
     };
     let is_quiet = arguments.quiet || arguments.json;
     let progress = Arc::new(Mutex::new(Progress { to, count: 0, is_quiet }));
     end_by_signal(&progress);
     if !is_quiet {
-        eprintln!("clickbox: capturing at {}, Ctrl-C ends it", query.port);
+        eprintln!("clickbox: capturing at {}; press Ctrl-C to stop", query.port);
     }
     online::written(copy(from, &progress), "the capture ended")?;
     online::written(locked(&progress).end(), "the capture ended")?;
@@ -84,17 +84,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
 /// A packet as JSON.
 #[derive(Serialize)]
 struct Captured {
-    /// When it passed.
+    /// Time of the packet.
     time: Time,
-    /// Bytes that it has.
+    /// Length of the packet.
     length: u32,
-    /// Those that were kept.
+    /// The bytes that were kept.
     bytes: String,
 }
 
-/// How far a capture is.
+/// The state of a capture.
 struct Progress {
-    /// Where packets go; nothing: to standard output, as JSON.
+    /// Where packets are written; `None` prints JSON on standard output.
     to: Option<BufWriter<Box<dyn Write + Send>>>,
     count: u64,
     is_quiet: bool,
@@ -105,7 +105,7 @@ fn locked(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
 }
 
 impl Progress {
-    /// Hands a packet on.
+    /// Writes a packet.
     fn take(&mut self, record: [u8; 16], bytes: &[u8]) -> io::Result<()> {
         self.count += 1;
         if let Some(to) = &mut self.to {
@@ -123,7 +123,7 @@ impl Progress {
         self.to.as_mut().map_or(Ok(()), Write::flush)
     }
 
-    /// Writes what is still held back, and tells how many packets there were.
+    /// Flushes the output, and prints the number of packets.
     fn end(&mut self) -> io::Result<()> {
         if !self.is_quiet {
             eprintln!("clickbox: {} captured", count(self.count, "packet"));
@@ -132,8 +132,7 @@ impl Progress {
     }
 }
 
-/// Hands packets on as they come: whoever reads them wants to see each at once. One that is cut off at the end is left
-/// out.
+/// Passes packets on as they arrive, so that a reader sees each at once. A truncated last packet is left out.
 fn copy(from: impl Read, progress: &Mutex<Progress>) -> io::Result<()> {
     let mut from = BufReader::with_capacity(64 << 10, from);
     let mut header = [0; 24];
@@ -177,7 +176,7 @@ fn end_by_signal(progress: &Arc<Mutex<Progress>>) {
     std::thread::spawn(move || {
         if end.read_exact(&mut [0]).is_ok() {
             let mut progress = locked(&progress);
-            // Nobody is left to be told that the rest can't be written.
+            // The process ends here: a failed write can't be reported any more.
             let _ = progress.end();
             std::process::exit(0);
         }

@@ -1,4 +1,4 @@
-//! Which of the commands it is.
+//! The commands that talk to a daemon.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
 }
 
-/// Runs it.
+/// Runs a command.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let mut texts = Vec::new();
     let result = match command {
@@ -72,6 +72,6 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(failure) => failure.report(&texts),
+        Err(error) => error.report(&texts),
     }
 }

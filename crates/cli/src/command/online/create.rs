@@ -1,4 +1,4 @@
-//! `clickbox create`: makes a box.
+//! `clickbox create`: creates a box.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,10 +14,10 @@ use crate::online::{self, CommandError, ConfigBundle, Connection};
 use crate::output;
 use crate::source::SourceText;
 
-/// What a box can run in.
+/// The sandbox of a box.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum SandboxOption {
-    /// A virtual machine where that is possible, else a process.
+    /// A virtual machine if KVM is usable, else a process.
     #[default]
     Auto,
     /// A virtual machine.
@@ -26,7 +26,7 @@ enum SandboxOption {
     Process,
 }
 
-/// When a box is made anew.
+/// When a box that ended is started again.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum RestartOption {
     /// Never.
@@ -34,26 +34,27 @@ enum RestartOption {
     /// After a crash.
     #[default]
     OnFailure,
-    /// After any end that nobody asked for; a configuration that stops by itself ends no box.
+    /// Whenever it ends without being stopped. A configuration that stops does not end its box.
     Always,
 }
 
-/// Make a box that runs a configuration, and start it.
+/// Create a box and start it.
 ///
-/// The configuration is checked first; if it is refused there is no box. Files that it reads (FromDump and the like,
-/// and libraries that it requires) go with it. The N-th --attach is its N-th port: FromDevice(N) and ToDevice(N).
+/// The configuration is checked first; if it has errors, no box is created. The files that it reads (captures for
+/// FromDump, libraries that it requires) are copied into the box. Each --attach adds a port; the first one is port 0,
+/// which the configuration uses as FromDevice(0) and ToDevice(0).
 #[derive(Args)]
 #[command(
     after_help = "Example: clickbox create fw firewall.click --attach lan --attach wan --memory 16M --restart always"
 )]
 pub(crate) struct Arguments {
-    /// The name of the box.
+    /// Name of the box.
     name: BoxName,
-    /// The file of the configuration; `-` is standard input.
+    /// Configuration file, or `-` for standard input.
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     configuration: String,
-    /// A port, and what it is attached to: a switch, pipe:NAME, or - for nothing. An Ethernet address may follow:
-    /// lan,mac=02:00:00:00:00:01.
+    /// Add a port and attach it to a switch, to a pipe (pipe:NAME), or to nothing (-). An Ethernet address may follow, as
+    /// in lan,mac=02:00:00:00:00:01.
     #[arg(
         long,
         value_name = "SWITCH|pipe:NAME|-",
@@ -62,41 +63,41 @@ pub(crate) struct Arguments {
         add = ArgValueCompleter::new(online::attachments)
     )]
     attach: Vec<PortRequest>,
-    /// Slots of each ring of its ports: a power of two from 64 to 2048.
+    /// Slots in each ring of the ports: a power of two from 64 to 2048.
     #[arg(long, value_name = "SLOTS", default_value_t)]
     ring: Ring,
-    /// Private memory, such as 8M.
+    /// Private memory.
     #[arg(long, value_name = "SIZE", default_value = "8M")]
     memory: Size,
-    /// Its share of processors beside other boxes.
+    /// Weight when boxes compete for processor time.
     #[arg(long, value_name = "N", default_value_t)]
     cpu_weight: Weight,
-    /// Most processor time that it gets, such as 0.5 or 50%.
+    /// Limit of processor time, such as 0.5 or 50%.
     #[arg(long, value_name = "PROCESSORS")]
     cpu_limit: Option<Cores>,
-    /// Give it a processor of its own that polls: for low latency.
+    /// Reserve a processor for the box, which then polls. For low latency.
     #[arg(long)]
     dedicated: bool,
-    /// Let its packets lie where its owner's other boxes that say so have theirs: between them nothing is copied, and
-    /// each can read and change the packets of all.
+    /// Share a packet pool with this owner's other boxes that have this option. Packets between them are not copied, but
+    /// each box can read and change all packets in the pool.
     #[arg(long)]
     share_packets: bool,
-    /// What it runs in.
+    /// Sandbox of the box.
     #[arg(long, value_enum, default_value_t)]
     sandbox: SandboxOption,
-    /// When it is made anew.
+    /// When to start the box again after it has ended.
     #[arg(long, value_enum, default_value_t)]
     restart: RestartOption,
-    /// Who it belongs to: pipes join boxes of one owner only.
+    /// Owner of the box. Pipes connect boxes of one owner only.
     #[arg(long, default_value_t)]
     owner: Owner,
-    /// Something to find it by.
+    /// Label to find the box by. May be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Another file for the configuration, under the name that the configuration has for it.
+    /// Copy another file into the box, under the name that the configuration uses. May be repeated.
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
-    /// Define it, and don't start it.
+    /// Create the box without starting it.
     #[arg(long)]
     no_start: bool,
     /// Print JSON: the box.
@@ -115,18 +116,18 @@ fn port(text: &str) -> Result<PortRequest, String> {
     for part in parts {
         let mac = part
             .strip_prefix("mac=")
-            .ok_or_else(|| format!("{part:?} is unknown: only mac=ADDRESS may follow"))?;
+            .ok_or_else(|| format!("unexpected {part:?}: only mac=ADDRESS may follow"))?;
         port.mac = Some(mac.parse::<MacAddr>().map_err(|error| error.to_string())?);
     }
     Ok(port)
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is wanted")?;
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     Ok((key.to_string(), value.to_string()))
 }
 
-/// Runs it; the configuration's text is left for diagnostics.
+/// Runs the command. Leaves the configuration's text in `texts` for diagnostics.
 pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let files: Vec<(String, PathBuf)> = arguments.files.iter().map(|text| online::file(text)).collect();
     let bundle = ConfigBundle::read(&arguments.configuration, Path::new(""), &files)?;
@@ -166,7 +167,7 @@ pub(super) fn run(arguments: &Arguments, texts: &mut Vec<SourceText>) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// What has come of it.
+/// What is printed about the new box.
 fn sentence(detail: &BoxDetail) -> String {
     let status = &detail.status;
     let place = online::place(status.sandbox);
@@ -175,7 +176,7 @@ fn sentence(detail: &BoxDetail) -> String {
             format!("{} runs {place}, {time:.1} ms after the request\n", status.name)
         }
         (Some(_), None) => format!("{} runs {place}\n", status.name),
-        (None, _) => format!("{} is defined: start it with `clickbox start {0}`\n", status.name),
+        (None, _) => format!("{} is created: start it with `clickbox start {0}`\n", status.name),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `clickbox doctor`: what this machine offers to boxes.
+//! `clickbox doctor`: checks whether this machine can run boxes.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -14,14 +14,14 @@ use crate::online::{self, CommandError, Connection};
 use crate::output;
 use crate::wrap::wrap;
 
-/// Tell what this machine offers to boxes, what is missing, and how to get it.
+/// Check whether this machine can run boxes.
 ///
-/// A box of each kind is made and sent a packet. Needs no daemon; where one runs, it is asked, too. Exits with 1 if
-/// boxes can't run here at all.
+/// Lists what works, what is missing, and how to fix it. Starts a box in each sandbox and sends it a packet. Needs no
+/// daemon, but includes the status of a running one. Exits with 1 if boxes can't run here at all.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox doctor")]
 pub(crate) struct Arguments {
-    /// Print JSON: {"boxes": can they run, "findings": [...], "daemon": what it says of itself, or null}.
+    /// Print JSON: {"boxes": whether they can run, "findings": [...], "daemon": its status or null}.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         Err(error) => {
             findings.push(CheckResult::missing(
                 "daemon",
-                "it does not answer as it should",
+                "it gives no valid answer",
                 online::explain(&error),
             ));
             None
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::from(u8::from(!boxes)))
 }
 
-/// Columns of a finding's name.
+/// Width of the column of names.
 const NAMES: usize = 18;
 
 fn text(findings: &[CheckResult], boxes: bool, has_colors: bool) -> String {
@@ -83,16 +83,16 @@ fn text(findings: &[CheckResult], boxes: bool, has_colors: bool) -> String {
             Grade::Missing => ("no", "\x1b[31m"),
         };
         let (color, plain) = if has_colors { (color, "\x1b[0m") } else { ("", "") };
-        let told = |told: &str, indent: usize| wrap(&online::line(told), indent);
-        let found = told(&finding.found, 4 + NAMES);
+        let wrapped = |text: &str, indent: usize| wrap(&online::line(text), indent);
+        let found = wrapped(&finding.found, 4 + NAMES);
         let _ = writeln!(text, "{color}{mark}{plain}  {:<NAMES$}{found}", finding.name);
         if !finding.advice.is_empty() {
-            let _ = writeln!(text, "{:1$}{2}", "", 6 + NAMES, told(&finding.advice, 6 + NAMES));
+            let _ = writeln!(text, "{:1$}{2}", "", 6 + NAMES, wrapped(&finding.advice, 6 + NAMES));
         }
     }
     text += match boxes {
         true => "\nBoxes can run here.\n",
-        false => "\nBoxes can't run here: neither a machine nor a process did.\n",
+        false => "\nBoxes can't run here: neither virtual machines nor processes work.\n",
     };
     text
 }

@@ -1,4 +1,4 @@
-//! `clickbox events`: what happened.
+//! `clickbox events`: prints the event log.
 
 use std::process::ExitCode;
 
@@ -8,17 +8,17 @@ use clap::Args;
 use crate::online::{self, CommandError, Connection};
 use crate::output;
 
-/// Print what happened to boxes, switches and stacks.
+/// Print events of boxes, switches and stacks.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox events --follow --json | jq 'select(.kind == \"box_crashed\")'")]
 pub(crate) struct Arguments {
-    /// Wait for events to come, and print them.
+    /// Keep running and print new events.
     #[arg(long, short)]
     follow: bool,
-    /// Print only those after the event of this number.
+    /// Print only events after this number.
     #[arg(long, value_name = "NUMBER")]
     since: Option<u64>,
-    /// Print JSON: an object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `clickbox files`: what a box writes with `ToDump` and its like.
+//! `clickbox files`: the files that a box writes.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
-/// List the files that a box writes, or fetch one.
+/// List the files that a box has written, or fetch one.
 ///
-/// What ToDump and its like write in a box, the daemon keeps as long as the box is there: at most 16 files and 64 MB a
-/// box. What a box writes too fast or too much is left out, in whole records, and counted as LOST.
+/// The daemon keeps what elements such as ToDump write until the box is removed: at most 16 files and 64 MB per box.
+/// Records beyond these limits, or written too fast, are dropped and counted as LOST.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox files fw out.pcap | tcpdump -n -r -")]
 pub(crate) struct Arguments {
-    /// The box.
+    /// Name of the box.
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
-    /// The file to fetch, by the name that the configuration gives it; without it they are listed.
+    /// File to fetch, by its name in the configuration. Without it, list the files.
     #[arg(add = ArgValueCompleter::new(online::written_files))]
     file: Option<String>,
-    /// Where to write it; `-` is standard output.
+    /// Where to write the file, or `-` for standard output.
     #[arg(long, short = 'w', value_name = "PATH", default_value = "-", requires = "file")]
     write: PathBuf,
     /// Print JSON: a list of files.
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let name = arguments.name.as_str();
     if let Some(file) = &arguments.file {
         let mut contents = client.call(&operation::FILE, &[name, file], &operation::Nothing, &())?;
-        let mut to = online::destination(&arguments.write, "what a box wrote may be no text")?;
+        let mut to = online::destination(&arguments.write, "the file may be binary data")?;
         online::written(io::copy(&mut contents, &mut to).map(drop), "the file could not be copied")?;
         return Ok(ExitCode::SUCCESS);
     }

@@ -12,16 +12,16 @@ use crate::output;
 
 /// Read a handler.
 ///
-/// The value is printed as it is; on a terminal, control characters in it are written out.
+/// Prints the value unchanged, except that control characters are escaped on a terminal.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox read fw/c.count")]
 pub(crate) struct Read {
-    /// BOX/ELEMENT.HANDLER, or BOX/CONFIGURATION:ELEMENT.HANDLER.
+    /// Handler: BOX/ELEMENT.HANDLER or BOX/CONFIGURATION:ELEMENT.HANDLER.
     #[arg(value_name = "HANDLER", add = ArgValueCompleter::new(online::handlers))]
     path: HandlerPath,
-    /// What the handler is asked, for handlers that take something; `-` is standard input.
+    /// Argument for the handler, if it takes one, or `-` for standard input.
     argument: Option<String>,
-    /// Print JSON: {"value": ...}, in base64 if it is not UTF-8.
+    /// Print JSON: {"value": ...}, in base64 if the value is not UTF-8.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -32,10 +32,10 @@ pub(crate) struct Read {
 #[derive(Args)]
 #[command(after_help = "Example: clickbox write fw/filter.rules 'deny tcp port 25, allow all'")]
 pub(crate) struct Write {
-    /// BOX/ELEMENT.HANDLER, or BOX/CONFIGURATION:ELEMENT.HANDLER.
+    /// Handler: BOX/ELEMENT.HANDLER or BOX/CONFIGURATION:ELEMENT.HANDLER.
     #[arg(value_name = "HANDLER", add = ArgValueCompleter::new(online::handlers))]
     path: HandlerPath,
-    /// The value; without one it is empty, which handlers such as `reset` want. `-` is standard input.
+    /// Value to write, or `-` for standard input. Empty by default, as for handlers such as `reset`.
     #[arg(default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     value: String,
     /// Print JSON: an empty object.
@@ -49,10 +49,10 @@ pub(crate) struct Write {
 #[derive(Args)]
 #[command(after_help = "Example: clickbox handlers fw filter")]
 pub(crate) struct List {
-    /// The box.
+    /// Name of the box.
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
-    /// Only those of this element.
+    /// List only the handlers of this element.
     #[arg(add = ArgValueCompleter::new(online::elements))]
     element: Option<String>,
     /// Print JSON: a list of handlers.
@@ -62,7 +62,7 @@ pub(crate) struct List {
     daemon: Connection,
 }
 
-/// A value of the command line, or standard input.
+/// A value given on the command line or standard input.
 fn value(text: &str) -> Result<Value, CommandError> {
     if text != "-" {
         return Ok(text.into());

@@ -12,19 +12,20 @@ use crate::online::{self, CommandError, ConfigBundle, Connection};
 use crate::output;
 use crate::source::SourceText;
 
-/// Install more configurations in a box, beside those that it runs.
+/// Install additional configurations in a box.
 ///
-/// Each is checked first. One that has the name of an installed one is swapped for it, and its state is carried over.
+/// Each configuration is checked first. If the box already runs one with this name, it is replaced and its state is
+/// carried over, as `clickbox reload` does.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox install fw second=monitor.click")]
 pub(crate) struct Install {
-    /// The box.
+    /// Name of the box.
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
-    /// The configurations: a name and a file for each.
+    /// Configurations to install: a name and a file for each.
     #[arg(value_name = "NAME=FILE", required = true, value_parser = online::named)]
     configurations: Vec<(ConfigurationName, String)>,
-    /// Another file for them, under the name that they have for it.
+    /// Copy another file into the box, under the name that the configurations use. May be repeated.
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
     /// Print JSON: a list of configurations.
@@ -34,23 +35,23 @@ pub(crate) struct Install {
     daemon: Connection,
 }
 
-/// Swap a configuration of a box for another under traffic.
+/// Replace a configuration of a running box without losing packets.
 ///
-/// The new one is checked first, and takes over the state of elements that keep their name and class (queues, counters,
-/// tables, flows). If it is refused, the old one goes on and has noticed nothing.
+/// The new configuration is checked first. Elements that keep their name and class keep their state (queues, counters,
+/// tables, flows). If the new configuration has errors, the old one continues unchanged.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox reload fw firewall.click")]
 pub(crate) struct Reload {
-    /// The box.
+    /// Name of the box.
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
-    /// The file of the new configuration; `-` is standard input.
+    /// File of the new configuration, or `-` for standard input.
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     configuration: String,
-    /// The configuration that is swapped.
+    /// Configuration to replace.
     #[arg(long = "configuration", value_name = "NAME", default_value = "main")]
     which: ConfigurationName,
-    /// Another file for it, under the name that it has for it.
+    /// Copy another file into the box, under the name that the configuration uses. May be repeated.
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
     /// Print JSON: the configuration.
@@ -60,14 +61,14 @@ pub(crate) struct Reload {
     daemon: Connection,
 }
 
-/// Remove configurations from a box; its first one, `main`, stays as long as the box.
+/// Remove configurations from a box, except `main`.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox uninstall fw second")]
 pub(crate) struct Uninstall {
-    /// The box.
+    /// Name of the box.
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
-    /// Names of the configurations.
+    /// Names of the configurations to remove.
     #[arg(value_name = "NAME", required = true, add = ArgValueCompleter::new(online::configurations))]
     configurations: Vec<ConfigurationName>,
     /// Print JSON: an empty object.
@@ -77,7 +78,7 @@ pub(crate) struct Uninstall {
     daemon: Connection,
 }
 
-/// Installs one configuration; its text is left for diagnostics.
+/// Installs one configuration. Leaves its text in `texts` for diagnostics.
 fn put(
     client: &Client,
     (name, configuration): (&BoxName, &ConfigurationName),
@@ -97,7 +98,7 @@ fn put(
 fn sentence(status: &ConfigurationStatus) -> String {
     match status.swaps {
         0 => format!("{} is installed\n", status.name),
-        swaps => format!("{} is swapped, for the {} time\n", status.name, ordinal(swaps)),
+        swaps => format!("{} is replaced, for the {} time\n", status.name, ordinal(swaps)),
     }
 }
 

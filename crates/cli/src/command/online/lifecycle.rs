@@ -1,4 +1,4 @@
-//! `clickbox start`, `stop`, `suspend`, `resume`, `kill`, `restart`, `rm`: what is done to boxes.
+//! `clickbox start`, `stop`, `suspend`, `resume`, `kill`, `restart`, `rm`: the life cycle of boxes.
 
 use std::process::ExitCode;
 
@@ -10,28 +10,32 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::online::{self, CommandError, Connection};
 use crate::output;
 
-/// What is done.
+/// The commands.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Start boxes that don't run.
+    /// Start boxes.
     #[command(after_help = "Example: clickbox start fw")]
     Start(Boxes),
-    /// Stop boxes in order; they stay stopped until they are started.
+    /// Stop boxes until they are started again.
     #[command(after_help = "Example: clickbox stop fw")]
     Stop(Boxes),
-    /// Make boxes stand still: their state stays, and packets for them are dropped when their rings are full.
+    /// Pause boxes.
+    ///
+    /// A paused box keeps its state. Packets for it are dropped once its rings are full.
     #[command(after_help = "Example: clickbox suspend fw")]
     Suspend(Boxes),
-    /// Let boxes go on that stand still.
+    /// Resume suspended boxes.
     #[command(after_help = "Example: clickbox resume fw")]
     Resume(Boxes),
-    /// End boxes at once, as if they had crashed: their restart policy decides what follows.
+    /// Kill boxes as if they had crashed.
+    ///
+    /// The restart policy of a box decides whether it starts again.
     #[command(after_help = "Example: clickbox kill fw")]
     Kill(Boxes),
-    /// End boxes and start them again, with a fresh state.
+    /// Stop boxes and start them again with fresh state.
     #[command(after_help = "Example: clickbox restart fw")]
     Restart(Boxes),
-    /// End boxes and remove them.
+    /// Stop and remove boxes.
     #[command(visible_alias = "remove", after_help = "Example: clickbox rm fw nat")]
     Rm(Boxes),
 }
@@ -39,7 +43,7 @@ pub(crate) enum Command {
 /// Boxes.
 #[derive(Args)]
 pub(crate) struct Boxes {
-    /// The boxes.
+    /// Names of the boxes.
     #[arg(value_name = "BOX", required = true, add = ArgValueCompleter::new(online::boxes))]
     names: Vec<BoxName>,
     /// Print JSON: a list of the boxes.
@@ -49,7 +53,7 @@ pub(crate) struct Boxes {
     daemon: Connection,
 }
 
-/// Runs it. Goes on after a box with which it fails, and fails at the end.
+/// Runs the command. If it fails for one box, it continues with the others and fails at the end.
 pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
     match command {
         Command::Start(boxes) => change(boxes, &operation::START_BOX, is),
@@ -67,15 +71,15 @@ pub(super) fn run(command: &Command) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// What a box is doing now.
+/// What is printed about a box.
 fn is(status: &BoxStatus) -> String {
     format!("{} is {}\n", status.name, online::state(status.state))
 }
 
-/// What became of a box that was killed.
+/// What is printed about a killed box.
 fn was_killed(status: &BoxStatus) -> String {
     let follows = match status.state {
-        BoxState::Waiting | BoxState::Running => ", and is made anew",
+        BoxState::Waiting | BoxState::Running => ", and restarts",
         _ => "",
     };
     format!("{} was killed{follows}\n", status.name)
@@ -96,8 +100,7 @@ fn change(
     failed.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Does something to each box, whatever happens with the others: what came of it, and the last failure, which is the
-/// command's.
+/// Applies `act` to each box. Returns the results, and the last error; earlier errors are printed.
 fn each<T>(
     boxes: &Boxes,
     act: impl Fn(&BoxName) -> Result<T, CommandError>,

@@ -1,4 +1,4 @@
-//! `clickbox ps`: the boxes.
+//! `clickbox ps`: lists the boxes.
 
 use std::process::ExitCode;
 
@@ -8,17 +8,17 @@ use clap::Args;
 use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
-/// List the boxes.
+/// List boxes.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox ps --label site=north")]
 pub(crate) struct Arguments {
     /// Print names only.
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
-    /// Only boxes of this owner.
+    /// List only boxes of this owner.
     #[arg(long)]
     owner: Option<Owner>,
-    /// Only boxes with this label.
+    /// List only boxes with this label. May be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
     /// Print JSON: a list of boxes.
@@ -44,7 +44,7 @@ const COLUMNS: &[Column] = &[
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     let mut boxes = arguments.daemon.client()?.ask(&operation::LIST_BOXES, &[])?;
     let none = match boxes.is_empty() {
-        true => "there are no boxes: make one with `clickbox create NAME FILE`",
+        true => "there are no boxes: create one with `clickbox create NAME FILE`",
         false => "no box has that owner and those labels: `clickbox ps` lists all",
     };
     boxes.retain(|status| {
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What it runs in, and on which processor if it has one for itself.
+/// The sandbox, and the processor of a dedicated box.
 fn place(status: &BoxStatus) -> String {
     let sandbox = online::sandbox(status.sandbox);
     status.processor.map_or(sandbox.into(), |number| format!("{sandbox}, cpu {number}"))

@@ -1,4 +1,4 @@
-//! `clickbox logs`: what a box said.
+//! `clickbox logs`: prints the log of a box.
 
 use std::process::ExitCode;
 
@@ -9,23 +9,23 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::online::{self, CommandError, Connection};
 use crate::output;
 
-/// Print what a box wrote to its console.
+/// Print the log of a box.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox logs --follow --lines 20 fw")]
 pub(crate) struct Arguments {
-    /// The box.
+    /// Name of the box.
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
-    /// Go on with lines to come.
+    /// Keep running and print new lines.
     #[arg(long, short)]
     follow: bool,
-    /// Print so many of the lines so far.
+    /// Print only the last N lines.
     #[arg(long, short = 'n', value_name = "N")]
     lines: Option<u32>,
     /// Print the time of each line.
     #[arg(long, short)]
     time: bool,
-    /// Print JSON: an object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

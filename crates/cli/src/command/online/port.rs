@@ -1,4 +1,4 @@
-//! `clickbox port`: how a switch is joined to what is outside of boxes.
+//! `clickbox port`: the ports that connect switches to the host.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::live::grouped;
 use crate::online::{self, Column, CommandError, Connection, PortOptions, Table};
 use crate::output;
 
-/// Add ports to switches, and remove them.
+/// Manage the ports of switches.
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox port add lan tap0 --driver tap\n          clickbox port ls")]
 pub(crate) struct Arguments {
@@ -29,17 +29,17 @@ enum PortCommand {
     /// Remove a port from a switch.
     #[command(visible_alias = "remove", after_help = "Example: clickbox port rm lan tap0")]
     Rm(RemovePort),
-    /// List the ports of a switch, or of all.
+    /// List the ports of a switch, or of all switches.
     #[command(visible_alias = "list", after_help = "Example: clickbox port ls lan")]
     Ls(Listing),
 }
 
 #[derive(Args)]
 struct AddPort {
-    /// The switch.
+    /// Name of the switch.
     #[arg(add = ArgValueCompleter::new(online::switches))]
     switch: SwitchName,
-    /// The name of the port.
+    /// Name of the port.
     name: PortName,
     #[command(flatten)]
     options: PortOptions,
@@ -52,10 +52,10 @@ struct AddPort {
 
 #[derive(Args)]
 struct RemovePort {
-    /// The switch.
+    /// Name of the switch.
     #[arg(add = ArgValueCompleter::new(online::switches))]
     switch: SwitchName,
-    /// The port.
+    /// Name of the port.
     #[arg(value_name = "PORT", add = ArgValueCompleter::new(online::ports))]
     name: PortName,
     /// Print JSON: an empty object.
@@ -67,10 +67,10 @@ struct RemovePort {
 
 #[derive(Args)]
 struct Listing {
-    /// The switch; without it all.
+    /// Name of the switch. Without it, list the ports of all switches.
     #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     name: Option<SwitchName>,
-    /// Print JSON: a list, each port with its switch.
+    /// Print JSON: a list of ports, each with its switch.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `clickbox show`: all about a box.
+//! `clickbox show`: shows a box in detail.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -11,14 +11,16 @@ use crate::live::{bytes, count, grouped};
 use crate::online::{self, CommandError, Connection};
 use crate::output;
 
-/// Show all about a box: its ports, configurations, usage, drops, and its last crash.
+/// Show the details of a box.
+///
+/// Prints its ports, configurations, resource usage, drops and last crash.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox show fw")]
 pub(crate) struct Arguments {
-    /// The box.
+    /// Name of the box.
     #[arg(value_name = "BOX", add = ArgValueCompleter::new(online::boxes))]
     name: BoxName,
-    /// Print the text of a configuration instead.
+    /// Print the text of a configuration instead, of `main` unless NAME is given.
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "main", conflicts_with = "json")]
     configuration: Option<api::ConfigurationName>,
     /// Print JSON: the box.

@@ -1,4 +1,4 @@
-//! `clickbox up`, `diff`, `confirm`, `rollback`, `down`, `stacks`: boxes and switches by the set.
+//! `clickbox up`, `diff`, `confirm`, `rollback`, `down`, `stacks`: boxes and switches defined in one file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,30 +13,30 @@ use crate::online::{self, Column, CommandError, Connection, StackFile, Table};
 use crate::output;
 use crate::source::SourceText;
 
-/// The file of a stack that nobody names.
-const USUAL: &str = "stack.toml";
+/// The stack file when none is named.
+const DEFAULT_FILE: &str = "stack.toml";
 
-/// Make everything as a stack's file says: all of it, or nothing if anything is refused.
+/// Create or update a stack from a file.
 ///
-/// What the stack had and is not in the file any more is removed. Configurations that changed are swapped under
-/// traffic.
+/// Creates what is missing, changes what differs, and removes what the file no longer defines. Changed configurations
+/// are replaced while packets flow. If one step fails, all steps are undone.
 #[derive(Args)]
 #[command(
     after_help = "Examples: clickbox up examples/stack.toml\n          clickbox up --confirm-within 60s edge.toml && clickbox confirm edge"
 )]
 pub(crate) struct Up {
-    /// Take everything back after this time, as in 60s or 5m, unless `clickbox confirm` comes first.
+    /// Undo the changes after this time (such as 60s or 5m) unless `clickbox confirm` is run before.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     confirm_within: Option<u32>,
     #[command(flatten)]
     what: What,
 }
 
-/// Tell what `clickbox up` would change.
+/// Show what `clickbox up` would change.
 #[derive(Args)]
-#[command(after_help = "Example: clickbox diff --exit-code stack.toml || echo 'somebody changed something'")]
+#[command(after_help = "Example: clickbox diff --exit-code stack.toml || echo 'something changed'")]
 pub(crate) struct Diff {
-    /// Exit with 1 if there is anything to change.
+    /// Exit with 1 if there are changes.
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -45,8 +45,8 @@ pub(crate) struct Diff {
 
 #[derive(Args)]
 struct What {
-    /// The file of the stack.
-    #[arg(value_name = "FILE", default_value = USUAL)]
+    /// Stack file.
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
     file: PathBuf,
     /// Print JSON: {"changes": [...]}.
     #[arg(long)]
@@ -57,8 +57,8 @@ struct What {
 
 #[derive(Args)]
 struct Named {
-    /// The stack's name or its file.
-    #[arg(value_name = "NAME|FILE", default_value = USUAL, add = ArgValueCompleter::new(online::stacks))]
+    /// Name of the stack, or its file.
+    #[arg(value_name = "NAME|FILE", default_value = DEFAULT_FILE, add = ArgValueCompleter::new(online::stacks))]
     what: String,
     /// Print JSON: {"changes": [...]}.
     #[arg(long)]
@@ -67,7 +67,7 @@ struct Named {
     daemon: Connection,
 }
 
-/// Remove a stack's boxes and switches.
+/// Remove a stack with its boxes and switches.
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox down\n          clickbox down edge")]
 pub(crate) struct Down {
@@ -75,7 +75,7 @@ pub(crate) struct Down {
     named: Named,
 }
 
-/// Keep a stack that `clickbox up --confirm-within` has applied.
+/// Keep the changes of `clickbox up --confirm-within`.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox confirm edge")]
 pub(crate) struct Confirm {
@@ -83,7 +83,7 @@ pub(crate) struct Confirm {
     named: Named,
 }
 
-/// Take a stack back that `clickbox up --confirm-within` has applied, without waiting for its time.
+/// Undo the changes of `clickbox up --confirm-within` now.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox rollback edge")]
 pub(crate) struct Rollback {
@@ -91,7 +91,7 @@ pub(crate) struct Rollback {
     named: Named,
 }
 
-/// List the stacks.
+/// List stacks.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox stacks")]
 pub(crate) struct List {
@@ -102,7 +102,7 @@ pub(crate) struct List {
     daemon: Connection,
 }
 
-/// Runs `up`; texts of configurations are left for diagnostics.
+/// Runs `up`. Leaves the texts of configurations in `texts` for diagnostics.
 pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode, CommandError> {
     let What { file, json, daemon } = &arguments.what;
     let file = StackFile::read(file)?;
@@ -110,26 +110,27 @@ pub(super) fn up(arguments: &Up, texts: &mut Vec<SourceText>) -> Result<ExitCode
     let query = ApplyQuery { confirm_within: arguments.confirm_within };
     let name = file.name.as_str();
     let changes = daemon.client()?.call(&operation::APPLY_STACK, &[name], &query, &file.stack)?;
-    print(&changes, *json, "everything is as it is to be");
+    print(&changes, *json, "nothing to change");
     if let Some(seconds) = arguments.confirm_within {
-        eprintln!("taken back in {seconds} s unless confirmed: clickbox confirm {name}");
+        eprintln!("undone in {seconds} s unless you confirm: run `clickbox confirm {name}`");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A time in whole seconds.
 fn seconds(text: &str) -> Result<u32, String> {
-    let wrong = || "a time is wanted, as in 60s or 5m".to_string();
+    let wrong = || "expected a time, such as 60s or 5m".to_string();
     let time = humantime::parse_duration(text).map_err(|_| wrong())?;
     u32::try_from(time.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or_else(wrong)
 }
 
 impl Named {
-    /// The name of the stack that is meant.
+    /// The name of the stack.
     fn name(&self) -> Result<StackName, CommandError> {
         let path = Path::new(&self.what);
-        if self.what == USUAL && !path.is_file() {
-            let text = format!("there is no {USUAL} here: name a stack; `clickbox stacks` lists them");
+        if self.what == DEFAULT_FILE && !path.is_file() {
+            let text =
+                format!("no {DEFAULT_FILE} in this folder: name a stack (`clickbox stacks` lists them)");
             return Err(CommandError::Usage(text));
         }
         match self.what.parse() {
@@ -138,7 +139,7 @@ impl Named {
         }
     }
 
-    /// Asks for something to be done with it.
+    /// Sends a request about the stack.
     fn ask<O: Receive>(&self, operation: &Operation<Nothing, Nothing, O>) -> Result<O::Value, CommandError> {
         Ok(self.daemon.client()?.ask(operation, &[self.name()?.as_str()])?)
     }
@@ -147,14 +148,14 @@ impl Named {
 /// Runs `confirm`.
 pub(super) fn confirm(arguments: &Confirm) -> Result<ExitCode, CommandError> {
     arguments.named.ask(&operation::CONFIRM_STACK)?;
-    print(&Changes::default(), arguments.named.json, "it stays");
+    print(&Changes::default(), arguments.named.json, "the changes are confirmed");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Runs `rollback`.
 pub(super) fn rollback(arguments: &Rollback) -> Result<ExitCode, CommandError> {
     let changes = arguments.named.ask(&operation::ROLL_BACK_STACK)?;
-    print(&changes, arguments.named.json, "there was nothing to take back");
+    print(&changes, arguments.named.json, "nothing to undo");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -164,14 +165,14 @@ pub(super) fn diff(arguments: &Diff, texts: &mut Vec<SourceText>) -> Result<Exit
     let file = StackFile::read(file)?;
     *texts = file.texts;
     let changes = daemon.client()?.send(&operation::DIFF_STACK, &[file.name.as_str()], &file.stack)?;
-    print(&changes, *json, "nothing would change");
+    print(&changes, *json, "nothing to change");
     Ok(ExitCode::from(u8::from(arguments.exit_code && !changes.changes.is_empty())))
 }
 
 /// Runs `down`.
 pub(super) fn down(arguments: &Down) -> Result<ExitCode, CommandError> {
     let changes = arguments.named.ask(&operation::REMOVE_STACK)?;
-    print(&changes, arguments.named.json, "there was nothing");
+    print(&changes, arguments.named.json, "nothing to remove");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -200,7 +201,7 @@ pub(super) fn list(arguments: &List) -> Result<ExitCode, CommandError> {
     };
     online::print(
         &Table { columns, rows: stacks.iter().map(row).collect() },
-        "there are no stacks: make one with `clickbox up FILE`",
+        "there are no stacks: create one with `clickbox up FILE`",
     );
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `clickbox switch`: what joins boxes.
+//! `clickbox switch`: the switches that connect boxes.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use super::port;
 use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::output;
 
-/// Make, remove and list switches.
+/// Manage switches, which connect boxes.
 #[derive(Args)]
 #[command(after_help = "Examples: clickbox switch create lan --mode learning\n          clickbox switch ls")]
 pub(crate) struct Arguments {
@@ -20,13 +20,15 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum SwitchCommand {
-    /// Make a switch.
+    /// Create a switch.
     #[command(after_help = "Example: clickbox switch create lan --mode learning")]
     Create(Create),
-    /// Remove switches and their ports; boxes that were attached go on, attached to nothing.
+    /// Remove switches with their ports.
+    ///
+    /// Attached boxes keep running, detached.
     #[command(visible_alias = "remove", after_help = "Example: clickbox switch rm lan")]
     Rm(Remove),
-    /// List the switches.
+    /// List switches.
     #[command(visible_alias = "list", after_help = "Example: clickbox switch ls --json")]
     Ls(Listing),
     /// Show the ports of a switch.
@@ -34,27 +36,27 @@ enum SwitchCommand {
     Show(Named),
 }
 
-/// How a switch finds the port of a frame.
+/// How a switch finds the output port of a frame.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Mode {
-    /// By where an address was last seen; a frame to an unknown one goes everywhere.
+    /// Learn addresses from source addresses; flood frames to unknown addresses.
     #[default]
     Learning,
-    /// By a table that is set.
+    /// Use a table set with `clickbox address`.
     Static,
 }
 
 #[derive(Args)]
 struct Create {
-    /// The name of the switch.
+    /// Name of the switch.
     name: SwitchName,
-    /// How it finds the port of a frame.
+    /// How the switch finds the output port of a frame.
     #[arg(long, value_enum, default_value_t)]
     mode: Mode,
-    /// Seconds for which a learned address is believed.
+    /// Seconds until a learned address expires.
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     age: u32,
-    /// Addresses that one port may teach.
+    /// Limit of learned addresses per port.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     addresses_per_port: u32,
     /// Print JSON: the switch.
@@ -66,7 +68,7 @@ struct Create {
 
 #[derive(Args)]
 struct Remove {
-    /// The switches.
+    /// Names of the switches.
     #[arg(value_name = "SWITCH", required = true, add = ArgValueCompleter::new(online::switches))]
     names: Vec<SwitchName>,
     /// Print JSON: an empty object.
@@ -78,17 +80,17 @@ struct Remove {
 
 #[derive(Args)]
 struct Listing {
-    /// Print JSON: a list.
+    /// Print JSON: a list of switches.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     daemon: Connection,
 }
 
-/// One switch, by its name.
+/// A switch, by its name.
 #[derive(Args)]
 pub(super) struct Named {
-    /// The switch.
+    /// Name of the switch.
     #[arg(value_name = "SWITCH", add = ArgValueCompleter::new(online::switches))]
     pub(super) name: SwitchName,
     /// Print JSON.
@@ -129,7 +131,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
                 output::json(&switches);
             } else {
                 let table = Table { columns: SWITCHES, rows: switches.iter().map(switch_row).collect() };
-                online::print(&table, "there are no switches: make one with `clickbox switch create NAME`");
+                online::print(&table, "there are no switches: create one with `clickbox switch create NAME`");
             }
         }
         SwitchCommand::Show(named) => {

@@ -1,4 +1,4 @@
-//! `clickbox top`: a live table of the boxes.
+//! `clickbox top`: a live table of boxes.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;
@@ -12,23 +12,23 @@ use crate::live::{count, grouped, shorten};
 use crate::online::{self, Column, CommandError, Connection, Table};
 use crate::{output, screen};
 
-/// Show a live table of the boxes: what they use, and what passes them.
+/// Show a live table of boxes.
 ///
-/// Keys: q ends it; c, m, i, o, d, n sort by processor time, memory, packets in, packets out, drops, name. Where there
-/// is no terminal it prints the table once.
+/// Keys: q quits; c, m, i, o, d, n sort by processor time, memory, packets in, packets out, drops, name. If standard
+/// output is not a terminal, prints the table once.
 #[derive(Args)]
 #[command(after_help = "Example: clickbox top --sort drops")]
 pub(crate) struct Arguments {
-    /// Seconds between two looks.
+    /// Seconds between two updates.
     #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     interval: f64,
-    /// Look so often, and end.
+    /// Exit after this many updates.
     #[arg(long, short, value_name = "N")]
     count: Option<u64>,
-    /// What comes first.
+    /// Column to sort by.
     #[arg(long, value_enum, default_value_t)]
     sort: Order,
-    /// Print JSON: an object a line for each look.
+    /// Print JSON, one object per update and line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -86,13 +86,13 @@ impl Order {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.05..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds from 0.05 to 3600 is wanted".into()),
+        _ => Err("expected a number of seconds from 0.05 to 3600".into()),
     }
 }
 
-/// What one look found.
+/// One update.
 #[derive(Serialize)]
-struct Look {
+struct Sample {
     time: Time,
     host: HostStatus,
     boxes: Vec<BoxStatus>,
@@ -112,7 +112,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, CommandError> {
         let mut boxes = client.ask(&operation::LIST_BOXES, &[])?;
         left = left.saturating_sub(1);
         if arguments.json {
-            output::json_line(&Look { time: Time::now(), host, boxes });
+            output::json_line(&Sample { time: Time::now(), host, boxes });
         } else {
             loop {
                 order.sort(&mut boxes);
