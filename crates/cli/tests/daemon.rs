@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use support::{Daemon, PATIENCE};
+use support::{Daemon, TIMEOUT};
 
 const FIREWALL: &str = "source :: InfiniteSource(LIMIT 5) -> UDPIPEncap(10.1.2.3, 1234, 10.9.9.9, 53)
     -> filter :: IPFilter(allow all) -> c :: Counter -> Discard;\n";
@@ -129,7 +129,7 @@ fn a_compressed_file_is_unpacked_for_the_box() {
         if counts[0] == counts[1] && counts[0].trim() != "0" {
             return;
         }
-        assert!(begin.elapsed() < PATIENCE, "{counts:?}");
+        assert!(begin.elapsed() < TIMEOUT, "{counts:?}");
     }
 }
 
@@ -162,7 +162,7 @@ fn boxes_are_joined_by_switches() {
     daemon.check(&["address", "ls", "lan"], 0, &["02:00:00:00:00:02", "sink.0", "static"]);
     let begin = Instant::now();
     while daemon.check(&["read", "sink/c.count"], 0, &[]).trim().parse::<u64>().expect("a number") < 10 {
-        assert!(begin.elapsed() < PATIENCE, "no packet comes through the switch");
+        assert!(begin.elapsed() < TIMEOUT, "no packet comes through the switch");
     }
     let capture = daemon.folder.join("out.pcap");
     let path = capture.to_str().expect("a plain path");
@@ -334,7 +334,7 @@ fn the_demonstration_tells_what_became_of_each_packet() {
 fn the_service_manager_hears_of_start_life_and_end() {
     let path = std::env::temp_dir().join(format!("clickbox-notify-{}", std::process::id()));
     let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
     let receive = || {
         let mut bytes = [0; 256];
         let length = socket.recv(&mut bytes).expect("a notification");

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);
@@ -57,7 +57,7 @@ fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
         if let Some(result) = attempt() {
             return result;
         }
-        assert!(start.elapsed() < PATIENCE, "{what} does not happen");
+        assert!(start.elapsed() < TIMEOUT, "{what} does not happen");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -65,7 +65,7 @@ fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
 /// A connection to a Unix socket of the configuration.
 fn connect(path: impl AsRef<Path>) -> BufReader<UnixStream> {
     let stream = eventually("a connection", || UnixStream::connect(&path).ok());
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
     BufReader::new(stream)
 }
 
@@ -205,7 +205,7 @@ fn a_client_without_an_address_sends_where_packets_say() {
          r[0] -> SetIPAddress(127.0.0.3) -> out; r[1] -> SetIPAddress(127.0.0.4) -> out"
     ));
     for receiver in [first, second] {
-        receiver.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+        receiver.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
         let (length, from) = receiver.recv_from(&mut [0; 64]).expect("a datagram");
         assert_eq!((length, from.to_string()), (1, format!("127.0.0.1:{own}")));
     }
@@ -217,7 +217,7 @@ fn unix_datagrams_are_answered() {
     let (path, own) = (folder.file("server"), folder.file("client"));
     let running = Running::new(&format!("s :: Socket(UNIX_DGRAM, {path}) -> s"));
     let client = UnixDatagram::bind(&own).expect("a socket");
-    client.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    client.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
     eventually("a server", || client.send_to(b"hello", &path).ok());
     let mut buffer = [0; 64];
     let length = client.recv(&mut buffer).expect("an answer");
@@ -225,7 +225,7 @@ fn unix_datagrams_are_answered() {
     drop(running);
     // A client that has a name of its own.
     let server = UnixDatagram::bind(folder.file("other")).expect("a socket");
-    server.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    server.set_read_timeout(Some(TIMEOUT)).expect("a time limit");
     let _running = Running::new(&format!(
         "InfiniteSource(x, LIMIT 1) -> Socket(UNIX_DGRAM, {}, {})",
         folder.file("other"),

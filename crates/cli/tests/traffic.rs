@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::network::Network;
-use support::{Daemon, PATIENCE};
+use support::{Daemon, TIMEOUT};
 use test_support::{Capability, require};
 
 /// The port that all packets go to.
@@ -159,7 +159,7 @@ impl Stage {
             if resting.is_empty() {
                 return;
             }
-            assert!(begin.elapsed() < PATIENCE, "they do not come back: {resting:?}");
+            assert!(begin.elapsed() < TIMEOUT, "they do not come back: {resting:?}");
         }
     }
 }
@@ -215,7 +215,7 @@ impl Lane {
                     if lossy && begin.elapsed() > GIVEN_UP {
                         forgiven = sent.saturating_sub(came);
                     }
-                    assert!(begin.elapsed() < PATIENCE, "of {sent} packets {came} came, and no more come");
+                    assert!(begin.elapsed() < TIMEOUT, "of {sent} packets {came} came, and no more come");
                     std::thread::sleep(Duration::from_micros(50));
                 }
                 let count = sent.fetch_add(1, Ordering::Relaxed);
@@ -271,7 +271,7 @@ impl Lane {
             numbers.map(gap).filter(|(_, sent, came)| sent != came).collect::<Vec<_>>()
         };
         while !missing().is_empty() {
-            assert!(begin.elapsed() < PATIENCE, "box, sent, came: {:?}", missing());
+            assert!(begin.elapsed() < TIMEOUT, "box, sent, came: {:?}", missing());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -331,7 +331,7 @@ fn run(
         lanes.iter().for_each(|lane| lane.settle(fates));
         let begin = Instant::now();
         while let Err(wrong) = compare() {
-            assert!(begin.elapsed() < PATIENCE, "{wrong}");
+            assert!(begin.elapsed() < TIMEOUT, "{wrong}");
             std::thread::sleep(Duration::from_millis(10));
         }
     });
@@ -430,7 +430,7 @@ fn check_connection(stage: &Stage) {
             stream.write_all(&bytes).expect("all is sent");
         });
         let (mut stream, _) = listener.accept().expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a limit");
         let mut came = Vec::new();
         stream.read_to_end(&mut came).expect("all comes");
         assert!(came == bytes, "{} of {} bytes came, or others", came.len(), bytes.len());

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Long enough for a loaded machine; without load a run takes some minutes.
-const PATIENCE: Duration = Duration::from_secs(1800);
+const TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// Ends with the test, however that ends.
 struct Running(Child);
@@ -38,7 +38,7 @@ pub(crate) fn run(packages: &Packages, files: &Path, options: &str) -> String {
         .stderr(Stdio::null());
     let mut running = Running(command.spawn().expect("the emulator starts"));
     let start = Instant::now();
-    while running.0.try_wait().expect("the emulator's state").is_none() && start.elapsed() < PATIENCE {
+    while running.0.try_wait().expect("the emulator's state").is_none() && start.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(100));
     }
     let log = fs::read(&console).expect("what the machine said");

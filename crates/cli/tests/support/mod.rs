@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Long enough for a loaded machine; only a failure takes as long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A daemon, which ends with the test.
 pub(crate) struct Daemon {
@@ -113,7 +113,7 @@ impl Daemon {
             if text.contains(expected) {
                 return;
             }
-            assert!(begin.elapsed() < PATIENCE, "{arguments:?}: no {expected:?} in: {text}");
+            assert!(begin.elapsed() < TIMEOUT, "{arguments:?}: no {expected:?} in: {text}");
         }
     }
 }
