@@ -1,9 +1,8 @@
-//! A diagram followed by whole batches: each comparison is made on all packets that have come to it.
+//! Evaluates a decision diagram on whole batches: each comparison runs over all packets that reach it.
 //!
-//! A word is copied out before it is first compared, to a column with a lane for every packet. While all packets go one
-//! way, a comparison is a pass over one column, which the compiler makes vectors of. Where they part, those that meet
-//! the comparison are put before the others, without a branch that depends on a packet, and each part goes on by
-//! itself.
+//! Before its first comparison, a word is copied from every packet into a column, one lane per packet. While all
+//! packets take the same path, a comparison is one pass over a column, which the compiler vectorizes. Where the paths
+//! split, the lanes are partitioned without data-dependent branches, and each part continues separately.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,39 +12,39 @@ use packet::BATCH;
 use crate::diagram::{Comparison, Diagram, END, HEADER_WORDS, Step};
 use crate::headers::{Base, Headers};
 
-/// The output number that stands for a drop.
+/// The output number that means drop.
 pub const DROP: u32 = u32::MAX;
 
 /// One word of every packet of a batch.
 type Column = [u32; BATCH];
 
-/// The working memory of decisions, kept from batch to batch.
+/// The scratch memory for decisions, reused from batch to batch.
 pub struct Columns {
     columns: Vec<Column>,
-    /// Which columns hold the words of this batch, as bits.
+    /// Bitmap of the columns that hold words of the current batch.
     filled: u64,
-    /// The lanes whose packets end before a word that is compared.
+    /// The lanes whose packets end before a compared word.
     short: Vec<u8>,
     pub(crate) outputs: Box<[u32; BATCH]>,
     parting: Parting,
 }
 
-/// Packets that go different ways.
+/// The state of a batch whose packets take different paths.
 struct Parting {
-    /// The packets' lanes, those that wait at one step side by side.
+    /// The packets' lanes. Lanes that wait at the same step are adjacent.
     order: [u8; BATCH],
-    /// Columns of packets that do not meet a comparison, while the others are gathered.
+    /// Scratch space for the lanes that fail a comparison, during a partition.
     aside: [u8; BATCH],
-    /// Parts of `order` that have still to be followed: step, first lane, lane after the last.
+    /// Parts of `order` not yet followed: step, first index, index after the last.
     waiting: Vec<(usize, usize, usize)>,
 }
 
-/// Where the packets of a batch go.
+/// The outputs for the packets of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision<'a> {
-    /// All to one output, or `DROP`.
+    /// All packets go to this output, or `DROP`.
     All(u32),
-    /// Each to an output of its own, or `DROP`.
+    /// The output of each packet, or `DROP`.
     Each(&'a [u32]),
 }
 
@@ -62,8 +61,8 @@ impl Default for Columns {
 }
 
 impl Columns {
-    /// Decides `packets`, at most a batch, by a diagram; `headers` finds the headers of one. Packets that end before a
-    /// word that is compared are left to `short`.
+    /// Decides `packets`, at most one batch, by a diagram. `headers` returns the headers of a packet, and `short`
+    /// decides packets that end before a compared word.
     #[inline(always)]
     pub(crate) fn decide<T>(
         &mut self,
@@ -94,7 +93,7 @@ impl Columns {
         Decision::Each(&self.outputs[..count])
     }
 
-    /// Follows the steps with all packets. The output if it is the same for all; else `outputs` says it for each.
+    /// Follows the steps with the whole batch. Returns the output if all packets share it; otherwise sets `outputs`.
     #[inline(always)]
     fn follow<T>(
         &mut self,
@@ -104,7 +103,7 @@ impl Columns {
     ) -> Option<u32> {
         let mut at = 0;
         loop {
-            // Every way through a diagram ends at an output.
+            // Every path through a diagram ends at an output.
             let Step { comparison, column, target } = diagram.steps.get(at)?;
             let mut hits = packets.len();
             if !comparison.is_always() {
@@ -124,7 +123,7 @@ impl Columns {
         }
     }
 
-    /// As `follow`, from step `first` on, where the packets part.
+    /// Continues `follow` from step `first`, where the paths split.
     #[inline(never)]
     fn part<T>(
         &mut self,
@@ -167,7 +166,7 @@ impl Columns {
         }
     }
 
-    /// Copies the words of a column out of the packets, unless that was done.
+    /// Copies the words of a column from the packets, unless the column is already filled.
     #[inline(always)]
     fn fill<T>(
         &mut self,
@@ -201,7 +200,8 @@ impl Columns {
     }
 }
 
-/// Copies the word at `offset` of each packet's header to its lane; lanes of packets that end before it go to `short`.
+/// Copies the word at `offset` of each packet's header to its lane. Lanes of packets that end before the word go to
+/// `short`.
 #[inline(always)]
 fn gather<T>(
     column: &mut Column,
@@ -219,7 +219,7 @@ fn gather<T>(
     }
 }
 
-/// Copies the words of each packet's IP header to its lane; lanes of packets that end before its end go to `short`.
+/// Copies the words of each packet's IP header to its lane. Lanes of packets that end inside the header go to `short`.
 #[inline(always)]
 fn gather_header<T>(
     [a, b, c, d, e]: &mut [Column; HEADER_WORDS],
@@ -240,23 +240,23 @@ fn gather_header<T>(
     }
 }
 
-/// The output that a last step leads to.
+/// The output that a final step's target encodes.
 #[inline]
 fn output(target: u32) -> u32 {
     if target == DROP { DROP } else { target & !END }
 }
 
 impl Comparison {
-    /// Whether it holds for a word.
+    /// Whether the comparison holds for `word`.
     #[inline(always)]
     fn holds(&self, word: u32) -> bool {
         (word & self.mask).wrapping_sub(self.low) <= self.span
     }
 
-    /// For how many words of a column it holds.
+    /// The number of words in a column for which the comparison holds.
     #[inline]
     fn hits(&self, column: &[u32]) -> usize {
-        // Less to do for each, and what most comparisons are.
+        // Equality is the most common comparison, and cheaper.
         if self.span == 0 {
             return column.iter().map(|word| u32::from(word & self.mask == self.low)).sum::<u32>() as usize;
         }

@@ -1,10 +1,10 @@
-//! A small rule set as a decision diagram: a few comparisons of words, one after the other, to an output.
+//! A small rule set as a decision diagram: a short sequence of word comparisons that ends at an output.
 //!
-//! A node stands for the terms that may still match and the outcome if none does. It looks at one field and leads
-//! on by its value; equal nodes are shared. A node becomes a run of comparisons, so laid out that a packet for which
-//! none of them holds passes straight through: the processor predicts each on its own, and waits for no lookup.
+//! A node represents the terms that may still match and the outcome if none does. It tests one field and branches on
+//! its value; equal nodes are shared. A node becomes a run of comparisons, laid out so that a packet for which none of
+//! them holds falls through. The processor predicts each comparison separately and waits for no lookup.
 //!
-//! The steps read whole words only. A packet that ends before one is left to the general way. Batches follow the
+//! The steps read whole words only. Packets that end before a compared word are decided by lookup. Batches follow the
 //! steps in `columns`.
 
 use alloc::collections::BTreeMap;
@@ -18,29 +18,29 @@ use crate::index::Index;
 use crate::map::common_bits;
 use crate::slots::Slots;
 
-/// Most nodes of a diagram. Rules that overlap in many fields would need a number that grows as their product.
+/// Maximum nodes of a diagram. Rules that overlap in many fields would need the product of their numbers.
 const MAX_NODES: usize = 512;
-/// Most comparisons on any way through a diagram: beyond, looking up all fields is as fast.
+/// Maximum comparisons on any path through a diagram. Beyond this, looking up all fields is as fast.
 const MAX_PATH: usize = 16;
 /// Words of an IP header without options.
 pub(crate) const HEADER_WORDS: usize = 5;
-/// So many of them cost as much one by one as all of them together.
+/// From this number of compared header words on, copying the whole header is as cheap.
 const MANY_WORDS: usize = 3;
-/// Most comparisons in a row on one field; more are halved by a comparison with the middle.
+/// Maximum comparisons in a row on one field. A longer run is split by a comparison with its middle.
 const IN_A_ROW: usize = 6;
 
-/// Where a comparison that holds leads: to another step, or with `END` to an output.
+/// The target of a comparison that holds: a step, or with `END` an output.
 type Target = u32;
 pub(crate) const END: Target = 1 << 31;
 
-/// A comparison: the bits of a word under a mask lie in a range.
+/// A comparison: the masked bits of a word lie in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
     pub(crate) base: Base,
     pub(crate) offset: u16,
     pub(crate) mask: u32,
     pub(crate) low: u32,
-    /// Width of the range: how far above `low`, without end at the largest number, the bits may be.
+    /// Width of the range: the masked bits may exceed `low` by at most this, wrapping around.
     pub(crate) span: u32,
 }
 
@@ -48,13 +48,13 @@ impl Comparison {
     /// The comparison that always holds.
     const ALWAYS: Self = Self { base: Base::Network, offset: 0, mask: 0, low: 0, span: 0 };
 
-    /// Whether it holds whatever the word.
+    /// Whether it holds for every word.
     #[inline]
     pub(crate) fn is_always(&self) -> bool {
         self.mask == 0
     }
 
-    /// The comparison that holds when both equalities do; none unless they look at one word.
+    /// The comparison that holds when both equalities hold; `None` unless both test the same word.
     fn and(&self, other: &Self) -> Option<Self> {
         let joined = Self { mask: self.mask | other.mask, low: self.low | other.low, ..*self };
         let alike = self.base == other.base && self.offset == other.offset;
@@ -62,11 +62,11 @@ impl Comparison {
     }
 }
 
-/// A comparison and where it leads when it holds; else the next step follows.
+/// A comparison and its target when it holds. Otherwise the next step follows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) comparison: Comparison,
-    /// Place of the word that is compared, among those of the diagram.
+    /// Index of the compared word in `Diagram::words`.
     pub(crate) column: u16,
     pub(crate) target: Target,
 }
@@ -74,18 +74,16 @@ pub(crate) struct Step {
 /// A compiled diagram.
 pub(crate) struct Diagram {
     pub(crate) steps: Vec<Step>,
-    /// The words that are compared, each once, in order; at most as many as a program has fields, and those of
-    /// `header`.
+    /// The compared words, without duplicates: at most one per field of the program, plus those of `header`.
     pub(crate) words: Vec<(Base, u16)>,
-    /// The first of the words of a whole IP header, where so many of them are compared that they are copied out
-    /// together.
+    /// Index of the first word of the IP header, if enough of its words are compared to copy the whole header at once.
     pub(crate) header: Option<u16>,
 }
 
 impl Diagram {
-    /// Compiles the terms in `slots`; `fallback` is the rule for packets that meet none of them.
+    /// Compiles the terms in `slots`; `fallback` is the rule for packets that match no term.
     ///
-    /// None when there are too many for it.
+    /// Returns `None` if the rules need too large a diagram.
     pub(crate) fn new(indexes: &[Index], slots: &Slots, rules: &[Rule], fallback: u32) -> Option<Self> {
         if slots.len() == 0 || slots.granule() != 0 {
             return None;
@@ -116,16 +114,16 @@ impl Diagram {
     }
 }
 
-/// What follows a comparison.
+/// The successor of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Link {
     Output(u32),
     Drop,
-    /// The node of this number, higher than those that it leads to.
+    /// The node with this number, which is higher than those of its successors.
     Node(usize),
 }
 
-/// Comparisons, the first of which that holds leads on.
+/// Comparisons; the first that holds decides the successor.
 struct Node {
     ways: Vec<(Comparison, Link)>,
     otherwise: Link,
@@ -133,24 +131,24 @@ struct Node {
 
 struct Builder<'a> {
     indexes: &'a [Index],
-    /// For each slot the places of the indexes that its term looks at, as bits.
+    /// For each slot, a bitmap of the indexes that its term tests.
     needs: Vec<u32>,
-    /// For each slot what becomes of the packets of its term.
+    /// For each slot, the outcome for packets that match its term.
     outcomes: Vec<Link>,
     nodes: Vec<Node>,
-    /// What each state became: slots that may match, the outcome if none does, fields not looked at yet.
+    /// The link for each state: slots that may match, outcome if none does, untested fields.
     known: BTreeMap<(u64, Link, u32), Link>,
 }
 
 impl Builder<'_> {
-    /// The link for packets that may meet the terms in the slots `open`, after the fields `seen` were looked at;
-    /// `outcome` is theirs if they meet none. None when the diagram gets too large.
+    /// The link for packets that may match the terms in the slots `open` after the fields `seen` were tested. `outcome`
+    /// applies if they match none. Returns `None` if the diagram gets too large.
     fn link(&mut self, mut open: u64, seen: u32, mut outcome: Link) -> Option<Link> {
         if let Some(certain) = ones(open).find(|slot| self.needs[*slot] & !seen == 0) {
             outcome = self.outcomes[certain];
             open &= (1 << certain) - 1;
         }
-        // A last term with the outcome of what follows it changes nothing.
+        // A last term with the same outcome as its successor changes nothing.
         while let Some(last) = open.checked_ilog2().filter(|last| self.outcomes[*last as usize] == outcome) {
             open &= !(1 << last);
         }
@@ -181,7 +179,7 @@ impl Builder<'_> {
         }
         let mut link = self.node(index, &parts, (index.field.values() - 1) as u32)?;
         if let [(_, same)] = parts[..] {
-            // The value does not matter, but it may matter that there is one.
+            // The field's value is irrelevant, but its presence may matter.
             for class in index.ends() {
                 if self.link(open & index.rows.word(class, 0), seen | 1 << place, outcome)? != same {
                     let reading = Comparison { span: u32::MAX, ..index.whole() };
@@ -194,8 +192,8 @@ impl Builder<'_> {
         Some(link)
     }
 
-    /// Of the fields `unseen` the one that tells most of the terms in `open` apart for each comparison that it takes,
-    /// of equal ones the first in the packet.
+    /// The field of `unseen` that separates the most terms in `open` per comparison; among equals, the first in the
+    /// packet.
     fn most_useful(&self, open: u64, unseen: u32) -> Option<usize> {
         let places = (0..self.indexes.len()).filter(|place| unseen >> place & 1 != 0);
         places.min_by_key(|place| {
@@ -207,7 +205,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The link for the values of a field, in parts by their first value up to `last`.
+    /// The link for the values of a field. `parts` are sorted by first value and end at `last`.
     fn node(&mut self, index: &Index, parts: &[(u32, Link)], last: u32) -> Option<Link> {
         let (_, link) = *parts.first()?;
         let mut spans: BTreeMap<Link, Vec<(u32, u32)>> = BTreeMap::new();
@@ -248,7 +246,7 @@ impl Builder<'_> {
         Some(Link::Node(self.nodes.len() - 1))
     }
 
-    /// Makes one comparison of two that must both hold, when they look at one word.
+    /// Merges two comparisons of the same word that must both hold.
     fn join(&mut self) {
         for number in 0..self.nodes.len() {
             let [(comparison, Link::Node(next))] = self.nodes[number].ways[..] else { continue };
@@ -262,7 +260,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The nodes from `first` on as steps; none when a way through them is too long.
+    /// Lays out the nodes from `first` on as steps. Returns `None` if a path is too long.
     fn lay_out(&self, first: Link) -> Option<Diagram> {
         if self.longest(first) > MAX_PATH {
             return None;
@@ -274,7 +272,7 @@ impl Builder<'_> {
         }
         let mut waiting = vec![first];
         while let Some(mut link) = waiting.pop() {
-            // Each node stands before the one it leads to otherwise, unless that has its place already.
+            // Each node precedes its fall-through successor, unless that is already laid out.
             while let Link::Node(number) = link
                 && places[number].is_none()
             {
@@ -315,7 +313,7 @@ impl Builder<'_> {
         Some(Diagram { steps: steps?, words, header: header.and_then(|first| u16::try_from(first).ok()) })
     }
 
-    /// Most comparisons on a way from `first` on.
+    /// The number of comparisons on the longest path from `first`.
     fn longest(&self, first: Link) -> usize {
         let mut lengths: Vec<usize> = Vec::with_capacity(self.nodes.len());
         let length = |link: Link, lengths: &[usize]| match link {
@@ -331,7 +329,7 @@ impl Builder<'_> {
     }
 }
 
-/// Comparisons one of which holds for the values in `spans`.
+/// Comparisons of which one holds exactly for the values in `spans`.
 fn comparisons(index: &Index, spans: &[(u32, u32)]) -> Vec<Comparison> {
     let last = (index.field.values() - 1) as u32;
     match common_bits(spans.iter().copied(), last) {
@@ -341,17 +339,17 @@ fn comparisons(index: &Index, spans: &[(u32, u32)]) -> Vec<Comparison> {
 }
 
 impl Index {
-    /// The comparison that holds when the field's bits under `mask` are `value`.
+    /// The comparison that holds when the field's masked bits equal `value`.
     fn equal(&self, mask: u32, value: u32) -> Comparison {
         Comparison { mask: mask << self.shift, low: value << self.shift, span: 0, ..self.whole() }
     }
 
-    /// The comparison that holds when the field lies between two values, both included.
+    /// The comparison that holds when the field lies in `first..=last`.
     fn between(&self, first: u32, last: u32) -> Comparison {
         Comparison { low: first << self.shift, span: (last - first) << self.shift, ..self.whole() }
     }
 
-    /// The comparison that holds when all of the field's bits are zero.
+    /// The comparison that holds when all bits of the field are zero.
     fn whole(&self) -> Comparison {
         Comparison {
             base: self.field.base,

@@ -1,4 +1,4 @@
-//! Expressions over packet bytes, and their plain meaning: the reference that compiled programs are held to.
+//! Expressions over packet bytes and their direct evaluation, the reference for compiled programs.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -21,30 +21,30 @@ pub enum Relation {
 /// needs depends on how early its top bits decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Test {
-    /// Header that `offset` counts from.
+    /// The header that `offset` is relative to.
     pub base: Base,
-    /// Byte offset of the word, from `base`.
+    /// Byte offset of the word from `base`.
     pub offset: u16,
-    /// Bits to drop at the low end of the word, 0 to 31.
+    /// Number of low bits to discard, 0 to 31.
     pub shift: u8,
-    /// Bits that matter, after the shift.
+    /// The bits to compare, after the shift.
     pub mask: u32,
-    /// Value compared with; a subset of `mask`.
+    /// The value to compare with; a subset of `mask`.
     pub value: u32,
     /// The comparison.
     pub relation: Relation,
-    /// The comparison is turned round (but a short packet still fails).
+    /// Whether the comparison is negated. A packet that is too short still fails.
     pub negated: bool,
 }
 
 impl Test {
-    /// An equality test of the word at `offset`, without shift.
+    /// An equality test of the word at `offset`, without a shift.
     #[must_use]
     pub fn equal(base: Base, offset: u16, mask: u32, value: u32) -> Self {
         Self { base, offset, shift: 0, mask, value: value & mask, relation: Relation::Equal, negated: false }
     }
 
-    /// The test turned round when `negate` is set.
+    /// The test, negated if `negate` is set.
     #[must_use]
     pub fn negate_if(self, negate: bool) -> Self {
         Self { negated: self.negated != negate, ..self }
@@ -65,7 +65,7 @@ impl Test {
         }
     }
 
-    /// Whether a word of which only the first `available` bytes (0 to 4) exist passes; the others are zero.
+    /// Whether a word of which only the first `available` bytes (0 to 4) exist passes. The other bytes are zero.
     #[must_use]
     pub(crate) fn decide(&self, word: u32, available: u32) -> bool {
         let missing = |mask: u32| needed_bytes(mask << self.shift) > available;
@@ -88,12 +88,12 @@ impl Test {
         }
     }
 
-    /// Whether any word of which only the first `available` bytes exist may pass.
+    /// Whether any word of which only the first `available` bytes exist can pass.
     pub(crate) fn may_pass(&self, available: u32) -> bool {
         self.relation != Relation::Equal || needed_bytes(self.mask << self.shift) <= available
     }
 
-    /// The comparison on a complete word.
+    /// Compares a complete word.
     #[inline]
     fn compare(&self, word: u32) -> bool {
         let bits = (word >> self.shift) & self.mask;
@@ -124,12 +124,12 @@ impl Test {
             value &= mask;
             Some((step, ones))
         })
-        // A step with no bits would never end; it can't arise for a value under its mask.
+        // A step without bits would repeat forever; it can't arise for a value within its mask.
         .take_while(|(step, _)| *step != 0)
     }
 }
 
-/// Bytes of a big-endian word, counted from its first, that hold the bits of `mask`.
+/// The number of leading bytes of a big-endian word that contain the bits of `mask`.
 fn needed_bytes(mask: u32) -> u32 {
     if mask == 0 { 0 } else { 4 - mask.trailing_zeros() / 8 }
 }
@@ -141,13 +141,13 @@ pub enum Expression {
     Constant(bool),
     /// One comparison.
     Test(Test),
-    /// The opposite, for short packets too.
+    /// The negation, also for short packets.
     Not(Box<Expression>),
     /// All of them; true when empty.
     All(Vec<Expression>),
     /// At least one of them; false when empty.
     Any(Vec<Expression>),
-    /// The second when the first holds, else the third.
+    /// The second if the first holds, otherwise the third.
     Choose(Box<[Expression; 3]>),
 }
 
@@ -168,7 +168,7 @@ impl Expression {
         }
     }
 
-    /// Gives back memory that lists of parts have taken ahead.
+    /// Frees the spare capacity of the lists.
     pub(crate) fn shrink(&mut self) {
         match self {
             Self::Constant(_) | Self::Test(_) => {}
@@ -181,7 +181,7 @@ impl Expression {
         }
     }
 
-    /// The opposite condition.
+    /// The negated condition.
     #[must_use]
     pub fn negate(self) -> Self {
         match self {
@@ -192,18 +192,18 @@ impl Expression {
     }
 }
 
-/// A condition and what becomes of the packets that meet it first.
+/// A condition and the action for packets that meet it and no earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The output for the packets, or none to drop them.
+    /// The output for the packets; `None` drops them.
     pub output: Option<u32>,
     /// The condition.
     pub condition: Expression,
 }
 
-/// Index of the first rule whose condition the packet meets, found by trying one after the other.
+/// Index of the first rule whose condition the packet meets, by trying one rule after the other.
 ///
-/// This is the meaning of a rule set; [`crate::Program`] finds the same rule faster.
+/// This defines the meaning of a rule set; [`crate::Program`] finds the same rule faster.
 #[must_use]
 pub fn first_match(rules: &[Rule], headers: &Headers<'_>) -> Option<usize> {
     rules.iter().position(|rule| rule.condition.matches(headers))

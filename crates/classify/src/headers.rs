@@ -1,8 +1,8 @@
-//! What a rule set looks at: the bytes of one packet, split at its headers.
+//! The input of a rule set: the bytes of one packet, split at its headers.
 
 /// The bytes of one packet from each of its headers to its end.
 ///
-/// A slice that is empty or short is fine: a test that needs more bytes than there are fails, as in Click.
+/// A slice may be empty or short: a test that needs missing bytes fails, as in Click.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Headers<'a> {
     /// From the link-layer header (Ethernet) to the end; empty when the packet has none.
@@ -21,14 +21,14 @@ impl<'a> Headers<'a> {
         Self { link: &[], network, transport: network.get(header_length..).unwrap_or_default() }
     }
 
-    /// A packet without known headers: every offset counts from the first byte of `data`.
+    /// A packet without header annotations: every offset is relative to the first byte of `data`.
     #[must_use]
     #[inline]
     pub fn data(data: &'a [u8]) -> Self {
         Self { link: &[], network: data, transport: &[] }
     }
 
-    /// The same packet with its link-layer header, `link` being the bytes from there to the end.
+    /// Adds the link-layer header: `link` is the bytes from there to the end.
     #[must_use]
     #[inline]
     pub fn with_link(self, link: &'a [u8]) -> Self {
@@ -47,7 +47,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// The header that an offset counts from.
+/// The header that an offset is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Base {
     /// The link-layer header.

@@ -1,4 +1,4 @@
-//! One indexed field of a program: from a packet's bytes to the class of the field, and to the class's row.
+//! An indexed field of a program: maps a packet's bytes to the field's class and the class's row.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -14,24 +14,24 @@ pub(crate) struct Index {
     pub(crate) field: Field,
     /// Number of the field in the terms.
     pub(crate) number: u16,
-    /// Offset of the word that the field is read from, and where in it the field is.
+    /// Offset of the word that contains the field, and the field's position in it.
     word: usize,
     pub(crate) shift: u8,
     pub(crate) mask: u32,
-    /// First value and class of each part of the values, in order; empty when rows have more than one word.
+    /// First value and class of each range of values, sorted; empty if rows have more than one word.
     pub(crate) parts: Vec<(u32, u32)>,
     map: Map,
-    /// Classes of the coordinates beyond the values: packets that end in the field or before it.
+    /// Classes of the coordinates beyond the values: packets that end inside or before the field.
     beyond: Vec<u32>,
-    /// For each class, the granules of slots in which its row has a bit.
+    /// For each class, a bitmap of the slot granules in which its row is non-zero.
     tops: Vec<u64>,
     pub(crate) rows: Rows,
 }
 
 impl Index {
-    /// Indexes `field`, number `number` in the terms of `slots`.
+    /// Indexes `field`, which has number `number` in the terms of `slots`.
     ///
-    /// None when the rows would take too much memory.
+    /// Returns `None` if the rows would need too much memory.
     pub(crate) fn new(field: Field, number: u16, slots: &Slots) -> Option<Self> {
         let constrained = || {
             let terms = slots.iter().enumerate().filter_map(|(slot, entry)| Some((slot, entry?.1)));
@@ -81,7 +81,7 @@ impl Index {
         Some(Self { field, number, word, shift, mask, parts: values, map, beyond, tops, rows })
     }
 
-    /// The class of the packet; none when it ends inside a field of 4 bytes.
+    /// The class of a packet; `None` if it ends inside a 4-byte field.
     #[inline]
     pub(crate) fn class(&self, headers: &Headers<'_>) -> Option<u32> {
         let bytes = headers.from(self.field.base);
@@ -94,7 +94,7 @@ impl Index {
         }
     }
 
-    /// The class when the packet ends within four bytes of the field or before it.
+    /// The class of a packet that ends less than four bytes after the start of the word, or before it.
     #[inline(never)]
     fn class_at_end(&self, headers: &Headers<'_>) -> Option<u32> {
         let bytes = headers.from(self.field.base).get(usize::from(self.field.offset)..).unwrap_or_default();
@@ -109,13 +109,13 @@ impl Index {
         }
     }
 
-    /// The granules of slots in which the row of `class` has a bit.
+    /// Bitmap of the slot granules in which the row of `class` is non-zero.
     #[inline]
     pub(crate) fn top(&self, class: u32) -> u64 {
         self.tops.get(class as usize).copied().unwrap_or(0)
     }
 
-    /// About how many granules the field leaves of an ordinary packet.
+    /// Estimate of how many granules remain after this field for a typical packet.
     pub(crate) fn typical(&self) -> u32 {
         if self.tops.len() <= 8 {
             return self.tops.iter().map(|top| top.count_ones()).max().unwrap_or(0);
@@ -124,7 +124,7 @@ impl Index {
         self.top(self.class_at(somewhere)).count_ones()
     }
 
-    /// The class of a packet of which the field has only `bytes`, fewer than its width.
+    /// The class of a packet that contains only `bytes` of the field, fewer than its width.
     fn class_beyond(&self, bytes: &[u8]) -> Option<u32> {
         match (bytes, self.field.width) {
             ([], _) => self.beyond.last().copied(),
@@ -144,7 +144,7 @@ impl Index {
         }
     }
 
-    /// The classes of packets that end in the field or before it.
+    /// The classes of packets that end inside or before the field.
     pub(crate) fn ends(&self) -> BTreeSet<u32> {
         self.beyond.iter().copied().collect()
     }

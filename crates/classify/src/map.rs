@@ -1,41 +1,41 @@
-//! From a field's value to its class: a trie of bytes whose thin branches are short sorted lists.
+//! Maps a field's value to its class, with a byte-wise trie whose sparse branches are short sorted lists.
 //!
-//! The cost of a lookup hardly grows with the number of classes: one step a byte while many classes share the
-//! bytes so far, then two rounds of comparisons without branches among up to fifteen bounds.
+//! The cost of a lookup hardly depends on the number of classes: one step per byte while many classes share a prefix,
+//! then two rounds of branch-free comparisons with up to fifteen bounds.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Number of class changes that a list holds; a branch with more becomes a node.
+/// Maximum class changes in a list; a branch with more becomes a node.
 const LIST: usize = 15;
-/// Lists in a node from which on all branches that could be classes are lists.
+/// In a node with more lists than this, constant branches become lists too.
 const MIXED: usize = 24;
 
-/// Where a branch leads: the top two bits say to a class, a list or a node, the others which one.
+/// The target of a branch: the top two bits select class, list or node, the others are its number.
 type Link = u32;
 const KIND: u32 = 3 << 30;
 const CLASS: u32 = 0;
 const TO_LIST: u32 = 1 << 30;
 const TO_NODE: u32 = 2 << 30;
 
-/// A part of the value range with few class changes.
+/// A range of values with few class changes.
 ///
-/// The class of a value is that of the last bound not above it. Unused bounds are the largest value, and repeat the
+/// The class of a value is that of the last bound at or below it. Unused bounds are the maximum value and repeat the
 /// last class.
 #[repr(align(64))]
 struct List {
-    /// Sorted first values, all but the first part's; the last one is never looked at.
+    /// Sorted first values of all parts but the first. The last entry is never read.
     bounds: [u32; LIST + 1],
-    /// Class of the part before each bound, and after the last.
+    /// Class of the part before each bound, and of the part after the last.
     classes: [u32; LIST + 1],
 }
 
 impl List {
     #[inline]
     fn class(&self, value: u32) -> u32 {
-        // Two rounds of three comparisons, without branches: on packets in random order each would be mispredicted,
-        // and one comparison after the other would wait four times.
+        // Two rounds of three comparisons, without branches. On packets in random order branches would be mispredicted,
+        // and a binary search would be four dependent loads.
         let passed = |at: usize| usize::from(self.bounds[at & LIST] <= value);
         let quarter = 4 * (passed(3) + passed(7) + passed(11));
         let at = quarter + passed(quarter) + passed(quarter + 1) + passed(quarter + 2);
@@ -43,15 +43,15 @@ impl List {
     }
 }
 
-/// Maps every value of a field of 1, 2 or 4 bytes to a class.
+/// Maps each value of a 1-, 2- or 4-byte field to a class.
 pub(crate) enum Map {
-    /// Two classes, told apart by some bits.
+    /// Two classes, distinguished by a masked comparison.
     Bits {
-        /// The bits that decide.
+        /// The bits to compare.
         mask: u32,
-        /// What they are in the first class's values.
+        /// Their value in the first class.
         value: u32,
-        /// The classes of the values that equal, and of the others.
+        /// The class of equal values, and the class of the others.
         classes: [u32; 2],
     },
     /// A class for each value of a field of one byte.
@@ -61,8 +61,8 @@ pub(crate) enum Map {
 }
 
 impl Map {
-    /// Builds the map of a field of `width` bytes from the first values of its parts, in order, with their classes.
-    /// The first part starts at 0; classes are below 2^30.
+    /// Builds the map of a field of `width` bytes from its parts: first value and class of each, sorted. The first part
+    /// starts at 0; classes are below 2^30.
     pub(crate) fn new(parts: &[(u32, u32)], width: u8) -> Self {
         let last = u32::MAX >> (32 - 8 * u32::from(width));
         bits(parts, last).unwrap_or_else(|| {
@@ -94,7 +94,7 @@ impl Map {
     }
 }
 
-/// The map of two classes, when the values of one of them are those with certain bits.
+/// The map of two classes, if one of them consists of all values with certain bits.
 fn bits(parts: &[(u32, u32)], last: u32) -> Option<Map> {
     let first = parts.first()?.1;
     let other = parts.iter().map(|(_, class)| *class).find(|class| *class != first)?;
@@ -109,15 +109,15 @@ fn bits(parts: &[(u32, u32)], last: u32) -> Option<Map> {
     })
 }
 
-/// The mask and value that the values of a field in these spans have in common and no others up to `last` do.
+/// The mask and value that all values in these spans, and no others up to `last`, have in common.
 pub(crate) fn common_bits(spans: impl Iterator<Item = (u32, u32)> + Clone, last: u32) -> Option<(u32, u32)> {
     let value = spans.clone().next()?.0;
-    // All bits below one that varies inside a span vary too.
+    // If a bit varies within a span, all lower bits vary too.
     let smear = |bits: u32| bits.checked_ilog2().map_or(0, |bit| u32::MAX >> (31 - bit));
     let varying = spans.clone().fold(0, |bits, (start, end)| bits | (start ^ value) | smear(start ^ end));
     let count: u64 = spans.map(|(start, end)| u64::from(end - start) + 1).sum();
     let mask = last & !varying;
-    // Every value has the bits; when there are as many of them as values with the bits, no other has.
+    // All values match; if their number equals that of the matching values, no other value matches.
     (count == 1 << varying.count_ones()).then_some((mask, value & mask))
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Trie {
     root: Box<[Link; 256]>,
     nodes: Vec<[Link; 256]>,
     lists: Vec<List>,
-    /// Bits of the field below its first byte.
+    /// Number of bits below the field's first byte.
     below: u32,
 }
 
@@ -150,13 +150,13 @@ impl Trie {
         1024 * (1 + self.nodes.len()) + size_of::<List>() * self.lists.len()
     }
 
-    /// Fills the node for the values from `start` on, each branch spanning `1 << below` values.
+    /// Fills the node for values from `start` on. Each branch covers `1 << below` values.
     fn fill(&mut self, node: &mut [Link; 256], parts: &[(u32, u32)], start: u32, below: u32) {
         let mut from = 0;
         for (branch, link) in (0u32..).zip(&mut *node) {
             let first = start + (branch << below);
             let last = first + ((1u64 << below) - 1) as u32;
-            // The part that holds `first`, and those that start later in the branch.
+            // The part that contains `first`, and those that start later in the branch.
             while parts.get(from + 1).is_some_and(|(bound, _)| *bound <= first) {
                 from += 1;
             }
@@ -169,7 +169,8 @@ impl Trie {
             };
             *link = self.branch(&parts[from..from + count], first, below);
         }
-        // Where lists are common the other branches become lists too: a processor guesses badly which it will be.
+        // If lists are frequent, other branches become lists too, because the processor would mispredict which of the
+        // two follows.
         let lists = node.iter().filter(|link| **link & KIND == TO_LIST).count();
         if lists > MIXED {
             let mut constant: BTreeMap<u32, Link> = BTreeMap::new();
@@ -180,7 +181,7 @@ impl Trie {
         }
     }
 
-    /// The link for a branch with these parts, the first of which may start before it.
+    /// The link for a branch with these parts. The first part may start before the branch.
     fn branch(&mut self, parts: &[(u32, u32)], start: u32, below: u32) -> Link {
         match parts {
             [] => CLASS,

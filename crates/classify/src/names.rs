@@ -1,6 +1,6 @@
-//! The names that rules may use for numbers, and the interface through which a caller resolves them.
+//! Names for numbers in rules, and the interface through which a caller resolves them.
 
-/// A kind of name. One word may mean different numbers in different kinds.
+/// A kind of name. A word may stand for different numbers in different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameKind {
     /// IP protocol.
@@ -18,13 +18,13 @@ pub enum NameKind {
 /// Resolves names of protocols, ports, messages and addresses: those that a configuration defines (`IPNameInfo`,
 /// `AddressInfo`) and those that IANA assigned.
 pub trait Names {
-    /// The number that the configuration defines for `word`. It comes before a word of the rule language.
+    /// The number that the configuration defines for `word`. It takes precedence over a word of the rule language.
     fn defined(&self, kind: NameKind, word: &str) -> Option<u32> {
         let _ = (kind, word);
         None
     }
 
-    /// The number that IANA assigned to `word`. A word of the rule language comes before it.
+    /// The number that IANA assigned to `word`. A word of the rule language takes precedence.
     fn assigned(&self, kind: NameKind, word: &str) -> Option<u32> {
         let _ = (kind, word);
         None
@@ -49,7 +49,7 @@ pub trait Names {
     }
 }
 
-/// Resolves no names: rules may use numbers and the words of the language only.
+/// Resolves no names: rules can use only numbers and the words of the language.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 
@@ -66,17 +66,17 @@ pub(crate) fn number(names: &dyn Names, kind: NameKind, word: &str) -> Option<u3
     names.defined(kind, word).or_else(built_in).or_else(|| names.assigned(kind, word))
 }
 
-/// The protocol number that stands for "TCP or UDP".
+/// The protocol number that means "TCP or UDP".
 pub(crate) const TCP_OR_UDP: u32 = 256;
-/// The protocol number that stands for "any transport protocol".
+/// The protocol number that means "any transport protocol".
 pub(crate) const TRANSPORT: u32 = 258;
-/// The protocol number that stands for "the payload".
+/// The protocol number that means "the payload".
 pub(crate) const PAYLOAD: u32 = 259;
 
-/// Words in the position of a protocol that name none, or several.
+/// Pseudo-protocols: words used like protocol names that select none or several.
 const SELECTORS: &[(&str, u32)] = &[("payload", PAYLOAD), ("tcpudp", TCP_OR_UDP), ("transp", TRANSPORT)];
 
-/// Bits of the flags byte.
+/// Bits of the TCP flags byte.
 const TCP_FLAGS: &[(&str, u32)] =
     &[("ack", 0x10), ("fin", 0x01), ("psh", 0x08), ("rst", 0x04), ("syn", 0x02), ("urg", 0x20)];
 

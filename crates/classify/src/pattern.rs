@@ -6,12 +6,12 @@ use core::fmt;
 use crate::expression::{Expression, Rule, Test};
 use crate::headers::Base;
 
-/// What is wrong with one pattern; `Display` prints it in the words that Click uses.
+/// A problem with one pattern. `Display` prints it in Click's wording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternProblem {
     /// Index of the pattern among the arguments.
     pub pattern: usize,
-    /// What it is.
+    /// The problem.
     pub kind: PatternProblemKind,
 }
 
@@ -19,15 +19,15 @@ pub struct PatternProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PatternProblemKind {
-    /// A clause does not start with its offset.
+    /// A clause without an offset at its start.
     NoOffset,
     /// No `/` after the offset.
     NoSlash,
-    /// The clause reaches beyond byte 65,535, further than any packet.
+    /// The clause extends beyond byte 65,535, the maximum packet length.
     TooFar,
     /// Fewer than two digits.
     ShortValue,
-    /// Half a byte is left over.
+    /// An odd number of digits.
     OddValue,
     /// The mask is longer than the value.
     LongMask,
@@ -52,9 +52,9 @@ impl fmt::Display for PatternProblem {
 
 impl core::error::Error for PatternProblem {}
 
-/// Reads patterns: packets that match the one of an index first go to the output of that index.
+/// Parses patterns. A packet goes to the output whose index is that of the first matching pattern.
 ///
-/// A rule comes back for every pattern, an unreadable one as far as it could be read.
+/// Returns one rule per pattern. An invalid pattern gives the part that could be parsed.
 #[must_use]
 pub fn pattern_rules<S: AsRef<str>>(patterns: &[S]) -> (Vec<Rule>, Vec<PatternProblem>) {
     let (mut rules, mut problems) = (Vec::with_capacity(patterns.len()), Vec::new());
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         Expression::All(clauses)
     }
 
-    /// Reads `[!]OFFSET/VALUE[%MASK]`. Digits that don't fit together are reported and left out.
+    /// Parses `[!]OFFSET/VALUE[%MASK]`. Mismatched digits are reported and ignored.
     fn clause(&mut self) -> Result<Expression, PatternProblemKind> {
         let negated = self.take(b'!');
         self.skip_space();
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The tests, a word each, for the bytes from `offset` on.
+/// One test per word for the bytes from `offset` on.
 fn words(offset: usize, value: &[u8], mask: Option<&[u8]>) -> Vec<Test> {
     let mut tests: Vec<Test> = Vec::new();
     for (index, digits) in value.chunks_exact(2).enumerate() {
@@ -180,7 +180,7 @@ fn words(offset: usize, value: &[u8], mask: Option<&[u8]>) -> Vec<Test> {
     tests
 }
 
-/// Two hexadecimal digits: their value, and which bits of it are given (`?` gives none).
+/// The value of two hexadecimal digits, and the mask of its specified bits (`?` specifies none).
 fn byte(digits: &[u8]) -> (u8, u8) {
     digits.iter().fold((0, 0), |(value, known), digit| {
         let number = char::from(*digit).to_digit(16).and_then(|number| u8::try_from(number).ok());

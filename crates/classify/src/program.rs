@@ -1,13 +1,13 @@
-//! Rule sets compiled: the first rule that a packet meets, at about the same cost for ten rules and for thousands.
+//! Compiled rule sets. Finding the first matching rule costs about the same for ten rules as for thousands.
 //!
-//! Every rule becomes a few terms, each a conjunction of sets of field values. For each field, the values that all
-//! terms treat alike form a class, and each class has a bit row that says which terms accept it. A packet's fields
-//! are looked up, once each, and the rows of its classes intersected; what is left are the terms that it meets.
-//! The terms are ordered so that those that look at the same fields stand together: rows are then mostly empty, and
-//! a bitmap of the words that are not lets the intersection skip the rest.
+//! Each rule becomes a few terms; a term is a conjunction of sets of field values. For each field, the values that all
+//! terms treat alike form a class, and each class has a row of bits, one per term that accepts it. A packet's fields
+//! are looked up once each, and the intersection of the rows of its classes is the set of matching terms. Terms that
+//! test the same fields are adjacent. Rows are then mostly empty, and a bitmap of their non-empty words lets the
+//! intersection skip the rest.
 //!
-//! The scheme is that of bit vectors (Lakshman, Stiliadis, SIGCOMM 1998) with aggregation (Baboescu, Varghese,
-//! SIGCOMM 2001).
+//! The algorithm is bit vectors (Lakshman, Stiliadis, SIGCOMM 1998) with aggregation (Baboescu, Varghese, SIGCOMM
+//! 2001).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,57 +23,58 @@ use crate::slots::{NONE, Slots};
 use crate::spans::{Field, Spans};
 use crate::terms::{Breaker, Term};
 
-/// Most fields that a program looks up for each packet, the most used first; tests of others are checked against
-/// the expressions, so that a rule set can't make every packet pay for hundreds of look-ups.
+/// Maximum fields that a program looks up per packet; the most used are chosen. Tests of other fields evaluate the
+/// rule's expression. The limit keeps a rule set from adding hundreds of lookups to every packet.
 const MAX_INDEXES: usize = 16;
-/// Most terms in all; rules beyond are checked against their expressions (a hostile rule set of many wide rules).
+/// Maximum terms of a program, against hostile rule sets with many wide rules. Further rules are evaluated by their
+/// expressions.
 const MAX_TERMS: usize = 1 << 18;
 
-/// What the offsets of a rule set mean, which decides how fields are cut.
+/// The meaning of the rules' offsets, which decides how words are divided into fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Headers of IP packets: addresses are fields of their own.
+    /// Headers of IP packets: each address is one field.
     Ip,
     /// Raw bytes.
     Bytes,
 }
 
-/// How a program finds its rule.
+/// The method by which a program finds the matching rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// No look at the packet: the same rule for all, or none.
+    /// The packet is not read: one rule, or none, matches all.
     Constant,
-    /// Comparisons of words, one after the other, by a decision diagram.
+    /// A decision diagram of word comparisons.
     Diagram,
-    /// One 64-bit row for each field.
+    /// One 64-bit row per field.
     Narrow,
-    /// Rows of several words, under bitmaps.
+    /// Rows of several words, with bitmaps of the non-empty words.
     Wide,
 }
 
-/// Figures about a program, for reports and tests.
+/// Statistics of a program, for reports and tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// How it finds its rule.
+    /// The method by which it finds the matching rule.
     pub strategy: Strategy,
-    /// Fields looked up for each packet.
+    /// Number of fields looked up per packet.
     pub fields: usize,
-    /// Classes of these fields, in all.
+    /// Total number of classes of these fields.
     pub classes: usize,
-    /// Terms of the rules.
+    /// Number of terms of all rules.
     pub terms: usize,
-    /// Terms that are checked against the expression of their rule.
+    /// Number of terms that also evaluate their rule's expression.
     pub checked: usize,
-    /// Bytes of memory of the lookup structures.
+    /// Memory of the lookup structures, in bytes.
     pub bytes: usize,
 }
 
-/// Why a rule never gets a packet.
+/// The reason why no packet reaches a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreachable {
-    /// Its condition contradicts itself.
+    /// The rule's condition contradicts itself.
     Contradiction,
-    /// This earlier rule, perhaps with others, takes all of its packets first.
+    /// This earlier rule, possibly with others, takes all its packets.
     Shadowed(usize),
 }
 
@@ -85,15 +86,15 @@ pub struct Program {
     slots: Slots,
     /// The rule of each slot.
     pub(crate) slot_rules: Vec<u32>,
-    /// Slots whose candidates must be checked, as a bitmap.
+    /// Bitmap of the slots whose matches must be confirmed by the rule's expression.
     pub(crate) checked: Vec<u64>,
-    /// Lowest rule among the slots of each row word.
+    /// Lowest rule among the 64 slots of each row word.
     first_rules: Vec<u32>,
-    /// The first rule that takes every packet.
+    /// The first rule that matches every packet.
     pub(crate) fallback: u32,
-    /// The rules that have terms, up to the fallback; others are contradictions or out of reach.
+    /// The rules that have terms, up to the fallback. The others are contradictory or unreachable.
     live: Vec<bool>,
-    /// The way to the outputs for a small set.
+    /// The decision diagram of a small rule set.
     pub(crate) diagram: Option<Diagram>,
 }
 
@@ -149,7 +150,7 @@ impl Program {
         &self.rules
     }
 
-    /// Decides `packets`, at most a batch, whose headers are what `headers` finds.
+    /// Decides `packets`, at most one batch; `headers` returns the headers of a packet.
     #[inline(always)]
     pub fn decide<'a, T>(
         &self,
@@ -160,7 +161,7 @@ impl Program {
         if let Some(diagram) = &self.diagram {
             return columns.decide(diagram, packets, headers, |headers| self.look_up(headers, None));
         }
-        // The first field tells the most: by it alone, most packets meet no term.
+        // The first field is the most selective: by it alone, most packets match no term.
         let (first, others) = (self.indexes.first(), self.output_of(self.fallback));
         for (output, packet) in columns.outputs.iter_mut().zip(packets) {
             let headers = headers(packet);
@@ -171,13 +172,13 @@ impl Program {
         Decision::Each(&columns.outputs[..packets.len().min(BATCH)])
     }
 
-    /// The output for one packet, by looking up its fields; `class` is that of the first, where it is known.
+    /// The output for one packet, by field lookup. `class` is the class of the first field, if already known.
     #[inline(never)]
     fn look_up(&self, headers: Headers<'_>, class: Option<u32>) -> u32 {
         self.output_of(self.find_first(&headers, class).map_or(NONE, |rule| rule as u32))
     }
 
-    /// The output that a rule sends packets to.
+    /// The output of a rule.
     #[inline]
     pub(crate) fn output_of(&self, rule: u32) -> u32 {
         self.rules.get(rule as usize).and_then(|rule| rule.output).unwrap_or(DROP)
@@ -190,7 +191,7 @@ impl Program {
         self.find_first(headers, None)
     }
 
-    /// As `first_match`; `known` is the class of the first field, if it was looked up.
+    /// Like `first_match`; `known` is the class of the first field, if already looked up.
     #[inline]
     fn find_first(&self, headers: &Headers<'_>, mut known: Option<u32>) -> Option<usize> {
         let mut classes = [0; MAX_INDEXES];
@@ -212,7 +213,7 @@ impl Program {
         (best != NONE).then_some(best as usize)
     }
 
-    /// The lowest rule of a term that accepts the classes, in the granules of `top`.
+    /// The lowest rule with a term that accepts the classes, among the granules in `top`.
     fn find(&self, granule: u32, mut top: u64, classes: &[u32; MAX_INDEXES], headers: &Headers<'_>) -> u32 {
         let mut best = self.fallback;
         while top != 0 {
@@ -234,7 +235,7 @@ impl Program {
         best
     }
 
-    /// The lowest rule of a term in one row word, under `mask`, that accepts the classes, or `best` if lower.
+    /// The lowest rule with a term in one row word, under `mask`, that accepts the classes; `best` if that is lower.
     #[inline]
     fn find_in_word(
         &self,
@@ -254,7 +255,7 @@ impl Program {
         self.find_in_bits(word, found, headers, best)
     }
 
-    /// The lowest rule among the slots `found` of row word `word`, or `best` if that is lower.
+    /// The lowest rule among the slots `found` of row word `word`; `best` if that is lower.
     #[inline]
     fn find_in_bits(&self, word: usize, mut found: u64, headers: &Headers<'_>, mut best: u32) -> u32 {
         let checked = self.checked.get(word).copied().unwrap_or(0);
@@ -274,7 +275,7 @@ impl Program {
         self.rules.get(rule as usize).is_some_and(|rule| rule.condition.matches(headers))
     }
 
-    /// Figures about the program.
+    /// Statistics of the program.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let strategy = match (self.slots.len(), self.slots.granule()) {
@@ -294,15 +295,15 @@ impl Program {
         }
     }
 
-    /// Gives back the memory that only `unreachable` needs, which knows of contradictions only from now on, as `summary`
-    /// of no terms.
+    /// Frees the memory that only `unreachable` needs. Afterwards `unreachable` reports contradictions only, and
+    /// `summary` no terms.
     pub fn settle(&mut self) {
         self.slots.clear();
         self.rules.iter_mut().for_each(|rule| rule.condition.shrink());
     }
 
-    /// The rules that can never get a packet, with why: exact where a rule contradicts itself or earlier single
-    /// terms contain all of its own, silent where only the union of earlier rules does.
+    /// The rules that no packet can reach, with the reasons. Finds every contradiction, and every rule whose terms are
+    /// each contained in a single earlier term. Does not find rules that only a union of earlier terms covers.
     #[must_use]
     pub fn unreachable(&self) -> Vec<(usize, Unreachable)> {
         let mut terms: Vec<(u32, &Term)> = self.slots.iter().flatten().collect();
@@ -362,13 +363,13 @@ struct Broken {
     terms: Vec<(u32, Term)>,
     /// The fields that the terms number.
     fields: Vec<Field>,
-    /// The first rule that takes every packet.
+    /// The first rule that matches every packet.
     fallback: u32,
-    /// Which rules up to there have terms.
+    /// Which rules up to the fallback have terms.
     live: Vec<bool>,
 }
 
-/// Breaks up the rules, up to the first that takes every packet.
+/// Breaks the rules into terms, up to the first rule that matches every packet.
 fn break_up(rules: &[Rule], layout: Layout) -> Broken {
     let mut breaker = Breaker::new(layout == Layout::Ip);
     let mut terms = Vec::with_capacity(rules.len());
@@ -392,7 +393,7 @@ fn break_up(rules: &[Rule], layout: Layout) -> Broken {
     Broken { terms, fields: breaker.into_fields(), fallback, live }
 }
 
-/// The fields to index: those that most terms look at.
+/// The fields to index: those that the most terms test.
 fn most_used(terms: &[(u32, Term)], fields: usize) -> Vec<u16> {
     let mut uses: Vec<(usize, u16)> = vec![(0, 0); fields];
     for (number, used) in (0..).zip(&mut uses) {

@@ -1,29 +1,29 @@
-//! The sets of terms that classes of one field allow: bit rows, stored without their empty words.
+//! Bit rows: for each class of a field, the set of terms that accept it, stored without empty words.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Most words that the rows of one field may take (8 MiB). Rules that overlap each other without end would need
-/// space in the square of their number; past the limit the field is not indexed, only checked.
+/// Maximum words of one field's rows (8 MiB). Rows of overlapping rules can grow with the square of the number of
+/// rules. A field beyond the limit is not indexed, and its terms evaluate their expressions.
 const MAX_WORDS: usize = 1 << 20;
 
-/// For each class of a field, the set of slots whose terms constrain the field and accept the class.
+/// For each class of a field, the set of slots whose terms test the field and accept the class.
 ///
-/// A row is kept as a bitmap of its words that are not empty (`present`), and those words.
+/// A row is stored as a bitmap of its non-empty words (`present`) and those words.
 pub(crate) struct Rows {
-    /// Bitmap words a row: one bit for every 64 slots.
+    /// Number of bitmap words per row; each bit covers 64 slots.
     stride: usize,
     present: Vec<u64>,
-    /// Index into `words` of the first word under each bitmap word.
+    /// Index into `words` of the first word for each bitmap word.
     starts: Vec<u32>,
     words: Vec<u64>,
-    /// Slots whose terms don't look at the field.
+    /// Slots whose terms don't test the field.
     free: Vec<u64>,
 }
 
 impl Rows {
-    /// Word `word` of the row of `class`, free slots included.
+    /// Word `word` of the row of `class`, including the free slots.
     #[inline]
     pub(crate) fn word(&self, class: u32, word: usize) -> u64 {
         let row = class as usize * self.stride + word / 64;
@@ -38,7 +38,7 @@ impl Rows {
         free | self.words.get((start + before) as usize).copied().unwrap_or(0)
     }
 
-    /// A word for every class that has a bit for each granule of `1 << granule` slots in which the row has one.
+    /// For each class, a bitmap of the granules of `1 << granule` slots in which its row is non-zero.
     pub(crate) fn tops(&self, granule: u32) -> Vec<u64> {
         let words = |present: &[u64]| {
             let set = present.iter().zip(0u32..);
@@ -66,19 +66,19 @@ impl Rows {
     }
 }
 
-/// Collects the rows of one field while a sweep passes over its coordinates.
+/// Collects the rows of one field during a sweep over its coordinates.
 pub(crate) struct RowsBuilder {
     rows: Rows,
     /// The set at the current coordinate.
     active: Vec<u64>,
     active_present: Vec<u64>,
-    /// A sum over the set that finds equal ones.
+    /// A sum over the set, used to find equal sets.
     signature: u64,
     known: BTreeMap<u64, Vec<u32>>,
 }
 
 impl RowsBuilder {
-    /// A builder for `slots` slots; `looseness` says of each whether its term leaves the field alone.
+    /// A builder for `slots` slots. `looseness` yields for each slot whether its term ignores the field.
     pub(crate) fn new(slots: usize, looseness: impl Iterator<Item = bool>) -> Self {
         let words = slots.div_ceil(64).max(1);
         let stride = words.div_ceil(64);
@@ -95,7 +95,7 @@ impl RowsBuilder {
         }
     }
 
-    /// Adds `slot` to the current set, or takes it out.
+    /// Adds `slot` to the current set, or removes it.
     pub(crate) fn toggle(&mut self, slot: usize) {
         let word = slot / 64;
         self.active[word] ^= 1 << (slot % 64);
@@ -108,7 +108,7 @@ impl RowsBuilder {
         self.signature ^= scatter(slot as u64);
     }
 
-    /// The class of the current set, a new one if it has not been seen; none when the rows get too large.
+    /// The class of the current set, created if necessary; `None` if the rows get too large.
     pub(crate) fn class(&mut self) -> Option<u32> {
         let candidates = self.known.get(&self.signature);
         if let Some(class) = candidates.and_then(|list| list.iter().find(|class| self.equals(**class))) {
@@ -131,7 +131,7 @@ impl RowsBuilder {
         Some(class)
     }
 
-    /// Whether the row of `class` is the current set.
+    /// Whether the row of `class` equals the current set.
     fn equals(&self, class: u32) -> bool {
         let start = class as usize * self.rows.stride;
         self.active_present.iter().enumerate().all(|(index, &present)| {
@@ -166,7 +166,7 @@ fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The granules of `1 << granule` slots that hold the bits of row word `word`.
+/// The granules of `1 << granule` slots that contain bits of row word `word`.
 fn granules(bits: u64, word: u32, granule: u32) -> u64 {
     if granule >= 6 {
         return u64::from(bits != 0) << (word >> (granule - 6) & 63);
@@ -174,7 +174,7 @@ fn granules(bits: u64, word: u32, granule: u32) -> u64 {
     ones(bits).fold(0, |top, bit| top | 1 << ((64 * word + bit) >> granule & 63))
 }
 
-/// Spreads a number over 64 bits.
+/// Spreads a number over 64 bits, as a hash.
 fn scatter(number: u64) -> u64 {
     let mixed = (number.wrapping_add(1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,16 +1,16 @@
-//! The places of a program's terms in its bit rows.
+//! Assigns a program's terms to bit positions of its rows.
 
 use alloc::vec::Vec;
 
 use crate::terms::Term;
 
-/// The rule number that means none.
+/// The rule number that means no rule.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Terms in the order of their bits.
 ///
-/// Terms that look at the same fields stand together, so that a row is empty wherever its field matters. One word
-/// summarises a row by granules of slots; large groups of terms start at a granule of their own.
+/// Terms that test the same fields are adjacent, so that most words of a row are empty. One word summarizes a row by
+/// granules of slots; a large group of terms starts at a granule boundary.
 pub(crate) struct Slots {
     entries: Vec<Option<(u32, Term)>>,
     count: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Places the terms, each with its rule; `indexed` are the fields that rows will be made for.
+    /// Assigns slots to the terms, each with its rule; `indexed` are the fields that will have rows.
     pub(crate) fn new(mut terms: Vec<(u32, Term)>, indexed: &[u16]) -> Self {
         if terms.len() <= 64 {
             terms.sort_by_key(|(rule, _)| *rule);
@@ -45,12 +45,12 @@ impl Slots {
         Self { count: entries.len(), entries, granule }
     }
 
-    /// Gives the terms up.
+    /// Frees the terms.
     pub(crate) fn clear(&mut self) {
         self.entries = Vec::new();
     }
 
-    /// The terms with their rules again.
+    /// Returns the terms with their rules.
     pub(crate) fn into_terms(self) -> Vec<(u32, Term)> {
         self.entries.into_iter().flatten().collect()
     }
@@ -60,7 +60,7 @@ impl Slots {
         self.count
     }
 
-    /// Every slot's rule and term; none where it is only there to align. Nothing at all when they were given up.
+    /// The rule and term of every slot; `None` for padding slots. Empty after `clear`.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Option<(u32, &Term)>> {
         self.entries.iter().map(|entry| entry.as_ref().map(|(rule, term)| (*rule, term)))
     }
@@ -78,11 +78,11 @@ impl Slots {
 
 /// The first slot of a group of `size` terms when `used` slots are taken.
 fn start(used: usize, size: usize, granule: u32) -> usize {
-    // Aligning a small group would waste more than it separates.
+    // Aligning a small group would waste more slots than it saves.
     if 2 * size >= 1 << granule { used.next_multiple_of(1 << granule) } else { used }
 }
 
-/// Slots that groups of these sizes need.
+/// Number of slots that groups of these sizes need.
 fn padded(sizes: &[usize], granule: u32) -> usize {
     sizes.iter().fold(0, |used, size| start(used, *size, granule) + size)
 }

@@ -1,15 +1,15 @@
-//! Sets of what a field can be, as sorted spans of coordinates.
+//! Sets of field states, as sorted spans of coordinates.
 //!
-//! A field of 1, 2 or 4 bytes has a coordinate for every value; after those, one for every state in which a packet
-//! ends inside it (256 for a field of 2 bytes of which only the first exists), and a last one for a packet that
-//! ends before it. So a test on a short packet is a set like any other, and its opposite is the complement.
+//! A field of 1, 2 or 4 bytes has one coordinate per value, then one for each state in which the packet ends inside the
+//! field (256 for a 2-byte field of which only the first byte exists), and a last one for packets that end before the
+//! field. A test on a short packet is therefore a set like any other, and its negation is the complement.
 
 use alloc::vec::Vec;
 
 use crate::expression::{Relation, Test};
 use crate::headers::Base;
 
-/// A field that programs index: `width` bytes at `offset` from `base`.
+/// A field that programs can index: `width` bytes at `offset` from `base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Field {
     pub(crate) base: Base,
@@ -24,22 +24,22 @@ impl Field {
         1 << (8 * self.width)
     }
 
-    /// Coordinate of the packets that end before the field. Those that end inside a field of 4 bytes have no
-    /// coordinate: programs leave such packets to the expressions.
+    /// Coordinate of packets that end before the field. Packets that end inside a 4-byte field have no coordinate:
+    /// programs evaluate the expressions for them.
     pub(crate) fn absent(self) -> u64 {
         self.values() + if self.width == 2 { 256 } else { 0 }
     }
 }
 
-/// A set of coordinates: sorted, disjoint, not adjacent spans, both ends included.
+/// A set of coordinates: sorted, disjoint, non-adjacent spans with inclusive ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(crate) struct Spans(Vec<(u64, u64)>);
 
-/// Most spans that one test may need: more would let a rule with a scattered mask fill the memory.
+/// Maximum spans of one test, so that a rule with a scattered mask can't exhaust memory.
 const MAX_SPANS: usize = 256;
 
 impl Spans {
-    /// One span.
+    /// A set of one span.
     pub(crate) fn one(first: u64, last: u64) -> Self {
         Self(Vec::from([(first, last)]))
     }
@@ -56,7 +56,7 @@ impl Spans {
         self.0.is_empty()
     }
 
-    /// Appends a span that starts after all others, joining it to its neighbour.
+    /// Appends a span that starts after all others, and merges it with an adjacent one.
     fn push(&mut self, first: u64, last: u64) {
         match self.0.last_mut() {
             Some((_, end)) if *end + 1 == first => *end = last,
@@ -64,7 +64,7 @@ impl Spans {
         }
     }
 
-    /// Everything up to `last` that is not in the set.
+    /// The coordinates up to `last` that are not in the set.
     pub(crate) fn complement(&self, last: u64) -> Self {
         let mut result = Self::default();
         let mut next = 0;
@@ -126,10 +126,10 @@ impl Spans {
 
 /// The coordinates of `field` that pass `test`, whose bits all lie in the field.
 ///
-/// None when they are too scattered to list.
+/// Returns `None` if there are too many spans.
 pub(crate) fn passing(test: &Test, field: Field) -> Option<Spans> {
     let bits = 8 * u32::from(field.width);
-    // The field's place in the word of the test.
+    // The field's position in the word of the test.
     let drop = 32 - bits - 8 * u32::from(field.offset - test.offset);
     let mask = ((test.mask << test.shift) >> drop) as u64;
     let value = ((test.value << test.shift) >> drop) as u64;
@@ -152,7 +152,7 @@ pub(crate) fn passing(test: &Test, field: Field) -> Option<Spans> {
     (spans.len() <= MAX_SPANS).then_some(spans)
 }
 
-/// The numbers of `bits` bits that equal `value` under `mask`.
+/// The `bits`-bit numbers that equal `value` under `mask`.
 fn equal(bits: u32, mask: u64, value: u64) -> Option<Spans> {
     let free_low = if mask == 0 { bits } else { mask.trailing_zeros() };
     let holes = !mask & ((1 << bits) - 1) & !((1 << free_low) - 1);
@@ -164,7 +164,7 @@ fn equal(bits: u32, mask: u64, value: u64) -> Option<Spans> {
     loop {
         let first = value | hole;
         spans.push(first, first | ((1 << free_low) - 1));
-        // The next larger subset of the holes.
+        // The next larger subset of `holes`.
         hole = hole.wrapping_sub(holes) & holes;
         if hole == 0 {
             return Some(spans);
@@ -172,13 +172,13 @@ fn equal(bits: u32, mask: u64, value: u64) -> Option<Spans> {
     }
 }
 
-/// The numbers of `bits` bits that are greater than `value` under `mask`.
+/// The `bits`-bit numbers that are greater than `value` under `mask`.
 fn greater(bits: u32, mask: u64, value: u64) -> Option<Spans> {
     let last = (1u64 << bits) - 1;
     let low = !mask & last;
     let mut spans = Spans::default();
     if low & (low + 1) == 0 {
-        // The mask is a prefix: compare as plain numbers.
+        // The mask is a prefix: compare the numbers directly.
         if value | low < last {
             spans.push((value | low) + 1, last);
         }
@@ -212,7 +212,7 @@ mod tests {
         assert!(a.complement(10).complement(10) == a);
     }
 
-    /// Every value and every cut-off of a two-byte field, against the test itself.
+    /// Checks every value and every truncation of a two-byte field against the test itself.
     #[test]
     fn passing_is_what_the_test_passes() {
         let tests = [

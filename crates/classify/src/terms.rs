@@ -1,4 +1,4 @@
-//! Rules as unions of boxes: a term is a conjunction of field sets, a rule matches when one of its terms does.
+//! Breaks rules into terms. A term is a conjunction of field sets; a rule matches when one of its terms does.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -7,19 +7,19 @@ use crate::expression::{Expression, Relation, Test};
 use crate::headers::Base;
 use crate::spans::{Field, Spans, passing};
 
-/// Most terms of one rule. A condition that would need more becomes an approximation whose candidates are
-/// checked against the expression: a short rule could ask for exponentially many.
+/// Maximum terms of one rule, because a short rule can expand to exponentially many. A condition that needs more is
+/// approximated by a superset, whose matches are confirmed by the expression.
 const MAX_TERMS: usize = 256;
 
-/// Most fields that are told apart; tests of further ones are checked against the expressions.
+/// Maximum distinct fields. Tests of further fields evaluate the expressions.
 const MAX_FIELDS: u16 = 4096;
 
-/// A set of packets: those whose every listed field lies in its spans.
+/// A set of packets: those whose listed fields all lie in their spans.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Term {
-    /// Sorted by field; no set is empty, none is everything.
+    /// Sorted by field. No set is empty, and none contains all coordinates.
     pub(crate) sets: Vec<(u16, Spans)>,
-    /// The term is exactly what was asked for; else a superset, and its candidates must be checked.
+    /// Whether the term is exact. Otherwise it is a superset, and its matches must be confirmed by the expression.
     pub(crate) exact: bool,
 }
 
@@ -28,18 +28,18 @@ impl Term {
         Self { sets: Vec::new(), exact }
     }
 
-    /// The set for `field`; none when the term does not look at it.
+    /// The set for `field`; `None` if the term does not test it.
     pub(crate) fn set(&self, field: u16) -> Option<&Spans> {
         let index = self.sets.binary_search_by_key(&field, |(other, _)| *other).ok()?;
         Some(&self.sets[index].1)
     }
 
-    /// Whether every packet of `other` is one of this term's.
+    /// Whether the term contains every packet of `other`.
     pub(crate) fn contains(&self, other: &Term) -> bool {
         self.sets.iter().all(|(field, spans)| other.set(*field).is_some_and(|inner| spans.contains(inner)))
     }
 
-    /// The packets of both; none when there are none.
+    /// The intersection of two terms; `None` if it is empty.
     fn intersect(&self, other: &Term) -> Option<Term> {
         let mut sets = Vec::with_capacity(self.sets.len() + other.sets.len());
         let (mut a, mut b) = (self.sets.iter().peekable(), other.sets.iter().peekable());
@@ -64,13 +64,13 @@ impl Term {
     }
 }
 
-/// Breaks conditions into terms, and numbers the fields that they look at.
+/// Breaks conditions into terms and numbers their fields.
 pub(crate) struct Breaker {
-    /// Addresses of the IP header are fields of 4 bytes.
+    /// Whether each address of the IP header is one 4-byte field.
     addresses: bool,
     fields: Vec<Field>,
     numbers: BTreeMap<Field, u16>,
-    /// Tests seen before, with their set: rules repeat themselves.
+    /// The sets of tests seen before, since rules repeat tests.
     known: BTreeMap<(Test, Field), Option<Spans>>,
 }
 
@@ -85,12 +85,12 @@ impl Breaker {
         self.fields
     }
 
-    /// The terms of `condition`; no term when no packet can meet it.
+    /// The terms of `condition`; empty if no packet can meet it.
     pub(crate) fn terms(&mut self, condition: &Expression) -> Vec<Term> {
         self.lower(condition, true)
     }
 
-    /// The terms of `expression`, or of its opposite when `wanted` is false.
+    /// The terms of `expression`, or of its negation if `wanted` is false.
     fn lower(&mut self, expression: &Expression, wanted: bool) -> Vec<Term> {
         match expression {
             Expression::Constant(value) if *value == wanted => Vec::from([Term::everything(true)]),
@@ -140,19 +140,19 @@ impl Breaker {
             }
         }
         let Some((last_number, last_field, _)) = sets.last().cloned() else {
-            // A test of no bits.
+            // The test compares no bits.
             let passes = !test.negated;
             return if passes == wanted { Vec::from([Term::everything(true)]) } else { Vec::new() };
         };
         if sets.len() == 1 {
-            // One piece carries its negation itself.
+            // A single piece includes the negation.
             let term = |(number, field, spans): (u16, Field, Spans)| {
                 let spans = if wanted { spans } else { spans.complement(field.absent()) };
                 make_term(Vec::from([(number, spans)]), field)
             };
             return sets.into_iter().filter_map(term).collect();
         }
-        // Several pieces are those of an equality: it holds when all do.
+        // Only an equality has several pieces: it holds if all of them do.
         let all = |sets: &[(u16, Field, Spans)]| {
             let mut sets: Vec<_> = sets.iter().map(|(number, _, spans)| (*number, spans.clone())).collect();
             sets.sort_unstable_by_key(|(number, _)| *number);
@@ -175,7 +175,7 @@ impl Breaker {
         }
     }
 
-    /// Cuts a test into tests of one field each; none when that can't be done.
+    /// Splits a test into tests of one field each; `None` if that is impossible.
     fn pieces(&mut self, test: &Test) -> Option<Vec<(Test, Field)>> {
         let bits = test.mask << test.shift;
         if bits == 0 {
@@ -217,7 +217,7 @@ impl Breaker {
         pieces.into_iter().map(cut).collect()
     }
 
-    /// Whether the part of the test in these bytes of its word makes a short list of spans.
+    /// Whether the part of the test in these bytes of its word needs few enough spans.
     fn fits(&mut self, test: &Test, start: u16, width: u8) -> bool {
         let mask = half_bits(start, width) >> test.shift;
         let part = Test { mask: test.mask & mask, value: test.value & mask, ..*test };
@@ -229,7 +229,7 @@ impl Breaker {
         self.known.entry((*test, field)).or_insert_with(|| passing(test, field)).clone()
     }
 
-    /// The number of `field`; none when there are too many already.
+    /// The number of `field`; `None` if there are already too many fields.
     fn number(&mut self, field: Field) -> Option<u16> {
         if let Some(number) = self.numbers.get(&field) {
             return Some(*number);
@@ -241,12 +241,12 @@ impl Breaker {
     }
 }
 
-/// The bits of a word that its bytes `start..start + width` hold.
+/// The mask of bytes `start..start + width` of a word.
 fn half_bits(start: u16, width: u8) -> u32 {
     (u32::MAX << (32 - 8 * u32::from(width))) >> (8 * start)
 }
 
-/// A term of one set, unless the set is empty; a set of everything is left out.
+/// A term without sets that contain everything; `None` if a set is empty.
 fn make_term(sets: Vec<(u16, Spans)>, field: Field) -> Option<Term> {
     let everything = Spans::one(0, field.absent());
     if sets.iter().any(|(_, spans)| spans.is_empty()) {
@@ -256,10 +256,10 @@ fn make_term(sets: Vec<(u16, Spans)>, field: Field) -> Option<Term> {
     Some(Term { sets, exact: true })
 }
 
-/// The packets that are in a term of each.
+/// The intersection of two unions of terms.
 fn both(left: Vec<Term>, right: &[Term]) -> Vec<Term> {
     if left.len().saturating_mul(right.len()) > 16 * MAX_TERMS {
-        // Too many products: keep the shorter side as an approximation.
+        // Too many products: use the shorter side as an approximation.
         let keep = if left.len() <= right.len() { left } else { right.to_vec() };
         return limit(keep.into_iter().map(|term| Term { exact: false, ..term }).collect());
     }
@@ -267,18 +267,18 @@ fn both(left: Vec<Term>, right: &[Term]) -> Vec<Term> {
     if left.len() > 1 && right.len() > 1 { limit(simplify(product)) } else { limit(product) }
 }
 
-/// The packets that are in a term of either.
+/// The union of two unions of terms.
 fn either(mut left: Vec<Term>, mut right: Vec<Term>) -> Vec<Term> {
     left.append(&mut right);
     limit(simplify(left))
 }
 
-/// Replaces too many terms by everything.
+/// Replaces too many terms by one that contains everything.
 fn limit(terms: Vec<Term>) -> Vec<Term> {
     if terms.len() > MAX_TERMS { Vec::from([Term::everything(false)]) } else { terms }
 }
 
-/// Joins terms that differ in one field, and leaves out terms that others contain.
+/// Merges terms that differ in one field only, and removes terms that others contain.
 fn simplify(mut terms: Vec<Term>) -> Vec<Term> {
     if terms.len() < 2 {
         return terms;
@@ -296,7 +296,7 @@ fn simplify(mut terms: Vec<Term>) -> Vec<Term> {
     terms
 }
 
-/// Joins the terms that are alike but for their set of `field`.
+/// Merges the terms that differ in their set for `field` only.
 fn join_on(terms: Vec<Term>, field: u16) -> Vec<Term> {
     let mut joined: BTreeMap<Term, Vec<Spans>> = BTreeMap::new();
     let mut result = Vec::new();
@@ -318,7 +318,7 @@ fn join_on(terms: Vec<Term>, field: u16) -> Vec<Term> {
     result
 }
 
-/// The union of many sets, halves first so that the cost stays near linear.
+/// The union of many sets, merged pairwise to keep the cost nearly linear.
 fn union_all(mut sets: Vec<Spans>) -> Spans {
     while sets.len() > 1 {
         sets =
@@ -327,7 +327,7 @@ fn union_all(mut sets: Vec<Spans>) -> Spans {
     sets.pop().unwrap_or_default()
 }
 
-/// Leaves out every term that an exact other one contains.
+/// Removes every term that another one contains; an inexact term can't replace an exact one.
 fn absorb(terms: &mut Vec<Term>) {
     let mut index = 0;
     while index < terms.len() {

@@ -1,6 +1,6 @@
-//! A compiled rule set as text, for people: what the `program` handlers show.
+//! Shows a compiled rule set as text, for the `program` handlers.
 //!
-//! A small set is a list of numbered steps, each on a line of its own:
+//! A small set is a list of numbered steps, one per line:
 //!
 //! ```text
 //!  0 network+8 & 00ff0000 = 00060000 -> 2
@@ -9,11 +9,11 @@
 //!  3 -> output 0
 //! ```
 //!
-//! A step reads the 32-bit word at an offset from a header, keeps the bits of a mask, and compares them with a value or a
-//! range; all three are hexadecimal. A range whose end is below its start wraps around. A packet that passes goes where
-//! the arrow points, to a step, an output or the drop; any other packet goes on to the next line.
+//! A step reads the 32-bit word at an offset from a header, masks it, and compares it with a value or a range, all in
+//! hexadecimal. A range whose end is below its start wraps around. If the comparison holds, the arrow gives the next
+//! step, the output or the drop; otherwise the next line follows.
 //!
-//! A large set looks up each field once and intersects what the fields' values allow:
+//! A large set looks up each field once and intersects the results:
 //!
 //! ```text
 //! look up network+12, 4 bytes: 58 classes
@@ -22,7 +22,8 @@
 //! otherwise -> output 0
 //! ```
 //!
-//! A class is a set of values that no term tells apart. A term that the fields do not decide is compared with its rule.
+//! A class is a set of values that no term distinguishes. A term that the fields do not decide is compared with its
+//! rule's expression.
 
 use alloc::string::String;
 use core::fmt::{self, Write};
@@ -43,7 +44,7 @@ impl fmt::Display for Base {
     }
 }
 
-/// Where packets go: shown as `output 3` or `drop`.
+/// The action for packets, shown as `output 3` or `drop`.
 struct Outcome(u32);
 
 impl fmt::Display for Outcome {
@@ -81,7 +82,7 @@ impl fmt::Display for Diagram {
 }
 
 impl Program {
-    /// The program as text, in the form that the module describes.
+    /// The program as text, in the format that the module describes.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Compiled rule sets against the plain walk through their expressions, on random rules and hostile packets.
+//! Compares compiled rule sets with direct evaluation of their expressions, on random rules and hostile packets.
 
 use classify::{
     Columns, DROP, Decision, Headers, Layout, NameKind, Names, Program, Rule, Strategy, classifier_rules,
@@ -6,7 +6,7 @@ use classify::{
 };
 use element::{iana, services};
 
-/// The names that IANA assigned.
+/// The names assigned by IANA.
 struct AssignedNames;
 
 impl Names for AssignedNames {
@@ -40,7 +40,7 @@ impl Random {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// Addresses from a small pool, so that rules and packets meet.
+    /// An address from a small pool, so that rules match packets.
     fn address(&mut self) -> String {
         format!("10.{}.{}.{}", self.below(3), self.below(4), self.below(5))
     }
@@ -110,7 +110,7 @@ impl Random {
         }
     }
 
-    /// The bytes from the network header on, and that header's length.
+    /// The bytes from the network header on, and the header's length.
     fn packet(&mut self) -> (Vec<u8>, usize) {
         let mut bytes: Vec<u8> = (0..64).map(|_| self.next() as u8).collect();
         let words = if self.below(4) == 0 { 5 + self.below(4) } else { 5 };
@@ -147,8 +147,7 @@ fn parse(texts: &[String]) -> Vec<Rule> {
     rules
 }
 
-/// Compares what the program decides with the outputs of the first rules that the packets meet: one by one, and in
-/// batches of several sizes.
+/// Compares the program's decisions with the first matching rules, packet by packet and in batches of several sizes.
 #[track_caller]
 fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::Debug) {
     let output = |rule: usize| program.rules()[rule].output;
@@ -168,7 +167,7 @@ fn check_decisions(program: &Program, packets: &[Headers], note: &dyn std::fmt::
     }
 }
 
-/// Compiles the rules and compares every packet's verdict with the reference.
+/// Compiles the rules and compares every packet's decision with the reference.
 fn check(texts: &[String], random: &mut Random, packets: usize) {
     let rules = parse(texts);
     let program = Program::new(rules.clone(), Layout::Ip);
@@ -268,7 +267,7 @@ fn every_length_of_every_prefix_is_handled() {
     }
 }
 
-/// Follows the steps of a program's text: the output, or none for a drop.
+/// Follows the steps of a program's text. Returns the output, or `None` for a drop.
 fn follow(text: &str, headers: &Headers) -> Option<u32> {
     let steps: Vec<&str> =
         text.lines().map(|line| line.trim_start().split_once(' ').expect("a number").1).collect();
@@ -327,7 +326,7 @@ fn texts_of_programs_mean_what_the_rules_mean() {
         let text = program.text();
         for _ in 0..60 {
             let (bytes, header) = random.packet();
-            // Packets that end before a word that is compared are decided by the rules themselves.
+            // Packets that end before a compared word are decided by the rules themselves.
             if bytes.len() >= header + 40 {
                 let headers = Headers::new(&bytes, header).with_link(&[0; 64]);
                 let expected = first_match(&rules, &headers).and_then(|rule| rules[rule].output);
@@ -467,7 +466,7 @@ fn unreachable_rules_are_named() {
 #[test]
 fn hostile_rule_sets_stay_small() {
     let mut random = Random(99);
-    // Exponentially many terms, hundreds of fields, scattered masks, overlapping ranges.
+    // Exponentially many terms, hundreds of fields, scattered masks and overlapping ranges.
     let wide =
         (0..40).map(|i| format!("(ip[{i}] 1 or transp[{}] 2)", i % 30)).collect::<Vec<_>>().join(" and ");
     let fields = (0..300).map(|i| format!("ip[{i}] & 0x55 = 0x11")).collect::<Vec<_>>().join(" or ");

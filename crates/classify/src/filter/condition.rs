@@ -1,4 +1,4 @@
-//! The condition that a primitive stands for, as tests of header words.
+//! Translates a primitive into tests of header words.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::headers::Base;
 use crate::names::{PAYLOAD, TCP_OR_UDP, TRANSPORT};
 
 impl Primitive {
-    /// The condition that the completed primitive stands for.
+    /// The condition that the completed primitive expresses.
     pub(super) fn expression(&self) -> Expression {
         let mut parts = Vec::new();
         if let Some(protocol) = self.protocol {
@@ -76,7 +76,7 @@ impl Primitive {
         }
     }
 
-    /// The test for source, destination or both. A negated one is the opposite of the whole: not both, or neither.
+    /// The test for source, destination or both. Negation applies to the whole: not both, or neither.
     fn directed(&self, test: impl Fn(bool) -> Expression) -> Expression {
         match self.direction {
             Some(Direction::Source) => test(true),
@@ -130,7 +130,7 @@ fn fragment_test(mask: u32) -> Expression {
     Test::equal(Base::Network, 4, mask, 0).into()
 }
 
-/// The test for a transport protocol, real or made up.
+/// The test for a transport protocol, real or a pseudo-protocol.
 fn protocol_test(protocol: u32) -> Option<Expression> {
     let is = |number: u32| Expression::from(Test::equal(Base::Network, 8, 0xff << 16, number << 16));
     match protocol {

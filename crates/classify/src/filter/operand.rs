@@ -1,4 +1,4 @@
-//! What stands in a primitive: fields in brackets, masks, numbers, addresses and names.
+//! The operands of a primitive: fields in brackets, masks, numbers, addresses and names.
 
 use alloc::format;
 use alloc::string::String;
@@ -13,7 +13,7 @@ use super::vocabulary::{
 use super::words;
 use crate::names::{self, NameKind, TCP_OR_UDP};
 
-/// Names that values have, of which kind each is, and the protocols that have such values; none for any.
+/// The kinds of named values: the kind that each belongs to and the protocols that have it (empty: any).
 const NAMES: [(NameKind, Kind, &[u32]); 5] = [
     (NameKind::Protocol, Kind::Protocol, &[]),
     (NameKind::TcpPort, Kind::Port, &[TCP, TCP_OR_UDP]),
@@ -22,15 +22,15 @@ const NAMES: [(NameKind, Kind, &[u32]); 5] = [
     (NameKind::IcmpType, ICMP_TYPE, &[ICMP]),
 ];
 
-/// What a word means where a qualifier or a value is wanted.
+/// The meaning of a word where a qualifier or a value is expected.
 pub(super) enum Meaning {
-    /// Nothing.
+    /// No meaning.
     Unknown,
-    /// Something that fits nowhere, or in several ways.
+    /// A meaning that does not fit here, or several.
     Wrong(ProblemKind),
-    /// What is tested.
+    /// The quantity to test.
     Kind(Kind),
-    /// A value, by its name, of a kind.
+    /// A named value and its kind.
     Value(Kind, u32),
 }
 
@@ -70,7 +70,7 @@ impl Parser<'_> {
         self.problems.push(problem);
     }
 
-    /// The mask after `&`; when what follows is none, nothing is consumed.
+    /// Reads the mask after `&`. Consumes nothing if no mask follows.
     pub(super) fn mask(&mut self, layer: Option<Layer>) -> Option<Mask> {
         let word = self.words.get(self.position + 1)?;
         let mask = words::unsigned(word)
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Some(mask)
     }
 
-    /// Reads the value, when the current word is one; false when the word makes the primitive unusable.
+    /// Reads the value, if the current word is one. Returns false if the word makes the primitive unusable.
     pub(super) fn value(&mut self, primitive: &mut Primitive, layer: Option<Layer>) -> bool {
         let word = self.words[self.position];
         match self.meaning(word, primitive.kind, primitive.protocol) {
@@ -113,7 +113,7 @@ impl Parser<'_> {
         true
     }
 
-    /// Reads a number or an address; consumes the words after the first, if it has more.
+    /// Reads a number or an address, and consumes its remaining words.
     fn literal(&mut self, word: &str, primitive: &mut Primitive, layer: Option<Layer>) -> Option<Kind> {
         if let Some(number) = words::signed(word) {
             primitive.value = number;
@@ -148,7 +148,7 @@ impl Parser<'_> {
         None
     }
 
-    /// What `word` means where `kind` (none: anything) of `protocol` (none: any) is wanted.
+    /// The meaning of `word` where `kind` (`None`: any) of `protocol` (`None`: any) is expected.
     pub(super) fn meaning(&self, word: &str, kind: Option<Kind>, protocol: Option<u32>) -> Meaning {
         if kind.is_none() {
             if let Some(kind) = kind_named(word) {
@@ -187,7 +187,7 @@ impl Parser<'_> {
     }
 }
 
-/// Kind, protocol and word as messages print them, with Click's spacing.
+/// Kind, protocol and word as printed in messages, with Click's spacing.
 fn in_words(kind: Option<Kind>, protocol: Option<u32>, word: &str) -> String {
     format!("{} {} {word}", kind_text(kind), protocol_text(protocol))
 }

@@ -18,10 +18,10 @@ use super::vocabulary::{Direction, Field, Kind, Layer, Operator};
 use crate::expression::Expression;
 use crate::names::Names;
 
-/// Deepest nesting of parentheses and conditionals: a configuration must not be able to overflow the stack.
+/// Maximum nesting of parentheses and conditionals, so that a configuration can't overflow the stack.
 const MAX_NESTING: usize = 100;
 
-/// A reader of one expression.
+/// Parser of one expression.
 pub(super) struct Parser<'a> {
     pub(super) words: &'a [&'a str],
     pub(super) position: usize,
@@ -37,18 +37,18 @@ impl<'a> Parser<'a> {
         Self { words, position: 0, depth: 0, names, previous, problems: Vec::new() }
     }
 
-    /// The words that are left, and the problems found.
+    /// The remaining words and the problems found.
     pub(super) fn finish(self) -> (&'a [&'a str], Vec<ProblemKind>) {
         (self.words.get(self.position..).unwrap_or_default(), self.problems)
     }
 
-    /// Reads an expression as far as it goes.
+    /// Reads the longest expression.
     pub(super) fn expression(&mut self) -> Expression {
         let depth = self.depth;
         if !self.descend() {
             return Expression::Constant(false);
         }
-        // `a ? b : c ? d : e` is read flat and nested from the right afterwards.
+        // `a ? b : c ? d : e` is read as a flat list, then nested from the right.
         let mut choices = Vec::new();
         let mut last = self.alternatives();
         while self.take(&["?"]) && self.descend() {
@@ -68,7 +68,7 @@ impl<'a> Parser<'a> {
             .fold(last, |no, (condition, yes)| Expression::Choose(Box::new([condition, yes, no])))
     }
 
-    /// Goes one level deeper; false, with all words consumed, when that is too deep.
+    /// Enters a nesting level. If that is too deep, returns false and consumes all words.
     fn descend(&mut self) -> bool {
         if self.depth == MAX_NESTING {
             self.problems.push(ProblemKind::TooDeep);
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `src`, `src and dst` or `src or dst`; leaves the last of its words current.
+    /// Reads `src`, `src and dst` or `src or dst`. The last of these words stays current.
     fn source(&mut self, primitive: &mut Primitive) {
         let direction = match self.words.get(self.position + 1..self.position + 3) {
             Some(["and" | "&&", "dst" | "dest"]) => Direction::Both,
@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
         self.words.get(self.position).copied()
     }
 
-    /// The current word when another one follows: an operator can't be the last word.
+    /// The current word if another follows: an operator can't be the last word.
     fn operator_word(&self) -> &'a str {
         if self.position + 1 < self.words.len() { self.words[self.position] } else { "" }
     }

@@ -1,4 +1,4 @@
-//! One primitive of a rule (`src port > 1023`): checked, and completed from its predecessor.
+//! One primitive of a rule (`src port > 1023`), validated and completed from its predecessor.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -10,10 +10,10 @@ use super::vocabulary::{
 };
 use crate::names::TCP_OR_UDP;
 
-/// A primitive while it is read, and as the next one's model afterwards.
+/// A primitive being parsed. Afterwards it supplies defaults to the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Primitive {
-    /// What is tested.
+    /// The quantity to test.
     pub(super) kind: Option<Kind>,
     /// Kind of the value.
     pub(super) data: Option<Kind>,
@@ -21,7 +21,7 @@ pub(super) struct Primitive {
     pub(super) negated: bool,
     pub(super) direction: Option<Direction>,
     pub(super) protocol: Option<u32>,
-    /// Number or address (the first byte in the top bits).
+    /// Number or address (with the first byte in the top bits).
     pub(super) value: u32,
     pub(super) mask: u32,
     pub(super) ether: [u8; 6],
@@ -48,7 +48,7 @@ impl Default for Primitive {
 type Warnings = Vec<ProblemKind>;
 
 impl Primitive {
-    /// Name for messages: direction and kind.
+    /// The name for messages: direction and kind.
     fn text(&self) -> Box<str> {
         let direction = match self.direction {
             None => "",
@@ -64,10 +64,10 @@ impl Primitive {
         ProblemKind::Primitive(self.text(), what)
     }
 
-    /// Completes the primitive with what `previous` says and checks that its parts fit together.
+    /// Fills in the missing parts from `previous` and checks that all parts are consistent.
     ///
     /// # Errors
-    /// What does not fit. Warnings are pushed to `warnings`.
+    /// The inconsistency. Warnings are pushed to `warnings`.
     pub(super) fn complete(
         &mut self,
         previous: &Primitive,
@@ -94,7 +94,7 @@ impl Primitive {
         Ok(())
     }
 
-    /// Finds what is tested from the value and from what the previous primitive tested.
+    /// Infers the quantity to test from the value and from the previous primitive.
     fn infer_kind(&mut self, previous: &Primitive) -> Result<(), ProblemKind> {
         if self.data == Some(Kind::Integer) {
             match previous.kind {
@@ -144,7 +144,7 @@ impl Primitive {
                 self.kind = Some(Kind::Host);
                 self.mask = match mask {
                     Some(Mask::Address(mask)) => mask,
-                    // A number is taken as Click takes it: as the address in memory, lowest byte first.
+                    // As in Click, a number is the address as stored in memory, lowest byte first.
                     Some(Mask::Number(mask)) => mask.swap_bytes(),
                     Some(Mask::Ether(_)) => return Err(self.wrong("bad mask")),
                     None if kind == Kind::Net => self.mask,
@@ -262,7 +262,7 @@ impl Primitive {
         if self.operator == Operator::Equal { Ok(()) } else { Err(self.wrong("operator not supported")) }
     }
 
-    /// The mask as a number, 0 when there is none.
+    /// The mask as a number, 0 if there is none.
     fn number_mask(&self, mask: Option<Mask>) -> Result<u32, ProblemKind> {
         match mask {
             None => Ok(0),
@@ -271,7 +271,7 @@ impl Primitive {
         }
     }
 
-    /// Brings value and mask of a number to the form of a test; `bound` is the greatest value of the field.
+    /// Normalizes a numeric value and mask for a test. `bound` is the field's maximum value.
     fn set_mask(&mut self, bound: u32, provided: u32, warnings: &mut Warnings) -> Result<(), ProblemKind> {
         let mask = if provided == 0 { bound } else { provided };
         if mask & !bound != 0 {
@@ -306,7 +306,7 @@ impl Primitive {
             self.operator = Operator::Greater;
         }
         self.mask = mask;
-        // The masked bits can only be certain numbers: compare with the greatest of them up to the value.
+        // The masked bits can take certain values only: compare with the greatest of them that is at most the value.
         if let Some(bit) = (self.value & !mask & bound).checked_ilog2() {
             self.value = (self.value | ((1 << bit) - 1)) & mask;
         }

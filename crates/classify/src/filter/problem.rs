@@ -1,19 +1,19 @@
-//! What can be wrong with a rule.
+//! Errors and warnings in rules.
 
 use alloc::boxed::Box;
 use core::fmt;
 
-/// What is wrong with one rule; `Display` prints it with the rule's number, in the words that Click uses.
+/// A problem with one rule. `Display` prints it with the rule's number, in Click's wording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Index of the rule among the arguments.
     pub rule: usize,
-    /// What it is.
+    /// The problem.
     pub kind: ProblemKind,
 }
 
 impl Problem {
-    /// Whether the rule is usable all the same.
+    /// Whether the rule is usable despite the problem.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         matches!(self.kind, ProblemKind::ConstantRelation { .. } | ProblemKind::DirectionIgnored(_))
@@ -29,19 +29,19 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The kinds of problem. The strings are words of the rule, or names of what it asked for.
+/// The kinds of problem. Strings are words of the rule, or names of the requested quantities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The argument holds no word.
+    /// The argument is empty.
     EmptyRule,
-    /// `allow` where there is no output.
+    /// `allow` without an output port.
     NoOutput,
-    /// The output number is not one of the element's.
+    /// The output number exceeds the element's outputs.
     OutputOutOfRange(i64),
     /// The action is neither `allow`, `deny`, `drop` nor a number.
     UnknownAction(Box<str>),
-    /// Words are left over after the expression.
+    /// Unexpected words after the expression.
     Garbage(Box<str>),
     /// `?` without its `:`.
     MissingColon,
@@ -53,17 +53,17 @@ pub enum ProblemKind {
     MissingParenthesis,
     /// `[` without its `]`.
     MissingBracket,
-    /// What stands in the brackets is not a field.
+    /// The text in the brackets is not a field.
     BracketSyntax,
     /// The field is shorter than 1 or longer than 4 bytes.
     FieldLength,
     /// The field crosses a 32-bit boundary; position and length in bytes.
     FieldAcrossWords(i64, i64),
-    /// The field starts before the header or further away than any header reaches.
+    /// The field starts before the header or beyond the maximum header length.
     FieldPosition(i64),
     /// Parentheses are nested deeper than the limit.
     TooDeep,
-    /// Two kinds of primitive in one.
+    /// Two kinds in one primitive.
     TypeTwice,
     /// Two directions in one primitive.
     DirectionTwice,
@@ -75,41 +75,41 @@ pub enum ProblemKind {
     DanglingOperator(Box<str>),
     /// A word that starts no primitive.
     EmptyTerm(Box<str>),
-    /// A number alone.
+    /// A number without a field to compare.
     NeedsField,
-    /// Qualifiers alone.
+    /// Qualifiers without a value.
     Partial,
-    /// A name that means several things, or nothing of what is asked for here.
+    /// A name with several meanings, or with none that fits.
     Ambiguous {
-        /// What was asked for, with the word.
+        /// The requested kind, with the word.
         word: Box<str>,
-        /// Several meanings remain; else none does.
+        /// Several meanings fit; otherwise none does.
         ambiguous: bool,
-        /// The meanings that the word has.
+        /// The possible meanings of the word.
         meanings: Box<str>,
     },
-    /// The named primitive can't be used like this.
+    /// The named primitive can't be used in this way.
     Primitive(Box<str>, &'static str),
     /// The value of the named primitive is above its bound.
     ValueOutOfRange(Box<str>, u32),
     /// The mask of the named primitive has bits beyond its bound.
     MaskOutOfRange(Box<str>, u32),
-    /// `port` or `tcp opt` with a protocol that has none.
+    /// `port` or `tcp opt` with a protocol that does not have them.
     BadProtocol(&'static str, u32),
     /// A TCP flag byte above 255.
     FlagOutOfRange(i32),
-    /// A warning: the relation holds always or never.
+    /// Warning: the comparison always or never holds.
     ConstantRelation {
-        /// Operator as written.
+        /// The operator as written.
         operator: &'static str,
-        /// Value as written.
+        /// The value as written.
         value: u32,
-        /// It holds always.
+        /// Whether it always holds.
         always: bool,
-        /// Greatest value that the field can have.
+        /// The field's maximum value.
         bound: u32,
     },
-    /// A warning: the named primitive has no source and destination.
+    /// Warning: the named primitive has no source and destination.
     DirectionIgnored(Box<str>),
 }
 

@@ -1,4 +1,4 @@
-//! Whole argument lists of `IPFilter` and `IPClassifier` to rules.
+//! Parses the argument lists of `IPFilter` and `IPClassifier` into rules.
 
 use alloc::vec::Vec;
 
@@ -8,9 +8,9 @@ use super::words;
 use crate::expression::{Expression, Rule};
 use crate::names::Names;
 
-/// Reads the arguments of an `IPFilter` with `outputs` outputs: each an action and an expression.
+/// Parses the arguments of an `IPFilter` with `outputs` outputs. Each is an action and an expression.
 ///
-/// A rule comes back for every argument, an unreadable one as far as it could be read.
+/// Returns one rule per argument. An invalid argument gives the part that could be parsed.
 #[must_use]
 pub fn filter_rules<S: AsRef<str>>(
     arguments: &[S],
@@ -36,7 +36,7 @@ pub fn filter_rules<S: AsRef<str>>(
     (rules, problems)
 }
 
-/// Reads the arguments of an `IPClassifier`: each an expression whose packets go to the output of its index.
+/// Parses the arguments of an `IPClassifier`. Each is an expression; its packets go to the output of the same index.
 #[must_use]
 pub fn classifier_rules<S: AsRef<str>>(arguments: &[S], names: &dyn Names) -> (Vec<Rule>, Vec<Problem>) {
     let (mut rules, mut problems) = (Vec::with_capacity(arguments.len()), Vec::new());

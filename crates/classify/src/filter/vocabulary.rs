@@ -1,4 +1,4 @@
-//! What rules may speak of: fields of headers, directions, operators, masks.
+//! The vocabulary of rules: header fields, directions, operators, masks.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -7,13 +7,13 @@ use packet::protocol;
 
 use crate::names::{TCP_OR_UDP, TRANSPORT};
 
-/// Numbers of protocols, as rules have them: beyond the real ones there are made up ones.
+/// Protocol numbers in rules. Numbers above 255 are pseudo-protocols.
 pub(super) const ICMP: u32 = protocol::ICMP as u32;
 pub(super) const TCP: u32 = protocol::TCP as u32;
 pub(super) const UDP: u32 = protocol::UDP as u32;
 pub(super) const DCCP: u32 = protocol::DCCP as u32;
 
-/// A field of a header: `length` bits that start `offset` bits into the header of `protocol` (none: of IP).
+/// A header field: `length` bits, `offset` bits into the header of `protocol` (`None`: IP).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) protocol: Option<u32>,
@@ -21,7 +21,7 @@ pub(super) struct Field {
     pub(super) length: u32,
 }
 
-/// What a primitive tests, or what kind of value it has.
+/// The quantity that a primitive tests, or the kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -47,7 +47,7 @@ pub(super) const TOS: Kind = ip(8, 8);
 /// `icmp type`.
 pub(super) const ICMP_TYPE: Kind = Kind::Field(Field { protocol: Some(ICMP), offset: 0, length: 8 });
 
-/// The words that say what a primitive tests.
+/// The words for the quantities that a primitive can test.
 const KINDS: &[(&str, Kind, &str)] = &[
     ("ce", Kind::Congestion, "ip ce"),
     ("dscp", ip(8, 6), "ip dscp"),
@@ -74,7 +74,7 @@ pub(super) fn kind_named(word: &str) -> Option<Kind> {
     KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, _)| *kind)
 }
 
-/// The kind as messages print it.
+/// The kind as printed in messages.
 pub(super) fn kind_text(kind: Option<Kind>) -> String {
     match kind {
         None => "<none>".to_string(),
@@ -90,7 +90,7 @@ pub(super) fn kind_text(kind: Option<Kind>) -> String {
     }
 }
 
-/// The protocol as messages print it.
+/// The protocol as printed in messages.
 pub(super) fn protocol_text(protocol: Option<u32>) -> String {
     match protocol {
         None => String::new(),
@@ -105,7 +105,7 @@ pub(super) fn protocol_text(protocol: Option<u32>) -> String {
     }
 }
 
-/// Which of source and destination a primitive looks at.
+/// Whether a primitive tests the source, the destination or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Source,
@@ -114,7 +114,7 @@ pub(super) enum Direction {
     Either,
 }
 
-/// The operator of a primitive; together with `negated` it makes all six.
+/// The operator of a primitive. With `negated`, these express all six.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -122,7 +122,7 @@ pub(super) enum Operator {
     Less,
 }
 
-/// The header word in front of a primitive, or implied by its value.
+/// The protocol keyword before a primitive, or implied by its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layer {
     Ip,

@@ -1,10 +1,10 @@
-//! Splits the text of a rule into words, and reads the literals that a word may be.
+//! Splits the text of a rule into words, and parses literals.
 
 use alloc::vec::Vec;
 
 use crate::names::Names;
 
-/// Splits `text` into words: runs of name characters, one- and two-character operators, single other characters.
+/// Splits `text` into words: runs of name characters, one- and two-character operators, other single characters.
 pub(super) fn split(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -26,7 +26,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '/' | '@' | '_' | ':')
 }
 
-/// Reads a non-negative integer, decimal, `0x` hexadecimal, `0b` binary or `0` octal, `_` between digits.
+/// Parses a non-negative integer: decimal, `0x` hexadecimal, `0b` binary or `0` octal, with `_` between digits.
 pub(super) fn unsigned(word: &str) -> Option<u32> {
     if word.contains('_') {
         let apart = !word.starts_with('_') && !word.ends_with('_') && !word.contains("__");
@@ -44,7 +44,7 @@ pub(super) fn unsigned(word: &str) -> Option<u32> {
     u32::from_str_radix(digits, radix).ok()
 }
 
-/// Reads an integer that fits 32 bits with a sign, as its two's complement.
+/// Parses a signed 32-bit integer into its two's complement.
 pub(super) fn signed(word: &str) -> Option<u32> {
     match word.strip_prefix('-') {
         Some(digits) => unsigned(digits).filter(|n| *n <= 1 << 31).map(u32::wrapping_neg),
@@ -52,7 +52,7 @@ pub(super) fn signed(word: &str) -> Option<u32> {
     }
 }
 
-/// Reads an IPv4 address, written out or named.
+/// Parses an IPv4 address or the name of one.
 pub(super) fn address(word: &str, names: &dyn Names) -> Option<u32> {
     match dotted(word) {
         Some((address, 4)) => Some(address),
@@ -60,7 +60,7 @@ pub(super) fn address(word: &str, names: &dyn Names) -> Option<u32> {
     }
 }
 
-/// Reads an IPv4 prefix `ADDRESS/BITS` or `ADDRESS/MASK`, or one's name: its address and mask.
+/// Parses an IPv4 prefix `ADDRESS/BITS` or `ADDRESS/MASK`, or the name of one, into address and mask.
 pub(super) fn prefix(word: &str, names: &dyn Names) -> Option<(u32, u32)> {
     with_slash(word, names).or_else(|| names.prefix(word))
 }
@@ -73,7 +73,7 @@ fn with_slash(word: &str, names: &dyn Names) -> Option<(u32, u32)> {
         Some(bits @ 0..=32) => high_bits(bits),
         _ => self::address(right, names)?,
     };
-    // A mask must not look at bytes that the address left out.
+    // A mask must not cover bytes that the address omits.
     (count == 4 || mask & !high_bits(count * 8) == 0).then_some((address, mask))
 }
 
@@ -81,7 +81,7 @@ fn high_bits(count: u32) -> u32 {
     u32::MAX.checked_shl(32 - count).unwrap_or(0)
 }
 
-/// Reads one to four decimal bytes separated by dots: the bytes from the left, and their number.
+/// Parses one to four decimal bytes separated by dots. Returns the bytes, left-aligned, and their number.
 fn dotted(word: &str) -> Option<(u32, u32)> {
     let (mut address, mut count) = (0, 0);
     for part in word.split('.') {
@@ -96,7 +96,7 @@ fn dotted(word: &str) -> Option<(u32, u32)> {
     Some((address, count))
 }
 
-/// Reads an Ethernet address, written out or named.
+/// Parses an Ethernet address or the name of one.
 pub(super) fn ethernet(word: &str, names: &dyn Names) -> Option<[u8; 6]> {
     written_ethernet(word).or_else(|| names.ethernet(word))
 }
