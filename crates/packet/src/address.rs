@@ -1,7 +1,7 @@
-//! Link and network addresses, in the text forms that Click reads and prints.
+//! Ethernet and IP addresses, in the text forms that Click reads and prints.
 //!
-//! IPv4 and IPv6 addresses are `core::net`'s. What is added here is the Ethernet address, address prefixes
-//! and Click's spelling of them. Names (`AddressInfo`) are resolved elsewhere: these functions read numbers only.
+//! IPv4 and IPv6 addresses use the types of `core::net`. This module adds the Ethernet address, address prefixes and
+//! Click's notation. It parses literals only; names (`AddressInfo`) are resolved elsewhere.
 
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ use core::str::FromStr;
 #[repr(transparent)]
 pub struct MacAddr(pub [u8; 6]);
 
-/// A text that is no address of the kind that was asked for.
+/// Text that is not an address of the expected kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressError {
     /// Not an Ethernet address.
@@ -27,28 +27,27 @@ pub enum AddressError {
     Ip6Prefix,
 }
 
-/// An IPv4 address with a mask, which need not be contiguous: Click takes any.
+/// An IPv4 address with a mask. As in Click, the mask need not be contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ip4Prefix {
-    /// The address as it was written: bits outside the mask are kept.
+    /// The address as written, including bits outside the mask.
     pub address: Ipv4Addr,
-    /// The bits that count.
+    /// The bits that are compared.
     pub mask: Ipv4Addr,
 }
 
 /// An IPv6 address with a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ip6Prefix {
-    /// The address as it was written: bits beyond the prefix are kept.
+    /// The address as written, including bits beyond the prefix.
     pub address: Ipv6Addr,
-    /// The number of leading bits that count, 0 to 128.
+    /// The number of leading bits that are compared, 0 to 128.
     pub length: u8,
 }
 
 /// Prints an IPv6 address as Click does.
 ///
-/// It differs from the standard library's spelling for addresses whose first 96 bits are zero: `::0.0.0.1`
-/// where others print `::1`.
+/// It differs from the standard library for addresses whose first 96 bits are zero: `::0.0.0.1` instead of `::1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip6Text(pub Ipv6Addr);
 
@@ -58,32 +57,32 @@ impl MacAddr {
     /// All bits clear.
     pub const ZERO: MacAddr = MacAddr([0; 6]);
 
-    /// Whether it is the broadcast address.
+    /// Whether this is the broadcast address.
     #[inline]
     pub const fn is_broadcast(self) -> bool {
         self.to_u64() == 0xffff_ffff_ffff
     }
 
-    /// Whether it is a group address, the broadcast address included.
+    /// Whether this is a group address; the broadcast address is one.
     #[inline]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
     }
 
-    /// Whether it was assigned locally.
+    /// Whether the address is locally administered.
     #[inline]
     pub const fn is_local(self) -> bool {
         self.0[0] & 2 != 0
     }
 
-    /// The address as a number of 48 bits, first byte highest.
+    /// The address as a 48-bit number, first byte highest.
     #[inline]
     pub const fn to_u64(self) -> u64 {
         let b = self.0;
         u64::from_be_bytes([0, 0, b[0], b[1], b[2], b[3], b[4], b[5]])
     }
 
-    /// The address of the low 48 bits of a number.
+    /// The address in the low 48 bits of a number.
     #[inline]
     pub const fn from_u64(number: u64) -> MacAddr {
         let b = number.to_be_bytes();
@@ -94,7 +93,7 @@ impl MacAddr {
 impl FromStr for MacAddr {
     type Err = AddressError;
 
-    /// Reads six groups of one or two hexadecimal digits, joined by `:` or by `-` throughout.
+    /// Reads six groups of one or two hexadecimal digits, all separated by `:` or all by `-`.
     fn from_str(text: &str) -> Result<MacAddr, AddressError> {
         let separator = if text.contains('-') { '-' } else { ':' };
         let mut bytes = [0; 6];
@@ -138,20 +137,20 @@ impl fmt::Display for AddressError {
 impl core::error::Error for AddressError {}
 
 impl Ip4Prefix {
-    /// The prefix that holds every address.
+    /// The prefix that matches every address.
     pub const ALL: Ip4Prefix = Ip4Prefix { address: Ipv4Addr::UNSPECIFIED, mask: Ipv4Addr::UNSPECIFIED };
 
-    /// The first `length` bits of an address; `None` beyond 32.
+    /// The prefix of an address and a length; `None` if the length exceeds 32.
     pub fn new(address: Ipv4Addr, length: u8) -> Option<Ip4Prefix> {
         Some(Ip4Prefix { address, mask: ip4_mask(length)? })
     }
 
-    /// One address.
+    /// The prefix that matches this address only.
     pub const fn host(address: Ipv4Addr) -> Ip4Prefix {
         Ip4Prefix { address, mask: Ipv4Addr::BROADCAST }
     }
 
-    /// Reads `a.b.c.d/length` or `a.b.c.d/mask`. Address bytes that the mask leaves out need not be written: `10/8`.
+    /// Reads `a.b.c.d/length` or `a.b.c.d/mask`. Trailing address bytes outside the mask may be omitted: `10/8`.
     pub fn parse(text: &str) -> Result<Ip4Prefix, AddressError> {
         let (address, mask) = text.rsplit_once('/').ok_or(AddressError::Ip4Prefix)?;
         let (address, written) = ip4_part(address).ok_or(AddressError::Ip4Prefix)?;
@@ -167,23 +166,23 @@ impl Ip4Prefix {
         Ok(Ip4Prefix { address, mask })
     }
 
-    /// As [`Ip4Prefix::parse`], and an address alone stands for itself.
+    /// Like [`Ip4Prefix::parse`], but also accepts an address alone, as a prefix of that one address.
     pub fn parse_or_host(text: &str) -> Result<Ip4Prefix, AddressError> {
         Ip4Prefix::parse(text).or_else(|error| parse_ip4(text).map(Ip4Prefix::host).map_err(|_| error))
     }
 
-    /// Whether an address agrees in all the bits that count.
+    /// Whether an address matches the prefix.
     #[inline]
     pub fn contains(&self, address: Ipv4Addr) -> bool {
         (self.address.to_bits() ^ address.to_bits()) & self.mask.to_bits() == 0
     }
 
-    /// The length when the mask is contiguous.
+    /// The prefix length, if the mask is contiguous.
     pub fn length(&self) -> Option<u8> {
         ip4_mask_length(self.mask)
     }
 
-    /// The address without the bits that don't count.
+    /// The address with all bits outside the mask cleared.
     pub fn network(&self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.address.to_bits() & self.mask.to_bits())
     }
@@ -199,7 +198,7 @@ impl fmt::Display for Ip4Prefix {
 }
 
 impl Ip6Prefix {
-    /// The first `length` bits of an address; `None` beyond 128.
+    /// The prefix of an address and a length; `None` if the length exceeds 128.
     pub fn new(address: Ipv6Addr, length: u8) -> Option<Ip6Prefix> {
         (length <= 128).then_some(Ip6Prefix { address, length })
     }
@@ -215,26 +214,26 @@ impl Ip6Prefix {
         Ok(Ip6Prefix { address, length: length.ok_or(AddressError::Ip6Prefix)? })
     }
 
-    /// As [`Ip6Prefix::parse`], and an address alone stands for itself.
+    /// Like [`Ip6Prefix::parse`], but also accepts an address alone, as a prefix of that one address.
     pub fn parse_or_host(text: &str) -> Result<Ip6Prefix, AddressError> {
         Ip6Prefix::parse(text).or_else(|error| {
             parse_ip6(text).map(|address| Ip6Prefix { address, length: 128 }).map_err(|_| error)
         })
     }
 
-    /// The mask of this length.
+    /// The mask of this prefix length.
     pub fn mask(&self) -> Ipv6Addr {
         let hidden = 128 - u32::from(self.length.min(128));
         Ipv6Addr::from_bits(u128::MAX.checked_shl(hidden).unwrap_or(0))
     }
 
-    /// Whether an address agrees in all the bits that count.
+    /// Whether an address matches the prefix.
     #[inline]
     pub fn contains(&self, address: Ipv6Addr) -> bool {
         (self.address.to_bits() ^ address.to_bits()) & self.mask().to_bits() == 0
     }
 
-    /// The address without the bits that don't count.
+    /// The address with all bits beyond the prefix cleared.
     pub fn network(&self) -> Ipv6Addr {
         Ipv6Addr::from_bits(self.address.to_bits() & self.mask().to_bits())
     }
@@ -264,12 +263,12 @@ pub fn parse_ip4(text: &str) -> Result<Ipv4Addr, AddressError> {
     }
 }
 
-/// Reads an IPv6 address, with `::` and a final IPv4 address where wanted.
+/// Reads an IPv6 address, including `::` and the form that ends in an IPv4 address.
 pub fn parse_ip6(text: &str) -> Result<Ipv6Addr, AddressError> {
     text.parse().map_err(|_| AddressError::Ip6)
 }
 
-/// The mask of the first `length` bits; `None` beyond 32.
+/// The mask with the first `length` bits set; `None` if the length exceeds 32.
 pub fn ip4_mask(length: u8) -> Option<Ipv4Addr> {
     let hidden = 32u32.checked_sub(u32::from(length))?;
     Some(Ipv4Addr::from_bits(u32::MAX.checked_shl(hidden).unwrap_or(0)))
@@ -287,7 +286,7 @@ pub fn ip6_mask_length(mask: Ipv6Addr) -> Option<u8> {
     (bits.leading_ones() + bits.trailing_zeros() >= 128).then_some(bits.leading_ones() as u8)
 }
 
-/// Reads one to four dotted numbers; gives the address and how many bytes of it were written.
+/// Reads one to four dotted numbers; returns the address and the number of bytes that were written.
 fn ip4_part(text: &str) -> Option<(Ipv4Addr, u8)> {
     let mut bytes = [0u8; 4];
     let mut written = 0;
@@ -302,7 +301,7 @@ fn ip4_part(text: &str) -> Option<(Ipv4Addr, u8)> {
     Some((bytes.into(), written))
 }
 
-/// Reads a decimal prefix length; a sign `+` may lead.
+/// Reads a decimal prefix length, with an optional leading `+`.
 fn prefix_length(text: &str, most: u8) -> Option<u8> {
     text.parse().ok().filter(|length| *length <= most)
 }

@@ -1,4 +1,4 @@
-//! A batch: the packets that one call handles.
+//! A batch: the packets that one call processes.
 
 use alloc::vec::Vec;
 
@@ -8,14 +8,15 @@ use crate::{BatchTrace, Packet};
 /// The most packets in a batch.
 pub const BATCH: usize = 256;
 
-/// Packets in order, at most [`BATCH`] where the framework makes them; the unit in which elements are called.
+/// A sequence of packets, and the unit in which elements are called. The framework's batches hold at most [`BATCH`]
+/// packets.
 #[derive(Default)]
 pub struct Batch {
     packets: Vec<Packet>,
 }
 
 impl Batch {
-    /// An empty batch, without memory of its own until the first packet.
+    /// An empty batch. It allocates when the first packet is added.
     pub const fn new() -> Batch {
         Batch { packets: Vec::new() }
     }
@@ -32,49 +33,49 @@ impl Batch {
         batch
     }
 
-    /// Packets.
+    /// Number of packets.
     #[inline]
     pub fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Whether a framework batch would take no more.
+    /// Whether the batch holds [`BATCH`] packets or more.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.packets.len() >= BATCH
     }
 
-    /// Adds a packet at the end.
+    /// Appends a packet.
     #[inline]
     pub fn push(&mut self, packet: Packet) {
         self.packets.push(packet);
     }
 
-    /// Takes the last packet.
+    /// Removes the last packet and returns it.
     #[inline]
     pub fn pop(&mut self) -> Option<Packet> {
         self.packets.pop()
     }
 
-    /// The packets.
+    /// Iterates over the packets.
     #[inline]
     pub fn iter(&self) -> core::slice::Iter<'_, Packet> {
         self.packets.iter()
     }
 
-    /// The packets, to be changed.
+    /// Iterates over the packets mutably.
     #[inline]
     pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, Packet> {
         self.packets.iter_mut()
     }
 
-    /// What a crash report shows of it.
+    /// The batch as a crash report shows it.
     #[inline]
     pub fn trace(&self) -> BatchTrace {
         BatchTrace::of(&self.packets)
@@ -86,19 +87,19 @@ impl Batch {
         &self.packets
     }
 
-    /// The packets as a slice, to be changed.
+    /// The packets as a mutable slice.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [Packet] {
         &mut self.packets
     }
 
-    /// Takes all packets, in order; the batch keeps its memory.
+    /// Removes all packets, in order. The batch keeps its memory.
     #[inline]
     pub fn drain(&mut self) -> alloc::vec::Drain<'_, Packet> {
         self.packets.drain(..)
     }
 
-    /// Takes the first `count` packets.
+    /// Removes the first `count` packets.
     pub fn drain_front(&mut self, count: usize) -> alloc::vec::Drain<'_, Packet> {
         let count = count.min(self.packets.len());
         self.packets.drain(..count)
@@ -121,21 +122,21 @@ impl Batch {
         PoolState::release_all(&mut self.packets);
     }
 
-    /// Hands each packet to `keep` and keeps, in order and in place, those that come back.
+    /// Passes each packet to `keep` and keeps, in place and in order, those that it returns.
     #[inline]
     pub fn filter_map(&mut self, keep: impl FnMut(Packet) -> Option<Packet>) {
         self.filter_map_from(0, keep);
     }
 
-    /// As `filter_map`, but keeps the first `first` packets as they are.
+    /// Like `filter_map`, but keeps the first `first` packets unchanged.
     #[inline]
     pub fn filter_map_from(&mut self, first: usize, mut keep: impl FnMut(Packet) -> Option<Packet>) {
         let count = self.packets.len();
         let first = first.min(count);
         let packets = self.packets.as_mut_ptr();
         let mut kept = first;
-        // SAFETY: the length is that of what is kept meanwhile, so a panic in `keep` leaks packets and nothing is
-        // dropped twice. Each place from `first` to `count` is read once; `kept` never passes the place that was read
+        // SAFETY: the length covers only the packets kept so far, so a panic in `keep` leaks packets and nothing is
+        // dropped twice. Each index from `first` to `count` is read once; `kept` never passes the index that was read
         // last.
         unsafe {
             self.packets.set_len(first);
@@ -149,10 +150,10 @@ impl Batch {
         }
     }
 
-    /// Adds `count` copies of `template` as long as its pool lasts; returns how many. Small ones get bytes of their
-    /// own.
+    /// Appends up to `count` copies of `template`, as far as its pool's limit allows; returns how many. Small packets
+    /// get their own bytes.
     pub fn push_copies(&mut self, template: &Packet, count: usize) -> usize {
-        /// Up to this length a copy costs less than sharing and copying at the first write.
+        /// Up to this length, copying is cheaper than sharing the bytes and copying them at the first write.
         const SMALL: usize = 192;
         template.replicate(template.len() > SMALL, count, &mut self.packets)
     }

@@ -4,8 +4,10 @@ use crate::Packet;
 use crate::pool::Slot;
 use core::ptr::null;
 
-/// Which packets were in somebody's hand: noted for every batch that is delivered, so it costs two stores, holds nothing
-/// and promises nothing. The packets may be gone, and their memory may have other ones.
+/// The batch that an element was processing, for a crash report.
+///
+/// It is recorded at every delivery, so it costs two stores, owns nothing and guarantees nothing: the packets may be
+/// freed and their slots reused.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchTrace {
     packets: *const Packet,
@@ -21,17 +23,17 @@ impl BatchTrace {
         BatchTrace { packets: packets.as_ptr(), count: packets.len() }
     }
 
-    /// Packets in the batch, as it was handed on.
+    /// Number of packets in the batch at delivery.
     pub fn count(self) -> usize {
         self.count
     }
 
-    /// The bytes of the packet at `place` of the batch, as it is now, if it makes sense. `is_mapped` tells whether memory from an address on,
-    /// of that many bytes, can be read.
+    /// The current bytes of the packet at index `place` of the batch, if they look valid. `is_mapped(address, length)`
+    /// tells whether that memory range can be read.
     ///
     /// # Safety
-    /// Nothing else runs in this address space any more, what `is_mapped` agrees to is mapped, and no one minds whether
-    /// the bytes are a packet's.
+    /// Nothing else runs in this address space any more, every range that `is_mapped` accepts is mapped, and the caller
+    /// accepts bytes that may not be a packet's.
     pub unsafe fn packet<'a>(
         self,
         place: usize,

@@ -1,4 +1,4 @@
-//! Many packets made or given up at once: what a source and a sink of a batch cost.
+//! Bulk allocation and release of packets: the cost per batch of a source and a sink.
 
 use alloc::vec::Vec;
 use core::ptr::NonNull;
@@ -45,7 +45,7 @@ impl PoolState {
         }
     }
 
-    /// Sees to it that so many slots are free, as far as the limit allows.
+    /// Ensures that `count` slots are free, as far as the limit allows.
     #[inline]
     fn provide(&self, count: usize) {
         // SAFETY: the list is used by this thread only, one borrow at a time.
@@ -56,7 +56,7 @@ impl PoolState {
         }
     }
 
-    /// Drops all `packets`, those that nobody shares without the detours of one by one.
+    /// Drops all `packets`. Unshared ones are released in bulk, without the checks that a single drop makes.
     pub(crate) fn release_all(packets: &mut Vec<Packet>) {
         let Some(pool) = packets.first().map(Packet::pool) else { return };
         // SAFETY: the first packet keeps the pool alive, and the count that is added here until the end. A slot that
@@ -99,7 +99,7 @@ impl PoolState {
     }
 }
 
-/// The header of `template` as all of its copies have it, but for what is each slot's own.
+/// The header of `template` as it is in all of its copies, apart from the fields that differ per slot.
 ///
 /// # Safety
 /// `template` is a slot.
@@ -148,7 +148,7 @@ unsafe fn copy_to(template: *const Slot, slots: &[NonNull<Slot>], places: *mut N
         let kept = [mac, network].into_iter().filter(|offset| *offset != NONE);
         let first = kept.fold(start, u32::min) as usize;
         let length = end as usize - first;
-        // Whole cache lines cost less than an exact length; the slot has room for them.
+        // Copying whole cache lines is cheaper than copying the exact length; the slot has room for them.
         let lines = length.div_ceil(CACHE_LINE);
         let whole = lines > 0 && first + lines * CACHE_LINE <= CAPACITY.min(capacity as usize);
         let header = header_of(template, CAPACITY as u32);

@@ -1,13 +1,13 @@
 //! A cache line held in registers, to be written many times.
 
-/// The bytes of a line.
+/// Bytes in a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
 mod registers {
     use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
 
-    /// Four vector registers: what the compiler is told to keep there it does not read again for every copy.
+    /// Four vector registers. The explicit type keeps the compiler from reloading them for every copy.
     #[derive(Clone, Copy)]
     pub(crate) struct CacheLine([__m128i; 4]);
 

@@ -4,28 +4,28 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// A one's complement sum in the making.
+/// A one's complement sum under construction.
 ///
-/// Pieces are added in any order, but each piece of bytes except the last must have an even length, because an odd
-/// length is padded with a zero byte.
+/// Pieces are added in any order. Each piece except the last must have an even length, because an odd length is padded
+/// with a zero byte.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]
 pub struct Sum(u64);
 
-/// What a change of some header fields does to a checksum that covers them; made once, applied to many packets.
+/// The effect of some header changes on a checksum that covers them: computed once, applied to many packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Delta(u32);
 
 impl Sum {
-    /// The sum of nothing.
+    /// The sum of no data.
     pub const ZERO: Sum = Sum(0);
 
-    /// Adds bytes, an odd last one padded with zero.
+    /// Adds bytes; an odd length is padded with a zero byte.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> Sum {
-        // The sum is kept in the order of the machine's words and turned round once at the end (RFC 1071, 2.B).
-        // Four independent accumulators: the compiler makes vectors of them.
+        // The sum is kept in native byte order and swapped once at the end (RFC 1071, 2.B). Four independent
+        // accumulators let the compiler vectorise the loop.
         let mut sums = [0u64; 4];
         let (blocks, rest) = bytes.as_chunks::<16>();
         for block in blocks {
@@ -45,10 +45,10 @@ impl Sum {
         self.add(sum)
     }
 
-    /// Adds whole 32-bit words: fewer steps than `bytes` where their number is known to the compiler.
+    /// Adds whole 32-bit words. Faster than `bytes` where the compiler knows their number.
     #[inline]
     pub fn longs(self, words: &[[u8; 4]]) -> Sum {
-        // As many words as overflow 64 bits find no room in memory.
+        // Memory can't hold enough words to overflow 64 bits.
         self.add(words.iter().fold(0, |sum, word| sum + u64::from(u32::from_ne_bytes(*word))))
     }
 
@@ -81,7 +81,7 @@ impl Sum {
         u16::from_be(fold32(sum + u32::from(carry)))
     }
 
-    /// The checksum: the complement of the sum. 0 over data that holds its right checksum.
+    /// The checksum: the complement of the sum. 0 over data that includes its correct checksum.
     #[inline]
     pub fn finish(self) -> u16 {
         !self.fold()
@@ -111,53 +111,53 @@ impl Delta {
         self.word((old >> 16) as u16, (new >> 16) as u16).word(old as u16, new as u16)
     }
 
-    /// The change back.
+    /// The reverse change.
     #[inline]
     pub fn reverse(self) -> Delta {
         Delta(if self.0 == 0 { 0 } else { !self.0 & 0xffff })
     }
 
-    /// The change, or none if it leaves every checksum as it is.
+    /// The change, or `NONE` if it leaves every checksum unchanged.
     #[inline]
     pub fn normalised(self) -> Delta {
         if self.0 == 0xffff { Delta::NONE } else { self }
     }
 
-    /// The checksum after the change. Never 0xffff, unless nothing was changed at all.
+    /// The checksum after the change. Never 0xffff, except where the change is `NONE`.
     #[inline]
     pub fn apply(self, checksum: u16) -> u16 {
         !fold32(u32::from(!checksum) + self.0)
     }
 }
 
-/// The Internet checksum of some bytes; 0 over data that holds its right checksum.
+/// The Internet checksum of some bytes; 0 over data that includes its correct checksum.
 #[inline]
 pub fn internet(bytes: &[u8]) -> u16 {
     Sum::ZERO.bytes(bytes).finish()
 }
 
-/// The checksum after a 16-bit field it covers has changed (RFC 1624, equation 3).
+/// The checksum after a change to a 16-bit field that it covers (RFC 1624, equation 3).
 ///
-/// It never gives 0xffff; that is right unless all the data is zero (see [`nonzero_data`]).
+/// It never returns 0xffff, which is correct unless all the data is zero (see [`nonzero_data`]).
 #[inline]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !fold32(u32::from(!checksum) + u32::from(!old) + u32::from(new))
 }
 
-/// As [`update`] for a 32-bit field at an even offset.
+/// Like [`update`], for a 32-bit field at an even offset.
 #[inline]
 pub fn update_long(checksum: u16, old: u32, new: u32) -> u16 {
     let checksum = update(checksum, (old >> 16) as u16, (new >> 16) as u16);
     update(checksum, old as u16, new as u16)
 }
 
-/// Corrects a checksum that an update left at zero: over data that is zero throughout it is 0xffff.
+/// Corrects a checksum that an update set to zero: over data that is all zero, the checksum is 0xffff.
 #[inline]
 pub fn nonzero_data(checksum: u16, data: &[u8]) -> u16 {
     if checksum == 0 && data.iter().all(|byte| *byte == 0) { 0xffff } else { checksum }
 }
 
-/// Continues a CRC-32 (polynomial 0x04c11db7, highest bit first, not inverted at the end) over some bytes.
+/// Continues a CRC-32 (polynomial 0x04c11db7, most significant bit first, not inverted at the end) over some bytes.
 ///
 /// Click's `SetCRC32` starts at 0xffffffff and appends the result with its lowest byte first.
 pub fn crc32(start: u32, bytes: &[u8]) -> u32 {
@@ -181,7 +181,7 @@ pub fn crc32(start: u32, bytes: &[u8]) -> u32 {
     crc
 }
 
-/// The CRC of each byte followed by 0 to 7 zero bytes, so that eight bytes are looked up at once.
+/// The CRC of each byte followed by 0 to 7 zero bytes, so that one step processes eight bytes.
 static CRC: [[u32; 256]; 8] = crc_tables();
 
 const fn crc_tables() -> [[u32; 256]; 8] {
@@ -210,7 +210,7 @@ const fn crc_tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// Both halves added, with end-around carry: the upper half of a sum with itself turned by half its width.
+/// Adds both halves with end-around carry: adds the sum rotated by half its width, and takes the upper half.
 #[inline]
 fn fold32(sum: u32) -> u16 {
     (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16

@@ -1,12 +1,12 @@
-//! Packets: buffers from fixed pools, batches of them, annotations, time and header views.
+//! Packets: buffers from fixed pools, batches, annotations, time and header views.
 //!
 //! Invariants:
-//! - a packet's bytes are always initialised memory of its own slot or of one that it keeps alive;
-//! - bytes are written only by a packet that nobody shares them with;
+//! - a packet's bytes are always initialised memory, in its own slot or in one that it keeps alive;
+//! - a packet writes bytes only while it shares them with no other packet;
 //! - no method panics, whatever lengths and offsets it is given;
-//! - after a pool has grown to what its user needs, nothing here allocates.
+//! - after a pool has grown to the size that its user needs, nothing here allocates.
 //!
-//! Absent: input and output, clocks, elements, threads (a pool and its packets stay on one).
+//! Absent: input and output, clocks, elements, threads (a pool and its packets stay on one thread).
 
 #![allow(unsafe_code, reason = "buffers are reached through raw pointers")]
 #![no_std]

@@ -1,4 +1,4 @@
-//! A packet: bytes with room on both sides, header offsets and annotations.
+//! A packet: bytes with headroom and tailroom, header offsets and annotations.
 
 use core::fmt;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -15,11 +15,11 @@ pub enum PacketType {
     /// To this host.
     #[default]
     Host = 0,
-    /// To everybody.
+    /// To all hosts.
     Broadcast = 1,
     /// To a group.
     Multicast = 2,
-    /// To another host, seen promiscuously.
+    /// To another host, received in promiscuous mode.
     OtherHost = 3,
     /// Sent by this host.
     Outgoing = 4,
@@ -30,7 +30,7 @@ pub enum PacketType {
 }
 
 impl PacketType {
-    /// By number; an unknown one is `Host`.
+    /// From Click's number; an unknown number is `Host`.
     pub fn from_number(number: u8) -> PacketType {
         use PacketType::*;
         [Host, Broadcast, Multicast, OtherHost, Outgoing, Loopback, FastRoute]
@@ -40,10 +40,10 @@ impl PacketType {
     }
 }
 
-/// A handle to one packet; dropping it gives the buffer back to its pool.
+/// A handle to one packet. Dropping it returns the buffer to its pool.
 ///
-/// `duplicate` shares the bytes, and whoever writes first gets a copy of its own: `data` never changes under a holder.
-/// No method panics, whatever the offsets and lengths; those out of range are clipped, or refused by `None`.
+/// `duplicate` shares the bytes. They are copied on the first write, so `data` never changes under another handle. No
+/// method panics on any offset or length: values out of range are clipped, or the method returns `None`.
 #[repr(transparent)]
 pub struct Packet {
     slot: NonNull<Slot>,
@@ -57,17 +57,17 @@ impl Packet {
         Packet { slot }
     }
 
-    /// The pool that it came from.
+    /// The pool that the packet came from.
     #[inline]
     pub(crate) fn pool(&self) -> *const PoolState {
         self.slot().pool
     }
 
-    /// Adds `count` packets like this one to `into`, sharing its bytes or with their own; returns how many there was
-    /// room for.
+    /// Appends up to `count` packets like this one to `into`, sharing its bytes or copying them; returns how many the
+    /// pool had room for.
     pub(crate) fn replicate(&self, share: bool, count: usize, into: &mut alloc::vec::Vec<Packet>) -> usize {
         if !share && self.slot().end as usize > crate::CAPACITY {
-            // A giant, which has no place in a pool slot.
+            // The packet is larger than a pool slot.
             let copies = core::iter::from_fn(|| self.copy()).take(count);
             let before = into.len();
             into.extend(copies);
@@ -90,13 +90,13 @@ impl Packet {
         unsafe { self.slot.as_mut() }
     }
 
-    /// Bytes of data.
+    /// Length of the data in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         (self.slot().end - self.slot().start) as usize
     }
 
-    /// Whether there is no data.
+    /// Whether the packet has no data.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.slot().end == self.slot().start
@@ -131,19 +131,19 @@ impl Packet {
         unsafe { core::slice::from_raw_parts_mut(slot.base.add(from as usize), (slot.end - from) as usize) }
     }
 
-    /// The data, to be written; copies them first if they are shared.
+    /// The data, mutable. Shared data is copied first.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.bytes_mut(self.slot().start)
     }
 
-    /// Room in front of the data.
+    /// Bytes of room before the data.
     #[inline]
     pub fn headroom(&self) -> usize {
         self.slot().start as usize
     }
 
-    /// Room behind the data.
+    /// Bytes of room after the data.
     #[inline]
     pub fn tailroom(&self) -> usize {
         (self.slot().capacity - self.slot().end) as usize
@@ -156,7 +156,7 @@ impl Packet {
         unsafe { (*self.slot().owner).users != 1 }
     }
 
-    /// Another packet with the same bytes, offsets and annotations; `None` when the pool is exhausted.
+    /// Another packet with the same bytes, offsets and annotations; `None` if the pool is exhausted.
     #[inline]
     pub fn duplicate(&self) -> Option<Packet> {
         // SAFETY: the pool lives while the packet does. The new slot is reset and unused; it becomes a user of the
@@ -174,7 +174,7 @@ impl Packet {
         }
     }
 
-    /// Another packet with a copy of the bytes; `None` when the pool is exhausted.
+    /// Another packet with a copy of the bytes; `None` if the pool is exhausted.
     #[inline]
     pub fn copy(&self) -> Option<Packet> {
         // SAFETY: the pool lives while the packet does; the new slot is reset, unused and large enough.
@@ -186,7 +186,7 @@ impl Packet {
         }
     }
 
-    /// Copies what describes the packet, but not where its bytes are.
+    /// Copies the header fields that describe the packet, but not the location of its bytes.
     ///
     /// # Safety
     /// `to` is a live slot of no other user.
@@ -207,8 +207,8 @@ impl Packet {
         }
     }
 
-    /// Gives up the buffer that was lent for this packet, with the range of its data, unless another packet holds the
-    /// same bytes or nothing was lent. The packet is then an empty one.
+    /// Takes the lent buffer out of this packet, with the range of its data, and leaves the packet empty. `None` if
+    /// another packet shares the bytes or if no buffer was lent.
     #[inline]
     pub fn into_buffer(&mut self) -> Option<(&'static mut [u8], core::ops::Range<usize>)> {
         let slot = self.slot.as_ptr();
@@ -226,7 +226,7 @@ impl Packet {
         }
     }
 
-    /// Makes this packet the only holder of its bytes.
+    /// Makes this packet the only owner of its bytes, by a copy if they are shared.
     #[inline]
     pub fn make_unique(&mut self) {
         if self.is_shared() {
@@ -234,7 +234,7 @@ impl Packet {
         }
     }
 
-    /// Moves the packet into a buffer of its own with `front` bytes more in front and `back` bytes more behind.
+    /// Moves the packet into a buffer of its own with `front` more bytes of headroom and `back` more bytes of tailroom.
     #[cold]
     #[inline(never)]
     fn reserve(&mut self, front: usize, back: usize) {
@@ -274,7 +274,7 @@ impl Packet {
         }
     }
 
-    /// Removes up to `count` bytes from the front; returns how many.
+    /// Removes up to `count` bytes from the front; returns the number removed.
     #[inline]
     pub fn strip(&mut self, count: usize) -> usize {
         let count = count.min(self.len());
@@ -282,7 +282,7 @@ impl Packet {
         count
     }
 
-    /// Removes `count` bytes from the front if there are so many; whether there were.
+    /// Removes `count` bytes from the front if the packet has that many; returns whether it did.
     #[inline]
     pub fn strip_exactly(&mut self, count: usize) -> bool {
         let there = count <= self.len();
@@ -292,7 +292,7 @@ impl Packet {
         there
     }
 
-    /// Removes up to `count` bytes from the back; returns how many.
+    /// Removes up to `count` bytes from the end; returns the number removed.
     #[inline]
     pub fn truncate_by(&mut self, count: usize) -> usize {
         let count = count.min(self.len());
@@ -308,12 +308,13 @@ impl Packet {
         slot.end = slot.start + length as u32;
     }
 
-    /// Puts `count` bytes in front: those stripped before, or stale ones. Refuses (`None`) beyond the largest packet.
+    /// Adds `count` bytes at the front. Their contents are the bytes stripped before, or stale. `None` if the packet
+    /// would exceed the maximum size.
     #[inline]
     pub fn prepend(&mut self, count: usize) -> Option<&mut [u8]> {
         if count > self.headroom() {
             self.check_growth(count)?;
-            // Room for a few more headers, so that a stack of encapsulations moves the packet once.
+            // Extra room, so that a stack of encapsulations moves the packet only once.
             self.reserve(count.next_multiple_of(64), 0);
         } else {
             self.make_unique();
@@ -325,7 +326,7 @@ impl Packet {
         Some(unsafe { core::slice::from_raw_parts_mut(slot.base.add(slot.start as usize), count) })
     }
 
-    /// Shows `count` bytes of the headroom again, without writing; refuses (`false`) if there are fewer.
+    /// Moves the start of the data back by `count` bytes without writing; returns `false` if the headroom is smaller.
     #[inline]
     pub fn unstrip(&mut self, count: usize) -> bool {
         if count > self.headroom() {
@@ -335,7 +336,7 @@ impl Packet {
         true
     }
 
-    /// Puts `count` zero bytes behind. Refuses (`None`) beyond the largest packet.
+    /// Adds `count` zero bytes at the end. `None` if the packet would exceed the maximum size.
     pub fn append(&mut self, count: usize) -> Option<&mut [u8]> {
         if count > self.tailroom() || self.is_shared() {
             self.check_growth(count)?;
@@ -348,7 +349,7 @@ impl Packet {
         Some(added)
     }
 
-    /// Moves the data so that `front` bytes of headroom stand before them, with the same offsets relative to them.
+    /// Moves the data so that the headroom is `front` bytes. Header offsets move with it.
     pub fn set_headroom(&mut self, front: usize) -> Option<()> {
         let now = self.headroom();
         if front > now {
@@ -378,7 +379,7 @@ impl Packet {
             .then_some(())
     }
 
-    /// Forgets stripped bytes, offsets and annotations, as a packet fresh from a source has none.
+    /// Clears annotations and header offsets and forgets stripped bytes, as in a packet fresh from a source.
     pub fn clear_annotations(&mut self) {
         let slot = self.slot_mut();
         slot.annotations = [0; annotation::SIZE];
@@ -386,7 +387,7 @@ impl Packet {
         (slot.device, slot.kind, slot.timestamp) = (0, 0, Timestamp::ZERO);
     }
 
-    /// Takes over offsets' worth of meaning from `other`: annotations, time, device and packet type, but no offsets.
+    /// Copies the metadata of `other` except for header offsets: annotations, time, device and packet type.
     pub fn copy_annotations(&mut self, other: &Packet) {
         let from = other.slot();
         let (annotations, timestamp, device, kind) =
@@ -396,8 +397,8 @@ impl Packet {
     }
 }
 
-/// Header offsets. They point into the buffer, so they stay right when bytes are stripped from or put to the front;
-/// relative to the data they may be negative, and the bytes in the headroom are still there.
+/// Header offsets. They are relative to the buffer, so stripping or adding bytes at the front does not invalidate them.
+/// Relative to the data they may be negative; the bytes in the headroom still exist.
 impl Packet {
     fn relative(&self, offset: u32) -> Option<isize> {
         (offset != NONE).then(|| offset as isize - self.slot().start as isize)
@@ -408,73 +409,73 @@ impl Packet {
         if offset < 0 || offset > self.slot().end as isize { NONE } else { offset as u32 }
     }
 
-    /// Where the link header starts, relative to the data.
+    /// Offset of the link header, relative to the data.
     #[inline]
     pub fn mac_offset(&self) -> Option<isize> {
         self.relative(self.slot().mac)
     }
 
-    /// Where the network header starts, relative to the data.
+    /// Offset of the network header, relative to the data.
     #[inline]
     pub fn network_offset(&self) -> Option<isize> {
         self.relative(self.slot().network)
     }
 
-    /// Where the transport header starts, relative to the data.
+    /// Offset of the transport header, relative to the data.
     #[inline]
     pub fn transport_offset(&self) -> Option<isize> {
         self.relative(self.slot().transport)
     }
 
-    /// Bytes from the link header to the end of the data; empty if it is not known.
+    /// The bytes from the link header to the end of the data; empty if its offset is not set.
     #[inline]
     pub fn mac(&self) -> &[u8] {
         self.bytes(self.slot().mac)
     }
 
-    /// Bytes from the network header to the end of the data; empty if it is not known.
+    /// The bytes from the network header to the end of the data; empty if its offset is not set.
     #[inline]
     pub fn network(&self) -> &[u8] {
         self.bytes(self.slot().network)
     }
 
-    /// Bytes from the transport header to the end of the data; empty if it is not known.
+    /// The bytes from the transport header to the end of the data; empty if its offset is not set.
     #[inline]
     pub fn transport(&self) -> &[u8] {
         self.bytes(self.slot().transport)
     }
 
-    /// As `mac`, to be written.
+    /// Like `mac`, mutable.
     #[inline]
     pub fn mac_mut(&mut self) -> &mut [u8] {
         self.bytes_mut(self.slot().mac)
     }
 
-    /// As `network`, to be written.
+    /// Like `network`, mutable.
     #[inline]
     pub fn network_mut(&mut self) -> &mut [u8] {
         self.bytes_mut(self.slot().network)
     }
 
-    /// As `transport`, to be written.
+    /// Like `transport`, mutable.
     #[inline]
     pub fn transport_mut(&mut self) -> &mut [u8] {
         self.bytes_mut(self.slot().transport)
     }
 
-    /// Whether a network header is known.
+    /// Whether the network header offset is set.
     #[inline]
     pub fn has_network(&self) -> bool {
         self.slot().network != NONE
     }
 
-    /// Whether a transport header is known.
+    /// Whether the transport header offset is set.
     #[inline]
     pub fn has_transport(&self) -> bool {
         self.slot().transport != NONE
     }
 
-    /// Bytes between the network and the transport header; zero if either is not known.
+    /// Bytes between the network and the transport header; zero if either offset is not set.
     #[inline]
     pub fn network_header_length(&self) -> usize {
         let slot = self.slot();
@@ -485,14 +486,14 @@ impl Packet {
         }
     }
 
-    /// Sets the link header, relative to the data; out of the buffer means unknown.
+    /// Sets the link header offset, relative to the data. An offset outside the buffer clears it.
     #[inline]
     pub fn set_mac(&mut self, relative: isize) {
         self.slot_mut().mac = self.absolute(relative);
     }
 
-    /// Sets the link header, relative to the data, and the network header `length` bytes behind it; the transport
-    /// header stays where it is.
+    /// Sets the link header offset, relative to the data, and the network header offset `length` bytes after it. The
+    /// transport header offset does not change.
     #[inline]
     pub fn set_mac_header(&mut self, relative: isize, length: usize) {
         let (mac, network) =
@@ -501,8 +502,8 @@ impl Packet {
         (slot.mac, slot.network) = (mac, network);
     }
 
-    /// The data begin with a link header of `length` bytes, behind which the network header stands; the transport
-    /// header stays where it is.
+    /// Sets the link header offset to the start of the data and the network header offset `length` bytes after it. The
+    /// transport header offset does not change.
     #[inline]
     pub fn set_link_header(&mut self, length: usize) {
         let is_there = length <= self.len();
@@ -511,7 +512,7 @@ impl Packet {
         slot.network = if is_there { slot.start + length as u32 } else { NONE };
     }
 
-    /// Sets the network header, relative to the data, and the transport header `length` bytes behind it.
+    /// Sets the network header offset, relative to the data, and the transport header offset `length` bytes after it.
     #[inline]
     pub fn set_network(&mut self, relative: isize, length: usize) {
         let network = self.absolute(relative);
@@ -524,8 +525,9 @@ impl Packet {
         };
     }
 
-    /// Sets the network header to `offset`, the transport header `header` bytes behind it, and keeps `length` bytes
-    /// from the network header on, if the data reach so far and `length` is not below `header`; whether it is so.
+    /// Sets the network header offset to `offset` and the transport header offset `header` bytes after it, and
+    /// truncates the packet to `length` bytes from the network header on. Returns `false` if the data is shorter than
+    /// that or `length` is below `header`.
     #[inline]
     pub fn set_network_within(&mut self, offset: usize, header: usize, length: usize) -> bool {
         if header > length || offset.saturating_add(length) > self.len() {
@@ -538,14 +540,14 @@ impl Packet {
         true
     }
 
-    /// Forgets the network and transport headers.
+    /// Clears the network and transport header offsets.
     #[inline]
     pub fn clear_network(&mut self) {
         let slot = self.slot_mut();
         (slot.network, slot.transport) = (NONE, NONE);
     }
 
-    /// Forgets the link header.
+    /// Clears the link header offset.
     #[inline]
     pub fn clear_mac(&mut self) {
         self.slot_mut().mac = NONE;
@@ -554,7 +556,7 @@ impl Packet {
 
 /// Annotations.
 impl Packet {
-    /// When the packet was captured or made; zero if nobody said.
+    /// Time of capture or creation; zero if not set.
     #[inline]
     pub fn timestamp(&self) -> Timestamp {
         self.slot().timestamp
@@ -578,7 +580,7 @@ impl Packet {
         self.slot_mut().kind = kind as u8;
     }
 
-    /// The device that it came in by: a number that the environment gives out, zero for none.
+    /// The device that received the packet: a number assigned by the environment, zero for none.
     #[inline]
     pub fn device(&self) -> u16 {
         self.slot().device
@@ -596,7 +598,7 @@ impl Packet {
         &self.slot().annotations
     }
 
-    /// All annotation bytes, to be written.
+    /// All annotation bytes, mutable.
     #[inline]
     pub fn annotations_mut(&mut self) -> &mut [u8; annotation::SIZE] {
         &mut self.slot_mut().annotations
@@ -616,13 +618,13 @@ impl Packet {
         }
     }
 
-    /// The annotation byte at `offset`; zero beyond the last.
+    /// The annotation byte at `offset`; zero if out of range.
     #[inline]
     pub fn annotation_u8(&self, offset: usize) -> u8 {
         self.annotation::<1>(offset)[0]
     }
 
-    /// Sets the annotation byte at `offset`; nothing beyond the last.
+    /// Sets the annotation byte at `offset`; does nothing if out of range.
     #[inline]
     pub fn set_annotation_u8(&mut self, offset: usize, value: u8) {
         self.set_annotation(offset, [value]);
@@ -658,19 +660,19 @@ impl Packet {
         self.slot().annotations.get(from..from + usize::from(field.size)).unwrap_or(&[])
     }
 
-    /// The colour.
+    /// The paint (colour) annotation.
     #[inline]
     pub fn paint(&self) -> u8 {
         self.annotation_u8(annotation::PAINT.offset.into())
     }
 
-    /// Sets the colour.
+    /// Sets the paint (colour) annotation.
     #[inline]
     pub fn set_paint(&mut self, paint: u8) {
         self.set_annotation_u8(annotation::PAINT.offset.into(), paint);
     }
 
-    /// The next hop's IPv4 address, `0.0.0.0` if nobody said.
+    /// The next hop's IPv4 address; `0.0.0.0` if not set.
     #[inline]
     pub fn destination_ip(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.annotation::<4>(annotation::DST_IP.offset.into()))
@@ -682,7 +684,7 @@ impl Packet {
         self.set_annotation(annotation::DST_IP.offset.into(), address.octets());
     }
 
-    /// The annotation `DST_IP6`: where the packet is going.
+    /// The annotation `DST_IP6`: the next hop's IPv6 address.
     #[inline]
     pub fn destination_ip6(&self) -> Ipv6Addr {
         Ipv6Addr::from(self.annotation::<16>(annotation::DST_IP6.offset.into()))
@@ -706,39 +708,39 @@ impl Packet {
         self.set_annotation_u32(annotation::AGGREGATE.offset.into(), aggregate);
     }
 
-    /// Bytes that the packet stands for beyond its own.
+    /// Number of bytes that the packet represents, in addition to its own.
     #[inline]
     pub fn extra_length(&self) -> u32 {
         self.annotation_u32(annotation::EXTRA_LENGTH.offset.into())
     }
 
-    /// Sets the bytes that the packet stands for beyond its own.
+    /// Sets the number of bytes that the packet represents, in addition to its own.
     #[inline]
     pub fn set_extra_length(&mut self, length: u32) {
         self.set_annotation_u32(annotation::EXTRA_LENGTH.offset.into(), length);
     }
 
-    /// The time of the first packet that this one stands for; zero if nobody said.
+    /// The time of the first packet that this one represents; zero if not set.
     #[inline]
     pub fn first_timestamp(&self) -> Timestamp {
         let nanos = self.annotation(annotation::FIRST_TIMESTAMP.offset.into());
         Timestamp::from_nanos(i64::from_ne_bytes(nanos))
     }
 
-    /// Sets the time of the first packet that this one stands for.
+    /// Sets the time of the first packet that this one represents.
     #[inline]
     pub fn set_first_timestamp(&mut self, time: Timestamp) {
         self.set_annotation(annotation::FIRST_TIMESTAMP.offset.into(), time.nanos().to_ne_bytes());
     }
 
-    /// Asks the caches for the data, which a loop reads some packets later.
+    /// Prefetches the data, for a loop that reads it some packets later.
     #[inline]
     pub fn prefetch_data(&self) {
         // SAFETY: `start` lies within the buffer, whose bytes are initialised; a capacity is never zero.
         crate::prefetch(unsafe { &*self.slot().base.add(self.slot().start as usize) });
     }
 
-    /// Asks the caches for the header of the packet.
+    /// Prefetches the packet's header.
     #[inline]
     pub fn prefetch(&self) {
         crate::prefetch(self.slot());

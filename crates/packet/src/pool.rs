@@ -1,4 +1,4 @@
-//! Fixed-size packet slots, handed out and taken back without touching the allocator.
+//! Pools of fixed-size packet slots. Allocation and release don't call the allocator.
 
 use alloc::alloc::{alloc_zeroed, dealloc};
 use alloc::boxed::Box;
@@ -15,17 +15,17 @@ use crate::packet::Packet;
 pub const HEADROOM: usize = 64;
 /// Bytes of buffer in a pool slot: an Ethernet frame with headroom, tags and a trailer.
 pub const CAPACITY: usize = 2112;
-/// The largest packet, headroom included. Bounds what a header that lies about its length can make us allocate.
+/// The largest packet, headroom included. Bounds the allocation that a header with a false length can cause.
 pub const MAX_CAPACITY: usize = 1 << 20;
 /// Slots that a pool takes from the allocator at a time.
 const CHUNK: usize = 64;
-/// No header offset.
+/// The value of a header offset that is not set.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// What stands in front of a packet's bytes; the bytes of its own buffer follow it in memory.
+/// The header before a packet's bytes; the bytes of the slot's own buffer follow it in memory.
 ///
-/// `owner` is the slot whose buffer holds the bytes: this one, or, after a duplication, another. `users` counts the
-/// handle of this slot (while it lives) and every other slot whose `owner` this one is; at zero the slot is free.
+/// `owner` is the slot whose buffer holds the bytes: this one or, after a duplication, another. `users` counts the
+/// handle of this slot (while it lives) and every other slot whose `owner` is this one. At zero the slot is free.
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     pub(crate) base: *mut u8,
@@ -44,19 +44,19 @@ pub(crate) struct Slot {
     pub(crate) pool: *const PoolState,
     pub(crate) annotations: [u8; annotation::SIZE],
     pub(crate) own_capacity: u32,
-    /// Makes every byte of the header one that can be copied as such.
+    /// Explicit padding: every byte of the header is initialised, so it can be copied as bytes.
     pub(crate) unused: [u32; 3],
 }
 
-/// Where a slot and its bytes come from.
+/// Where a slot and its bytes are allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum BufferHome {
-    /// The slot is one of a chunk, the bytes lie behind its header.
+    /// The slot is in a chunk; the bytes follow its header.
     Pool = 0,
-    /// The slot is a piece of the heap of its own.
+    /// The slot is a heap allocation of its own.
     Heap = 1,
-    /// The slot is one of a chunk, `base` and `capacity` are a buffer that was lent to the pool.
+    /// The slot is in a chunk; `base` and `capacity` describe a buffer lent to the pool.
     Lent = 2,
 }
 
@@ -66,15 +66,15 @@ const STRIDE: usize = HEADER + CAPACITY;
 const _: () = assert!(HEADER == 128 && core::mem::offset_of!(Slot, unused) == HEADER - 12);
 const _: () = assert!((STRIDE / 64) % 2 == 1 && STRIDE.is_multiple_of(64));
 
-/// The state behind a pool's handles and its packets.
+/// The state shared by a pool's handles and its packets.
 pub(crate) struct PoolState {
     pub(crate) free: UnsafeCell<Vec<NonNull<Slot>>>,
     chunks: UnsafeCell<Vec<NonNull<u8>>>,
-    /// Lent buffers whose packets are gone.
+    /// Lent buffers whose packets were dropped.
     returned: UnsafeCell<Vec<&'static mut [u8]>>,
-    /// Slots that were ever handed out.
+    /// Slots that have been handed out at least once.
     slots: Cell<usize>,
-    /// Slots of the last chunk that were not: their memory is not touched before.
+    /// Slots of the last chunk that have never been handed out. Their memory is untouched.
     fresh: Cell<usize>,
     limit: usize,
     pub(crate) live: Cell<usize>,
@@ -84,14 +84,14 @@ pub(crate) struct PoolState {
 
 /// A pool of packet slots: the only source of packets.
 ///
-/// It grows in chunks up to its limit and then refuses. Cloning gives another handle to the same pool; the memory goes
-/// back when the last handle and the last packet are gone. A pool and its packets stay on one thread.
+/// It grows in chunks up to its limit; beyond it, allocation fails. A clone is another handle to the same pool. The
+/// memory is freed with the last handle and the last packet. A pool and its packets stay on one thread.
 pub struct Pool {
     shared: NonNull<PoolState>,
 }
 
 impl Pool {
-    /// A pool of at most `limit` packets at a time.
+    /// A pool of at most `limit` live packets.
     pub fn new(limit: usize) -> Pool {
         let shared = Box::new(PoolState {
             free: UnsafeCell::new(Vec::new()),
@@ -112,13 +112,14 @@ impl Pool {
         unsafe { self.shared.as_ref() }
     }
 
-    /// A packet of `length` zero or stale bytes with the usual headroom; `None` when the pool is exhausted.
+    /// A packet of `length` bytes, zero or stale, with the default headroom; `None` if the pool is exhausted.
     #[inline]
     pub fn allocate(&self, length: usize) -> Option<Packet> {
         self.allocate_with(HEADROOM, length)
     }
 
-    /// A packet of `length` zero or stale bytes with at least `headroom` bytes in front of them.
+    /// A packet of `length` bytes, zero or stale, with at least `headroom` bytes before them; `None` if the pool is
+    /// exhausted.
     pub fn allocate_with(&self, headroom: usize, length: usize) -> Option<Packet> {
         let slot = self.shared().take(headroom.checked_add(length)?)?;
         // SAFETY: `take` hands out a slot that nobody else has, reset, with room for `headroom + length` bytes.
@@ -129,16 +130,19 @@ impl Pool {
         }
     }
 
-    /// A packet that holds a copy of `bytes`; `None` when the pool is exhausted.
+    /// A packet that holds a copy of `bytes`; `None` if the pool is exhausted.
     pub fn packet(&self, bytes: &[u8]) -> Option<Packet> {
         let mut packet = self.allocate(bytes.len())?;
         packet.data_mut().copy_from_slice(bytes);
         Some(packet)
     }
 
-    /// A packet whose bytes are those of `range` in a buffer that is lent to the pool: nothing is copied. The buffer
-    /// comes back by [`Packet::into_buffer`], or by [`returned`](Self::returned) when the packet and all that share its
-    /// bytes are gone. The buffer itself comes back at once when the pool is exhausted or the range not in it.
+    /// A packet whose data is `range` of a buffer that is lent to the pool, without a copy. [`Packet::into_buffer`]
+    /// returns the buffer, or [`returned`](Self::returned) does once the packet and all packets that share its bytes
+    /// are dropped.
+    ///
+    /// # Errors
+    /// Returns the buffer if the pool is exhausted or the range is not in the buffer.
     #[inline]
     pub fn lend(
         &self,
@@ -163,24 +167,24 @@ impl Pool {
         }
     }
 
-    /// A buffer that was lent and whose packet is gone.
+    /// A lent buffer whose packet was dropped.
     #[inline]
     pub fn returned(&self) -> Option<&'static mut [u8]> {
         // SAFETY: the list is used by this thread only, one borrow at a time.
         unsafe { (*self.shared().returned.get()).pop() }
     }
 
-    /// Packets alive.
+    /// Number of live packets.
     pub fn live(&self) -> usize {
         self.shared().live.get()
     }
 
-    /// The most packets that the pool gives out.
+    /// The maximum number of live packets.
     pub fn limit(&self) -> usize {
         self.shared().limit
     }
 
-    /// How often the pool had to refuse.
+    /// Number of failed allocations.
     pub fn exhausted(&self) -> u64 {
         self.shared().exhausted.get()
     }
@@ -211,7 +215,7 @@ impl core::fmt::Debug for Pool {
 }
 
 impl PoolState {
-    /// A reset slot with room for `capacity` bytes, within the limit.
+    /// A reset slot with room for `capacity` bytes; `None` at the limit.
     #[inline]
     pub(crate) fn take(&self, capacity: usize) -> Option<NonNull<Slot>> {
         if capacity > CAPACITY {
@@ -228,7 +232,7 @@ impl PoolState {
         Some(slot)
     }
 
-    /// As `take`, but beyond the limit the slot comes from the heap: for a packet that already counts.
+    /// Like `take`, but a slot beyond the limit comes from the heap: for a packet that is already counted.
     pub(crate) fn take_unlimited(&self, capacity: usize) -> NonNull<Slot> {
         if capacity <= CAPACITY
             && let Some(slot) = self.take(capacity)
@@ -270,8 +274,8 @@ impl PoolState {
         slot
     }
 
-    /// A slot that was never handed out. A chunk is touched slot by slot: where memory is taken page by page, a pool
-    /// takes no more than the packets that were ever alive at a time.
+    /// A slot that was never handed out. Slots of a chunk are touched one at a time, so where memory is committed by
+    /// page, a pool uses no more than its peak number of live packets.
     #[cold]
     pub(crate) fn grow(&self) -> Option<NonNull<Slot>> {
         if self.slots.get() >= self.limit {
@@ -285,7 +289,7 @@ impl PoolState {
                 let chunk = NonNull::new(alloc_zeroed(Self::chunk_layout()))?;
                 (*self.chunks.get()).push(chunk);
                 self.fresh.set(CHUNK);
-                // Room for all slots, so that giving one back never allocates.
+                // Reserves room for all slots, so that a release never allocates.
                 (*self.free.get()).reserve(self.slots.get() + CHUNK);
             }
             let chunk = (*self.chunks.get()).last()?;
@@ -304,7 +308,7 @@ impl PoolState {
         }
     }
 
-    /// Makes `slot` an empty packet of its own buffer.
+    /// Makes `slot` an empty packet with its own buffer.
     ///
     /// # Safety
     /// `slot` is one of this pool's, or fresh from the heap for it, and nobody uses it.
@@ -327,7 +331,7 @@ impl PoolState {
         }
     }
 
-    /// Keeps the buffer that was lent to `slot`, to be fetched.
+    /// Keeps the buffer that was lent to `slot` until `returned` fetches it.
     ///
     /// # Safety
     /// The slot's bytes are lent, and its last user is giving it up.
@@ -340,7 +344,7 @@ impl PoolState {
         }
     }
 
-    /// Takes out the buffer that was lent to `slot`, which has only its own from here on.
+    /// Takes the lent buffer out of `slot`, which uses its own buffer from then on.
     ///
     /// # Safety
     /// The slot's bytes are lent and nobody else uses them.

@@ -1,6 +1,6 @@
 //! A hint to the processor's caches.
 
-/// Asks for the cache line of `place`, so that a read some tens of nanoseconds later finds it.
+/// Prefetches the cache line of `place`, for a read some tens of nanoseconds later.
 #[inline(always)]
 pub fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]

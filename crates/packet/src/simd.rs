@@ -1,6 +1,6 @@
-//! Eight numbers compared with one at once.
+//! Comparison of eight numbers with one value at once.
 
-/// Which of `lanes` are `value`: a bit for each, from the lowest on.
+/// Compares each of `lanes` with `value`: bit `i` of the result is set if lane `i` is equal.
 #[inline(always)]
 pub fn equal_lanes(lanes: &[u32; 8], value: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]

@@ -83,7 +83,7 @@ impl Timestamp {
         self.0 as f64 / SECOND as f64
     }
 
-    /// Whether this is the origin, which stands for "no time".
+    /// Whether this is the origin, which means "no time".
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -1,8 +1,8 @@
-//! What a packet promises, against a plain vector of bytes.
+//! Packet operations, compared with a plain vector of bytes.
 
 use packet::{Batch, MAX_CAPACITY, Packet, Pool};
 
-/// A packet beside what it must hold.
+/// A packet and its expected contents.
 struct Pair {
     packet: Packet,
     bytes: Vec<u8>,
@@ -188,7 +188,7 @@ fn a_batch_may_be_the_last_of_its_pool() {
     drop(mixed);
 }
 
-/// A buffer that is never given back to the allocator.
+/// A leaked buffer.
 fn buffer(bytes: &[u8]) -> &'static mut [u8] {
     Vec::leak(bytes.to_vec())
 }
@@ -206,7 +206,7 @@ fn a_lent_buffer_holds_the_packet_and_comes_back() {
     packet.set_network(0, 20);
     let (back, range) = packet.into_buffer().unwrap();
     assert_eq!((back.as_ptr(), range.clone(), back[range.start], back.len()), (place, 74..164, 8, 200));
-    // What is left is an empty packet like any other.
+    // The packet is empty and works like any other.
     assert!(packet.is_empty() && packet.into_buffer().is_none() && !packet.has_network());
     packet.append(2000).unwrap();
     assert_eq!((packet.len(), pool.live()), (2000, 1));
@@ -224,7 +224,7 @@ fn a_lent_buffer_stays_while_anybody_shares_it() {
     assert!(first.into_buffer().is_none() && second.into_buffer().is_none());
     second.data_mut()[0] = 2;
     assert_eq!((first.data()[0], second.data()[0]), (1, 2));
-    // The copy has its own bytes now, so the first is alone again.
+    // The copy has its own bytes now, so the first no longer shares its bytes.
     let (bytes, _) = first.into_buffer().unwrap();
     let first = pool.lend(bytes, 10..20).unwrap();
     let third = first.duplicate().unwrap();

@@ -15,17 +15,17 @@ pub const REPLY: u16 = 2;
 header! {
     /// An ARP packet for IPv4 over Ethernet.
     ///
-    /// The addresses are where Ethernet and IPv4 put them: ask [`View::is_ethernet_ip4`] first.
+    /// The address accessors assume Ethernet and IPv4: check [`View::is_ethernet_ip4`] first.
     28 bytes;
     /// The kind of hardware address.
     hardware, set_hardware: u16 = 0;
     /// The kind of protocol address, as an Ethernet type number.
     protocol, set_protocol: u16 = 2;
-    /// The length of a hardware address.
+    /// The length of a hardware address, in bytes.
     hardware_length, set_hardware_length: u8 = 4;
-    /// The length of a protocol address.
+    /// The length of a protocol address, in bytes.
     protocol_length, set_protocol_length: u8 = 5;
-    /// What is asked or said: [`REQUEST`], [`REPLY`] or another.
+    /// The operation: [`REQUEST`], [`REPLY`] or another.
     operation, set_operation: u16 = 6;
     /// The sender's Ethernet address.
     sender_mac, set_sender_mac: MacAddr = 8;

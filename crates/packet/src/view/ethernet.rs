@@ -3,7 +3,7 @@
 use crate::address::MacAddr;
 use core::fmt;
 
-/// The type of what an Ethernet frame, a VLAN tag or an ARP packet carries. Below 0x0600 it is an 802.3 length.
+/// The type of the payload of an Ethernet frame, a VLAN tag or an ARP packet. A value below 0x0600 is an 802.3 length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct EtherType(pub u16);
 
@@ -37,22 +37,22 @@ impl EtherType {
 header! {
     /// The header of an Ethernet frame.
     14 bytes;
-    /// Who receives the frame.
+    /// The receiver's address.
     destination, set_destination: MacAddr = 0;
-    /// Who sent the frame.
+    /// The sender's address.
     source, set_source: MacAddr = 6;
     /// The type field as a number.
     type_number, set_type_number: u16 = 12;
 }
 
 impl<'a> View<'a> {
-    /// What the frame carries.
+    /// The type of the payload.
     #[inline]
     pub fn ether_type(&self) -> EtherType {
         EtherType(self.type_number())
     }
 
-    /// What is in the frame.
+    /// The payload.
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
         self.rest
@@ -60,7 +60,7 @@ impl<'a> View<'a> {
 }
 
 impl ViewMut<'_> {
-    /// Sets what the frame carries.
+    /// Sets the type of the payload.
     #[inline]
     pub fn set_ether_type(&mut self, value: EtherType) {
         self.set_type_number(value.0);

@@ -1,21 +1,21 @@
-//! The macro that declares a header: its length and the place and type of each field.
+//! The macro that declares a header: its length, and the offset and type of each field.
 
 use crate::address::MacAddr;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// A value with a fixed form on the wire, most significant byte first.
+/// A value with a fixed encoding on the wire, in network byte order.
 pub(crate) trait FieldValue: Copy {
-    /// Its bytes on the wire.
+    /// The encoded bytes.
     type Bytes: Copy;
-    /// How many bytes.
+    /// Number of bytes.
     const SIZE: usize = size_of::<Self::Bytes>();
-    /// Reads the value at a constant place; the callers have proved at compile time that it lies inside.
+    /// Reads the value at a constant offset, which the callers check at compile time.
     fn load<const LENGTH: usize>(header: &[u8; LENGTH], at: usize) -> Self;
-    /// Writes the value at a constant place, as above.
+    /// Writes the value at a constant offset, which the callers check at compile time.
     fn store<const LENGTH: usize>(self, header: &mut [u8; LENGTH], at: usize);
 }
 
-/// Stops the build when a field would reach beyond its header.
+/// Fails the build if a field extends beyond its header.
 pub(crate) const fn fits<T: FieldValue>(at: usize, length: usize) {
     assert!(at + T::SIZE <= length, "the field lies outside the header");
 }
@@ -48,7 +48,7 @@ wire!(MacAddr, 6, MacAddr, |v: MacAddr| v.0);
 wire!(Ipv4Addr, 4, Ipv4Addr::from, |v: Ipv4Addr| v.octets());
 wire!(Ipv6Addr, 16, Ipv6Addr::from, |v: Ipv6Addr| v.octets());
 
-/// Declares `View` and `ViewMut` of a header with `LENGTH` fixed bytes and the accessors of its plain fields.
+/// Declares `View` and `ViewMut` of a header with `LENGTH` fixed bytes, and the accessors of its plain fields.
 macro_rules! header {
     (
         $(#[$about:meta])*
@@ -76,7 +76,7 @@ macro_rules! header {
         }
 
         impl<'a> View<'a> {
-            /// Looks at bytes that begin with the header; `None` if its fixed part is not all there.
+            /// A view of bytes that start with the header; `None` if they are shorter than its fixed part.
             #[inline]
             pub const fn new(bytes: &'a [u8]) -> Option<View<'a>> {
                 match bytes.split_first_chunk() {
@@ -91,7 +91,7 @@ macro_rules! header {
                 self.fixed
             }
 
-            /// Everything behind the fixed part: options, payload, padding.
+            /// Everything after the fixed part: options, payload, padding.
             #[inline]
             pub const fn rest(&self) -> &'a [u8] {
                 self.rest
@@ -108,7 +108,7 @@ macro_rules! header {
         }
 
         impl<'a> ViewMut<'a> {
-            /// Looks at bytes that begin with the header; `None` if its fixed part is not all there.
+            /// A mutable view of bytes that start with the header; `None` if they are shorter than its fixed part.
             #[inline]
             pub const fn new(bytes: &'a mut [u8]) -> Option<ViewMut<'a>> {
                 match bytes.split_first_chunk_mut() {

@@ -63,14 +63,14 @@ header! {
     sequence, set_sequence: u16 = 6;
     /// The gateway of a redirect.
     gateway, set_gateway: Ipv4Addr = 4;
-    /// The byte at fault of a parameter problem.
+    /// The offset of the byte that a parameter problem reports.
     pointer, set_pointer: u8 = 4;
-    /// The largest packet that fits, of an unreachable message of code 4 (RFC 1191), in bytes.
+    /// The next hop's MTU in an unreachable message of code 4 (RFC 1191), in bytes.
     next_mtu, set_next_mtu: u16 = 6;
 }
 
 impl<'a> View<'a> {
-    /// What follows the eight bytes: an echo's data, an error's packet.
+    /// The bytes after the first eight: an echo's data, or the packet that an error reports.
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
         self.rest
@@ -88,7 +88,7 @@ impl<'a> View<'a> {
         kind::is_error(self.kind())
     }
 
-    /// The start of the packet that an error is about, from its IP header on.
+    /// The start of the packet that an error reports, from its IP header on.
     #[inline]
     pub fn cause(&self) -> Option<&'a [u8]> {
         self.is_error().then_some(self.rest)

@@ -48,7 +48,8 @@ header! {
 }
 
 impl<'a> View<'a> {
-    /// What follows the eight bytes: an echo's data, an error's packet, a neighbour's address and options.
+    /// The bytes after the first eight: an echo's data, the packet that an error reports, or a neighbour's address and
+    /// options.
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
         self.rest

@@ -9,7 +9,7 @@ use core::net::Ipv4Addr;
 pub const RESERVED_FLAG: u16 = 0x8000;
 /// The bit that forbids fragmentation.
 pub const DONT_FRAGMENT: u16 = 0x4000;
-/// The bit that announces further fragments.
+/// The bit that is set on all fragments but the last.
 pub const MORE_FRAGMENTS: u16 = 0x2000;
 /// The bits of the fragment offset, in units of 8 bytes.
 pub const OFFSET_BITS: u16 = 0x1fff;
@@ -36,7 +36,7 @@ pub const OPTION_ROUTER_ALERT: u8 = 148;
 /// The first byte of a header without options: version 4, five words.
 const PLAIN: u8 = 0x45;
 
-/// What is wrong with a header.
+/// An error in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
     /// Fewer bytes than a header.
@@ -45,7 +45,7 @@ pub enum HeaderError {
     Version,
     /// The header length is below 20.
     HeaderLength,
-    /// The total length is below the header length or beyond the bytes.
+    /// The total length is below the header length or exceeds the available bytes.
     TotalLength,
     /// The header checksum is wrong.
     Checksum,
@@ -60,24 +60,24 @@ header! {
     tos, set_tos: u8 = 1;
     /// The length of header and payload that the header claims, in bytes.
     total_length, set_total_length: u16 = 2;
-    /// The identification by which fragments are joined.
+    /// The identification, equal in all fragments of a packet.
     identification, set_identification: u16 = 4;
     /// Flags and fragment offset together.
     fragment, set_fragment: u16 = 6;
-    /// How many more hops are allowed.
+    /// The time to live: remaining hops.
     ttl, set_ttl: u8 = 8;
     /// The protocol of the payload.
     protocol, set_protocol: u8 = 9;
     /// The header checksum.
     checksum, set_checksum: u16 = 10;
-    /// Who sent the packet.
+    /// The sender's address.
     source, set_source: Ipv4Addr = 12;
-    /// Who receives the packet.
+    /// The receiver's address.
     destination, set_destination: Ipv4Addr = 16;
 }
 
 impl<'a> View<'a> {
-    /// Looks at a header and checks it as `CheckIPHeader` does; bytes beyond the total length are left out of the
+    /// Parses a header and checks it as `CheckIPHeader` does. Bytes beyond the total length are excluded from the
     /// payload.
     #[inline]
     pub fn check(bytes: &'a [u8], checksum: bool) -> Result<View<'a>, HeaderError> {
@@ -96,8 +96,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The destination and total length of a header without options, as nearly all are, if `check` would find it sound
-    /// and nothing is left to look at. What is not plain may be sound all the same.
+    /// The destination and total length of a valid header without options: the fast path for nearly all packets. `None`
+    /// does not mean that the header is invalid; `check` decides that.
     #[inline(always)]
     pub fn check_plain(bytes: &[u8], checksum: bool) -> Option<(Ipv4Addr, usize)> {
         let header: &[u8; LENGTH] = bytes.first_chunk()?;
@@ -145,19 +145,19 @@ impl<'a> View<'a> {
         self.fragment() & MORE_FRAGMENTS != 0
     }
 
-    /// Where this fragment's payload begins in the whole, in bytes.
+    /// Offset of this fragment's payload in the whole packet, in bytes.
     #[inline]
     pub fn fragment_offset(&self) -> usize {
         usize::from(self.fragment() & OFFSET_BITS) * 8
     }
 
-    /// Whether the packet is a piece of a larger one.
+    /// Whether the packet is a fragment.
     #[inline]
     pub fn is_fragment(&self) -> bool {
         self.fragment() & (MORE_FRAGMENTS | OFFSET_BITS) != 0
     }
 
-    /// Whether the transport header begins in this packet.
+    /// Whether this packet contains the start of the transport header.
     #[inline]
     pub fn is_first_fragment(&self) -> bool {
         self.fragment() & OFFSET_BITS == 0
@@ -170,7 +170,7 @@ impl<'a> View<'a> {
         Sum::ZERO.bytes(before).bytes(after).bytes(self.options()).finish()
     }
 
-    /// Whether the checksum is right, over as much of the header as there is.
+    /// Whether the checksum is correct over the available part of the header.
     #[inline]
     pub fn checksum_is_right(&self) -> bool {
         let (words, _) = self.fixed.as_chunks();
@@ -179,27 +179,27 @@ impl<'a> View<'a> {
         sum.finish() == 0
     }
 
-    /// Adds the options to a checksum. Few packets have any: apart from where headers are checked.
+    /// Adds the options to a checksum. Out of line, because few packets have options.
     #[cold]
     #[inline(never)]
     fn add_options(self, sum: Sum) -> Sum {
         sum.bytes(self.options())
     }
 
-    /// The options that are there, padding included.
+    /// The options that are present, including padding.
     #[inline]
     pub fn options(&self) -> &'a [u8] {
         let length = self.header_length().saturating_sub(LENGTH).min(self.rest.len());
         &self.rest[..length]
     }
 
-    /// The options one by one, up to the end or the first that is malformed.
+    /// Iterates over the options, up to the end or the first malformed one.
     #[inline]
     pub fn options_iter(&self) -> Options<'a> {
         Options { bytes: self.options() }
     }
 
-    /// What follows the header, cut to the total length where that is sound, and to the bytes that exist.
+    /// The payload, cut to the total length where that is valid, and to the available bytes.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         let options = self.options().len();
@@ -207,8 +207,8 @@ impl<'a> View<'a> {
         &self.rest[options..end]
     }
 
-    /// The last destination of a source route if there is one, else the destination: what the pseudo header of a
-    /// transport checksum names (RFC 1122, 4.1.3.4).
+    /// The last destination of a source route if there is one, else the destination: the address in the pseudo header
+    /// of a transport checksum (RFC 1122, 4.1.3.4).
     pub fn final_destination(&self) -> Ipv4Addr {
         self.options_iter()
             .filter(|o| matches!(o.kind, OPTION_LOOSE_ROUTE | OPTION_STRICT_ROUTE) && o.data.len() >= 5)
@@ -216,7 +216,7 @@ impl<'a> View<'a> {
             .map_or_else(|| self.destination(), |last| Ipv4Addr::from(*last))
     }
 
-    /// The pseudo header's sum for a transport checksum over `length` bytes.
+    /// The sum of the pseudo header, for a transport checksum over `length` bytes.
     #[inline]
     pub fn pseudo_header(&self, length: u16) -> Sum {
         let destination =
@@ -232,13 +232,13 @@ impl ViewMut<'_> {
         self.set_version_length(0x40 | (length / 4).min(15) as u8);
     }
 
-    /// Sets the differentiated services code point; only the low 6 bits are used. The checksum is not touched.
+    /// Sets the differentiated services code point; only the low 6 bits are used. The checksum is not updated.
     #[inline]
     pub fn set_dscp(&mut self, value: u8) {
         self.set_tos(self.view().tos() & 3 | value << 2);
     }
 
-    /// Sets the congestion notification bits; only the low 2 bits are used. The checksum is not touched.
+    /// Sets the congestion notification bits; only the low 2 bits are used. The checksum is not updated.
     #[inline]
     pub fn set_ecn(&mut self, value: u8) {
         self.set_tos(self.view().tos() & !3 | value & 3);
@@ -250,17 +250,17 @@ impl ViewMut<'_> {
         self.set_checksum(self.view().computed_checksum());
     }
 
-    /// Takes one from the hop count and updates the checksum. A count of zero stays.
+    /// Decrements the TTL and updates the checksum. A TTL of zero stays zero.
     #[inline]
     pub fn decrement_ttl(&mut self) {
         let Some(ttl) = self.fixed[8].checked_sub(1) else { return };
-        // What `checksum::update` gives for a difference of one in a word's upper byte.
+        // Equals `checksum::update` for a decrement of a word's upper byte.
         let sum = self.view().checksum();
         self.set_checksum(sum.wrapping_add(if sum >= 0xfeff { 0x101 } else { 0x100 }));
         self.fixed[8] = ttl;
     }
 
-    /// The options that are there, padding included.
+    /// The options that are present, including padding.
     #[inline]
     pub fn options_mut(&mut self) -> &mut [u8] {
         let length = self.view().options().len();
@@ -273,7 +273,7 @@ impl ViewMut<'_> {
 pub struct HeaderOption<'a> {
     /// The kind, as a whole byte: copied flag, class and number.
     pub kind: u8,
-    /// What follows kind and length.
+    /// The bytes after kind and length.
     pub data: &'a [u8],
 }
 

@@ -13,15 +13,15 @@ header! {
     40 bytes;
     /// Version, traffic class and flow label together.
     version_class_flow, set_version_class_flow: u32 = 0;
-    /// The length of what follows the header, in bytes.
+    /// The length of the payload, in bytes.
     payload_length, set_payload_length: u16 = 4;
-    /// The protocol of the first header that follows.
+    /// The protocol of the next header.
     next_header, set_next_header: u8 = 6;
-    /// How many more hops are allowed.
+    /// Remaining hops.
     hop_limit, set_hop_limit: u8 = 7;
-    /// Who sent the packet.
+    /// The sender's address.
     source, set_source: Ipv6Addr = 8;
-    /// Who receives the packet.
+    /// The receiver's address.
     destination, set_destination: Ipv6Addr = 24;
 }
 
@@ -56,7 +56,7 @@ impl<'a> View<'a> {
         self.version_class_flow() & 0xf_ffff
     }
 
-    /// What follows the header, cut to the payload length and to the bytes that exist.
+    /// The payload, cut to the payload length and to the available bytes.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.rest[..self.rest.len().min(usize::from(self.payload_length()))]
@@ -80,7 +80,7 @@ impl<'a> View<'a> {
         found
     }
 
-    /// The pseudo header's sum for a transport checksum over `length` bytes.
+    /// The sum of the pseudo header, for a transport checksum over `length` bytes.
     #[inline]
     pub fn pseudo_header(&self, protocol: u8, length: u32) -> Sum {
         Sum::ZERO.pseudo6(self.source(), self.destination(), protocol, length)
@@ -88,41 +88,41 @@ impl<'a> View<'a> {
 }
 
 impl ViewMut<'_> {
-    /// Sets version 6 with a traffic class and a flow label of 20 bits.
+    /// Sets version 6, the traffic class and the 20-bit flow label.
     #[inline]
     pub fn set_class_and_flow(&mut self, class: u8, flow: u32) {
         self.set_version_class_flow(6 << 28 | u32::from(class) << 20 | flow & 0xf_ffff);
     }
 }
 
-/// What lies behind the extension headers.
+/// The header after the extension headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport<'a> {
-    /// Its protocol; that of an extension header if the walk ended there.
+    /// Its protocol, or that of the extension header where the walk ended.
     pub protocol: u8,
-    /// Where it begins, in bytes from the start of the IPv6 header.
+    /// Its offset in bytes from the start of the IPv6 header.
     pub offset: usize,
-    /// The fragment header that was met.
+    /// The fragment header, if the walk passed one.
     pub fragment: Option<Fragment>,
-    /// The bytes from there on.
+    /// The bytes from that header on.
     pub bytes: &'a [u8],
-    /// Whether the walk reached a header that is no extension; false for a cut or overlong chain.
+    /// Whether the walk reached a header that is not an extension; false for a truncated or overlong chain.
     pub complete: bool,
 }
 
 /// An IPv6 fragment header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Where this fragment's bytes begin in the whole, in bytes.
+    /// Offset of this fragment's payload in the whole packet, in bytes.
     pub offset: u16,
     /// Whether further fragments follow.
     pub more: bool,
-    /// The identification by which fragments are joined.
+    /// The identification, equal in all fragments of a packet.
     pub identification: u32,
 }
 
 impl Transport<'_> {
-    /// Steps over one extension header; false at the end of the walk.
+    /// Steps over one extension header; returns false at the end of the walk.
     fn step(&mut self) -> bool {
         if !is_extension(self.protocol) || self.fragment.is_some_and(|f| f.offset != 0) {
             return false;
@@ -161,7 +161,7 @@ impl fmt::Display for View<'_> {
     }
 }
 
-/// Whether a protocol number names an extension header that can be stepped over.
+/// Whether a protocol number is that of an extension header that the walk can skip.
 const fn is_extension(protocol: u8) -> bool {
     use protocol::*;
     matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION | AH | MOBILITY)

@@ -1,12 +1,11 @@
 //! Typed views of protocol headers over borrowed bytes.
 //!
-//! Every file has the same order: constants, the header's fields at their offsets, what is computed from the
-//! fields, the rest of the packet, printing, helpers, tests.
+//! Every file has the same order: constants, header fields by offset, computed values, the rest of the packet,
+//! printing, helpers, tests.
 //!
-//! A `View` reads and a `ViewMut` also writes. Making one checks once that the fixed part of the header is there;
-//! from then on no accessor can fail or panic, whatever the bytes say: lengths that a header claims are cut to the
-//! bytes that exist, and values that are not known are kept as they are. Whether a header makes sense is asked with
-//! `check`, where a protocol has rules.
+//! A `View` reads; a `ViewMut` also writes. Construction checks once that the fixed part of the header is present.
+//! After that, no accessor fails or panics on any bytes: lengths that a header claims are cut to the available bytes,
+//! and unknown values are kept as they are. Where a protocol defines validity rules, `check` applies them.
 
 #[macro_use]
 mod field;

@@ -1,4 +1,4 @@
-//! PPP's protocol field as PPPoE carries it: two bytes, no flags, no address and control (RFC 1661, RFC 2516).
+//! PPP's protocol field as carried by PPPoE: two bytes, no flags, no address and control fields (RFC 1661, RFC 2516).
 
 use core::fmt;
 
@@ -18,14 +18,14 @@ pub const PAP: u16 = 0xc023;
 pub const CHAP: u16 = 0xc223;
 
 header! {
-    /// The protocol field and what follows it.
+    /// The protocol field and the payload.
     2 bytes;
-    /// What follows.
+    /// The protocol of the payload.
     protocol, set_protocol: u16 = 0;
 }
 
 impl<'a> View<'a> {
-    /// What is carried.
+    /// The payload.
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
         self.rest

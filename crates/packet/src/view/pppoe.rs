@@ -2,40 +2,40 @@
 
 use core::fmt;
 
-/// Version 1 and type 1, the only ones there are.
+/// Version 1 and type 1, the only defined values.
 pub const VERSION_TYPE: u8 = 0x11;
 
-/// What a packet is for.
+/// Values of the code field.
 pub mod code {
     /// A session's data.
     pub const SESSION: u8 = 0x00;
     /// PADO: an access concentrator offers its service.
     pub const OFFER: u8 = 0x07;
-    /// PADI: a host looks for one.
+    /// PADI: a host looks for an access concentrator.
     pub const INITIATION: u8 = 0x09;
     /// PADR: a host asks for a session.
     pub const REQUEST: u8 = 0x19;
     /// PADS: the session is confirmed.
     pub const CONFIRMATION: u8 = 0x65;
-    /// PADT: the session is over.
+    /// PADT: the session is terminated.
     pub const TERMINATION: u8 = 0xa7;
 }
 
-/// Kinds of discovery tags.
+/// Types of discovery tags.
 pub mod tag {
     /// End of the list.
     pub const END: u16 = 0x0000;
-    /// The service that is asked for or offered.
+    /// The requested or offered service.
     pub const SERVICE_NAME: u16 = 0x0101;
     /// The name of the access concentrator.
     pub const CONCENTRATOR_NAME: u16 = 0x0102;
-    /// What a host wants to see again in the answer.
+    /// A host's value that the concentrator copies into its reply.
     pub const HOST_UNIQUE: u16 = 0x0103;
-    /// What a concentrator wants to see again in the request.
+    /// A concentrator's value that the host copies into its request.
     pub const COOKIE: u16 = 0x0104;
-    /// A relay's mark.
+    /// A value that a relay agent adds.
     pub const RELAY_SESSION: u16 = 0x0110;
-    /// The service name was refused.
+    /// The service name was rejected.
     pub const SERVICE_NAME_ERROR: u16 = 0x0201;
     /// The concentrator failed.
     pub const SYSTEM_ERROR: u16 = 0x0202;
@@ -44,26 +44,26 @@ pub mod tag {
 }
 
 header! {
-    /// A PPPoE header and what follows it.
+    /// A PPPoE header and its payload.
     6 bytes;
-    /// Version and type together, [`VERSION_TYPE`] in a sound header.
+    /// Version and type together, [`VERSION_TYPE`] in a valid header.
     version_type, set_version_type: u8 = 0;
-    /// What the packet is for, see [`code`].
+    /// The type of the packet, see [`code`].
     code, set_code: u8 = 1;
-    /// The session, zero before there is one.
+    /// The session ID, zero before a session is established.
     session, set_session: u16 = 2;
-    /// The length of what follows, in bytes.
+    /// The length of the payload, in bytes.
     length, set_length: u16 = 4;
 }
 
 impl<'a> View<'a> {
-    /// What follows the header, cut to the length and to the bytes that exist.
+    /// The payload, cut to the length field and to the available bytes.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.rest[..self.rest.len().min(usize::from(self.length()))]
     }
 
-    /// The tags of a discovery packet, up to the end or the first that is malformed.
+    /// The tags of a discovery packet, up to the end or the first malformed one.
     #[inline]
     pub fn tags(&self) -> Tags<'a> {
         Tags { bytes: self.payload() }
@@ -71,7 +71,7 @@ impl<'a> View<'a> {
 }
 
 impl ViewMut<'_> {
-    /// What follows the header, whatever the length says.
+    /// All bytes after the header, regardless of the length field.
     #[inline]
     pub fn rest_mut(&mut self) -> &mut [u8] {
         self.rest
@@ -81,7 +81,7 @@ impl ViewMut<'_> {
 /// One discovery tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// Its kind, see [`tag`].
+    /// Its type, see [`tag`].
     pub kind: u16,
     /// Its value.
     pub value: &'a [u8],

@@ -30,7 +30,7 @@ pub const ESP: u8 = 50;
 pub const AH: u8 = 51;
 /// ICMP for IPv6.
 pub const ICMP6: u8 = 58;
-/// Nothing follows.
+/// No next header.
 pub const NO_NEXT: u8 = 59;
 /// IPv6 destination options.
 pub const DESTINATION: u8 = 60;

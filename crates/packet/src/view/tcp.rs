@@ -3,7 +3,7 @@
 use crate::checksum::Sum;
 use core::fmt;
 
-/// Flag bits, as in the byte that [`View::flags`] gives.
+/// Flag bits, as in the byte that [`View::flags`] returns.
 pub mod flag {
     /// No more data from the sender.
     pub const FIN: u8 = 0x01;
@@ -13,9 +13,9 @@ pub mod flag {
     pub const RST: u8 = 0x04;
     /// Push.
     pub const PSH: u8 = 0x08;
-    /// The acknowledgement number counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: u8 = 0x20;
     /// Congestion was experienced.
     pub const ECE: u8 = 0x40;
@@ -25,7 +25,7 @@ pub mod flag {
     pub const LETTERS: &[u8; 8] = b"FSRPAUEW";
 }
 
-/// The kinds of options that [`Options`] knows.
+/// The kinds of options that [`Options`] decodes.
 pub mod option {
     /// End of options.
     pub const END: u8 = 0;
@@ -44,19 +44,19 @@ pub mod option {
 }
 
 header! {
-    /// A TCP header and what follows it.
+    /// A TCP header and its payload.
     20 bytes;
     /// The sender's port.
     source, set_source: u16 = 0;
     /// The receiver's port.
     destination, set_destination: u16 = 2;
-    /// The number of the first byte in this segment.
+    /// The sequence number of the first byte in this segment.
     sequence, set_sequence: u32 = 4;
-    /// The number of the next byte that the sender of this segment waits for.
+    /// The next sequence number that the sender of this segment expects.
     acknowledgement, set_acknowledgement: u32 = 8;
     /// The eight flags, see [`flag`].
     flags, set_flags: u8 = 13;
-    /// The receive window, not scaled.
+    /// The receive window, unscaled.
     window, set_window: u16 = 14;
     /// The checksum over pseudo header, header and data.
     checksum, set_checksum: u16 = 16;
@@ -83,32 +83,32 @@ impl<'a> View<'a> {
         self.flags() & mask == mask
     }
 
-    /// The options that are there, padding included.
+    /// The options that are present, including padding.
     #[inline]
     pub fn options(&self) -> &'a [u8] {
         let length = self.header_length().saturating_sub(LENGTH).min(self.rest.len());
         &self.rest[..length]
     }
 
-    /// The options one by one, up to the end or the first that is malformed.
+    /// Iterates over the options, up to the end or the first malformed one.
     #[inline]
     pub fn options_iter(&self) -> Options<'a> {
         Options { bytes: self.options() }
     }
 
-    /// What follows the header.
+    /// The payload.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.rest[self.options().len()..]
     }
 
-    /// Whether the checksum is right; `pseudo` is the pseudo header's sum over all of this view's bytes.
+    /// Whether the checksum is correct; `pseudo` is the sum of the pseudo header for all of this view's bytes.
     #[inline]
     pub fn checksum_is_right(&self, pseudo: Sum) -> bool {
         pseudo.bytes(self.fixed).bytes(self.rest).finish() == 0
     }
 
-    /// How many sequence numbers this segment takes: its data, and one each for SYN and FIN.
+    /// The number of sequence numbers that this segment uses: one per byte of data, and one each for SYN and FIN.
     #[inline]
     pub fn sequence_length(&self) -> u32 {
         let flags = self.flags();
@@ -130,21 +130,21 @@ impl ViewMut<'_> {
         self.fixed[12] = self.fixed[12] & 0xf0 | value & 0xf;
     }
 
-    /// Computes and stores the checksum; `pseudo` is the pseudo header's sum over all of this view's bytes.
+    /// Computes and stores the checksum; `pseudo` is the sum of the pseudo header for all of this view's bytes.
     #[inline]
     pub fn fill_checksum(&mut self, pseudo: Sum) {
         self.set_checksum(0);
         self.set_checksum(pseudo.bytes(self.fixed).bytes(self.rest).finish());
     }
 
-    /// The options that are there, padding included.
+    /// The options that are present, including padding.
     #[inline]
     pub fn options_mut(&mut self) -> &mut [u8] {
         let length = self.view().options().len();
         &mut self.rest[..length]
     }
 
-    /// What follows the header.
+    /// The payload.
     #[inline]
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let length = self.view().options().len();
@@ -155,17 +155,17 @@ impl ViewMut<'_> {
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderOption<'a> {
-    /// The largest segment that the sender takes.
+    /// The largest segment that the sender accepts.
     SegmentSize(u16),
-    /// The power of two by which the sender's windows are multiplied.
+    /// The shift count of the sender's windows.
     WindowScale(u8),
     /// Selective acknowledgements may be sent.
     SackPermitted,
-    /// Blocks of received data: pairs of 32-bit numbers, first and one past the last.
+    /// Received blocks: pairs of 32-bit sequence numbers, the first and one past the last.
     Sack(&'a [[u8; 8]]),
     /// The sender's clock and the echo of the receiver's.
     Timestamp(u32, u32),
-    /// Another kind, or one of the above with an odd length, and its data.
+    /// Any other kind, or one of the above with an invalid length, and its data.
     Other(u8, &'a [u8]),
 }
 
@@ -259,7 +259,7 @@ mod tests {
         ];
         bytes[20..20 + options.len()].copy_from_slice(&options);
         let found: Vec<_> = View::new(&bytes).unwrap().options_iter().collect();
-        // The last length is below two: the iteration ends there.
+        // The last length is below two, which ends the iteration.
         let wanted = [
             HeaderOption::WindowScale(7),
             HeaderOption::SackPermitted,

@@ -4,7 +4,7 @@ use crate::checksum::Sum;
 use core::fmt;
 
 header! {
-    /// A UDP header and what follows it.
+    /// A UDP header and its payload.
     8 bytes;
     /// The sender's port.
     source, set_source: u16 = 0;
@@ -12,19 +12,19 @@ header! {
     destination, set_destination: u16 = 2;
     /// The length of header and data that the header claims, in bytes.
     length, set_length: u16 = 4;
-    /// The checksum over pseudo header, header and data; zero says that there is none.
+    /// The checksum over pseudo header, header and data; zero means that there is none.
     checksum, set_checksum: u16 = 6;
 }
 
 impl<'a> View<'a> {
-    /// What follows the header, cut to the length where that is sound, and to the bytes that exist.
+    /// The payload, cut to the length field where that is valid, and to the available bytes.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         let length = usize::from(self.length()).saturating_sub(LENGTH);
         &self.rest[..length.min(self.rest.len())]
     }
 
-    /// Whether the checksum is absent or right; `pseudo` is the pseudo header's sum over the length.
+    /// Whether the checksum is absent or correct; `pseudo` is the sum of the pseudo header for the length field.
     #[inline]
     pub fn checksum_is_right(&self, pseudo: Sum) -> bool {
         self.checksum() == 0 || pseudo.bytes(self.fixed).bytes(self.payload()).finish() == 0
@@ -32,7 +32,8 @@ impl<'a> View<'a> {
 }
 
 impl ViewMut<'_> {
-    /// Computes and stores the checksum over header and payload; `pseudo` is the pseudo header's sum over the length.
+    /// Computes and stores the checksum over header and payload; `pseudo` is the sum of the pseudo header for the
+    /// length field.
     #[inline]
     pub fn fill_checksum(&mut self, pseudo: Sum) {
         self.set_checksum(0);
@@ -42,7 +43,7 @@ impl ViewMut<'_> {
         self.set_checksum(if checksum == 0 { 0xffff } else { checksum });
     }
 
-    /// What follows the header, whatever the length says.
+    /// All bytes after the header, regardless of the length field.
     #[inline]
     pub fn rest_mut(&mut self) -> &mut [u8] {
         self.rest

@@ -3,17 +3,17 @@
 use super::ethernet::EtherType;
 use core::fmt;
 
-/// The bit of a frame that may be dropped first.
+/// The drop-eligible indicator bit.
 const DROP_ELIGIBLE: u16 = 0x1000;
 /// The bits of the VLAN identifier.
 const IDENTIFIER: u16 = 0x0fff;
 
 header! {
-    /// A tag as it lies behind the type field that announces it: control information, then the next type.
+    /// A tag as it follows the type field that announces it: control information, then the next type.
     4 bytes;
     /// Priority, drop eligibility and identifier together.
     control, set_control: u16 = 0;
-    /// The type of what follows, as a number.
+    /// The type of the payload, as a number.
     type_number, set_type_number: u16 = 2;
 }
 
@@ -30,19 +30,19 @@ impl<'a> View<'a> {
         (self.control() >> 13) as u8
     }
 
-    /// Whether the frame may be dropped first.
+    /// Whether the frame is drop eligible.
     #[inline]
     pub fn drop_eligible(&self) -> bool {
         self.control() & DROP_ELIGIBLE != 0
     }
 
-    /// What follows the tag.
+    /// The type of the payload.
     #[inline]
     pub fn ether_type(&self) -> EtherType {
         EtherType(self.type_number())
     }
 
-    /// What is behind the tag.
+    /// The payload.
     #[inline]
     pub const fn payload(&self) -> &'a [u8] {
         self.rest
@@ -62,7 +62,7 @@ impl ViewMut<'_> {
         self.set_control(self.view().control() & 0x1fff | u16::from(value) << 13);
     }
 
-    /// Sets the type of what follows.
+    /// Sets the type of the payload.
     #[inline]
     pub fn set_ether_type(&mut self, value: EtherType) {
         self.set_type_number(value.0);
