@@ -1,58 +1,57 @@
-//! Frames on their way through the switch.
+//! Batches of frames that pass through the switch.
 
 use boundary::{PayloadTail, SourceRegion, TakenPacket};
 
-/// Bytes of the longest frame: one packet buffer.
+/// Maximum frame length in bytes: one packet buffer.
 pub const MAX_FRAME: usize = boundary::limits::BUFFER_SIZE;
 
-/// How much of a frame is copied before it is looked at: the headers that decide where it goes, in one
-/// cache line.
+/// Bytes of a frame that are copied before it is inspected: the headers that decide where it goes, in one cache line.
 const HEAD: usize = 64;
 
-/// Frames begin at multiples of this, for the copies' sake.
+/// Frames start at multiples of this, so that copies are aligned.
 const ALIGN: usize = 16;
 
-/// Frames of one visit, one after the other in memory, so that short ones share cache lines.
+/// The frames of one visit to a port, stored contiguously so that short frames share cache lines.
 ///
-/// A frame is whole, or only its head is here and its rest still lies in the memory of the box that it came
-/// from: a long frame that goes to another box is then copied once, not twice.
+/// A frame is either whole or split. Of a split frame the batch holds only the head; the tail is still in the memory of
+/// the box that sent it. A long frame to another box is therefore copied once, not twice.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Vec<u8>,
     filled: usize,
     entries: Vec<Entry>,
-    /// Where the rests lie.
+    /// The memory that holds the tails.
     source: Option<SourceRegion>,
-    /// Slots of the source whose frames went on with their buffers, and what lies there instead.
+    /// Slots of the source whose buffer was passed on with the frame, each with the spare buffer that replaces it.
     replaced: Vec<(u32, u16)>,
     capacity: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Where the frame or its head begins in the batch.
+    /// Offset of the frame, or of its head, in the batch.
     start: u32,
-    /// Bytes that are here.
+    /// Bytes in the batch: the head's length.
     here: u16,
-    /// Bytes that are not.
+    /// Bytes that are not in the batch: the tail's length.
     tail: u16,
-    /// Where those begin in the source.
+    /// Offset of the tail in the source.
     tail_start: u32,
-    /// The slot of the source that the frame was in.
+    /// The slot of the source that the frame came from.
     slot: u32,
 }
 
-/// A frame of which maybe only the head has been copied.
+/// A frame of which possibly only the head was copied.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitFrame<'a> {
-    /// The frame's first bytes: all of them, or at least an Ethernet header.
+    /// The first bytes of the frame: all of them, or at least an Ethernet header.
     pub head: &'a [u8],
-    /// Where the others are.
+    /// The remaining bytes, if there are any.
     pub tail: Option<PayloadTail<'a>>,
 }
 
 impl SplitFrame<'_> {
-    /// Bytes of the frame.
+    /// The frame's length in bytes.
     #[inline]
     pub fn length(&self) -> usize {
         self.head.len() + self.tail.map_or(0, |rest| rest.length())
@@ -60,30 +59,30 @@ impl SplitFrame<'_> {
 }
 
 impl Batch {
-    /// A batch for so many frames.
+    /// Creates a batch with room for `capacity` frames.
     pub fn new(capacity: usize) -> Self {
         let bytes = vec![0; capacity * (MAX_FRAME + HEAD)];
         let (entries, replaced) = (Vec::with_capacity(capacity), Vec::new());
         Self { bytes, filled: 0, entries, source: None, replaced, capacity }
     }
 
-    /// Frames that it still has room for.
+    /// The number of frames that can still be added.
     #[inline]
     pub fn room(&self) -> usize {
         self.capacity - self.entries.len()
     }
 
-    /// Frames in it.
+    /// The number of frames in the batch.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch has no frames.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Takes all frames out.
+    /// Removes all frames.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.replaced.clear();
@@ -91,18 +90,19 @@ impl Batch {
         self.source = None;
     }
 
-    /// A frame by its number, if it is whole: those that [`Driver::receive`](crate::Driver::receive) adds are.
+    /// The frame at index `number`, if it is whole. Frames that [`Driver::receive`](crate::Driver::receive) adds are
+    /// whole.
     #[inline]
     pub fn frame(&self, number: usize) -> Option<&[u8]> {
         self.split_frame(number).filter(|part| part.tail.is_none()).map(|part| part.head)
     }
 
-    /// All frames that are whole, in order.
+    /// All whole frames, in order.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).filter_map(|number| self.frame(number))
     }
 
-    /// A frame by its number, as far as it has been copied.
+    /// The frame at index `number`, possibly split.
     #[inline]
     pub fn split_frame(&self, number: usize) -> Option<SplitFrame<'_>> {
         let entry = self.entries.get(number)?;
@@ -118,7 +118,7 @@ impl Batch {
         Some(SplitFrame { head, tail })
     }
 
-    /// The beginnings of all frames in order, and the frames' lengths.
+    /// The head and the total length of each frame, in order.
     #[inline]
     pub(crate) fn heads(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.entries.iter().map(|entry| {
@@ -127,7 +127,7 @@ impl Batch {
         })
     }
 
-    /// Room for one more frame. A frame becomes part of the batch by [`commit`](Self::commit).
+    /// Space for one more frame. [`commit`](Self::commit) adds the frame to the batch.
     #[inline]
     pub fn space(&mut self) -> Option<&mut [u8; MAX_FRAME]> {
         if self.room() == 0 {
@@ -136,7 +136,7 @@ impl Batch {
         self.bytes.get_mut(self.filled..)?.first_chunk_mut()
     }
 
-    /// Takes the first `length` bytes of the space as a frame; at most [`MAX_FRAME`].
+    /// Adds the first `length` bytes of [`space`](Self::space) as a frame, at most [`MAX_FRAME`].
     #[inline]
     pub fn commit(&mut self, length: usize) {
         if self.room() > 0 {
@@ -146,7 +146,7 @@ impl Batch {
         }
     }
 
-    /// Adds a copy of a frame. False: there is no room, or it is too long.
+    /// Adds a copy of a frame. Returns false if the batch is full or the frame is too long.
     pub fn push(&mut self, frame: &[u8]) -> bool {
         match self.space() {
             Some(space) if frame.len() <= MAX_FRAME => {
@@ -158,8 +158,8 @@ impl Batch {
         }
     }
 
-    /// Adds a frame that lies in the source, of which the head is copied now. It is at most [`MAX_FRAME`] long and
-    /// inside the source.
+    /// Adds a frame that lies in `source`, and copies its head. The frame must be at most [`MAX_FRAME`] long and inside
+    /// the source.
     #[inline(always)]
     pub(crate) fn push_split(&mut self, source: &SourceRegion, TakenPacket { range, slot }: TakenPacket) {
         let (start, length) = (self.filled, range.len().min(MAX_FRAME));
@@ -168,7 +168,7 @@ impl Batch {
             return;
         };
         if here == HEAD {
-            // Of a known length it is a few instructions instead of a call.
+            // A constant length compiles to a few instructions instead of a call.
             source.read(range.start, space);
         } else if let Some(space) = space.get_mut(..here) {
             source.read(range.start, space);
@@ -177,29 +177,29 @@ impl Batch {
         self.add(Entry { start: start as u32, here, tail, tail_start: (range.start + HEAD) as u32, slot });
     }
 
-    /// Says that a frame, named by number, went on with its buffer, and that this one takes its place.
+    /// Records that the frame at index `number` was passed on with its buffer, and that `spare` replaces this buffer.
     #[inline]
     pub(crate) fn replace_buffer(&mut self, number: usize, spare: u16) {
         self.replaced.extend(self.entries.get(number).map(|entry| (entry.slot, spare)));
     }
 
-    /// The slots of the source whose frames went on with their buffers, and what is to lie there instead.
+    /// Slots of the source whose buffer was passed on, each with the buffer that replaces it.
     pub(crate) fn replaced_buffers(&self) -> &[(u32, u16)] {
         &self.replaced
     }
 
-    /// Says where the frames of [`push_split`](Self::push_split) lie: once, as all frames of a batch come from
-    /// one port.
+    /// Sets the memory that the frames of [`push_split`](Self::push_split) lie in. It is set once, because all frames
+    /// of a batch come from one port.
     pub(crate) fn set_source(&mut self, source: &SourceRegion) {
         self.source = Some(source.clone());
     }
 
-    /// Where the rests lie.
+    /// The memory that holds the tails.
     pub(crate) fn source(&self) -> Option<&SourceRegion> {
         self.source.as_ref()
     }
 
-    /// Copies what is missing of frames, named by number.
+    /// Copies the tails of the frames with these indices.
     pub(crate) fn complete(&mut self, frames: &[u32]) {
         let Some(source) = &self.source else { return };
         for number in frames {
@@ -274,7 +274,7 @@ mod tests {
             }
             let whole = |batch: &Batch, number| batch.frame(number).map(<[u8]>::to_vec);
             assert_eq!((whole(&batch, 0), batch.frames().count()), (None, 3));
-            // Completing twice, or what is whole, changes nothing.
+            // Completing a frame twice, or a whole frame, changes nothing.
             let some: &[u32] = if round == 0 { &[0, 1, 2, 3, 4, 5] } else { &[5, 0, 3, 3, 1] };
             batch.complete(some);
             batch.complete(some);

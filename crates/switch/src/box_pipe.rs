@@ -1,9 +1,9 @@
-//! Pipes: they join the ports of two boxes without a switch. A port that is attached to nothing is a pipe of one box.
+//! Pipes: they connect the ports of two boxes without a switch. An unattached port is a pipe with one box.
 //!
-//! - With both boxes running, frames move with their buffers if the boxes share a packet pool; otherwise they are copied
+//! - While both boxes run, frames move with their buffers if the boxes share a packet pool; otherwise they are copied
 //!   from ring to ring.
-//! - During a capture frames are copied twice, and the capture loses none.
-//! - With one box running, the frames that it sends are dropped and counted.
+//! - During a capture, frames are copied twice; the pipe passes and captures all of them.
+//! - While one box runs, the frames that it sends are dropped and counted.
 
 use crate::batch::Batch;
 use crate::counters::Counters;
@@ -15,13 +15,13 @@ use reason::Reason;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Frames of one step while they are counted or captured one by one.
+/// Maximum frames per step while frames are dropped or captured, which handles them one by one.
 const QUANTUM: usize = 64;
 
-/// One step in so many is timed.
+/// One of every `SAMPLE` steps is timed.
 const SAMPLE: u32 = 16;
 
-/// A pipe. All clones are the same pipe.
+/// A pipe between two boxes. Clones refer to the same pipe.
 #[derive(Debug)]
 pub struct BoxPipe<Owner>(Arc<Mutex<Inner<Owner>>>);
 
@@ -35,10 +35,10 @@ impl<Owner> Clone for BoxPipe<Owner> {
 struct Inner<Owner> {
     state: PipeState<Owner>,
     captures: [Captures; 2],
-    /// What earlier states have carried, and what states without counters carry.
+    /// Counts from earlier states, and from states that have no counters of their own.
     counters: [Counters; 2],
     fault: Option<PortFault>,
-    /// What each side's frames have cost, estimated from the steps that are timed.
+    /// Time spent on each side's frames, estimated from the timed steps.
     cost: [Duration; 2],
     steps: u32,
 }
@@ -47,19 +47,19 @@ struct Inner<Owner> {
 enum PipeState<Owner> {
     /// No box runs.
     Open,
-    /// One box runs; what it sends is dropped.
+    /// One box runs. What it sends is dropped.
     Half { port: BoxPort<Owner>, side: usize, batch: Batch },
-    /// Both run.
+    /// Both boxes run.
     Direct(BoxLink<Owner, Owner>),
-    /// Both run, and frames are captured.
+    /// Both boxes run, and frames are captured.
     Captured { ports: [BoxPort<Owner>; 2], directions: [Direction; 2] },
 }
 
-/// Frames on their way through a captured pipe, in one direction.
+/// Frames in transit through a captured pipe, in one direction.
 #[derive(Debug)]
 struct Direction {
     batch: Batch,
-    /// Numbers of the frames that wait for room.
+    /// Indices of the frames that wait for room at the receiver.
     waiting: Vec<u32>,
 }
 
@@ -98,19 +98,19 @@ impl<Owner: Send> BoxPipe<Owner> {
         self.lock().captures.get(side).cloned().unwrap_or_default()
     }
 
-    /// What the frames of a side have cost.
+    /// Time spent on the frames of a side.
     pub fn cost(&self, side: usize) -> Duration {
         self.lock().cost.get(side).copied().unwrap_or_default()
     }
 
-    /// What a side has carried.
+    /// Counters of a side.
     pub fn side_counters(&self, side: usize) -> Counters {
         self.lock().counters(side)
     }
 }
 
 impl<Owner: Send> Inner<Owner> {
-    /// Opens the pipe; returns its ports.
+    /// Disconnects both ports and returns them.
     fn disconnect(&mut self) -> [Option<BoxPort<Owner>>; 2] {
         match std::mem::replace(&mut self.state, PipeState::Open) {
             PipeState::Open => [None, None],
@@ -124,7 +124,7 @@ impl<Owner: Send> Inner<Owner> {
                 [Some(left), Some(right)]
             }
             PipeState::Captured { ports, mut directions } => {
-                // Frames that wait when the state changes are lost for want of room, as in a switch.
+                // Frames still waiting when the state changes are dropped as `full`, as in a switch.
                 for (direction, side) in directions.iter_mut().zip([1, 0]) {
                     self.counters[side].drop(Reason::FULL, direction.waiting.len() as u64);
                     direction.waiting.clear();
@@ -134,7 +134,7 @@ impl<Owner: Send> Inner<Owner> {
         }
     }
 
-    /// Chooses the state for these ports.
+    /// Connects the ports and selects the state that suits them.
     fn connect(&mut self, ports: [Option<BoxPort<Owner>>; 2]) {
         self.state = match ports {
             [None, None] => PipeState::Open,
@@ -148,12 +148,12 @@ impl<Owner: Send> Inner<Owner> {
         };
     }
 
-    /// Whether the state is the right one: captured if there is a capture.
+    /// Whether the current state is the right one: captured while a capture is active, else direct.
     fn is_state_right(&self) -> bool {
         let wanted = self.captures.iter().any(Captures::is_active);
         match &self.state {
             PipeState::Direct(_) => !wanted,
-            // A captured pipe becomes a direct one when no frame waits in it.
+            // A captured pipe becomes direct once no frame waits in it.
             PipeState::Captured { directions, .. } => {
                 wanted || directions.iter().any(|direction| !direction.waiting.is_empty())
             }
@@ -161,7 +161,7 @@ impl<Owner: Send> Inner<Owner> {
         }
     }
 
-    /// What a side has carried.
+    /// Counters of a side.
     fn counters(&self, side: usize) -> Counters {
         let mut counters = self.counters.get(side).copied().unwrap_or_default();
         if let PipeState::Direct(link) = &self.state {
@@ -170,8 +170,8 @@ impl<Owner: Send> Inner<Owner> {
         counters
     }
 
-    /// Moves frames, and times one step in [`SAMPLE`] as an estimate for the others: reading the clock in every step would
-    /// cost more than a step without frames.
+    /// Moves frames. Times one of every [`SAMPLE`] steps as an estimate for the others: reading the clock at every step
+    /// would cost more than a step without frames.
     fn timed_step(&mut self) -> Result<usize, DriverError> {
         self.steps = self.steps.wrapping_add(1);
         if !self.steps.is_multiple_of(SAMPLE) {

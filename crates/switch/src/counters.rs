@@ -1,9 +1,9 @@
-//! What a port has carried and lost.
+//! Traffic and drop counters of a port.
 
 use reason::Reason;
 use std::ops::AddAssign;
 
-/// The reasons for which a switch loses frames, in the order of [`Counters::drops`].
+/// The reasons for which a switch drops frames, in the order of [`Counters::drops`].
 pub const REASONS: [Reason; 10] = [
     Reason::TOO_SHORT,
     Reason::TOO_LONG,
@@ -17,19 +17,19 @@ pub const REASONS: [Reason; 10] = [
     Reason::BOX_ENDED,
 ];
 
-/// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the port that a frame was for, all others where it
-/// came from.
+/// A port's counters. [`Reason::FULL`] and [`Reason::DOWN`] are counted at the destination port, all other reasons at
+/// the source port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames that came in from the port.
+    /// Frames received from the port.
     pub received_frames: u64,
-    /// Their bytes.
+    /// Bytes received from the port.
     pub received_bytes: u64,
-    /// Frames that went out to the port; one that is flooded counts at each.
+    /// Frames sent to the port. A flooded frame counts at each port that it is sent to.
     pub sent_frames: u64,
-    /// Their bytes.
+    /// Bytes sent to the port.
     pub sent_bytes: u64,
-    /// Lost frames by reason, in the order of [`REASONS`].
+    /// Dropped frames by reason, in the order of [`REASONS`].
     pub drops: [u64; REASONS.len()],
 }
 
@@ -46,7 +46,7 @@ impl AddAssign for Counters {
 }
 
 impl Counters {
-    /// Counts lost frames.
+    /// Adds to the dropped frames of a reason.
     pub fn drop(&mut self, reason: Reason, frames: u64) {
         let index = index(reason);
         debug_assert!(index.is_some(), "a switch has no drops for {}", reason.name());
@@ -55,7 +55,7 @@ impl Counters {
         }
     }
 
-    /// Lost frames of one reason.
+    /// Dropped frames of one reason.
     pub fn dropped(&self, reason: Reason) -> u64 {
         index(reason).and_then(|index| self.drops.get(index)).copied().unwrap_or(0)
     }

@@ -1,18 +1,18 @@
 //! The user-space switch: it connects boxes, devices, capture files and other switches.
 //!
-//! It has three layers, and each is tested without the next:
+//! It has three layers, each tested without the one above it:
 //! - a [`Forward`] decides where a frame goes;
-//! - a [`Switch`] applies these decisions to batches, counts, and enforces rate limits;
+//! - a [`Switch`] applies these decisions to batches, counts frames, and enforces rate limits;
 //! - a [`SwitchRunner`] moves batches between a switch and its ports' [`Driver`]s, and sleeps when there is no work.
 //!
-//! A [`BoxPipe`] joins two boxes without a switch. [`Captures`] copy what passes a port.
+//! A [`BoxPipe`] connects two boxes without a switch. [`Captures`] copy the frames that pass a port.
 //!
 //! Invariants:
 //! - The core does no I/O and reads no clock: callers pass the time.
 //! - The bytes of a frame that a decision depends on are copied before they are read, so that a box cannot change them
 //!   between check and use.
-//! - Every frame that is received is either sent or counted under a reason, at the port that it came from or was for.
-//! - What a port may cost is bounded: frames a visit, addresses in the table, frames and bits a second.
+//! - Every received frame is either sent or counted under a drop reason, at its source or its destination port.
+//! - The cost of a port is bounded: frames per visit, addresses in the table, frames and bits per second.
 //!
 //! Absent on purpose: virtual LANs, spanning tree, steering by flow.
 

@@ -1,37 +1,38 @@
-//! Links: two ports joined without a switch between them.
+//! Links: two connected ports without a switch between them.
 
 use crate::counters::Counters;
 use crate::driver::BoxPort;
 use boundary::PortFault;
 use reason::Reason;
 
-/// Frames that go one way in one step.
+/// Maximum frames that one step moves in one direction.
 const QUANTUM: u32 = 1024;
 
-/// Rings that a pipe holds one way: its sender's and its receiver's. A box at a pipe may send as many in a turn without
-/// losing any.
+/// Rings that a pipe holds per direction: the sender's and the receiver's. A box at a pipe may send this many ring
+/// sizes in a turn without loss.
 pub const PIPE_RINGS: u32 = 2;
 
-/// Two ports joined. What comes in at one goes out at the other; what finds no room stays where it is.
+/// Two connected ports. A frame received at one is sent at the other; if there is no room, it stays in its ring.
 pub trait Link: Send {
-    /// Passes frames on, both ways; how many.
+    /// Moves frames in both directions. Returns their number.
     fn step(&mut self) -> usize;
 
-    /// Announces that nobody looks here before a bell tells. False: there are frames, don't sleep.
+    /// Prepares for sleep: from now on a bell reports new frames. Returns false if frames are already waiting; the
+    /// caller must then not sleep.
     fn prepare_sleep(&mut self) -> bool;
 
-    /// Takes the announcement back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     fn end_sleep(&mut self);
 
-    /// What the two ports have carried: left, right.
+    /// Counters of the two ports: left, right.
     fn counters(&self) -> [Counters; 2];
 
-    /// Why the link can't go on, if it can't: one of the boxes broke its ring.
+    /// Why the link is down, if it is: one of the boxes violated the ring protocol.
     fn down(&self) -> Option<PortFault>;
 }
 
-/// Two boxes joined. Frames are handed on with their buffers where the boxes share a pool, else copied once, from ring to
-/// ring, and nobody looks at them: for boxes of one owner.
+/// Two connected boxes. Frames move with their buffers if the boxes share a pool, else they are copied once, from ring
+/// to ring. Their contents are not inspected, so this is for boxes of one owner.
 pub struct BoxLink<Left, Right> {
     left: BoxPort<Left>,
     right: BoxPort<Right>,
@@ -40,12 +41,12 @@ pub struct BoxLink<Left, Right> {
 }
 
 impl<Left, Right> BoxLink<Left, Right> {
-    /// Joins two boxes' ports.
+    /// Connects the ports of two boxes.
     pub fn new(left: BoxPort<Left>, right: BoxPort<Right>) -> Self {
         Self { left, right, counters: [Counters::default(); 2], down: None }
     }
 
-    /// The two ports again. What waits in their rings stays there.
+    /// Returns the two ports. Frames that wait stay in their rings.
     pub fn into_ports(self) -> (BoxPort<Left>, BoxPort<Right>) {
         (self.left, self.right)
     }
@@ -85,7 +86,7 @@ fn one_way<From, To>(
     Ok(passed.packets as usize)
 }
 
-/// Whether nothing can be passed on now. When that changes, one of the boxes rings.
+/// Whether no frame can be moved now. When this changes, one of the boxes rings.
 fn nothing_to_pass<From, To>(from: &mut BoxPort<From>, to: &mut BoxPort<To>) -> Result<bool, PortFault> {
     Ok(from.port.prepare_sleep()? || to.port.prepare_room_sleep()?)
 }

@@ -7,19 +7,19 @@ use packet::MacAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
 
-/// What a port may do, and how much of the switch it gets.
+/// Settings of a port: its limits and its share of the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSettings {
-    /// Its share of the switch beside ports with other weights: frames a visit, in quanta.
+    /// Weight relative to other ports: the number of quanta that are visited per round.
     pub weight: u32,
-    /// What it may send.
+    /// Limit on what the port may send.
     pub rate_limit: RateLimit,
-    /// The only source address that it may send from; none: any.
+    /// The only source address that the port may send from; `None` allows any.
     pub source: Option<MacAddr>,
 }
 
 impl Default for PortSettings {
-    /// Weight 1, no cap, any source.
+    /// Weight 1, no limit, any source.
     fn default() -> Self {
         Self { weight: 1, rate_limit: RateLimit::default(), source: None }
     }

@@ -9,32 +9,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What became of records that were offered to a reader.
+/// The result of offering records to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// The reader has them.
+    /// The reader accepted the records.
     Taken,
-    /// The reader is behind, and these records are lost to it.
+    /// The reader is behind; it loses these records.
     Full,
-    /// The reader is gone.
+    /// The reader has disconnected.
     Closed,
 }
 
-/// The reader of a capture. It is called by the thread that runs the switch, so it must never wait.
+/// The reader of a capture. The thread that runs the switch calls it, so it must never block.
 pub trait CaptureSink: Send {
-    /// Takes a piece of the pcap file that contains so many packets.
+    /// Accepts a piece of the pcap file that contains `packets` packets.
     fn deliver(&mut self, piece: Vec<u8>, packets: u64) -> Delivery;
 
-    /// Whether the reader is gone.
+    /// Whether the reader has disconnected.
     fn is_closed(&self) -> bool;
 }
 
-/// One capture. The records of a batch are one piece.
+/// One capture. The records of a batch form one piece.
 pub struct Capture {
     sink: Box<dyn CaptureSink>,
     encoder: PcapEncoder,
     snapshot_length: usize,
-    /// Packets that are still wanted.
+    /// Packets still to be captured.
     remaining: u64,
 }
 
@@ -45,17 +45,18 @@ impl fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// A capture of so many packets, of which the first `snapshot_length` bytes are kept. Delivers the file header.
+    /// A capture of up to `packets` packets, each truncated to `snapshot_length` bytes. Delivers the file header at
+    /// once.
     pub fn new(mut sink: Box<dyn CaptureSink>, snapshot_length: Option<u32>, packets: u64) -> Self {
         let length = snapshot_length.unwrap_or(MAX_FRAME as u32);
         let encoder = PcapEncoder::new(LinkType::ETHERNET).snapshot_length(length);
-        // A reader that has no room for the header finds that out itself.
+        // A reader without room for the header notices this itself.
         let _ = sink.deliver(encoder.file_header().to_vec(), 0);
         let snapshot_length = usize::try_from(length).unwrap_or(usize::MAX);
         Self { sink, encoder, snapshot_length, remaining: packets }
     }
 
-    /// Delivers frames. False: no more are wanted.
+    /// Delivers frames. Returns false when the capture is complete or its reader has disconnected.
     fn record<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
@@ -77,13 +78,13 @@ impl Capture {
     }
 }
 
-/// The captures at a port. All clones are the same list.
+/// The captures at a port. Clones refer to the same list.
 #[derive(Clone, Debug, Default)]
 pub struct Captures(Arc<CaptureList>);
 
 #[derive(Debug, Default)]
 struct CaptureList {
-    /// Whether there are any. A port without captures reads nothing else.
+    /// Whether there are any captures. Without one, the port reads nothing else.
     is_active: AtomicBool,
     captures: Mutex<Vec<Capture>>,
 }
@@ -101,13 +102,13 @@ impl Captures {
         self.0.is_active.load(Ordering::Acquire)
     }
 
-    /// Ends all captures, as when the port is removed.
+    /// Ends all captures, for example when the port is removed.
     pub fn end(&self) {
         self.0.captures.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.is_active.store(false, Ordering::Release);
     }
 
-    /// Shows frames of a batch, by number, to all captures.
+    /// Passes the frames of a batch with these indices to all captures.
     pub fn record(&self, batch: &Batch, frames: impl Iterator<Item = usize> + Clone) {
         let mut captures = self.0.captures.lock().unwrap_or_else(PoisonError::into_inner);
         captures
@@ -118,7 +119,7 @@ impl Captures {
     }
 }
 
-/// A driver whose frames can be captured. During a capture frames pass whole.
+/// A driver whose frames can be captured. While a capture is active, frames are not split.
 #[derive(Debug)]
 pub struct CapturedDriver<D> {
     /// The driver.
@@ -185,7 +186,7 @@ mod tests {
     use capture::Decoder;
     use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-    /// A reader with a queue of two pieces, and the packets that found no room in it.
+    /// A reader with a queue of two pieces, and the number of packets that did not fit.
     struct Queue {
         sender: SyncSender<Vec<u8>>,
         lost: Arc<Mutex<u64>>,
@@ -243,7 +244,7 @@ mod tests {
             assert_eq!((record.original_length, record.bytes), (length, &vec![length as u8; captured][..]));
         }
         assert_eq!(decoder.record(), Ok(None));
-        // Two more frames were wanted.
+        // Two more frames remain to be captured.
         captures.record(&batch, 0..2);
         assert!(!captures.is_active());
         assert_eq!(receiver.iter().map(|piece| piece.len()).collect::<Vec<_>>(), [16 + 4 + 16 + 3; 2]);

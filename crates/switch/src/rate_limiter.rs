@@ -1,23 +1,24 @@
-//! A limit on what a port may send, by two token buckets.
+//! A limit on what a port may send, with two token buckets.
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Bits of the longest frame: a bucket that held less would never let it go.
+/// Bits of the longest frame. A bucket with less capacity would never pass it.
 const LONGEST: u64 = 8 * 65_536;
 
-/// What a port may send; 0 is no limit.
+/// Limits on what a port may send; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Frames a second.
+    /// Frames per second.
     pub frames: u64,
-    /// Bits a second, counted from the Ethernet header on.
+    /// Bits per second, counted from the Ethernet header.
     pub bits: u64,
-    /// For how long it may send more after it has sent less, in nanoseconds; at least a millisecond.
+    /// Bucket depth in nanoseconds at the full rate, at least a millisecond: how long a port may exceed its rate after
+    /// it was idle.
     pub burst_ns: u64,
 }
 
-/// Two token buckets, of frames and of bits. Both must have enough.
+/// Two token buckets, one of frames and one of bits. A frame passes if both have enough tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct RateLimiter {
     frames: Bucket,
@@ -25,7 +26,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Full buckets.
+    /// A limiter with full buckets.
     pub fn new(settings: RateLimit, now: u64) -> Self {
         let burst = settings.burst_ns.max(SECOND / 1000);
         Self {
@@ -34,7 +35,7 @@ impl RateLimiter {
         }
     }
 
-    /// Whether a frame of so many bytes may go now (nanoseconds of any clock that doesn't go back).
+    /// Whether a frame of `bytes` bytes may pass now (nanoseconds of any monotonic clock). Takes its tokens if so.
     #[inline(always)]
     pub fn allows(&mut self, bytes: usize, now: u64) -> bool {
         self.frames.rate | self.bits.rate == 0 || self.pays(bytes, now)
@@ -51,8 +52,7 @@ impl RateLimiter {
     }
 }
 
-/// A bucket that fills at a rate. Its contents are kept in units of 1 / SECOND, so that no part of one is
-/// lost.
+/// A token bucket. Tokens are kept in units of 1 / SECOND, so that no fraction is lost.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u64,
@@ -62,7 +62,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket for what comes in `burst` nanoseconds, at least `least` tokens.
+    /// A full bucket with a capacity of `burst` nanoseconds at its rate, but at least `least` tokens.
     fn new(rate: u64, burst: u64, least: u64, now: u64) -> Self {
         let most = (u128::from(rate) * u128::from(burst)).max(u128::from(SECOND) * u128::from(least));
         Self { rate, most, level: most, then: now }
@@ -91,7 +91,7 @@ impl Bucket {
 mod tests {
     use super::*;
 
-    /// Frames of `bytes` that pass in a second after the burst is used up, offered every microsecond.
+    /// Frames of `bytes` bytes that pass per second after the burst is used up, with a frame offered every microsecond.
     fn passed(settings: RateLimit, bytes: usize) -> u64 {
         let mut limiter = RateLimiter::new(settings, 0);
         while limiter.allows(bytes, 0) {}

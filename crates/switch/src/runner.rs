@@ -1,4 +1,4 @@
-//! A switch with its drivers: what moves frames, and what sleeps.
+//! A switch with its drivers: moves frames, and sleeps when there are none.
 
 use crate::batch::Batch;
 use crate::counters::Counters;
@@ -12,19 +12,19 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Frames that one visit takes from a port.
+/// Maximum frames that one visit takes from a port.
 const QUANTUM: usize = 256;
 
-/// Most visits in a row that a weight buys: a port's turn must end.
+/// Maximum consecutive visits that a weight grants, so that a port's turn ends.
 const MAX_WEIGHT: u32 = 64;
 
-/// How long a worker without work looks for some before it sleeps.
+/// How long an idle worker polls before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
-/// What a port has cost.
+/// Time spent on a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCost {
-    /// Time spent on its frames: taking them, deciding, copying them to where they go.
+    /// Time spent on its frames: receiving, deciding, and copying them to their destinations.
     pub time: Duration,
     /// Visits that found frames.
     pub visits: u64,
@@ -33,7 +33,7 @@ pub struct PortCost {
 struct DriverSlot {
     driver: Box<dyn Driver>,
     cost: PortCost,
-    /// Why the driver can't go on.
+    /// Why the driver is down.
     down: Option<DriverError>,
 }
 
@@ -55,9 +55,9 @@ impl<F> std::fmt::Debug for SwitchRunner<F> {
 }
 
 impl<F: Forward> SwitchRunner<F> {
-    /// A worker for a switch that has no ports yet.
+    /// A runner for a switch without ports.
     pub fn new(forward: F) -> io::Result<Self> {
-        // SAFETY: it has no preconditions; a descriptor that it returns is this value's own.
+        // SAFETY: the call has no preconditions; the descriptor that it returns is owned by this value alone.
         let bell = unsafe {
             match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
                 descriptor if descriptor >= 0 => OwnedFd::from_raw_fd(descriptor),
@@ -75,8 +75,8 @@ impl<F: Forward> SwitchRunner<F> {
         })
     }
 
-    /// A counter (eventfd) that wakes the worker from its sleep when it is written to: for boxes, and for
-    /// whoever wants something of the worker.
+    /// A counter (eventfd) that wakes the worker when it is written to: for boxes, and for other threads that need the
+    /// worker.
     pub fn bell(&self) -> io::Result<OwnedFd> {
         self.bell.try_clone()
     }
@@ -98,21 +98,21 @@ impl<F: Forward> SwitchRunner<F> {
         Ok(port)
     }
 
-    /// Takes a port and its driver away; its last counters.
+    /// Removes a port and its driver. Returns its final counters.
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
         self.slots.get_mut(usize::from(port.0))?.take()?;
         self.switch.remove_port(port)
     }
 
-    /// Gives a port another driver, which may go on where the old one was down; the old one. Settings,
-    /// counters and addresses stay.
+    /// Replaces a port's driver and returns the old one. The new driver starts up even if the old one was down.
+    /// Settings, counters and addresses stay.
     pub fn set_driver(&mut self, port: PortId, driver: Box<dyn Driver>) -> Option<Box<dyn Driver>> {
         let slot = self.slots.get_mut(usize::from(port.0))?.as_mut()?;
         slot.down = None;
         Some(std::mem::replace(&mut slot.driver, driver))
     }
 
-    /// Adds a link, which joins two ports without the switch; its number, for
+    /// Adds a link, which connects two ports without the switch. Returns its number, for
     /// [`remove_link`](Self::remove_link).
     pub fn add_link(&mut self, link: Box<dyn Link>) -> usize {
         let free = self.links.iter().position(Option::is_none).unwrap_or(self.links.len());
@@ -123,12 +123,12 @@ impl<F: Forward> SwitchRunner<F> {
         free
     }
 
-    /// A link, to look at its counters.
+    /// A link, for reading its counters.
     pub fn link(&self, number: usize) -> Option<&dyn Link> {
         self.links.get(number)?.as_deref()
     }
 
-    /// Takes a link away.
+    /// Removes a link.
     pub fn remove_link(&mut self, number: usize) -> Option<Box<dyn Link>> {
         self.links.get_mut(number)?.take()
     }
@@ -138,14 +138,14 @@ impl<F: Forward> SwitchRunner<F> {
         &mut self.switch
     }
 
-    /// A port's counters, with what its driver has missed until now.
+    /// A port's counters, including the frames that its driver has missed so far.
     pub fn counters(&mut self, port: PortId) -> Option<Counters> {
         let missed = running_slot(&mut self.slots, port).map_or(0, |slot| slot.driver.take_missed());
         self.switch.lost(port, Reason::MISSED, missed);
         self.switch.counters(port).copied()
     }
 
-    /// What a port has cost.
+    /// Time spent on a port.
     pub fn cost(&self, port: PortId) -> Option<PortCost> {
         self.slots.get(usize::from(port.0))?.as_ref().map(|slot| slot.cost)
     }
@@ -155,15 +155,15 @@ impl<F: Forward> SwitchRunner<F> {
         self.slots.get(usize::from(port.0))?.as_ref()?.down.as_ref()
     }
 
-    /// Nanoseconds since the worker was made.
+    /// Nanoseconds since the runner was created.
     pub fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Visits every port once, those with weight more often; frames moved.
+    /// Visits every port once, ports with a greater weight more often. Returns the number of frames moved.
     pub fn step(&mut self) -> usize {
         let mut moved = 0;
-        // One look at the clock for each visit that found frames: its end is the next one's beginning.
+        // One clock reading per visit that found frames: the end of a visit is the beginning of the next one.
         let mut clock = Instant::now();
         for index in 0..self.slots.len() {
             let port = PortId(index as u16);
@@ -183,7 +183,7 @@ impl<F: Forward> SwitchRunner<F> {
         moved
     }
 
-    /// Takes one batch from a port to where it goes; frames taken.
+    /// Receives one batch from a port and sends it to its destinations. Returns the number of frames received.
     fn visit(&mut self, port: PortId, clock: &mut Instant) -> usize {
         let Some(source) = running_slot(&mut self.slots, port) else { return 0 };
         match source.driver.receive_split(&mut self.batch) {
@@ -241,14 +241,13 @@ impl<F: Forward> SwitchRunner<F> {
         taken
     }
 
-    /// Sleeps until a port has frames, the bell rings, or so much time has passed. With frames there it
-    /// doesn't.
+    /// Sleeps until a port has frames, the bell rings, or `most` has passed. Returns at once if frames are waiting.
     pub fn wait(&mut self, most: Duration) {
         wait(std::slice::from_mut(self), None, most);
     }
 
-    /// Announces at every port and link that nobody looks there, and adds what is to be slept on. False:
-    /// there are frames, don't sleep.
+    /// Prepares every port and link for sleep, and collects the descriptors to poll. Returns false if frames are
+    /// waiting; the caller must then not sleep.
     fn prepare_sleep(&mut self, polls: &mut Vec<libc::pollfd>) -> bool {
         polls.push(readable(&self.bell));
         let mut sleeps = true;
@@ -265,7 +264,7 @@ impl<F: Forward> SwitchRunner<F> {
         sleeps
     }
 
-    /// Takes the announcements back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     fn end_sleep(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
             slot.driver.end_sleep();
@@ -275,8 +274,8 @@ impl<F: Forward> SwitchRunner<F> {
         }
     }
 
-    /// Moves frames until `done` says so, which is asked between rounds, at least every `most` while
-    /// asleep.
+    /// Moves frames until `done` returns true. It is called between rounds, and at least every `most` while the worker
+    /// sleeps.
     pub fn run(&mut self, most: Duration, mut done: impl FnMut(&mut Self) -> bool) {
         let mut idle = Instant::now();
         while !done(self) {
@@ -292,9 +291,9 @@ impl<F: Forward> SwitchRunner<F> {
     }
 }
 
-/// Sleeps until a port of any of these workers has frames, one of their bells or the further one rings, or
-/// so much time has passed: for a thread that has several switches. With frames there it doesn't. The
-/// further bell is a descriptor that doesn't block; what is in it is read.
+/// Sleeps until a port of any of these runners has frames, one of their bells or the additional `bell` rings, or `most`
+/// has passed: for a thread that runs several switches. Returns at once if frames are waiting. The additional bell must
+/// be a non-blocking descriptor; it is read empty.
 pub fn wait<F: Forward>(workers: &mut [SwitchRunner<F>], bell: Option<BorrowedFd>, most: Duration) {
     let mut polls: Vec<_> = bell.iter().map(readable).collect();
     let mut sleeps = true;
@@ -303,7 +302,7 @@ pub fn wait<F: Forward>(workers: &mut [SwitchRunner<F>], bell: Option<BorrowedFd
     }
     if sleeps {
         let milliseconds = i32::try_from(most.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the list is live and as long as told.
+        // SAFETY: the list is live and has the stated length.
         unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, milliseconds) };
     }
     for worker in &mut *workers {
@@ -317,19 +316,19 @@ pub fn wait<F: Forward>(workers: &mut [SwitchRunner<F>], bell: Option<BorrowedFd
     }
 }
 
-/// Sets a counter back to zero.
+/// Resets a counter to zero.
 fn clear_bell(bell: &impl AsRawFd) {
     let mut count = 0u64;
-    // SAFETY: eight bytes go to a live variable.
+    // SAFETY: the kernel writes eight bytes to a live variable.
     unsafe { libc::read(bell.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 
-/// What is polled for until it can be read.
+/// A poll entry that waits until a descriptor is readable.
 fn readable(descriptor: &impl AsRawFd) -> libc::pollfd {
     libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
-/// A port's slot, if its driver can go on.
+/// A port's slot, unless its driver is down.
 fn running_slot(slots: &mut [Option<DriverSlot>], port: PortId) -> Option<&mut DriverSlot> {
     slots.get_mut(usize::from(port.0))?.as_mut().filter(|slot| slot.down.is_none())
 }

@@ -1,4 +1,4 @@
-//! The core: what a batch of frames from one port becomes.
+//! The core: decides where each frame of a batch goes, and counts.
 
 use crate::batch::Batch;
 use crate::counters::Counters;
@@ -9,16 +9,16 @@ use packet::MacAddr;
 use reason::Reason;
 use std::fmt;
 
-/// Most ports of a switch.
+/// Maximum ports of a switch.
 pub const MAX_PORTS: usize = 1024;
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header.
 const HEADER: usize = 14;
 
-/// Why a port can't be added.
+/// Why a port cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchError {
-    /// All ports are taken.
+    /// The switch already has [`MAX_PORTS`] ports.
     Full,
 }
 
@@ -39,14 +39,14 @@ struct Port {
     counters: Counters,
 }
 
-/// Which frames of a batch go to which port.
+/// The frames of a batch that go to each port.
 #[derive(Debug, Default)]
 pub struct ForwardingPlan {
-    /// Frame numbers by port.
+    /// Frame indices by port.
     frames: Vec<Vec<u32>>,
-    /// Ports that have any.
+    /// Ports that have frames.
     ports: Vec<PortId>,
-    /// Whether there is a frame that goes to more than one port.
+    /// Whether a frame goes to more than one port.
     floods: bool,
 }
 
@@ -56,7 +56,7 @@ impl ForwardingPlan {
         &self.ports
     }
 
-    /// Numbers of the frames that go to a port, in order.
+    /// Indices of the frames that go to a port, in order.
     pub fn frames(&self, port: PortId) -> &[u32] {
         self.frames.get(usize::from(port.0)).map_or(&[], Vec::as_slice)
     }
@@ -96,7 +96,7 @@ impl ForwardingPlan {
     }
 }
 
-/// A switch without its drivers: ports, counters, and a way of forwarding.
+/// A switch without drivers: ports, counters, and a forwarding method.
 #[derive(Debug)]
 pub struct Switch<F> {
     forward: F,
@@ -109,7 +109,7 @@ impl<F: Forward> Switch<F> {
         Self { forward, ports: Vec::new() }
     }
 
-    /// Adds a port; the lowest number that is free.
+    /// Adds a port with the lowest free number.
     pub fn add_port(&mut self, settings: PortSettings, now: u64) -> Result<PortId, SwitchError> {
         let free = self.ports.iter().position(Option::is_none).unwrap_or(self.ports.len());
         if free >= MAX_PORTS {
@@ -123,14 +123,15 @@ impl<F: Forward> Switch<F> {
         Ok(PortId(free as u16))
     }
 
-    /// Takes a port away; its last counters.
+    /// Removes a port. Returns its final counters.
     pub fn remove_port(&mut self, port: PortId) -> Option<Counters> {
         let removed = self.ports.get_mut(usize::from(port.0))?.take()?;
         self.forward.remove_port(port);
         Some(removed.counters)
     }
 
-    /// Changes a port's settings; false: there is no such port. Its cap starts full.
+    /// Changes a port's settings; its rate limiter restarts with full buckets. Returns false if the port does not
+    /// exist.
     pub fn set_port(&mut self, port: PortId, settings: PortSettings, now: u64) -> bool {
         let Some(port) = self.port_mut(port) else { return false };
         port.limiter = RateLimiter::new(settings.rate_limit, now);
@@ -154,25 +155,25 @@ impl<F: Forward> Switch<F> {
         there.map(|(index, _)| PortId(index as u16))
     }
 
-    /// The way of forwarding: to look at its table, or change it.
+    /// The forwarding method, for reading or changing its table.
     pub fn forward_mut(&mut self) -> &mut F {
         &mut self.forward
     }
 
-    /// Decides where a batch goes that came in at `from`, and counts. `now` is in nanoseconds of a clock
-    /// that doesn't go back.
+    /// Decides where the frames of a batch go that was received at port `from`, and counts them. `now` is in
+    /// nanoseconds of a monotonic clock.
     pub fn switch(&mut self, batch: &Batch, from: PortId, now: u64, plan: &mut ForwardingPlan) {
         plan.clear();
         let Self { forward, ports } = self;
         let Some(port) = ports.get_mut(usize::from(from.0)).and_then(Option::take) else { return };
         let mut port = port;
         let (mut last, mut received_bytes) = (None, 0);
-        // The port itself is taken out of the list meanwhile: nothing goes back to where it came from.
+        // The source port is taken out of the list meanwhile, so that no frame returns to it.
         let there = |to: PortId| ports.get(usize::from(to.0)).is_some_and(Option::is_some);
         for (number, (head, length)) in (0..).zip(batch.heads()) {
             received_bytes += length as u64;
             let decision = match port.admit(head, length, now) {
-                // At one moment one pair of addresses is decided one way, and teaches one thing.
+                // A batch has one time, so consecutive frames with equal addresses get the same decision and teach nothing new.
                 Ok(addresses) => match last {
                     Some((before, decision)) if before == addresses => decision,
                     _ => {
@@ -208,7 +209,7 @@ impl<F: Forward> Switch<F> {
         }
     }
 
-    /// Counts frames that went out to a port.
+    /// Counts frames that were sent to a port.
     pub fn sent(&mut self, port: PortId, frames: u64, bytes: u64) {
         if let Some(port) = self.port_mut(port) {
             port.counters.sent_frames += frames;
@@ -216,7 +217,7 @@ impl<F: Forward> Switch<F> {
         }
     }
 
-    /// Counts frames that were lost outside the core.
+    /// Counts frames that were dropped outside the core.
     pub fn lost(&mut self, port: PortId, reason: Reason, frames: u64) {
         if let Some(port) = self.port_mut(port) {
             port.counters.drop(reason, frames);
@@ -229,7 +230,7 @@ impl<F: Forward> Switch<F> {
 }
 
 impl Port {
-    /// The addresses of a frame that begins so, if the port may send it.
+    /// The addresses of a frame with this head, if the port may send it.
     #[inline(always)]
     fn admit(&mut self, head: &[u8], length: usize, now: u64) -> Result<Addresses, Reason> {
         if head.len() < HEADER {
@@ -246,7 +247,7 @@ impl Port {
     }
 }
 
-/// The twelve bytes that an Ethernet header begins with, in two words: they are compared for each frame.
+/// The first twelve bytes of an Ethernet header in two words, because they are compared for each frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Addresses(u64, u32);
 
@@ -257,7 +258,7 @@ impl Addresses {
         Some(Self(u64::from_ne_bytes(*first), u32::from_ne_bytes(*rest.first_chunk()?)))
     }
 
-    /// Destination and source.
+    /// Destination and source address.
     fn pair(self) -> [MacAddr; 2] {
         let [d0, d1, d2, d3, d4, d5, s0, s1] = self.0.to_ne_bytes();
         let [s2, s3, s4, s5] = self.1.to_ne_bytes();
@@ -287,7 +288,7 @@ mod tests {
         batch
     }
 
-    /// Every port's plan, and all counters that are not zero.
+    /// Compares every port's plan, and all counters that are not zero.
     fn check<F: Forward>(switch: &mut Switch<F>, from: u16, frames: &[Vec<u8>], expected: &[(u16, &[u32])]) {
         let mut plan = ForwardingPlan::default();
         switch.switch(&batch(frames), PortId(from), 0, &mut plan);
@@ -318,8 +319,7 @@ mod tests {
             frame(1, 0, 13),
             all,
         ];
-        // The last but one is too short; port 3 is in the table and doesn't exist; port 0 is where they
-        // come from.
+        // The last frame but one is too short; port 3 is in the table but doesn't exist; port 0 is the source.
         check(&mut switch, 0, &frames, &[(1, &[0, 2, 6]), (2, &[1, 6])]);
         let mut expected = Counters {
             received_frames: 7,

@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Bridge = SwitchRunner<LearningBridge>;
 
-/// Runs `check` with a bridge and a maker of boxes on it, for each kind of sandbox.
+/// Runs `check` for each kind of sandbox, with a bridge and a function that creates boxes on it.
 fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
     let host = Host::new(image::PROBE).unwrap();
     let runner = sandbox::Worker::start().unwrap();
@@ -30,7 +30,7 @@ fn in_each(check: impl Fn(&mut Bridge, &dyn Fn(&str) -> Sandbox)) {
             sandbox.start().unwrap();
             match command {
                 "mirror" | "loop" | "drop" | "send 60" => sandbox.install("", command, TIMEOUT).unwrap(),
-                // The others may not live to answer.
+                // The other boxes may die before they answer.
                 _ => drop(sandbox.install("", command, Duration::from_millis(300))),
             }
             sandbox
@@ -51,8 +51,8 @@ fn frame(destination: MacAddr, source: MacAddr, number: u16) -> Vec<u8> {
 const OURS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 const THEIRS: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
-/// Sends frames by a pipe to a box that mirrors them, with the worker asleep in between, and gets all of
-/// them back.
+/// Sends frames through a pipe to a box that mirrors them, with the worker asleep in between, and receives all of them
+/// again.
 #[test]
 fn a_mirroring_box_answers_through_the_bridge() {
     in_each(|bridge, make| {
@@ -81,14 +81,12 @@ fn a_mirroring_box_answers_through_the_bridge() {
         assert_eq!(back, expected);
         let counters = *bridge.switch().counters(port).unwrap();
         assert_eq!((counters.received_frames, counters.sent_frames), (1000, 1000));
-        // Asleep ten times or so, not awake all the time: the bell, and not the time limit, ended each
-        // sleep.
+        // The worker slept about ten times instead of spinning, and the bell, not the timeout, ended each sleep.
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     });
 }
 
-/// Two boxes joined without the switch: one sends until it is told to mirror, and nothing is lost on
-/// the way.
+/// Two boxes connected without the switch: one sends until it is told to mirror, and no frame is lost.
 #[test]
 fn linked_boxes_pass_frames_on() {
     in_each(|bridge, make| {
@@ -126,7 +124,7 @@ fn linked_boxes_pass_frames_on() {
     });
 }
 
-/// A box that stops consuming, one that scribbles and one that crashes: the frames of others pass.
+/// A box that stops consuming, one that scribbles over its memory and one that crashes: other boxes' frames pass.
 #[test]
 fn bad_boxes_lose_their_own_frames_only() {
     in_each(|bridge, make| {
@@ -142,7 +140,7 @@ fn bad_boxes_lose_their_own_frames_only() {
         while back < 2_000 {
             assert!(start.elapsed() < TIMEOUT, "{back} came back");
             batch.clear();
-            // Every frame is flooded: the destination is a group.
+            // Every frame is flooded, because its destination is a group address.
             while sent < 2_000 && batch.push(&frame(MacAddr::BROADCAST, OURS, sent)) {
                 sent += 1;
             }
@@ -159,7 +157,7 @@ fn bad_boxes_lose_their_own_frames_only() {
             }
         }
         let looping = bridge.switch().counters(bad_ports[0]).unwrap();
-        // The ring is full, and the rest is counted; the box that scribbles may have sent something too.
+        // The ring is full and the rest is counted; the scribbling box may have sent something too.
         assert_eq!(looping.sent_frames, 128);
         assert!(looping.dropped(Reason::FULL) >= 2_000 - 128);
     });

@@ -1,5 +1,6 @@
-//! Hundreds of boxes on one switch: what they cost while nothing happens, and how many descriptors they take.
-//! One test, in a program of its own, as it measures the whole process.
+//! Hundreds of boxes on one switch: the processor time that they use while idle, and the number of descriptors.
+//!
+//! This is the only test in its program, because it measures the whole process.
 
 #![allow(unsafe_code, reason = "system calls that no safe interface has")]
 
@@ -14,16 +15,16 @@ use test_support::{Capability, require};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Boxes; each of half of them is a process where there are machines, all where there are none.
+/// Number of boxes: half of them processes and half virtual machines, or all processes where KVM is not available.
 const BOXES: usize = 500;
 
-/// How long nothing happens.
+/// Length of the idle period.
 const QUIET: Duration = Duration::from_millis(1000);
 
 /// Processor time that this process has used.
 fn own_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time goes to a live variable.
+    // SAFETY: the kernel writes the time to a live variable.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
@@ -69,7 +70,7 @@ fn idle_boxes_cost_next_to_nothing() {
         let processes = boxes.iter().filter(|sandbox| sandbox.process_id().is_some());
         own_time() + processes.map(|sandbox| sandbox.usage().time).sum::<Duration>()
     };
-    // The share of a core that the boxes use for a while, without what the measurement itself uses.
+    // The share of a core that the boxes use over a while, without the measurement's own share.
     let share = || {
         let (from, before) = (Instant::now(), used(&boxes));
         std::thread::sleep(QUIET);
@@ -77,7 +78,7 @@ fn idle_boxes_cost_next_to_nothing() {
         let spent = (used(&boxes) - before).saturating_sub(reading.elapsed());
         spent.as_secs_f64() / from.elapsed().as_secs_f64()
     };
-    // Start-up is over at the first quiet moment; from then on the boxes have to stay quiet.
+    // Start-up ends at the first idle period; the boxes must stay idle from then on.
     let begin = Instant::now();
     while share() > 0.02 && begin.elapsed() < TIMEOUT {}
     let mut shares: [f64; 5] = std::array::from_fn(|_| share());

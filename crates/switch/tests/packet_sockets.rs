@@ -1,5 +1,4 @@
-//! Packet sockets, read from rings in shared memory, on interfaces in a network namespace of the
-//! test's own (needs root).
+//! Packet sockets with rings in shared memory, on interfaces in the test's own network namespace (needs root).
 
 #![allow(unsafe_code, reason = "system calls that no safe interface has")]
 
@@ -12,10 +11,11 @@ use switch::driver::AfPacket;
 use switch::{Batch, Driver, DriverError};
 use test_support::{Capability, require, skip};
 
-/// How long a test waits for frames that must come.
+/// How long a test waits for expected frames.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Moves this thread into a new network namespace with a veth pair, `left` and `right`; false where the test is skipped.
+/// Moves this thread into a new network namespace with a veth pair, `left` and `right`. Returns false if the test is
+/// skipped.
 fn joined_interfaces() -> bool {
     if !require(Capability::Root) {
         return false;
@@ -32,7 +32,7 @@ fn joined_interfaces() -> bool {
     made
 }
 
-/// Runs `ip` with these words; whether it worked.
+/// Runs `ip` with these arguments. Returns whether it succeeded.
 fn ip(words: &str) -> bool {
     Command::new("ip").args(words.split(' ')).output().is_ok_and(|output| output.status.success())
 }
@@ -55,7 +55,7 @@ fn frame(number: u32, length: usize) -> Vec<u8> {
     frame
 }
 
-/// The frames of this test that come until there are so many, each with what was cut from it.
+/// Receives `count` frames of this test, each with the number of bytes that were truncated.
 fn receive(reader: &mut PacketSocket, count: usize) -> Vec<(Vec<u8>, usize)> {
     let (start, mut came) = (Instant::now(), Vec::new());
     while came.len() < count && start.elapsed() < TIMEOUT {
@@ -63,7 +63,7 @@ fn receive(reader: &mut PacketSocket, count: usize) -> Vec<(Vec<u8>, usize)> {
             let mut frame = vec![0; received.length()];
             assert!(received.copy_to(&mut frame));
             if frame[12..14] == [0x88, 0xb5] || frame[12..14] == [0x81, 0] {
-                // What the kernel sends of its own accord has another kind.
+                // Frames that the kernel sends on its own have another type.
                 assert!(received.time.0 > 1_000_000_000 && received.packet_type == 3, "{received:?}");
                 came.push((frame, received.cut));
             }
@@ -72,7 +72,7 @@ fn receive(reader: &mut PacketSocket, count: usize) -> Vec<(Vec<u8>, usize)> {
     came
 }
 
-/// Sends all frames, waiting for room; the numbers of those that were refused.
+/// Sends all frames, and waits for room. Returns the indices of the frames that were refused.
 fn send(writer: &PacketSocket, frames: &[Vec<u8>]) -> Vec<usize> {
     let (mut at, mut refused) = (0, Vec::new());
     let start = Instant::now();
@@ -94,7 +94,7 @@ fn frames_of_all_lengths_cross_many_times_over() {
     if !joined_interfaces() {
         return;
     }
-    // One block: the ring goes round again and again.
+    // One block: the ring wraps around repeatedly.
     let (mut reader, writer) = (reader(2048, 1), writer());
     for round in 0..40 {
         let frames: Vec<_> = (0..20).map(|n| frame(round * 20 + n, 60 + (n as usize * 163) % 1455)).collect();
@@ -103,7 +103,7 @@ fn frames_of_all_lengths_cross_many_times_over() {
         assert_eq!(receive(&mut reader, 20), expected, "round {round}");
     }
     assert_eq!(reader.take_dropped(), 0);
-    // Nothing is left, but what the kernel sends of its own accord at any moment.
+    // No frame is left, except those that the kernel may send on its own at any time.
     let start = Instant::now();
     while reader.has_frame() {
         assert!(start.elapsed() < TIMEOUT, "the ring is never empty");
@@ -187,7 +187,7 @@ fn an_interface_that_was_down_goes_on() {
     let error = reader.take_error().and_then(|error| error.raw_os_error());
     assert_eq!((error, reader.take_error().is_some()), (Some(libc::ENETDOWN), false));
     assert!(ip("link set right up") && ip("link set left up"));
-    // The kernel takes a moment to pass frames after an interface comes up; what is sent before is lost.
+    // The kernel takes a moment to pass frames after an interface comes up; frames sent before are lost.
     let start = Instant::now();
     let mut came = 0;
     while came == 0 {
@@ -197,7 +197,7 @@ fn an_interface_that_was_down_goes_on() {
     }
 }
 
-/// One of the same name is another one: the port has to be opened again, and says so whatever it is asked first.
+/// A new interface of the same name is a different one: the port must be reopened, and reports this from any call.
 #[test]
 fn a_port_whose_interface_is_gone_is_down() {
     if !joined_interfaces() {
@@ -227,7 +227,8 @@ fn an_interface_that_is_not_there_is_refused() {
     }
 }
 
-/// Data of the UDP datagrams that come, their checksums looked at, until there are so many bytes.
+/// Receives UDP datagrams until `bytes` bytes of payload have arrived, verifies their checksums, and returns their
+/// payloads.
 fn receive_datagrams(port: &mut AfPacket, batch: &mut Batch, bytes: usize) -> Vec<Vec<u8>> {
     let (start, mut came, mut left) = (Instant::now(), Vec::new(), bytes);
     while left > 0 && start.elapsed() < TIMEOUT {
@@ -256,14 +257,14 @@ fn what_the_kernel_left_for_a_card_to_do_is_done() {
     let mut port = AfPacket::open("right").unwrap();
     let socket = std::net::UdpSocket::bind("10.0.0.1:0").unwrap();
     socket.connect("10.0.0.2:9").unwrap();
-    // Checksums of a local sender's packets are left to the card.
+    // Checksums of a local sender's packets are left to the network card.
     let mut batch = Batch::new(64);
     for length in [1, 2, 18, 777, 1472] {
         let data: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
         assert_eq!(socket.send(&data).unwrap(), length);
         assert_eq!(receive_datagrams(&mut port, &mut batch, length), [data]);
     }
-    // So is taking a large send apart; a batch may have less room than it has packets.
+    // So is segmentation; a batch may have less room than a frame has packets.
     let size = 1000i32;
     // SAFETY: the kernel reads one integer.
     let set = unsafe {

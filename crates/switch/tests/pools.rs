@@ -1,4 +1,4 @@
-//! Boxes that share a packet pool, joined by pipes or a switch: whatever becomes of one of them, the others live on.
+//! Boxes that share a packet pool, connected by pipes or a switch: a failure of one does not affect the others.
 
 use boundary::Slots;
 use boundary::limits::BUFFER_SIZE;
@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Port = BoxPort<Arc<SharedRegion>>;
 
-/// A box with two ports that does as it is told, in a pool.
+/// A box with two ports in a shared pool, controlled by commands.
 struct Maker<'a> {
     host: &'a Host,
     place: Target<'a>,
@@ -27,7 +27,7 @@ impl Maker<'_> {
         let settings = Settings { ports: vec![port; 2], pool, ..Settings::new(1 << 20) };
         let mut sandbox = self.host.create(self.place, &settings).unwrap();
         sandbox.start().unwrap();
-        // One that does nothing else any more may not answer.
+        // A box whose command never ends may not answer.
         let told = sandbox.install(
             "",
             command,
@@ -83,16 +83,16 @@ impl End {
     }
 }
 
-/// A frame to one address.
+/// A frame to a fixed address.
 fn frame(number: usize) -> Vec<u8> {
     let bytes = (0..60 + number % 1400).map(|byte| (byte * 7 + number * 13) as u8);
     std::iter::once(2).chain(bytes).collect()
 }
 
-/// Frames that may be on their way at a time: a switch drops what finds no room.
+/// Maximum frames in flight: a switch drops frames that find no room.
 const UNDER_WAY: usize = 32;
 
-/// Sends frames in at one end, and has them come out at the other in order, each as it was.
+/// Sends frames at one end, and checks that they arrive at the other in order and unchanged.
 fn carry(
     from: &mut End,
     link: &mut BoxLink<Arc<SharedRegion>, Arc<SharedRegion>>,
@@ -102,7 +102,7 @@ fn carry(
     carry_by(from, || link.step(), to, count);
 }
 
-/// As [`carry`], by anything that moves frames.
+/// Like [`carry`], with `step` to move the frames.
 fn carry_by(from: &mut End, mut step: impl FnMut() -> usize, to: &mut End, count: usize) {
     let (start, mut sent, mut got) = (Instant::now(), 0, 0);
     while got < count {
@@ -126,7 +126,7 @@ fn a_pipe_is_whole_again_when_an_end_is_back() {
         let (mut first, mut last) = (End::new(&mut left, 0), End::new(&mut right, 1));
         carry(&mut first, &mut link, &mut last, 1_000);
         for round in 0..4 {
-            // Frames are under way when an end is killed, in its rings and in those of the other one.
+            // When an end is killed, frames are in flight in its rings and in those of the other end.
             for number in 0..40 {
                 first.send(&frame(number));
             }
@@ -145,7 +145,7 @@ fn a_pipe_is_whole_again_when_an_end_is_back() {
                 link = BoxLink::new(plug(&mut left, 1), kept_right);
                 first = End::new(&mut left, 0);
             }
-            // What survived comes first; then all is as before.
+            // The remaining frames arrive first; after that the pipe works as before.
             let start = Instant::now();
             while !(first.send(b"the end of what was before")) {
                 assert!(start.elapsed() < TIMEOUT);
@@ -162,8 +162,8 @@ fn a_pipe_is_whole_again_when_an_end_is_back() {
     });
 }
 
-/// A box that writes anything anywhere may spoil what its neighbours of the same pool carry. The host survives, the
-/// neighbour answers, and with another box in its place the pipe is whole.
+/// A box that writes anywhere in the pool may corrupt frames of its neighbours in that pool. The host survives, the
+/// neighbour answers, and after the box is replaced the pipe works again.
 #[test]
 fn a_box_that_scribbles_over_the_pool_is_replaced() {
     in_each(|maker| {
@@ -188,7 +188,7 @@ fn a_box_that_scribbles_over_the_pool_is_replaced() {
         let mut link = BoxLink::new(kept, plug(&mut right, 0));
         let mut last = End::new(&mut right, 1);
         let start = Instant::now();
-        // What is left of before.
+        // Frames left in the rings.
         while link.step() > 0 || last.receive().is_some() || !first.send(b"from here on") {
             assert!(start.elapsed() < TIMEOUT);
         }
@@ -200,8 +200,8 @@ fn a_box_that_scribbles_over_the_pool_is_replaced() {
     });
 }
 
-/// A frame for one box goes on with its buffer, one for several is copied for each: all get what was sent, and no buffer
-/// is lost on the way.
+/// A frame to one box moves with its buffer, a frame to several is copied for each. All boxes receive what was sent,
+/// and no buffer is lost.
 #[test]
 fn a_switch_serves_boxes_of_one_pool() {
     in_each(|maker| {

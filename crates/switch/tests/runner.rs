@@ -1,4 +1,4 @@
-//! A runner with real drivers: pipes, files, and devices of the kernel where there are any.
+//! A runner with real drivers: pipes, files, and kernel devices where available.
 
 #![allow(unsafe_code, reason = "system calls that no safe interface has")]
 
@@ -32,7 +32,7 @@ fn learning() -> SwitchRunner<LearningBridge> {
         .unwrap()
 }
 
-/// Sends all frames through a driver's other side.
+/// Sends all frames through a driver's other end.
 fn send_all(driver: &mut dyn Driver, frames: &[Vec<u8>]) {
     for chunk in frames.chunks(64) {
         let mut batch = Batch::new(64);
@@ -100,7 +100,7 @@ fn a_full_port_loses_its_own_frames_only() {
     assert_eq!(runner.switch().counters(ports[2]).unwrap().sent_frames, 4000);
 }
 
-/// A file that a test keeps a hand on.
+/// A file whose contents the test can read.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -160,20 +160,18 @@ fn a_sleeping_worker_is_woken() {
     thread.join().unwrap();
 }
 
-/// Runs `ip` with these words; whether it worked.
+/// Runs `ip` with these arguments. Returns whether it succeeded.
 fn ip(words: &str) -> bool {
     Command::new("ip").args(words.split(' ')).output().is_ok_and(|output| output.status.success())
 }
 
-/// Moves this thread into a network namespace of its own; false where the test is skipped.
+/// Moves this thread into its own network namespace. Returns false if the test is skipped.
 fn own_network() -> bool {
     // SAFETY: it changes this thread's namespaces only.
     require(Capability::Root) && unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
 }
 
-/// Sends frames on one side of a runner, and takes what comes on the other, until as many have come or
-/// time is up. Frames of the kernel's own are left out.
-/// Two switches of one thread sleep together, and wake for a frame at either and for the further bell.
+/// Two switches of one thread sleep together, and wake for a frame at either and for the additional bell.
 #[test]
 fn switches_of_one_thread_rest_together() {
     let mut runners = [learning(), learning()];
@@ -206,11 +204,11 @@ fn switches_of_one_thread_rest_together() {
     (&ring).write_all(&[1; 8]).unwrap();
     switch::wait(&mut runners, Some(bell.as_fd()), TIMEOUT);
     assert!(start.elapsed() < TIMEOUT);
-    // The bell is quiet again: nothing is left to be read.
+    // The bell was read empty.
     switch::wait(&mut runners, Some(bell.as_fd()), Duration::from_millis(1));
 }
 
-/// A driver that is gone.
+/// A driver whose device was removed.
 struct Gone;
 
 impl Driver for Gone {
@@ -223,7 +221,7 @@ impl Driver for Gone {
     }
 }
 
-/// A port whose other side comes back keeps its number, its counters and its addresses.
+/// A port whose other end comes back keeps its number, its counters and its addresses.
 #[test]
 fn a_port_goes_on_with_another_driver() {
     let mut runner = learning();
@@ -260,7 +258,7 @@ fn cross(
     came
 }
 
-/// A TAP device on one side of the switch, a packet socket on the kernel's side of it.
+/// A TAP device at one end of the switch, and a packet socket at the kernel's end of it.
 #[test]
 fn frames_cross_devices_of_the_kernel() {
     if !own_network() {
@@ -280,7 +278,7 @@ fn frames_cross_devices_of_the_kernel() {
     let tap = runner.add_port(Box::new(tap), PortSettings::default()).unwrap();
     runner.add_port(Box::new(AfPacket::open("left").unwrap()), PortSettings::default()).unwrap();
 
-    // The kernel takes a moment to pass frames after a device is set up; what comes before is lost.
+    // The kernel takes a moment to pass frames after a device is set up; frames before that are lost.
     let start = Instant::now();
     let soon = Duration::from_millis(50);
     while cross(&mut runner, (&mut kernel_side, &mut far), &[frame(2, 1, 999)], soon).is_empty() {
@@ -289,7 +287,7 @@ fn frames_cross_devices_of_the_kernel() {
     while !receive_all(&mut far).is_empty() || runner.step() > 0 {}
 
     let mut frames: Vec<Vec<u8>> = (0..40).map(|number| frame(2, 1, number)).collect();
-    // The last has a VLAN tag, which the kernel takes out on the way and the driver puts back.
+    // The last frame has a VLAN tag, which the kernel removes and the driver inserts again.
     let mut tagged = frame(2, 1, 40);
     tagged.splice(12..12, [0x81, 0, 0x20, 7]);
     frames.push(tagged);
@@ -297,7 +295,7 @@ fn frames_cross_devices_of_the_kernel() {
     let back: Vec<Vec<u8>> = (0..40).map(|number| frame(1, 2, number)).collect();
     assert_eq!(cross(&mut runner, (&mut far, &mut kernel_side), &back, TIMEOUT), back);
 
-    // What is for a device that is down is not said to have found no room.
+    // Frames for a device that is down are not counted as `full`.
     assert!(ip("link set tap0 down"));
     let (start, before) = (Instant::now(), *runner.switch().counters(tap).unwrap());
     send_all(&mut far, &back);

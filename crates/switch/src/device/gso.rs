@@ -1,51 +1,52 @@
-//! Frames that the kernel has joined out of several packets of one connection, taken apart again as a network card would.
+//! Software segmentation: splits a frame that the kernel coalesced (GSO/GRO) back into packets, as a network card
+//! would.
 
 use super::offload::SegmentKind;
 use super::rx_frame::RxFrame;
 use packet::checksum::Sum;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Bytes of an Ethernet header, and where in it the type stands.
+/// Length of an Ethernet header, and the offset of the EtherType in it.
 const ETHERNET: usize = 14;
-/// Bytes of a VLAN tag, and the types that announce one.
+/// Length of a VLAN tag, and the EtherTypes that announce one.
 const TAG: usize = 4;
 const TAGS: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
-/// Bytes of the headers without options.
+/// Lengths of the headers without options.
 const IP4: usize = 20;
 const IP6: usize = 40;
 const TCP: usize = 20;
 const UDP: usize = 8;
-/// Protocol numbers.
+/// IP protocol numbers.
 const TCP_NUMBER: u8 = 6;
 const UDP_NUMBER: u8 = 17;
-/// IPv6 headers that may stand in front of the transport header: hop-by-hop, routing, fragment, destination.
+/// IPv6 extension headers that may precede the transport header: hop-by-hop, routing, fragment, destination options.
 const EXTENSIONS: [u8; 4] = [0, 43, 44, 60];
-/// Flags of TCP that only the last packet has (FIN, PSH), and one that only the first has (CWR).
+/// TCP flags that only the last packet keeps (FIN, PSH), and the one that only the first keeps (CWR).
 const LAST_ONLY: u8 = 0x01 | 0x08;
 const FIRST_ONLY: u8 = 0x80;
 
-/// A joined frame, of which some packets may have been taken already.
+/// Splits one GSO frame into its packets, one at a time.
 #[derive(Debug, Default)]
 pub struct Segmenter {
     bytes: Vec<u8>,
     kind: Option<SegmentKind>,
     is_ip6: bool,
-    /// Where its headers begin.
+    /// Offset of the IP header.
     network: usize,
     transport: usize,
-    /// Where its data begins.
+    /// Offset of the payload.
     data: usize,
-    /// Where the data begins that is still to be taken.
+    /// Offset of the next packet's payload.
     next: usize,
-    /// Bytes of data of a packet.
+    /// Payload bytes per packet.
     size: usize,
-    /// Packets that were taken.
+    /// Packets already taken.
     taken: u16,
 }
 
 impl Segmenter {
-    /// Takes a frame in place of the one before. False: it is none whose packets have at most `most` bytes, or is not
-    /// whole.
+    /// Loads a frame and replaces the previous one. Returns false if the frame is not a GSO frame, was truncated, or
+    /// has packets longer than `most` bytes.
     pub fn load(&mut self, frame: &RxFrame<'_>, most: usize) -> bool {
         self.next = self.bytes.len();
         let offload = frame.offload();
@@ -80,8 +81,9 @@ impl Segmenter {
         self.next >= self.bytes.len()
     }
 
-    /// Writes the next packet to the start of `to`, with all lengths, numbers and checksums right; its length. None: there
-    /// is none left, or `to` has no room for what `load` was told.
+    /// Writes the next packet to the start of `to`, with correct lengths, sequence numbers and checksums, and returns
+    /// its length. Returns `None` if no packet is left, or if `to` is shorter than the limit that was given to
+    /// [`load`](Self::load).
     pub fn take(&mut self, to: &mut [u8]) -> Option<usize> {
         let rest = self.bytes.get(self.next..).filter(|rest| !rest.is_empty())?;
         let data = rest.get(..self.size).unwrap_or(rest);
@@ -140,7 +142,7 @@ impl Segmenter {
     }
 }
 
-/// Where the IP header begins, and whether it is IPv6's. `None`: the transport header is not what follows it.
+/// Offset of the IP header, and whether it is IPv6. `None` if the transport header does not directly follow it.
 fn network(frame: &[u8], transport: usize) -> Option<(usize, bool)> {
     let mut start = ETHERNET;
     while TAGS.iter().any(|tag| frame.get(start - 2..start) == Some(tag)) {
@@ -157,8 +159,8 @@ fn network(frame: &[u8], transport: usize) -> Option<(usize, bool)> {
     }
 }
 
-/// The sum of what a checksum covers beside the segment. Destinations are those of the header: a routing header that is not
-/// used up is not looked at, since what the kernel joins has none.
+/// Sum of the pseudo-header. The destination address is the one in the IP header: routing headers with segments left
+/// are not considered, because the kernel does not coalesce such packets.
 fn pseudo(ip: &[u8], is_ip6: bool, protocol: u8, length: u16) -> Sum {
     if is_ip6 {
         let address =
@@ -173,7 +175,7 @@ fn pseudo(ip: &[u8], is_ip6: bool, protocol: u8, length: u16) -> Sum {
     }
 }
 
-/// Writes a field of two bytes, if it is there.
+/// Writes a two-byte field, if it is inside `bytes`.
 fn put(bytes: &mut [u8], at: usize, value: u16) {
     if let Some(field) = bytes.get_mut(at..at + 2) {
         field.copy_from_slice(&value.to_be_bytes());
@@ -185,7 +187,7 @@ mod tests {
     use super::super::offload::Offload;
     use super::*;
 
-    /// Ethernet, perhaps a tag, IP, a transport header and numbered bytes of data.
+    /// A GSO frame: Ethernet, an optional tag, IP, a transport header and numbered bytes of payload.
     fn joined(is_ip6: bool, kind: SegmentKind, tagged: bool, data: usize) -> (Vec<u8>, usize) {
         let mut frame = vec![2; 12];
         if tagged {
@@ -202,7 +204,7 @@ mod tests {
         let transport = frame.len();
         match kind {
             SegmentKind::Tcp => {
-                // Ports, numbers, a header of 24 bytes; FIN, PSH, ACK, CWR.
+                // Ports, sequence numbers, a header of 24 bytes; FIN, PSH, ACK, CWR.
                 frame.extend([0, 1, 0, 2, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 1, 0x60, 0x99, 1, 1, 8, 8, 0, 0]);
                 frame.extend([1, 1, 1, 1]);
             }
@@ -277,7 +279,7 @@ mod tests {
         };
         refused(&whole, Offload::default(), &mut segmenter);
         refused(&whole, Offload { segmentation: Some((SegmentKind::Tcp, 2000)), ..offload }, &mut segmenter);
-        // A tunnel's inner header is not the one behind the IP header.
+        // The inner header of a tunnel does not directly follow the IP header.
         refused(&whole, offload.shifted(8), &mut segmenter);
         for length in 0..transport + 24 {
             refused(&whole[..length], offload, &mut segmenter);

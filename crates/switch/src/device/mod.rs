@@ -1,5 +1,5 @@
-//! Devices of the kernel for a process that runs elements itself, without a switch, and for the switch's ports: each
-//! packet comes with what the kernel knows of it. Nothing here waits.
+//! Kernel network devices, for the switch's ports and for a process that runs elements without a switch. Each packet
+//! comes with its kernel metadata. No call blocks.
 
 mod gso;
 mod offload;

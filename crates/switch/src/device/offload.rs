@@ -1,36 +1,36 @@
-//! What the kernel has left for a network card to do on a frame, which whoever takes the frame from it has to do.
+//! Offloads: work that the kernel left to the network card, and that the receiver of the frame must do instead.
 
 use packet::checksum;
 
-/// Bytes of the description of it that stands in front of a frame (`struct virtio_net_hdr`).
+/// Length of the offload header that precedes a frame (`struct virtio_net_hdr`).
 pub(super) const HEADER: usize = 10;
 
-/// Flag: the checksum is to be filled in.
+/// Flag `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum must be filled in.
 const NEEDS_CHECKSUM: u8 = 1;
-/// Flag beside the kind of a joined frame: the sender uses explicit congestion notification.
+/// Flag in the GSO type (`VIRTIO_NET_HDR_GSO_ECN`): the sender uses explicit congestion notification.
 const CONGESTION: u8 = 0x80;
 
-/// Of which kind the packets are that a frame was joined of.
+/// The kind of packets in a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SegmentKind {
-    /// TCP segmenter.
+    /// TCP segments.
     Tcp,
-    /// UDP datagrams of one sender to one receiver.
+    /// UDP datagrams of one flow.
     Udp,
 }
 
-/// What is left to do on a frame.
+/// The offloads that remain for a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Offload {
-    /// Where the bytes begin that a checksum is to cover up to the frame's end, and where it goes, counted from there. In
-    /// its place is the sum of what else it covers.
+    /// Offset of the first byte that the checksum covers (it covers all bytes to the end of the frame), and the offset
+    /// of the checksum field relative to it. The field holds the sum of the pseudo-header.
     pub(super) checksum: Option<(usize, usize)>,
-    /// The frame is to be taken apart: the kind of its packets, and bytes of data for each.
+    /// Segmentation of a GSO frame: the kind of its packets and the payload bytes per packet.
     pub(super) segmentation: Option<(SegmentKind, usize)>,
 }
 
 impl Offload {
-    /// What the description says; numbers are in the machine's order.
+    /// Parses the offload header. Numbers are in native byte order.
     pub(super) fn new(header: [u8; HEADER]) -> Offload {
         let [flags, kind, _, _, size0, size1, start0, start1, place0, place1] = header;
         let number = |first, second| usize::from(u16::from_ne_bytes([first, second]));
@@ -46,18 +46,18 @@ impl Offload {
         }
     }
 
-    /// The same for a frame into which so many bytes were put in front of what it is about.
+    /// The same offloads after `by` bytes were inserted before the bytes that they refer to.
     pub(super) fn shifted(self, by: usize) -> Offload {
         Offload { checksum: self.checksum.map(|(start, place)| (start + by, place)), ..self }
     }
 
-    /// Fills in a frame's checksum; the frame must be whole.
+    /// Fills in the frame's checksum. The frame must be whole.
     pub(super) fn fill_in(self, frame: &mut [u8]) {
         let Some((start, place)) = self.checksum else { return };
         let Some(covered) = frame.get_mut(start..) else { return };
         let sum = checksum::internet(covered);
         if let Some(field) = covered.get_mut(place..place + 2) {
-            // A UDP checksum of 0 means that there is none; to the others both values are the same.
+            // In UDP a checksum of 0 means "none"; the other protocols accept either value.
             let sum = if sum == 0 { 0xffff } else { sum };
             field.copy_from_slice(&sum.to_be_bytes());
         }
@@ -97,7 +97,7 @@ mod tests {
             frame[34 + 6..34 + 8].copy_from_slice(&pseudo.fold().to_be_bytes());
             Offload { checksum: Some((34, 6)), segmentation: None }.fill_in(&mut frame);
             assert_eq!(pseudo.bytes(&frame[34..]).finish(), 0, "{length}");
-            // Places outside of the frame are nobody's.
+            // Offsets outside the frame are ignored.
             for checksum in [(34, 6 + frame.len()), (frame.len() + 1, 0), (frame.len(), 0)] {
                 let before = frame.clone();
                 Offload { checksum: Some(checksum), segmentation: None }.fill_in(&mut frame);

@@ -1,5 +1,5 @@
-//! A network interface, by a packet socket: it is read from a ring in shared memory, and written by one system call for
-//! many frames. A ring to send from costs more than that: the kernel makes a frame's memory its own again, slot by slot.
+//! A network interface, accessed by a packet socket. Frames are received from a ring in shared memory and sent in
+//! batches with one system call. A transmit ring would be slower: the kernel reclaims its memory slot by slot.
 
 use std::io;
 use std::mem::{MaybeUninit, size_of, size_of_val, zeroed};
@@ -12,27 +12,27 @@ use super::ring::{Mapping, Ring, RingLayout};
 use super::rx_frame::RxFrame;
 use crate::driver::kernel::{check, name, not_now};
 
-/// Frames that are sent by one system call at most.
+/// Maximum frames sent by one system call.
 const SEND_BATCH: usize = 64;
-/// Bytes of frames that wait to be sent, with what the kernel has around them.
+/// Size of the send buffer in bytes, including the kernel's overhead.
 const SEND_MEMORY: i32 = 1 << 21;
-/// Bytes of the longest frame that the kernel joins out of others.
+/// Maximum length of a GSO frame in bytes.
 const MAX_GSO_FRAME: usize = 14 + (1 << 16);
-/// Bytes of gso frames that may wait beside the ring.
+/// Size in bytes of the receive buffer for GSO frames, which are queued outside the ring.
 const GSO_MEMORY: i32 = 1 << 22;
 
-/// How an interface is used.
+/// How a packet socket uses its interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketSocketSettings {
-    /// Whether frames for others are wanted too.
+    /// Whether to receive frames that are addressed to others.
     pub promiscuous: bool,
-    /// Whether frames that this host sends are wanted too.
+    /// Whether to receive frames that this host sends.
     pub outbound: bool,
-    /// Bytes of a frame to keep, without its VLAN tag.
+    /// Maximum bytes of a frame to keep, not counting its VLAN tag.
     pub snap: usize,
-    /// Bytes of memory in which frames wait to be received; 0: it is not read.
+    /// Size of the receive ring in bytes; 0 disables receiving.
     pub receive: usize,
-    /// Whether frames that the kernel has gso out of several are wanted whole, although a slot has no room for them.
+    /// Whether to receive GSO frames whole even if they exceed a slot.
     pub gso: bool,
 }
 
@@ -44,25 +44,25 @@ pub struct PacketSocket {
     receive: Option<Ring>,
     outbound: bool,
     snap: usize,
-    /// Where a gso frame is read; empty: they are cut.
+    /// Buffer for a GSO frame. If it is empty, GSO frames are truncated to a slot.
     gso: Vec<u8>,
     mac: [u8; 6],
 }
 
-/// What became of frames to send.
+/// The result of sending frames.
 #[derive(Debug, Default)]
 pub struct SendOutcome {
-    /// How many went: the first of those that were given.
+    /// The number of frames sent: a prefix of the given frames.
     pub frames: usize,
-    /// Why the one after them can't be sent; none: there is no room now.
+    /// Why the next frame could not be sent. `None` if all were sent or the socket has no room now.
     pub error: Option<io::Error>,
 }
 
 impl PacketSocket {
-    /// Binds to the interface called `device`.
+    /// Opens a packet socket on the interface called `device`.
     pub fn open(device: &str, settings: PacketSocketSettings) -> io::Result<PacketSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: a new descriptor becomes this value's own.
+        // SAFETY: the new descriptor is owned by this value alone.
         let socket = unsafe {
             // With protocol 0 nothing is received before the socket is bound.
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_PACKET, kind, 0) as isize)? as i32)
@@ -110,8 +110,9 @@ impl PacketSocket {
         })
     }
 
-    /// Hands at most `most` frames that have arrived to `take`; how many. A gso one that is wanted whole is the last
-    /// of them, so that its packets keep their place among the others; only for those is there a system call.
+    /// Passes at most `most` received frames to `take`, and returns their number. If GSO frames are received whole, the
+    /// batch ends at the first one, so that its packets keep their order among the others. Only frames that exceed a
+    /// slot need a system call.
     pub fn receive(&mut self, most: usize, mut take: impl FnMut(RxFrame<'_>)) -> usize {
         let Self { mapping: Some(mapping), receive: Some(ring), gso, socket, .. } = self else { return 0 };
         let (mut taken, mut most, wants_gso) = (0, most, !gso.is_empty());
@@ -121,11 +122,11 @@ impl PacketSocket {
             if status & libc::TP_STATUS_USER == 0 {
                 break;
             }
-            // SAFETY: the status says that the kernel has filled the slot and leaves it alone until it is given back,
-            // which happens after the last use; a slot is as large as the ring says.
+            // SAFETY: the status says that the kernel has filled the slot and does not touch it until it is returned,
+            // which happens after the last use; a slot has the size that the ring states.
             let mut frame = unsafe { RxFrame::from_slot(&slot, ring.size(), self.snap) };
             if status & libc::TP_STATUS_COPY != 0 {
-                // The kernel has put the whole frame beside the ring, in the same order.
+                // The kernel queued the whole frame outside the ring, in the same order.
                 frame = read_large_frame(socket, gso).map_or(frame, |bytes| frame.whole(bytes));
             }
             if wants_gso && frame.is_gso() {
@@ -141,13 +142,13 @@ impl PacketSocket {
         taken
     }
 
-    /// Whether a frame has arrived.
+    /// Whether a frame is available.
     pub fn has_frame(&self) -> bool {
         let (Some(mapping), Some(ring)) = (&self.mapping, &self.receive) else { return false };
         ring.slot(mapping).status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// Sends frames in order, as far as there is room.
+    /// Sends frames in order, until the socket has no room.
     pub fn send<'f>(&self, frames: impl IntoIterator<Item = &'f [u8]>) -> SendOutcome {
         let (mut frames, mut outcome) = (frames.into_iter(), SendOutcome::default());
         loop {
@@ -162,8 +163,8 @@ impl PacketSocket {
                 return outcome;
             }
             let (descriptor, messages) = (self.socket.as_raw_fd(), messages.as_mut_ptr().cast());
-            // SAFETY: so many messages were written, and each names its parts, which live until the call has returned, and
-            // which the kernel only reads.
+            // SAFETY: `given` messages were written. Each refers to its parts, which live until the call has returned
+            // and which the kernel only reads.
             let sent = unsafe { libc::sendmmsg(descriptor, messages, given, libc::MSG_DONTWAIT) };
             match check(sent as isize) {
                 Ok(sent) => outcome.frames += sent,
@@ -175,9 +176,10 @@ impl PacketSocket {
         }
     }
 
-    /// Frames lost since the last call, because nobody took them in time.
+    /// The number of frames dropped since the last call because the ring was full.
     pub fn take_dropped(&self) -> u64 {
-        // SAFETY: an all-zero structure is valid; the kernel writes at most its size. Reading sets the counts to zero.
+        // SAFETY: an all-zero structure is valid; the kernel writes at most its size. Reading resets the counts to
+        // zero.
         unsafe {
             let mut told: libc::tpacket_stats = zeroed();
             let mut size = size_of_val(&told) as libc::socklen_t;
@@ -188,7 +190,8 @@ impl PacketSocket {
         }
     }
 
-    /// What went wrong with the interface since the last call, once: that it is down. Until then its descriptor is ready.
+    /// Takes the pending error of the socket, for example that the interface is down. While an error is pending, the
+    /// descriptor polls as ready.
     pub fn take_error(&self) -> Option<io::Error> {
         let mut error = 0i32;
         let mut size = size_of_val(&error) as libc::socklen_t;
@@ -200,8 +203,8 @@ impl PacketSocket {
         (error != 0).then(|| io::Error::from_raw_os_error(error))
     }
 
-    /// Whether the interface was removed, or went to another network namespace: it does not come back to this socket, even
-    /// if there is one of its name again.
+    /// Whether the interface was removed or moved to another network namespace. This socket never works again, even if
+    /// a new interface gets the same name.
     pub fn is_gone(&self) -> bool {
         // SAFETY: an all-zero address is valid; the kernel writes at most its size.
         unsafe {
@@ -212,12 +215,12 @@ impl PacketSocket {
         }
     }
 
-    /// Its Ethernet address.
+    /// The interface's MAC address.
     pub fn mac(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// The socket, to be watched: it can be read when a frame has arrived, and written when there is room for one.
+    /// The socket, for polling: it is readable when a frame has arrived and writable when there is room to send one.
     pub fn socket(&self) -> Arc<OwnedFd> {
         self.socket.clone()
     }
@@ -229,12 +232,12 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Bytes as a part of a message.
+/// An I/O vector for these bytes.
 fn part_of(bytes: &[u8]) -> libc::iovec {
     libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }
 
-/// A message of these parts.
+/// A message with these parts.
 fn message_of(parts: &mut [libc::iovec]) -> libc::mmsghdr {
     // SAFETY: an all-zero message is valid: it has no address and no parts.
     let mut message: libc::mmsghdr = unsafe { zeroed() };
@@ -242,11 +245,11 @@ fn message_of(parts: &mut [libc::iovec]) -> libc::mmsghdr {
     message
 }
 
-/// The number of an interface and its Ethernet address.
+/// The index and the MAC address of an interface.
 fn index_and_mac(socket: &OwnedFd, device: &str) -> io::Result<(i32, [u8; 6])> {
     let descriptor = socket.as_raw_fd();
-    // SAFETY: an all-zero request is valid, its name is terminated; each call reads the name and fills in the field that
-    // is looked at after it.
+    // SAFETY: an all-zero request is valid, and its name is terminated. Each call reads the name and fills in the field
+    // that is read after it.
     unsafe {
         let mut request: libc::ifreq = zeroed();
         request.ifr_name = name(device)?;
@@ -270,8 +273,8 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
     check(result as isize).map(drop)
 }
 
-/// Asks for memory for frames that wait, by the first of the options that is allowed; without the privilege it is what
-/// the system's limit says.
+/// Sets a socket buffer size with the first of the options that is permitted. Without the privilege, the system's limit
+/// applies.
 fn raise_buffer_size(socket: &OwnedFd, options: [i32; 2], memory: i32) {
     for option in options {
         let (place, size) = ((&raw const memory).cast(), size_of_val(&memory) as libc::socklen_t);
@@ -282,17 +285,17 @@ fn raise_buffer_size(socket: &OwnedFd, options: [i32; 2], memory: i32) {
     }
 }
 
-/// Reads a frame that the kernel has put beside the ring.
+/// Reads a frame that the kernel queued outside the ring.
 fn read_large_frame<'b>(socket: &OwnedFd, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let place = buffer.as_mut_ptr().cast();
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: the kernel writes at most the buffer's length.
     let read = unsafe { libc::recv(socket.as_raw_fd(), place, buffer.len(), flags) };
-    // One that was cut has a length beyond the buffer's.
+    // A truncated frame reports a length greater than the buffer, so `get` returns `None`.
     buffer.get(HEADER..check(read).ok()?)
 }
 
-/// Has the kernel make a ring; where memory is short, a smaller one.
+/// Creates the receive ring. If memory is short, tries smaller ones.
 fn create_ring(socket: &OwnedFd, mut layout: RingLayout) -> io::Result<RingLayout> {
     loop {
         match (set(socket, libc::PACKET_RX_RING, &layout.request()), layout.halved()) {

@@ -11,15 +11,15 @@ use crate::driver::kernel::{check, not_now};
 #[derive(Debug)]
 pub struct RawSocket {
     socket: OwnedFd,
-    /// Holds the port, so that the host answers nobody there.
+    /// Reserves the port, so that the host's own stack does not answer on it.
     _port: Option<OwnedFd>,
 }
 
 impl RawSocket {
-    /// Opens one for `protocol`; a TCP or UDP `port` that is not 0 is taken from the host.
+    /// Opens a raw socket for `protocol`. If `port` is not 0, that TCP or UDP port of the host is reserved.
     pub fn open(protocol: u8, port: u16) -> io::Result<RawSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: a new descriptor becomes the value's own; the kernel reads one integer for each option.
+        // SAFETY: each new descriptor is owned by the value alone; the kernel reads one integer per option.
         let socket = unsafe {
             let descriptor = check(libc::socket(libc::AF_INET, kind, protocol.into()) as isize)? as i32;
             let socket = OwnedFd::from_raw_fd(descriptor);
@@ -40,8 +40,8 @@ impl RawSocket {
         Ok(RawSocket { socket, _port: port })
     }
 
-    /// Receives a packet into `buffer`: how long it is, which may be more than there was room for. `None` if there is
-    /// none now.
+    /// Receives a packet into `buffer` and returns its length, which is greater than the buffer if the packet was
+    /// truncated. Returns `None` if no packet is available.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let place = buffer.as_mut_ptr().cast();
         // SAFETY: the kernel writes at most the buffer's length.
@@ -53,7 +53,7 @@ impl RawSocket {
         }
     }
 
-    /// Sends a packet to the address; false if there is no room now.
+    /// Sends a packet to an address. Returns false if the socket has no room now.
     pub fn send(&self, packet: &[u8], to: Ipv4Addr) -> io::Result<bool> {
         // SAFETY: an all-zero address is valid; the kernel reads it and the packet's bytes.
         let sent = unsafe {

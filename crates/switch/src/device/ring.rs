@@ -1,8 +1,8 @@
-//! The memory of a packet socket: a ring of slots that the kernel and this process hand each other.
+//! The receive ring of a packet socket: slots in memory shared with the kernel.
 //!
-//! A slot belongs to one side at a time, as its first word says. Slots are of one size (version 2 of the interface):
-//! the version that packs frames into blocks gives a block out when it is full or a timer has come, which would keep a
-//! lonely frame back for half a millisecond to several.
+//! The first word of a slot says who owns it, the kernel or this process. Slots have a fixed size (`TPACKET_V2`).
+//! `TPACKET_V3`, which packs frames into blocks, delivers a block only when it is full or a timer expires, which would
+//! delay a single frame by half a millisecond or more.
 
 use std::io;
 use std::marker::PhantomData;
@@ -11,14 +11,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::AtomicU32;
 
-/// Bytes of a slot in front of a frame: its header, the address that it came from, and what the kernel leaves between.
+/// Bytes of a slot before the frame: its header, the source address, and the kernel's padding.
 const FRONT: usize = 112;
-/// The size of a slot is a multiple of this.
+/// Slot sizes are multiples of this.
 const ALIGNMENT: usize = 16;
-/// Slots lie in blocks of a multiple of this: of the pages of any processor.
+/// Block sizes are multiples of this, which is a multiple of the page size on every supported processor.
 const BLOCK: usize = 1 << 16;
 
-/// How a ring lies in memory.
+/// The memory layout of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RingLayout {
     slot: usize,
@@ -27,24 +27,24 @@ pub(super) struct RingLayout {
 }
 
 impl RingLayout {
-    /// Slots for frames of up to `longest` bytes, as many as go into `memory`, and one block of them at least.
+    /// A layout of slots for frames of up to `longest` bytes: as many blocks as fit in `memory`, but at least one.
     pub(super) fn new(longest: usize, memory: usize) -> RingLayout {
         let slot = (FRONT + longest).next_multiple_of(ALIGNMENT);
         let block = slot.next_multiple_of(BLOCK);
         RingLayout { slot, block, blocks: (memory / block).max(1) }
     }
 
-    /// A ring of half the size, if there is one.
+    /// A layout of half the size, or `None` if there is only one block.
     pub(super) fn halved(self) -> Option<RingLayout> {
         (self.blocks > 1).then_some(RingLayout { blocks: self.blocks / 2, ..self })
     }
 
-    /// Bytes that it takes.
+    /// The ring's size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.block * self.blocks
     }
 
-    /// As the kernel wants it.
+    /// The layout as the kernel's request structure.
     pub(super) fn request(&self) -> libc::tpacket_req {
         let slots = self.block / self.slot * self.blocks;
         libc::tpacket_req {
@@ -56,7 +56,7 @@ impl RingLayout {
     }
 }
 
-/// Memory shared with the kernel, as long as this lives.
+/// The shared memory of a socket's ring. It is unmapped on drop.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -70,7 +70,7 @@ impl Mapping {
     /// Maps the ring of a socket.
     pub(super) fn new(socket: BorrowedFd<'_>, length: usize) -> io::Result<Mapping> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at a place that the kernel chooses takes nothing away from anybody.
+        // SAFETY: the kernel chooses the address of the new mapping, so no existing memory is affected.
         let start =
             unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, socket.as_raw_fd(), 0) };
         match NonNull::new(start.cast::<u8>()) {
@@ -82,22 +82,22 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length, and what pointed into it is gone with the borrow.
+        // SAFETY: `new` created the mapping with this length, and all pointers into it ended with the borrow.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 
-/// A socket's ring, and the place in it where this process is.
+/// The slots of a ring and the index of the next one.
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// Where the slots begin, in bytes from the start of the mapping.
+    /// Offsets of the slots in the mapping, in bytes.
     slots: Box<[usize]>,
     size: usize,
     next: usize,
 }
 
 impl Ring {
-    /// The ring of a layout, at the start of the mapping.
+    /// A ring with this layout, at the start of the mapping.
     pub(super) fn new(layout: RingLayout) -> Ring {
         let in_block = layout.block / layout.slot;
         let slots = (0..layout.blocks)
@@ -105,22 +105,22 @@ impl Ring {
         Ring { slots: slots.collect(), size: layout.slot, next: 0 }
     }
 
-    /// Bytes of each slot.
+    /// The size of a slot in bytes.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// The slot that comes next.
+    /// The next slot.
     #[inline]
     pub(super) fn slot<'m>(&self, mapping: &'m Mapping) -> Slot<'m> {
         let offset = self.slots.get(self.next).copied().unwrap_or(0);
         debug_assert!(offset + self.size <= mapping.length);
-        // SAFETY: a ring is made for the layout that its mapping was asked with, so a slot lies in the mapping whole.
+        // SAFETY: the ring has the layout that its mapping was requested with, so the whole slot is inside the mapping.
         let start = unsafe { mapping.start.add(offset) };
         Slot { start, mapping: PhantomData }
     }
 
-    /// Goes on to the slot after it.
+    /// Moves to the next slot.
     #[inline]
     pub(super) fn advance(&mut self) {
         self.next += 1;
@@ -130,29 +130,29 @@ impl Ring {
     }
 }
 
-/// One slot.
+/// One slot of the ring.
 pub(super) struct Slot<'m> {
     start: NonNull<u8>,
     mapping: PhantomData<&'m Mapping>,
 }
 
 impl Slot<'_> {
-    /// Whose it is, and what the kernel says of the frame in it.
+    /// The slot's status: its owner and the kernel's flags for the frame in it.
     #[inline]
     pub(super) fn status(&self) -> &AtomicU32 {
         const { assert!(offset_of!(libc::tpacket2_hdr, tp_status) == 0) };
-        // SAFETY: a slot begins with this word, which is aligned, and which both sides take for atomic.
+        // SAFETY: a slot begins with this word, which is aligned and which both sides access atomically.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().cast()) }
     }
 
-    /// Where it begins. What is in it may be touched only while the status says that it is this process's.
+    /// The start of the slot. Its contents may be accessed only while the status says that this process owns it.
     #[inline]
     pub(super) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 }
 
-/// Where in a slot the address stands that a frame came from.
+/// Offset in a slot of the frame's source address.
 pub(super) const ADDRESS: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(ALIGNMENT);
 
 #[cfg(test)]

@@ -1,41 +1,43 @@
-//! A frame that has arrived, as the kernel gives it out.
+//! A frame received from a packet socket.
 
 use super::offload::{HEADER, Offload};
 use super::ring::{ADDRESS, Slot};
 
-/// Bytes of both Ethernet addresses: where a VLAN tag belongs.
+/// Length of the two MAC addresses, and the offset at which a VLAN tag is inserted.
 const ADDRESSES: usize = 12;
-/// Bytes of a VLAN tag.
+/// Length of a VLAN tag.
 const TAG: usize = 4;
-/// The tag's type when the kernel doesn't tell it.
+/// The EtherType of a VLAN tag if the kernel doesn't report one.
 const TAG_TYPE: u16 = 0x8100;
 
-/// A frame that has arrived.
+/// A frame received from a packet socket.
 ///
-/// The kernel takes its VLAN tag out and tells it beside the frame, and may leave a checksum for the network card to fill
-/// in: [`copy_to`](RxFrame::copy_to) puts the one back and fills the other in.
+/// The kernel removes the VLAN tag and reports it separately, and it may leave the checksum to the network card.
+/// [`copy_to`](RxFrame::copy_to) inserts the tag and fills in the checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RxFrame<'a> {
     frame: &'a [u8],
     tag: Option<[u8; TAG]>,
     offload: Offload,
-    /// Bytes that were cut off its end.
+    /// Bytes that were truncated from the end.
     pub cut: usize,
-    /// Who it is for: 0 this host, 1 all, 2 a group, 3 another host, 4 sent by this host.
+    /// The packet type: 0 for this host, 1 broadcast, 2 multicast, 3 for another host, 4 sent by this host.
     pub packet_type: u8,
-    /// When it came, by the wall clock: seconds and nanoseconds.
+    /// Receive time by the wall clock: seconds and nanoseconds.
     pub time: (i64, u32),
 }
 
 impl<'a> RxFrame<'a> {
-    /// The frame in a slot of `size` bytes, at most `snap` bytes of it.
+    /// Reads the frame in a slot of `size` bytes, truncated to `snap` bytes.
     ///
     /// # Safety
-    /// The slot is the process's, filled by the kernel, so large, and is not given back while the result is used.
+    /// This process owns the slot, the kernel has filled it, it is at least `size` bytes long, and it is not returned
+    /// to the kernel while the result is in use.
     #[inline]
     pub(super) unsafe fn from_slot(slot: &Slot<'a>, size: usize, snap: usize) -> RxFrame<'a> {
         let start = slot.start();
-        // SAFETY: the caller's promise; every slot has room for header and address, and the frame is kept inside.
+        // SAFETY: the caller's contract; every slot has room for the header and the address, and the frame is clamped
+        // to the slot.
         let (header, address, offload, frame) = unsafe {
             let header = start.cast::<libc::tpacket2_hdr>().read();
             let address = start.add(ADDRESS).cast::<libc::sockaddr_ll>().read();
@@ -61,30 +63,30 @@ impl<'a> RxFrame<'a> {
         }
     }
 
-    /// The same frame with all bytes of its frame, of which the slot had room for some only.
+    /// The same frame with all its bytes, where the slot held only the first of them.
     pub(super) fn whole(self, frame: &'a [u8]) -> RxFrame<'a> {
         RxFrame { frame, cut: 0, ..self }
     }
 
-    /// Whether the kernel has joined it out of several packets, which are to be taken apart again.
+    /// Whether the kernel coalesced several packets into this frame, which must be segmented.
     #[inline]
     pub fn is_gso(&self) -> bool {
         self.offload.segmentation.is_some()
     }
 
-    /// What is left to do on it as [`copy_raw_to`](Self::copy_raw_to) copies it.
+    /// The offloads that remain after [`copy_raw_to`](Self::copy_raw_to).
     pub(super) fn offload(&self) -> Offload {
         self.offload.shifted(self.tag.map_or(0, |_| TAG))
     }
 
-    /// Bytes of it, its tag included, without what was cut.
+    /// Length in bytes, with the VLAN tag and without truncated bytes.
     #[inline]
     pub fn length(&self) -> usize {
         self.frame.len() + self.tag.map_or(0, |_| TAG)
     }
 
-    /// Copies it to the start of `to`, its tag in its place and its checksum filled in, if the frame is whole; false: it
-    /// doesn't fit.
+    /// Copies the frame to the start of `to`, with the tag inserted and, if the frame is whole, the checksum filled in.
+    /// Returns false if it doesn't fit.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> bool {
         let fits = self.copy_raw_to(to);
@@ -94,7 +96,8 @@ impl<'a> RxFrame<'a> {
         fits
     }
 
-    /// Copies it to the start of `to`, its tag in its place, its checksum as it came; false: it doesn't fit.
+    /// Copies the frame to the start of `to`, with the tag inserted and the checksum left as it came. Returns false if
+    /// it doesn't fit.
     #[inline]
     pub(super) fn copy_raw_to(&self, to: &mut [u8]) -> bool {
         let Some(to) = to.get_mut(..self.length()) else { return false };
@@ -112,7 +115,7 @@ impl<'a> RxFrame<'a> {
 
 #[cfg(test)]
 impl<'a> RxFrame<'a> {
-    /// A frame on which something is left to do.
+    /// A frame with these offloads.
     pub(super) fn of(frame: &'a [u8], offload: Offload) -> RxFrame<'a> {
         RxFrame { frame, offload, ..RxFrame::default() }
     }

@@ -1,4 +1,4 @@
-//! A virtual interface whose other side is this process: TUN for IP packets, TAP for Ethernet frames.
+//! TUN and TAP: a virtual interface whose other end is this process. TUN carries IP packets, TAP Ethernet frames.
 
 use std::ffi::CStr;
 use std::fs::OpenOptions;
@@ -13,24 +13,24 @@ use crate::driver::kernel::{check, name, not_now};
 /// `TUNSETIFF`
 const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
 
-/// What a tunnel is to be like.
+/// Settings of a tunnel.
 #[derive(Clone, Debug, Default)]
 pub struct TunnelSettings {
     /// Whether it carries Ethernet frames rather than IP packets.
     pub ethernet: bool,
-    /// The name, or empty for one that the system chooses.
+    /// The interface's name. If empty, the kernel chooses one.
     pub name: String,
-    /// Its address and prefix length; without them it is not brought up.
+    /// Address and prefix length. Without them the interface is not brought up.
     pub address: Option<(Ipv4Addr, u8)>,
-    /// The Ethernet address.
+    /// The MAC address.
     pub mac: Option<[u8; 6]>,
-    /// The gateway that the host's default route is to lead to.
+    /// The gateway of the host's default route.
     pub gateway: Option<Ipv4Addr>,
-    /// The largest packet in bytes; 0 for the system's choice.
+    /// The MTU in bytes; 0 for the kernel's default.
     pub mtu: usize,
 }
 
-/// A tunnel. The interface goes with it.
+/// A tunnel. Dropping it removes the interface.
 #[derive(Debug)]
 pub struct Tunnel {
     file: OwnedFd,
@@ -38,7 +38,7 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Makes the interface and sets it up.
+    /// Creates and configures the interface.
     pub fn open(settings: &TunnelSettings) -> io::Result<Tunnel> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
@@ -60,7 +60,7 @@ impl Tunnel {
     }
 
     fn set_up(&self, settings: &TunnelSettings) -> io::Result<()> {
-        // SAFETY: a new descriptor becomes the value's own.
+        // SAFETY: the new descriptor is owned by the value alone.
         let control = unsafe {
             let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
             OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0) as isize)? as i32)
@@ -87,7 +87,7 @@ impl Tunnel {
         }
         if settings.address.is_some() {
             call(libc::SIOCGIFFLAGS as _, &mut request)?;
-            // SAFETY: the call before has filled the flags in.
+            // SAFETY: the previous call has filled in the flags.
             let flags = unsafe { request.ifr_ifru.ifru_flags };
             request.ifr_ifru.ifru_flags = flags | (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
             call(libc::SIOCSIFFLAGS as _, &mut request)?;
@@ -106,12 +106,13 @@ impl Tunnel {
         Ok(())
     }
 
-    /// The name that it has got.
+    /// The interface's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Reads a packet into `buffer`: its bytes, those that did not fit left out. `None` if there is none now.
+    /// Reads a packet into `buffer` and returns the number of bytes read; the excess of a longer packet is lost.
+    /// Returns `None` if no packet is available.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         // SAFETY: the kernel writes at most the buffer's length.
         let read = unsafe { libc::read(self.file.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -122,7 +123,7 @@ impl Tunnel {
         }
     }
 
-    /// Writes a packet; false if there is no room now.
+    /// Writes a packet. Returns false if the device has no room now.
     pub fn send(&self, packet: &[u8]) -> io::Result<bool> {
         // SAFETY: the kernel reads the packet's bytes.
         let written = unsafe { libc::write(self.file.as_raw_fd(), packet.as_ptr().cast(), packet.len()) };
@@ -140,7 +141,7 @@ impl AsFd for Tunnel {
     }
 }
 
-/// A request about the interface called `device`.
+/// A request for the interface called `device`.
 fn request(device: &str) -> io::Result<libc::ifreq> {
     // SAFETY: an all-zero request is valid.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -150,7 +151,7 @@ fn request(device: &str) -> io::Result<libc::ifreq> {
 
 fn internet(address: Ipv4Addr) -> libc::sockaddr {
     let mut result = libc::sockaddr { sa_family: libc::AF_INET as u16, sa_data: [0; 14] };
-    // Behind the family: two bytes of port, then the address.
+    // After the family: two bytes of port, then the address.
     for (to, from) in result.sa_data.iter_mut().skip(2).zip(address.octets()) {
         *to = from as libc::c_char;
     }

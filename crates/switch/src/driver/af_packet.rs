@@ -1,7 +1,7 @@
-//! `af_packet`: any network device of the kernel, by a packet socket.
+//! `af_packet`: any kernel network device, through a packet socket.
 //!
-//! Frames that this host sends out of the device are not seen. What the kernel leaves for network cards to do is done
-//! here: checksums are filled in, and frames that it has joined out of several packets are taken apart.
+//! Frames that this host sends on the device are not seen. Offloads are done in software: checksums are filled in, and
+//! GSO frames are segmented.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::{Batch, MAX_FRAME};
@@ -9,21 +9,21 @@ use crate::device::{PacketSocket, PacketSocketSettings, Segmenter};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Bytes of memory in which frames wait to be received: some 1,900 frames.
+/// Size of the receive ring in bytes: about 1,900 frames.
 const RECEIVE: usize = 1 << 22;
 
 /// A packet socket bound to a device.
 #[derive(Debug)]
 pub struct AfPacket {
     interface: PacketSocket,
-    /// The joined frame that is being taken apart.
+    /// Splits the current GSO frame.
     segmenter: Segmenter,
-    /// The device was found to be gone.
+    /// The device was found to be removed.
     is_gone: bool,
 }
 
 impl AfPacket {
-    /// Binds to a device, and has it take all frames, whoever they are for.
+    /// Opens a device in promiscuous mode.
     pub fn open(device: &str) -> io::Result<Self> {
         PacketSocket::open(
             device,
@@ -38,7 +38,8 @@ impl AfPacket {
         .map(|interface| Self { interface, segmenter: Segmenter::default(), is_gone: false })
     }
 
-    /// An error if the device is gone: then this socket is of no more use, while a device that is down may come up again.
+    /// Returns an error if the device was removed: this socket is then useless, whereas a device that is down may come
+    /// up again.
     fn check(&mut self) -> Result<(), DriverError> {
         self.is_gone |= self.interface.is_gone();
         match self.is_gone {
@@ -55,7 +56,7 @@ impl Driver for AfPacket {
         }
         let mut received = Received::default();
         let Self { interface, segmenter, .. } = self;
-        // Also frames that are no use count, so that a flood of them is no endless visit.
+        // Unusable frames count too, so that a flood of them cannot make a visit endless.
         let mut most = batch.room();
         loop {
             while !segmenter.is_empty() {
@@ -100,14 +101,14 @@ impl Driver for AfPacket {
                 }
             };
             match error.raw_os_error() {
-                // A device that is down takes nothing; it may come up again.
+                // A device that is down accepts nothing; it may come up again.
                 Some(libc::ENETDOWN | libc::ENXIO) => {
                     self.check()?;
                     sent.down = true;
                     return Ok(sent);
                 }
-                // Longer than the device's frames may be, or not a frame of its kind: it alone is lost, as if the device
-                // had dropped it.
+                // The frame is longer than the MTU or not valid for the device: only this frame is lost, as if the
+                // device had dropped it.
                 Some(libc::EMSGSIZE | libc::EINVAL) => {
                     let (lost, rest) = rest.split_at(rest.len().min(1));
                     count(&mut sent, batch, lost);
@@ -119,7 +120,8 @@ impl Driver for AfPacket {
     }
 
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
-        // A device that went down says so until it is asked, and the worker could not sleep; it may come up again.
+        // A device that went down polls as ready until its error is read, which would keep the worker awake. It may
+        // come up again.
         if self.interface.take_error().is_some() {
             self.check()?;
         }
@@ -131,13 +133,13 @@ impl Driver for AfPacket {
     }
 
     fn take_missed(&mut self) -> u64 {
-        // Asked for now and then: so it is also noticed by who never sleeps.
+        // Also checked here, so that a worker that never sleeps notices it.
         self.is_gone |= self.interface.is_gone();
         self.interface.take_dropped()
     }
 }
 
-/// Counts frames as sent.
+/// Counts these frames as sent.
 fn count(sent: &mut Sent, batch: &Batch, frames: &[u32]) {
     sent.frames += frames.len() as u64;
     let bytes = frames.iter().filter_map(|number| batch.frame(*number as usize)).map(<[u8]>::len);

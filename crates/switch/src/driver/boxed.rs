@@ -4,7 +4,7 @@ use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 use boundary::{HostPort, NEAR_PREFETCH, PortFault, SourceRegion};
 
-/// A box's port, and how to wake the box. The box's way to wake the switch is the bell that it was given.
+/// A box's port and the function that wakes the box. The box wakes the switch through the bell that it was given.
 pub struct BoxPort<Owner> {
     pub(crate) port: HostPort<Owner>,
     origin: SourceRegion,
@@ -18,7 +18,7 @@ impl<Owner> std::fmt::Debug for BoxPort<Owner> {
 }
 
 impl<Owner> BoxPort<Owner> {
-    /// Drives a box's port; `wake` tells the box that there is work, and doesn't wait.
+    /// Creates a driver for a box's port. `wake` notifies the box of work and must not block.
     pub fn new(port: HostPort<Owner>, wake: impl Fn() + Send + 'static) -> Self
     where
         Owner: Clone + Send + Sync + 'static,
@@ -27,12 +27,12 @@ impl<Owner> BoxPort<Owner> {
         Self { port, origin, wake: Box::new(wake) }
     }
 
-    /// Frames that are in the box's rings, on their way to the box or from it.
+    /// Frames in the box's rings, in both directions.
     pub fn waiting(&mut self) -> u64 {
         self.port.waiting().into()
     }
 
-    /// Shows the box what was sent.
+    /// Publishes sent frames to the box.
     fn publish(&mut self) {
         if self.port.publish() {
             (self.wake)();

@@ -1,15 +1,15 @@
-//! What a driver is.
+//! The contract of a port driver.
 
 use crate::batch::Batch;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-/// Why a driver can't go on: its port is down.
+/// Why a driver cannot continue. Its port is then down.
 #[derive(Debug)]
 pub enum DriverError {
     /// The operating system reported an error.
     System(std::io::Error),
-    /// The box behind the port broke the protocol of the rings.
+    /// The box behind the port violated the ring protocol.
     Box(boundary::PortFault),
     /// The capture file is damaged.
     Capture(capture::CaptureError),
@@ -28,7 +28,7 @@ impl fmt::Display for DriverError {
 impl std::error::Error for DriverError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Its message is the cause's own, so the chain goes on behind it.
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::System(error) => error.source(),
             Self::Box(_) | Self::Capture(_) => None,
         }
@@ -41,69 +41,69 @@ impl From<std::io::Error> for DriverError {
     }
 }
 
-/// Frames that came, and didn't become part of the batch.
+/// Received frames that were not added to the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Longer than a frame may be.
+    /// Frames that were too long.
     pub long: u64,
-    /// Impossible descriptors.
+    /// Invalid descriptors.
     pub faulty: u64,
 }
 
-/// Frames that went out.
+/// The frames that a driver sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// How many: the first of those that were given. The rest found no room, or the device is down.
+    /// The number of frames sent: a prefix of the given frames. For the rest there was no room, or the device is down.
     pub frames: u64,
-    /// Their bytes.
+    /// Bytes of the sent frames.
     pub bytes: u64,
-    /// The device is down, and takes nothing until somebody brings it up.
+    /// The device is down and accepts nothing until it is brought up again.
     pub down: bool,
 }
 
-/// A port's other side. A driver never waits, and is used by one thread at a time.
+/// The other end of a port. A driver never blocks, and is used by one thread at a time.
 pub trait Driver: Send {
-    /// Adds frames that came in to a batch, until none is left or the batch is full.
+    /// Adds received frames to a batch, until none is left or the batch is full.
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError>;
 
-    /// Sends the frames of a batch that are named by number, in order, as far as there is room.
+    /// Sends the frames of a batch with these indices, in order, as far as there is room.
     fn send(&mut self, batch: &Batch, frames: &[u32]) -> Result<Sent, DriverError>;
 
-    /// As [`send`](Self::send), for frames that nobody else gets: they may go on with the memory in which they lie, which
-    /// the batch then says to the driver that they came from.
+    /// Like [`send`](Self::send), for frames that go to no other port. A frame may be passed on with its buffer; the
+    /// batch then tells the driver that it came from, in [`release`](Self::release).
     fn send_split(&mut self, batch: &mut Batch, frames: &[u32]) -> Result<Sent, DriverError> {
         self.send(batch, frames)
     }
 
-    /// As [`receive`](Self::receive), where frames may be added of which only the head is copied. What was
-    /// not copied stays as it is until [`release`](Self::release).
+    /// Like [`receive`](Self::receive), but may copy only the head of a frame. The tail stays unchanged until
+    /// [`release`](Self::release).
     fn receive_split(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         self.receive(batch)
     }
 
-    /// Frames of the last [`receive_split`](Self::receive_split) are of no more use to the switch.
+    /// Ends the use of the frames of the last [`receive_split`](Self::receive_split).
     fn release(&mut self, _: &Batch) {}
 
-    /// Whether frames are taken of which only the head is in the batch.
+    /// Whether [`send`](Self::send) accepts split frames.
     fn accepts_split(&self) -> bool {
         false
     }
 
-    /// Announces that nobody looks here before the descriptor or a bell tells. False: there are frames,
-    /// don't sleep.
+    /// Prepares for sleep: from now on the descriptor or a bell reports new frames. Returns false if frames are already
+    /// waiting; the caller must then not sleep.
     fn prepare_sleep(&mut self) -> Result<bool, DriverError> {
         Ok(true)
     }
 
-    /// Takes the announcement back.
+    /// Undoes [`prepare_sleep`](Self::prepare_sleep).
     fn end_sleep(&mut self) {}
 
-    /// What becomes readable when frames come, if it is not a bell that tells.
+    /// The descriptor that becomes readable when frames arrive, unless the driver uses a bell.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Frames that came since the last call, and were lost in front of the driver because nobody took frames in time.
+    /// Frames lost since the last call because they were not received in time.
     fn take_missed(&mut self) -> u64 {
         0
     }

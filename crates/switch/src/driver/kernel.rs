@@ -1,10 +1,9 @@
-//! What the drivers of the kernel's devices share.
+//! Helpers shared by the drivers of kernel devices.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A network device's name as the kernel takes it: at most 15 bytes, no slash, no space, not a folder's
-/// name.
+/// Converts a network device's name for the kernel: at most 15 bytes, no slash, no space, not `.` or `..`.
 pub(crate) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     let bytes = name.as_bytes();
     let forbidden = |byte: &u8| *byte <= b' ' || *byte == b'/' || *byte == b':' || *byte >= 0x7f;
@@ -19,20 +18,20 @@ pub(crate) fn name(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     Ok(result)
 }
 
-/// What a call returned, or the error that it left.
+/// The result of a system call, or its error.
 pub(crate) fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Whether a call only says "not now".
+/// Whether the call would have blocked.
 pub(crate) fn not_now(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR | libc::ENOBUFS))
 }
 
-/// Whether something can be read.
+/// Whether the descriptor is readable.
 pub(crate) fn readable(descriptor: &OwnedFd) -> bool {
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one live entry; it doesn't wait.
+    // SAFETY: one live entry; the call doesn't block.
     unsafe { libc::poll(&mut poll, 1, 0) > 0 }
 }
 

@@ -1,4 +1,4 @@
-//! Port drivers: one contract, one file for each kind of port.
+//! Port drivers: one contract, and one file per kind of port.
 
 mod af_packet;
 mod boxed;

@@ -1,9 +1,9 @@
-//! `null`: takes everything, gives nothing.
+//! `null`: discards all frames and receives none.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
 
-/// A port without another side.
+/// A port that is connected to nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 

@@ -1,4 +1,4 @@
-//! `pipe`: joins two ports, of one switch or of two.
+//! `pipe`: connects two ports, of one switch or of two.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use crate::batch::Batch;
@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Frames that wait in one direction at most.
+/// Maximum frames that wait in one direction.
 const CAPACITY: usize = 2048;
 
 /// One end of a pipe.
@@ -16,7 +16,7 @@ const CAPACITY: usize = 2048;
 pub struct Pipe {
     incoming: Arc<Mutex<VecDeque<Vec<u8>>>>,
     outgoing: Arc<Mutex<VecDeque<Vec<u8>>>>,
-    /// A byte in it says that frames came while nobody looked.
+    /// A byte in it wakes the sleeping side: frames have arrived.
     bell: UnixStream,
 }
 
@@ -25,7 +25,7 @@ fn lock(queue: &Mutex<VecDeque<Vec<u8>>>) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
 }
 
 impl Pipe {
-    /// Both ends of a new pipe.
+    /// Creates a pipe and returns its two ends.
     pub fn pair() -> Result<(Self, Self), std::io::Error> {
         let (left, right) = UnixStream::pair()?;
         left.set_nonblocking(true)?;
@@ -59,7 +59,8 @@ impl Driver for Pipe {
         }
         drop(queue);
         if was_empty && sent.frames > 0 {
-            // A bell that is full has rung; one whose other end is gone rings for nobody.
+            // A full bell has already been rung, and a bell whose other end was closed wakes no one: both errors are
+            // ignored.
             let _ = self.bell.write(&[1]);
         }
         Ok(sent)

@@ -1,4 +1,4 @@
-//! The port of a switch that is reserved for a box: the box may stop and start again.
+//! The switch port that is reserved for a box. The box may stop and start again.
 
 use super::boxed::BoxPort;
 use super::contract::{Driver, DriverError, Received, Sent};
@@ -6,8 +6,8 @@ use crate::batch::Batch;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Holds a box's port, or none while the box does not run: then nothing is received, and sending fails, which takes the
-/// port down until it gets a driver again. All clones are the same slot.
+/// Holds a box's port, or nothing while the box does not run. An empty slot receives nothing and fails to send, which
+/// takes the switch port down until it gets a new driver. Clones refer to the same slot.
 #[derive(Debug)]
 pub struct PortSlot<Owner>(Arc<Mutex<Option<BoxPort<Owner>>>>);
 

@@ -1,4 +1,4 @@
-//! `tap`: a network device of the kernel whose other side is the switch.
+//! `tap`: a kernel network device whose other end is the switch.
 
 use super::contract::{Driver, DriverError, Received, Sent};
 use super::kernel::{check, name, not_now, readable};
@@ -16,8 +16,7 @@ const SET_DEVICE: libc::c_ulong = 0x4004_54ca;
 pub struct Tap(OwnedFd);
 
 impl Tap {
-    /// Opens a TAP device; it is made when there is none of the name, and gone with this value unless it
-    /// is persistent.
+    /// Opens a TAP device. It is created if it does not exist, and removed on drop unless it is persistent.
     pub fn open(device: &str) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
@@ -35,9 +34,9 @@ impl Tap {
 impl Driver for Tap {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        // One byte more than a frame may have tells a frame that is longer.
+        // One byte more than the longest frame, to detect frames that are too long.
         let mut buffer = [0u8; MAX_FRAME + 1];
-        // Also frames that are no use count, so that a flood of them is no endless visit.
+        // Unusable frames count too, so that a flood of them cannot make a visit endless.
         for _ in 0..batch.room() {
             // SAFETY: the kernel writes at most the buffer's length.
             let read = unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -59,7 +58,7 @@ impl Driver for Tap {
             match check(written) {
                 Ok(_) => {}
                 Err(error) if not_now(&error) => break,
-                // A device that is down takes nothing; it may come up again.
+                // A device that is down accepts nothing; it may come up again.
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => {
                     sent.down = true;
                     break;

@@ -1,26 +1,26 @@
-//! What a way of forwarding is.
+//! The contract of a forwarding method.
 
 use crate::port::PortId;
 use packet::MacAddr;
 
-/// Where a frame goes.
+/// Where a frame is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// To one port.
     To(PortId),
-    /// To all ports but the one that it came from.
+    /// To all ports except the source port.
     Flood,
-    /// Nowhere.
+    /// To no port.
     Drop,
 }
 
-/// A way of forwarding. It sees addresses only, does no I/O, and is told the time.
+/// A forwarding method. It sees only addresses, does no I/O, and gets the time from its caller.
 pub trait Forward: Send {
-    /// Where a frame from `source` to `destination` goes that came in at `from`. `now` is in nanoseconds
-    /// of a clock that doesn't go back.
+    /// Decides where a frame from `source` to `destination` goes that was received at port `from`. `now` is in
+    /// nanoseconds of a monotonic clock.
     fn decide(&mut self, destination: MacAddr, source: MacAddr, from: PortId, now: u64) -> Decision;
 
-    /// A port is gone: nothing goes there any more.
+    /// Removes a port: no frame is sent to it any more.
     fn remove_port(&mut self, port: PortId);
 }
 

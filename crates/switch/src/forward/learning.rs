@@ -1,32 +1,32 @@
-//! Forwarding by addresses that are learned, as a bridge does (IEEE 802.1D, 7.7 to 7.9; VALE).
+//! Forwarding by learned addresses, as a bridge does (IEEE 802.1D, 7.7 to 7.9; VALE).
 //!
-//! The table is a fixed number of buckets of eight entries, chosen by a hash with a secret: no one can
-//! fill a bucket of another's addresses on purpose. An entry that was not refreshed for the ageing time
-//! is as good as none; a full bucket gives up its oldest. One port may teach a limited number of
-//! addresses, so that none can crowd the others out.
+//! The table is a fixed number of buckets of eight entries, selected by a hash with a secret seed, so that an attacker
+//! cannot fill the bucket of another's addresses on purpose. Entries that are not refreshed within the ageing time
+//! expire; a full bucket evicts its oldest entry. The number of addresses that a port may teach is limited, so that no
+//! port can crowd out the others.
 
 use super::contract::{Decision, Forward};
 use crate::port::PortId;
 use packet::MacAddr;
 
-/// Entries of a bucket: two cache lines.
+/// Entries per bucket: two cache lines.
 const WAYS: usize = 8;
 
-/// How a bridge learns.
+/// Settings of a learning bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LearningSettings {
-    /// Nanoseconds for which an address is believed after its last frame; 802.1D: 300 seconds.
+    /// Ageing time in nanoseconds: how long an address stays valid after its last frame. 802.1D: 300 seconds.
     pub ageing_ns: u64,
-    /// Addresses in all, rounded up to a power of two.
+    /// Maximum number of addresses, rounded up to a power of two.
     pub capacity: usize,
-    /// Addresses that one port may teach. Stops a port from filling the table with invented ones.
+    /// Maximum addresses that one port may teach. Stops a port from filling the table with invented ones.
     pub port_limit: u32,
-    /// The hash's secret.
+    /// The secret seed of the hash.
     pub seed: u64,
 }
 
 impl Default for LearningSettings {
-    /// 300 seconds, 8,192 addresses, 1,024 a port. The seed must be set to be a secret.
+    /// 300 seconds, 8,192 addresses, 1,024 per port. The seed must be replaced by a secret one.
     fn default() -> Self {
         Self { ageing_ns: 300_000_000_000, capacity: 8192, port_limit: 1024, seed: 0 }
     }
@@ -34,9 +34,9 @@ impl Default for LearningSettings {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// The address and, above it, the port.
+    /// The address, with the port in the bits above it.
     key: u64,
-    /// When it was last seen; 0: never.
+    /// Time of the last frame from it; 0: unused.
     seen: u64,
 }
 
@@ -56,27 +56,27 @@ pub struct LearningBridge {
     taught: Vec<Taught>,
 }
 
-/// What one port has taught.
+/// The addresses that one port has taught.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taught {
-    /// Its entries, live or aged.
+    /// Entries of the port, live or expired.
     count: u32,
-    /// Before this time its aged entries are not looked for again.
+    /// The port's expired entries are not searched for again before this time.
     reclaim_after: u64,
 }
 
-/// How often the whole table is searched for the aged entries of a port at its limit, in nanoseconds: the
-/// search must not be something that a port can ask for with every frame.
+/// Minimum interval in nanoseconds between searches of the whole table for the expired entries of a port at its limit.
+/// Stops a port from triggering a search with every frame.
 const RECLAIM_INTERVAL: u64 = 1_000_000_000;
 
 impl LearningBridge {
-    /// A bridge that knows nothing yet.
+    /// A bridge with an empty table.
     pub fn new(settings: LearningSettings) -> Self {
         let buckets = settings.capacity.div_ceil(WAYS).clamp(1, 1 << 20).next_power_of_two();
         Self { settings, buckets: vec![[Entry::default(); WAYS]; buckets], taught: Vec::new() }
     }
 
-    /// Where an address was last seen, if that is believed.
+    /// The port at which an address was last seen, unless the entry has expired.
     pub fn find(&self, address: MacAddr, now: u64) -> Option<PortId> {
         let key = address.to_u64();
         let bucket = self.buckets.get(self.bucket(key))?;
@@ -84,7 +84,7 @@ impl LearningBridge {
         self.is_live(*entry, now).then(|| entry.port())
     }
 
-    /// All addresses that are believed, in no order, with the nanoseconds since they were seen.
+    /// All valid addresses, in no particular order, with the nanoseconds since they were last seen.
     pub fn entries(&self, now: u64) -> impl Iterator<Item = (MacAddr, PortId, u64)> {
         let live = self.buckets.iter().flatten().filter(move |entry| self.is_live(**entry, now));
         live.map(move |entry| {
@@ -118,7 +118,7 @@ impl LearningBridge {
         let key = address.to_u64();
         let whole = key | u64::from(port.0) << 48;
         let at = self.bucket(key);
-        // 0 means "never": the first nanosecond counts as the second.
+        // 0 means "unused", so the first nanosecond is stored as the second.
         let seen = now.max(1);
         let known =
             self.buckets[at].iter().position(|entry| entry.seen != 0 && entry.key & Entry::ADDRESS == key);
@@ -141,12 +141,12 @@ impl LearningBridge {
         self.taught(port).count += 1;
     }
 
-    /// The entry of a bucket that is unused, or the oldest.
+    /// Index of an unused entry of a bucket, or else of the oldest.
     fn victim(&self, at: usize) -> usize {
         (0..WAYS).min_by_key(|way| self.buckets[at][*way].seen).unwrap_or(0)
     }
 
-    /// Gives up the aged entries of a port at its limit; whether there were any.
+    /// Removes the expired entries of a port at its limit. Returns whether there were any.
     fn reclaim(&mut self, port: PortId, now: u64) -> bool {
         if now < self.taught(port).reclaim_after {
             return false;
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(bridge.decide(B, A, one, 2), Decision::To(two));
         assert_eq!(bridge.decide(A, A, one, 3), Decision::Drop);
         assert_eq!(bridge.decide(MacAddr::BROADCAST, A, one, 3), Decision::Flood);
-        // A moves; a group address is never learned.
+        // A moves; group addresses are never learned.
         assert_eq!(bridge.decide(B, A, three, 4), Decision::To(two));
         assert_eq!(bridge.decide(A, MacAddr::BROADCAST, two, 5), Decision::To(three));
         assert_eq!(bridge.find(MacAddr::BROADCAST, 5), None);
@@ -233,7 +233,7 @@ mod tests {
         }
         assert_eq!(bridge.entries(2).filter(|(_, port, _)| *port == PortId(2)).count(), 100);
         assert_eq!(bridge.find(A, 2), Some(PortId(1)), "the flood pushed another port's address out");
-        // When its addresses have aged it may teach others.
+        // Once its addresses have expired, the port may teach others.
         let later = 400 * SECOND;
         bridge.decide(B, MacAddr::from_u64(4 << 40), PortId(2), later);
         assert_eq!(bridge.find(MacAddr::from_u64(4 << 40), later), Some(PortId(2)));

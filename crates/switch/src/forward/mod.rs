@@ -1,4 +1,4 @@
-//! Forwarding: where a frame goes. One contract, one file for each kind of forwarding.
+//! Forwarding: decides where a frame goes. One contract, and one file per method.
 
 mod contract;
 mod learning;

@@ -1,14 +1,14 @@
-//! A switch whose kind of forwarding is chosen at run time.
+//! Selects the forwarding method at run time.
 
 use super::contract::{Decision, Forward};
 use super::{LearningBridge, StaticTable};
 use crate::port::PortId;
 use packet::MacAddr;
 
-/// One of the kinds of forwarding.
+/// One of the forwarding methods.
 #[derive(Debug)]
 pub enum ForwardingMode {
-    /// By a table that is configured.
+    /// By a configured table.
     Static(StaticTable),
     /// By learned addresses.
     Learning(LearningBridge),

@@ -1,4 +1,4 @@
-//! Forwarding by a table that is given, as in ClickOS: nothing is learned, nothing is flooded unasked.
+//! Forwarding by a configured table, as in ClickOS: no address is learned, and unknown addresses are not flooded.
 
 use super::contract::{Decision, Forward};
 use crate::port::PortId;
@@ -6,13 +6,13 @@ use packet::MacAddr;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Most entries of a table. Bounds what one request can make the switch store.
+/// Maximum entries of a table. Bounds what one request can make the switch store.
 const MAX_ENTRIES: usize = 65_536;
 
-/// Why an entry can't be added.
+/// Why an entry cannot be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
-    /// A group address belongs to no port.
+    /// The address is a group address, which belongs to no port.
     Group(MacAddr),
     /// The table is full.
     Full,
@@ -29,8 +29,8 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// A static table of addresses. Group addresses go to all ports; unknown ones to the default port, or
-/// nowhere.
+/// A static address table. Frames to group addresses are flooded. Frames to unknown addresses go to the default port,
+/// or are dropped if there is none.
 #[derive(Clone, Debug, Default)]
 pub struct StaticTable {
     ports: HashMap<u64, PortId>,
@@ -43,7 +43,7 @@ impl StaticTable {
         Self::default()
     }
 
-    /// Says where an address is; the port that it was at before.
+    /// Assigns an address to a port. Returns the address's previous port.
     pub fn insert(&mut self, address: MacAddr, port: PortId) -> Result<Option<PortId>, TableError> {
         let key = address.to_u64();
         if address.is_group() {
@@ -55,17 +55,17 @@ impl StaticTable {
         Ok(self.ports.insert(key, port))
     }
 
-    /// Forgets an address; the port that it was at.
+    /// Removes an address. Returns its port.
     pub fn remove(&mut self, address: MacAddr) -> Option<PortId> {
         self.ports.remove(&address.to_u64())
     }
 
-    /// Says where unknown addresses go.
+    /// Sets the port for unknown addresses.
     pub fn set_default(&mut self, port: Option<PortId>) {
         self.default = port;
     }
 
-    /// All entries, in no order.
+    /// All entries, in no particular order.
     pub fn entries(&self) -> impl Iterator<Item = (MacAddr, PortId)> {
         self.ports.iter().map(|(address, port)| (MacAddr::from_u64(*address), *port))
     }

@@ -1,4 +1,4 @@
-//! Why a capture file cannot be opened.
+//! Errors of opening a capture file.
 
 use capture::{CaptureError, LinkType};
 use std::error::Error;
@@ -10,13 +10,13 @@ use std::io;
 pub enum PcapError {
     /// The file cannot be opened or read.
     System(io::Error),
-    /// It is a pipe, a device or a folder: reading it could wait, and everything else with it.
+    /// The path is a pipe, a device or a folder: reading it could block the worker.
     NotAFile,
-    /// It ends within its header.
+    /// The file ends within its header.
     Truncated,
-    /// It is no capture, or a damaged one.
+    /// The file is not a capture, or it is damaged.
     Format(CaptureError),
-    /// It was captured on another kind of link than Ethernet.
+    /// The capture's link type is not Ethernet.
     Link(LinkType),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for PcapError {
 
 impl Error for PcapError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        // The messages of these two are their causes' own, so the chain goes on behind them.
+        // `Display` prints the message of these two causes, so the chain continues with the cause's source.
         match self {
             Self::System(error) => error.source(),
             Self::Format(error) => error.source(),

@@ -1,4 +1,5 @@
-//! `pcap`: frames from a capture file, frames into one. Captures of Ethernet in any format that `capture` reads.
+//! `pcap`: reads frames from a capture file and writes frames to another. Reads Ethernet captures in any format that
+//! `capture` supports.
 
 mod error;
 mod port;

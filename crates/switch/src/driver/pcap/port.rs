@@ -1,4 +1,4 @@
-//! A port of capture files: it plays one and writes another.
+//! A port that replays one capture file and records to another.
 
 use super::{PcapError, PcapReader, PcapWriter};
 use crate::batch::Batch;
@@ -8,10 +8,10 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Frames that a visit takes when there is no rate.
+/// Maximum frames per visit when there is no rate.
 const BURST: usize = 64;
 
-/// Plays the frames of one capture, at a rate if wanted, and writes frames that are sent into another.
+/// Replays the frames of one capture, optionally at a fixed rate, and records sent frames to another.
 #[derive(Debug)]
 pub struct PcapPort {
     reader: Option<CapturePlayer>,
@@ -22,20 +22,20 @@ pub struct PcapPort {
 struct CapturePlayer {
     path: PathBuf,
     file: PcapReader<File>,
-    /// The file has given no packet since it was opened.
+    /// The file has yielded no frame since it was opened.
     is_unusable: bool,
-    /// How often it is played again after this time; `None`: for ever.
+    /// Remaining repetitions after the current one; `None` repeats forever.
     repeats_left: Option<u32>,
-    /// Packets a second, and how many packets have been received since when.
+    /// The rate in packets per second, and the packets received since the start time.
     rate: Option<u64>,
     since: Instant,
     given: u64,
-    /// Frames that have been read and are not due yet.
+    /// Frames that were read but are not due yet.
     waiting: Batch,
     next: usize,
 }
 
-/// Opens a capture. Reading a pipe or a device could wait, and all traffic with it.
+/// Opens a capture. Pipes and devices are refused, because reading them could block all traffic.
 fn open(path: &Path) -> Result<PcapReader<File>, PcapError> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(PcapError::NotAFile);
@@ -44,8 +44,8 @@ fn open(path: &Path) -> Result<PcapReader<File>, PcapError> {
 }
 
 impl PcapPort {
-    /// Opens a port that plays `read` `repeat` times (0: for ever), at `rate` packets a second or as fast as they are taken,
-    /// and writes `write`, which must not exist yet.
+    /// Opens a port that replays `read` `repeat` times (0: forever), at `rate` packets per second or as fast as they
+    /// are received, and records to `write`, which must not exist yet.
     pub fn open(
         read: Option<&Path>,
         write: Option<&Path>,
@@ -73,14 +73,14 @@ impl PcapPort {
         Ok(Self { reader, writer: write.map(create).transpose()? })
     }
 
-    /// Whether packets become due as time passes, without anything that wakes a sleeping thread.
+    /// Whether packets become due by time alone, without an event that wakes a sleeping thread.
     pub fn is_paced(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.rate.is_some())
     }
 }
 
 impl CapturePlayer {
-    /// How many packets are due.
+    /// The number of packets that are due.
     fn due(&self) -> usize {
         match self.rate {
             None => BURST,
@@ -115,7 +115,7 @@ impl CapturePlayer {
                 continue;
             }
             if !self.file.is_at_end() {
-                // Only records that cannot be used: the next visit goes on behind them.
+                // All records in this part were unusable: the next visit continues after them.
                 break;
             }
             match &mut self.repeats_left {
@@ -199,7 +199,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A capture whose records are all too long does not stall the switch, and a pipe is not opened.
+    /// A capture whose records are all too long does not stall the switch, and a named pipe is refused.
     #[test]
     fn a_capture_without_usable_packets_does_not_stall() {
         let folder = std::env::temp_dir().join(format!("clickbox-unusable-{}", std::process::id()));

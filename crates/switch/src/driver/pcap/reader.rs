@@ -1,4 +1,4 @@
-//! Plays the frames of a capture.
+//! Reads the frames of a capture.
 
 use super::PcapError;
 use crate::batch::{Batch, MAX_FRAME};
@@ -6,18 +6,18 @@ use crate::driver::contract::{Driver, DriverError, Received, Sent};
 use capture::{Decoder, LinkType};
 use std::io::Read;
 
-/// Receives a capture's frames as fast as they are taken, and sends nothing.
+/// A driver that receives a capture's frames as fast as possible and sends nothing.
 #[derive(Debug)]
 pub struct PcapReader<R> {
     file: R,
     decoder: Decoder,
-    /// Records that the decoder has skipped, as far as they have been reported.
+    /// Records that the decoder skipped and that were already reported.
     bad_records: u64,
     is_at_end: bool,
 }
 
 impl<R: Read> PcapReader<R> {
-    /// Reads the header. The reader needs no buffer of its own.
+    /// Reads the header. `file` need not be buffered.
     pub fn new(file: R) -> Result<Self, PcapError> {
         let mut reader = Self { file, decoder: Decoder::new(), bad_records: 0, is_at_end: false };
         loop {
@@ -34,12 +34,12 @@ impl<R: Read> PcapReader<R> {
         }
     }
 
-    /// Whether all frames have been received, or the rest cannot be read.
+    /// Whether all frames were received, or the rest cannot be read.
     pub fn is_at_end(&self) -> bool {
         self.is_at_end
     }
 
-    /// Reads more of the file.
+    /// Reads more of the file into the buffer.
     fn fill(&mut self) -> Result<(), std::io::Error> {
         match self.file.read(self.decoder.space()) {
             Ok(0) => self.is_at_end = true,
@@ -57,7 +57,7 @@ impl<R: Read> PcapReader<R> {
 impl<R: Read + Send> Driver for PcapReader<R> {
     fn receive(&mut self, batch: &mut Batch) -> Result<Received, DriverError> {
         let mut received = Received::default();
-        // Records that are not used count too: a file full of them must not make a visit endless.
+        // Unusable records count too: a file full of them must not make a visit endless.
         let mut visits = batch.room();
         while visits > 0 && !self.is_at_end {
             match self.decoder.record() {
@@ -111,7 +111,7 @@ mod tests {
         file
     }
 
-    /// All frames of a file, and how many were too long.
+    /// All frames of a file, and the number of frames that were too long.
     fn read(file: &[u8]) -> Result<(Vec<Vec<u8>>, u64), String> {
         let mut reader = PcapReader::new(file).map_err(|error| error.to_string())?;
         let (mut frames, mut long) = (Vec::new(), 0);
@@ -128,7 +128,7 @@ mod tests {
         let frames: Vec<Vec<u8>> = [60, 0, 2048, 61, 1514].map(|length| vec![length as u8; length]).into();
         let file = written(&frames);
         assert_eq!(read(&file), Ok((frames.clone(), 0)));
-        // The other byte order: every number of the headers reversed.
+        // The other byte order: all header fields are swapped.
         let mut swapped = file.clone();
         let mut reverse = |from: usize, size: usize, count: usize| {
             swapped[from..from + size * count].chunks_mut(size).for_each(<[u8]>::reverse)
@@ -142,7 +142,7 @@ mod tests {
             at += 16 + frame.len();
         }
         assert_eq!(read(&swapped), Ok((frames.clone(), 0)));
-        // Cut anywhere, the whole records before are read.
+        // Of a file truncated anywhere, the complete records are read.
         for length in 24..file.len() {
             let (some, _) = read(&file[..length]).unwrap();
             assert_eq!(some, frames[..some.len()]);

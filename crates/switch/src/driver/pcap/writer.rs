@@ -1,4 +1,4 @@
-//! Writes frames into a capture.
+//! Writes frames to a capture.
 
 use crate::batch::{Batch, MAX_FRAME};
 use crate::driver::contract::{Driver, DriverError, Received, Sent};
@@ -6,7 +6,7 @@ use capture::{LinkType, PcapEncoder};
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Writes frames into a pcap file with nanoseconds, and receives nothing.
+/// A driver that writes frames to a pcap file with nanosecond timestamps and receives nothing.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     file: W,
@@ -14,7 +14,7 @@ pub struct PcapWriter<W> {
 }
 
 impl<W: Write> PcapWriter<W> {
-    /// Writes the file header. The writer should be buffered; it is flushed whenever the switch becomes idle.
+    /// Writes the file header. The writer should be buffered; it is flushed whenever the switch goes idle.
     pub fn new(mut file: W) -> io::Result<Self> {
         let encoder = PcapEncoder::new(LinkType::ETHERNET).snapshot_length(MAX_FRAME as u32);
         file.write_all(&encoder.file_header())?;
