@@ -210,7 +210,10 @@ mod tests {
         }
     }
 
-    fn queue() -> (Box<Queue>, Receiver<Vec<u8>>, Arc<Mutex<u64>>, Arc<AtomicBool>) {
+    /// A queue of two pieces, its receiver, the count of lost packets, and the flag that closes it.
+    type QueueParts = (Box<Queue>, Receiver<Vec<u8>>, Arc<Mutex<u64>>, Arc<AtomicBool>);
+
+    fn queue() -> QueueParts {
         let (sender, receiver) = sync_channel(2);
         let (lost, is_closed) = <(Arc<Mutex<u64>>, Arc<AtomicBool>)>::default();
         (
