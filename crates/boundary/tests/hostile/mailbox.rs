@@ -70,7 +70,7 @@ pub fn channel(bytes: &[u8]) {
             }
             6 => {
                 outbox.withdraw(u32::from(input.byte()));
-                assert!(outbox.len() > 0 || outbox.bytes() == 0);
+                assert!(!outbox.is_empty() || outbox.bytes() == 0);
             }
             _ => {
                 let _ = outbox.flush(&mut writer);
