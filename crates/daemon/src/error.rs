@@ -11,10 +11,10 @@ use std::fmt;
 use std::time::Duration;
 use switch::TableError;
 
-/// Why an operation failed. The state is as it was before.
+/// Why an operation failed. The state is unchanged.
 ///
-/// A message speaks of the API's own terms: boxes, switches, operations. What a user of a certain program can do about it
-/// is for that program to say, from [`ErrorReason`].
+/// Messages use the terms of the API: boxes, switches, operations. Advice that depends on the client program is left to
+/// that program, which can derive it from [`ErrorReason`].
 #[derive(Debug)]
 pub enum OperationError {
     /// The box does not exist.
@@ -39,39 +39,39 @@ pub enum OperationError {
     NoFile(BoxName, String),
     /// The box has not crashed.
     NoCrash(BoxName),
-    /// The box reports that it has no such handler, in these words.
+    /// The box reports that it has no such handler, with this message.
     NoHandler(BoxName, String),
-    /// The name is taken: by what, and the name.
+    /// The name is taken: the kind of the object, and the name.
     Exists(&'static str, String),
-    /// The stack defines a box or a switch that exists and is not part of the stack: what, and its name.
+    /// The stack defines a box or a switch that exists but is not part of the stack: its kind and its name.
     Foreign(&'static str, String),
     /// The box is in a state that does not allow the operation.
     State {
         /// The box.
         name: BoxName,
-        /// What it is doing.
+        /// The current state.
         state: &'static str,
         /// The operation that would help.
         hint: &'static str,
     },
-    /// The request is impossible.
+    /// The request is invalid.
     Invalid(RequestError),
     /// The configuration was rejected.
     Refused(Vec<Diagnostic>),
-    /// The box rejected the handler call, in these words.
+    /// The box rejected the handler call, with this message.
     HandlerRefused(String),
-    /// A port can't be opened or attached.
+    /// A port cannot be opened or attached.
     Port(PortError),
     /// The request is too long: which part, its bytes, and the limit.
     TooLarge(&'static str, usize, usize),
-    /// A limit is reached: on what, and its value.
+    /// A limit is reached: its object and its value.
     Limit(&'static str, usize),
-    /// No processor is left that the box could have to itself.
+    /// No processor is left to reserve for the box.
     NoProcessor {
         /// The number of processors.
         all: usize,
     },
-    /// The box can't be created.
+    /// The box cannot be created.
     Create(CreateError),
     /// The box did not answer in time.
     Timeout(BoxName, Duration),
@@ -79,18 +79,18 @@ pub enum OperationError {
     Gone(BoxName),
     /// The box violated the mailbox protocol and was ended.
     Broken(BoxName, CallError),
-    /// The definition can't be stored.
+    /// The definition cannot be stored.
     Store(StoreError),
     /// The daemon is shutting down.
     Ending,
-    /// A system call failed: what it was for, and why.
+    /// A system call failed: its purpose and its error.
     System(&'static str, std::io::Error),
 }
 
-/// Why a request is impossible, whatever the daemon's state.
+/// Why a request is invalid, whatever the daemon's state.
 #[derive(Debug)]
 pub enum RequestError {
-    /// The box would have so many ports.
+    /// The box would have this many ports.
     TooManyPorts(usize),
     /// There are too many labels, or one is too long.
     Labels,
@@ -100,7 +100,7 @@ pub enum RequestError {
     DuplicateSwitch(SwitchName),
     /// The stack defines a box twice.
     DuplicateBox(BoxName),
-    /// The main configuration is to be removed.
+    /// The request would remove the main configuration.
     RemoveMain,
     /// The path of a capture file is relative.
     RelativePath(String),
@@ -108,34 +108,34 @@ pub enum RequestError {
     NoCaptureFile,
     /// A port names no device.
     NoDevice,
-    /// The name of a box is too long for the name of its port at a switch.
+    /// The box's name is too long for the name of its port at a switch.
     LongBoxName(BoxName),
 }
 
-/// Why a port can't be opened or attached.
+/// Why a port cannot be opened or attached.
 #[derive(Debug)]
 pub enum PortError {
-    /// Its device or file can't be opened: which, and why.
+    /// The device or file cannot be opened.
     Open {
         /// The device or file.
         device: String,
-        /// The failed system call, or what is wrong with the file.
+        /// The failed system call, or the defect of the file.
         cause: Box<dyn Error + Send + Sync>,
-        /// The capability that the daemon lacks, if that is the cause.
+        /// The missing capability of the daemon, if that is the cause.
         capability: Option<&'static str>,
     },
     /// Both ends of the pipe are taken.
     PipeInUse(PipeName),
-    /// The box's port is attached already.
+    /// The box's port is already attached.
     Attached(BoxName, u8),
-    /// The switch's address table does not take the address.
+    /// The switch's address table rejects the address.
     Table(TableError),
-    /// The switch learns addresses, so they can't be set.
+    /// The switch learns addresses, so they cannot be set.
     Learning(SwitchName),
 }
 
 impl OperationError {
-    /// The error of a failed call of a box.
+    /// The error of a failed call to a box.
     pub(crate) fn call(name: &BoxName, error: CallError, time: Duration) -> Self {
         match error {
             CallError::Refused(reason) => Self::HandlerRefused(crate::escape::text(reason.as_bytes())),
@@ -149,7 +149,7 @@ impl OperationError {
         }
     }
 
-    /// The code of the API for it.
+    /// The error code in the API.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NoBox(_)
@@ -183,7 +183,7 @@ impl OperationError {
         }
     }
 
-    /// The precise reason and what it is about, where a client can do something about it.
+    /// The precise reason and its subject, for errors that a client can act on.
     fn reason(&self) -> Option<(ErrorReason, String)> {
         let of_box = |name: &BoxName| format!("box/{name}");
         Some(match self {
@@ -265,7 +265,7 @@ impl fmt::Display for OperationError {
 impl Error for OperationError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // Their text is the whole message, so what follows is their cause.
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Invalid(error) => error.source(),
             Self::Port(error) => error.source(),
             Self::Store(error) => error.source(),

@@ -1,10 +1,10 @@
-//! Texts of boxes, made fit to be shown.
+//! Escapes texts from boxes for display.
 
-/// Characters of a text of a box that are kept; the rest is cut. A box must not fill the daemon's memory with one line.
+/// Maximum characters kept of a box's text; the rest is cut off. A box must not fill the daemon's memory with one line.
 const MAX_CHARACTERS: usize = 16 << 10;
 
-/// Makes a text of a box safe to print: control characters, escape sequences and bytes that are no text are written
-/// out. Line ends stay where `lines` says so.
+/// Escapes a box's text for display: control characters, escape sequences and invalid UTF-8 are written out. Line
+/// breaks are kept if `lines` is true.
 fn escape(bytes: &[u8], lines: bool) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut escaped = String::with_capacity(text.len().min(MAX_CHARACTERS));
@@ -23,17 +23,17 @@ fn escape(bytes: &[u8], lines: bool) -> String {
     escaped
 }
 
-/// Marks that turn the direction of the text around; to Unicode they are no control characters.
+/// Marks that change the direction of text. Unicode does not classify them as control characters.
 fn turns_text(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// One line of a box.
+/// Escapes one line of a box.
 pub(crate) fn line(bytes: &[u8]) -> String {
     escape(bytes, false)
 }
 
-/// A text of a box of one or several lines.
+/// Escapes a text of one or more lines of a box.
 pub(crate) fn text(bytes: &[u8]) -> String {
     escape(bytes, true).trim_end().to_string()
 }

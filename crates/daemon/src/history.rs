@@ -1,56 +1,56 @@
-//! A bounded history with readers who follow it: logs of boxes, and the journal.
+//! A bounded history whose readers can follow it: boxes' logs, and the journal.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// The last entries of something, numbered from 1 or from where an earlier life ended. The oldest go when there are too
-/// many.
+/// The last entries, numbered from 1 or from where an earlier daemon ended. The oldest are removed when a limit is
+/// exceeded.
 #[derive(Debug)]
 pub(crate) struct History<T> {
     bounds: HistoryLimits<T>,
     entries: Mutex<Entries<T>>,
-    /// The number of the last entry, for those who wait.
+    /// The number of the last entry, for readers that wait.
     last: watch::Sender<u64>,
 }
 
-/// How much a ring keeps.
+/// The limits of a history.
 #[derive(Debug)]
 pub(crate) struct HistoryLimits<T> {
-    /// Entries.
+    /// Maximum number of entries.
     pub(crate) entries: usize,
-    /// Bytes of all of them; the last one is kept, however long it is.
+    /// Maximum bytes of all entries. The last entry is always kept, however long it is.
     pub(crate) bytes: usize,
-    /// Bytes of one.
+    /// The size of an entry in bytes.
     pub(crate) weigh: fn(&T) -> usize,
 }
 
 #[derive(Debug)]
 struct Entries<T> {
     queue: VecDeque<T>,
-    /// Bytes of all of them.
+    /// Bytes of all entries.
     bytes: usize,
-    /// The number of the last one.
+    /// The number of the last entry.
     last: u64,
 }
 
-/// What a reader gets.
+/// A page of entries for a reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HistoryPage<T> {
     /// The entries, each with its number.
     pub(crate) entries: Vec<(u64, T)>,
-    /// How many were wanted and are gone already.
+    /// The number of requested entries that were already removed.
     pub(crate) lost: u64,
 }
 
 impl<T: Clone> History<T> {
-    /// An empty ring, whose first entry has the number after `last`.
+    /// An empty history whose first entry gets the number after `last`.
     pub(crate) fn new(bounds: HistoryLimits<T>, last: u64) -> Self {
         let entries = Mutex::new(Entries { queue: VecDeque::new(), bytes: 0, last });
         Self { bounds, entries, last: watch::Sender::new(last) }
     }
 
-    /// Adds an entry, made from its number; the number.
+    /// Adds an entry, created from its number, and returns the number.
     pub(crate) fn push(&self, make: impl FnOnce(u64) -> T) -> u64 {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.last += 1;
@@ -74,7 +74,7 @@ impl<T: Clone> History<T> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).last
     }
 
-    /// All entries after the one with this number that are still there, at most `most` of them.
+    /// The entries after `number` that are still kept, at most `most`.
     pub(crate) fn after(&self, number: u64, most: usize) -> HistoryPage<T> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let first = entries.last + 1 - entries.queue.len() as u64;
@@ -84,7 +84,7 @@ impl<T: Clone> History<T> {
         HistoryPage { entries: (from..).zip(there).collect(), lost: from - (number + 1) }
     }
 
-    /// What tells the number of the last entry whenever it changes.
+    /// A receiver of the number of the last entry, notified whenever it changes.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
     }
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(ring.after(12, 1), HistoryPage { entries: vec![(13, "c")], lost: 0 });
         assert_eq!(ring.after(14, 9), HistoryPage { entries: vec![], lost: 0 });
         assert_eq!(ring.after(99, 9).entries, vec![]);
-        // Long ones push more than one out, and one that is too long all others.
+        // A long entry removes several others; one that is too long removes all others.
         ring.push(|_| "eight...");
         assert_eq!(ring.after(13, 9).entries, vec![(14, "d"), (15, "eight...")]);
         ring.push(|_| "much too long");

@@ -1,10 +1,10 @@
-//! What the host offers the daemon.
+//! The host's capabilities.
 
 use crate::supervisor::Supervisor;
 use api::{BoxState, CgroupVersion, Counts, HostStatus, Kvm, Sandbox, Size};
 use std::path::Path;
 
-/// The control groups that limit processor time can be had from here.
+/// The cgroup version that offers limits of processor time here.
 pub(crate) fn cgroup() -> CgroupVersion {
     let root = Path::new("/sys/fs/cgroup");
     let controllers = std::fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default();
@@ -17,7 +17,7 @@ pub(crate) fn cgroup() -> CgroupVersion {
     }
 }
 
-/// Whether this process may make others less nice (CAP_SYS_NICE).
+/// Whether this process may lower the nice value of others (CAP_SYS_NICE).
 fn may_be_less_nice() -> bool {
     const SYS_NICE: u32 = 23;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -34,7 +34,7 @@ fn memory(text: &str, name: &str) -> Size {
 }
 
 impl Supervisor {
-    /// Tells what the daemon is, and what its host offers.
+    /// The status of the daemon and of its host.
     pub fn host(&self) -> Result<HostStatus, crate::OperationError> {
         let facts = self.facts()?;
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -73,7 +73,7 @@ impl Supervisor {
         })
     }
 
-    /// Boxes by state.
+    /// The number of boxes in each state.
     pub(crate) fn count(states: &[BoxState]) -> Counts {
         let running = states.iter().filter(|state| **state == BoxState::Running).count();
         Counts {

@@ -1,4 +1,4 @@
-//! What happened: events with numbers that go on over restarts of the daemon.
+//! The journal: events whose numbers continue across restarts of the daemon.
 
 use crate::history::{History, HistoryLimits};
 use crate::limits::{MAX_JOURNAL_BYTES, MAX_JOURNAL_EVENTS};
@@ -9,7 +9,7 @@ use api::{Event, EventKind, Time};
 pub(crate) struct Journal(pub(crate) History<Event>);
 
 impl Journal {
-    /// A journal whose first event has the number after `last`.
+    /// A journal whose first event gets the number after `last`.
     pub(crate) fn new(last: u64) -> Self {
         let weigh = |event: &Event| event.subject.len() + event.message.len();
         Self(History::new(
@@ -18,7 +18,7 @@ impl Journal {
         ))
     }
 
-    /// Notes that something happened. What of the message comes from a box is escaped already.
+    /// Records an event. Texts from a box must already be escaped in `message`.
     pub(crate) fn note(&self, kind: EventKind, subject: impl Into<String>, message: impl Into<String>) {
         let (subject, message, time) = (subject.into(), message.into(), Time::now());
         self.0.push(|sequence| Event { sequence, time, kind, subject, message });

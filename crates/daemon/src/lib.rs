@@ -1,18 +1,21 @@
-//! The daemon: supervises boxes and switches, stores their definitions, serves the API.
+//! The daemon: supervises boxes and switches, stores their definitions, and serves the API.
 //!
-//! Three layers. The [`Supervisor`] is synchronous and knows no HTTP: each operation of the API is a method of it,
-//! which may be called from any thread. Below it are the `fabric`, one thread that moves packets between boxes,
-//! switches and devices, the boxes with the thread that watches them, and the store. Above it is the `server`, which
-//! routes requests to methods and waits for them off its own threads.
+//! It has three layers:
+//! - The [`Supervisor`] is synchronous and knows no HTTP. Each operation of the API is a method, which any thread may
+//!   call.
+//! - Below it are the `fabric` (one thread that moves packets between boxes, switches and devices), the boxes with the
+//!   thread that watches them, and the store.
+//! - Above it is the `server`, which routes requests to methods and waits for them off its own threads.
 //!
 //! Invariants:
-//! - Nothing of the engine is linked: an element's bug can't reach this process. Configurations are checked by a
-//!   sandboxed box that is thrown away.
-//! - An operation that fails has changed nothing: neither the store nor what runs.
-//! - What a box says is data. Texts of it are escaped before they are kept; none becomes a path, a command or a name.
-//! - A packet never waits for an operation, nor for whoever captures it.
+//! - The engine is not linked: a bug of an element cannot affect this process. Configurations are checked in a
+//!   sandboxed box, which is then discarded.
+//! - A failed operation has changed nothing, neither in the store nor in what runs.
+//! - Whatever a box sends is data. Its texts are escaped before they are stored, and never become a path, a command or
+//!   a name.
+//! - A packet never waits for an operation or for the reader of a capture.
 //!
-//! Absent on purpose: what elements and configurations mean; files of the API's callers.
+//! Absent on purpose: the meaning of elements and configurations; the files of API clients.
 
 #![forbid(unsafe_code)]
 

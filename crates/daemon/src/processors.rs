@@ -1,4 +1,4 @@
-//! Which processors boxes have for themselves, and who keeps away from these.
+//! Reserves processors for boxes, and keeps all other threads off them.
 
 use crate::error::OperationError;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -13,16 +13,16 @@ pub(crate) struct Processors {
     state: Mutex<State>,
 }
 
-/// What keeps someone to processors.
+/// Restricts a thread or process to these processors.
 type ApplyAffinity = Box<dyn Fn(&[usize]) + Send>;
 
 #[derive(Default)]
 struct State {
-    /// Those that a box has for itself.
+    /// Processors that are reserved for a box.
     reserved: BTreeSet<usize>,
-    /// Who shares the others, by number: what is called with these when they change.
+    /// Called with the unreserved processors whenever they change, by subscription number.
     subscribers: BTreeMap<u64, ApplyAffinity>,
-    /// The next sharer's number.
+    /// The next subscription's number.
     next: u64,
 }
 
@@ -32,14 +32,14 @@ impl fmt::Debug for State {
     }
 }
 
-/// A processor that a box has for itself; dropped, it is everybody's.
+/// A processor reserved for a box. Dropping it releases the processor.
 #[derive(Debug)]
 pub(crate) struct ReservedProcessor {
     number: usize,
     cores: Arc<Processors>,
 }
 
-/// One that shares processors with others; dropped, it is forgotten.
+/// A subscription to the unreserved processors. Dropping it ends the subscription.
 #[derive(Debug)]
 pub(crate) struct AffinityGuard {
     number: u64,
@@ -47,14 +47,14 @@ pub(crate) struct AffinityGuard {
 }
 
 impl Processors {
-    /// All on which the calling thread may run.
+    /// The processors on which the calling thread may run.
     pub(crate) fn new() -> Self {
         let set = sched_getaffinity(None).unwrap_or_default();
         let all = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
         Self { all, state: Mutex::default() }
     }
 
-    /// How many there are.
+    /// The number of processors.
     pub(crate) fn count(&self) -> usize {
         self.all.len().max(1)
     }
@@ -63,8 +63,8 @@ impl Processors {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has someone keep away from processors that boxes have for themselves: `keep` is called with those that are left,
-    /// whenever that changes, and at [`AffinityGuard::begin`].
+    /// Subscribes to the unreserved processors: `keep` is called with them whenever they change, and by
+    /// [`AffinityGuard::apply`].
     pub(crate) fn subscribe(self: &Arc<Self>, keep: impl Fn(&[usize]) + Send + 'static) -> AffinityGuard {
         let mut state = self.state();
         let number = state.next;
@@ -73,21 +73,20 @@ impl Processors {
         AffinityGuard { number, cores: self.clone() }
     }
 
-    /// Has the calling thread keep away from them, for as long as it keeps what is returned.
+    /// Keeps the calling thread off reserved processors until the guard is dropped.
     pub(crate) fn confine_current_thread(self: &Arc<Self>) -> AffinityGuard {
         let thread = rustix::thread::gettid();
         let sharer = self.subscribe(move |processors| {
             let mut set = CpuSet::new();
             processors.iter().for_each(|core| set.set(*core));
-            // Where the kernel forbids it the thread runs where the kernel likes: slower, and still right.
+            // If the kernel refuses, the thread may run on any processor: slower, but correct.
             let _ = sched_setaffinity(Some(thread), &set);
         });
         sharer.apply();
         sharer
     }
 
-    /// Takes a processor out of those that are shared. The first stays for the switch and all boxes that have none for
-    /// themselves.
+    /// Reserves a processor. The first one is never reserved: it stays for the switch and the other boxes.
     pub(crate) fn reserve(self: &Arc<Self>) -> Result<ReservedProcessor, OperationError> {
         let mut state = self.state();
         let free = self.all.iter().skip(1).rev().find(|core| !state.reserved.contains(core));
@@ -102,7 +101,7 @@ impl Processors {
         self.all.iter().copied().filter(|core| !state.reserved.contains(core)).collect()
     }
 
-    /// Lets the subscribers run on what is shared.
+    /// Calls the subscribers with the unreserved processors.
     fn notify(&self, state: &State) {
         let shared = self.shared(state);
         state.subscribers.values().for_each(|keep| keep(&shared));
@@ -110,7 +109,7 @@ impl Processors {
 }
 
 impl ReservedProcessor {
-    /// The processor's number, as the system counts.
+    /// The processor's number in the kernel.
     pub(crate) fn number(&self) -> usize {
         self.number
     }
@@ -125,7 +124,7 @@ impl Drop for ReservedProcessor {
 }
 
 impl AffinityGuard {
-    /// Has it keep away from processors that were reserved before it could.
+    /// Applies the current restriction, for a subscriber that could not be restricted earlier.
     pub(crate) fn apply(&self) {
         let state = self.cores.state();
         if let Some(keep) = state.subscribers.get(&self.number).filter(|_| !state.reserved.is_empty()) {
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
     use test_support::{Capability, skip};
 
-    /// Where the calling thread may run.
+    /// The processors on which the calling thread may run.
     fn allowed() -> Vec<usize> {
         let set = sched_getaffinity(None).unwrap();
         (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
@@ -173,7 +172,7 @@ mod tests {
             assert_eq!(allowed(), [all[0], all[all.len() - 1]]);
             drop(more);
             assert_eq!(allowed(), all);
-            // Who comes later keeps away, too, and who has left is not called any more.
+            // Later subscribers are restricted too, and dropped ones are not called any more.
             let core = cores.reserve().unwrap();
             let (tell, told) = std::sync::mpsc::channel();
             let late = cores.subscribe(move |shared| tell.send(shared.to_vec()).unwrap());

@@ -1,24 +1,25 @@
-//! What a daemon is started with.
+//! Settings of a daemon.
 
 use std::path::PathBuf;
 
-/// What a daemon is started with.
+/// Settings of a daemon.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The image that boxes run.
     pub image: &'static [u8],
-    /// What the image is called.
+    /// The image's name, for display.
     pub image_name: String,
-    /// The file in which definitions are kept, in a folder that exists; none: in memory, gone with the daemon.
+    /// The file that stores definitions; its folder must exist. `None`: definitions are kept in memory and lost when
+    /// the daemon ends.
     pub store: Option<PathBuf>,
-    /// Threads that run virtual machines; 0: one for each processor but one, which the switches have.
+    /// Threads that run virtual machines. 0: one per processor, except one that the switches use.
     pub workers: usize,
-    /// The most pages of 4 KB that the store may have; none: as many as the disk takes.
+    /// Maximum 4 KB pages of the store. `None`: as many as the disk holds.
     pub store_pages: Option<u32>,
 }
 
 impl Settings {
-    /// A daemon with a worker for each processor and a store in memory.
+    /// Default settings: automatic number of workers, and a store in memory.
     pub fn new(image: &'static [u8], image_name: impl Into<String>) -> Self {
         Self { image, image_name: image_name.into(), store: None, workers: 0, store_pages: None }
     }

@@ -173,7 +173,8 @@ impl<F: Forward> Switch<F> {
         for (number, (head, length)) in (0..).zip(batch.heads()) {
             received_bytes += length as u64;
             let decision = match port.admit(head, length, now) {
-                // A batch has one time, so consecutive frames with equal addresses get the same decision and teach nothing new.
+                // A batch has one time: consecutive frames with equal addresses get the same decision and teach
+                // nothing new.
                 Ok(addresses) => match last {
                     Some((before, decision)) if before == addresses => decision,
                     _ => {

@@ -242,6 +242,8 @@ fn a_port_goes_on_with_another_driver() {
     assert!(runner.set_driver(switch::PortId(9), Box::new(Gone)).is_none());
 }
 
+/// Sends frames on one side of a runner and returns those that arrive at the other, until all have arrived or `time` is
+/// up. Ignores the kernel's own frames.
 fn cross(
     runner: &mut SwitchRunner<LearningBridge>,
     (from, to): (&mut AfPacket, &mut AfPacket),

@@ -1,4 +1,4 @@
-//! What a box is asked, and what its answers mean.
+//! Requests to a box and the interpretation of its replies.
 
 use super::instance::Instance;
 use crate::escape;
@@ -6,18 +6,18 @@ use crate::limits::{MOST_DIAGNOSTIC_BYTES, STATS_TIMEOUT};
 use api::{ConfigurationName, Diagnostic, Severity};
 use boundary::{Request, Stats};
 
-/// A configuration's name as a box has it: the main one's is empty.
+/// A configuration's name inside the box: the main one's is empty.
 pub(crate) fn in_box(name: &ConfigurationName) -> &str {
     if *name == ConfigurationName::main() { "" } else { name.as_str() }
 }
 
-/// What a box that is content with a configuration says of it.
+/// Diagnostics of a box that accepted a configuration.
 pub(crate) fn remarks(reply: &[u8], source: Option<&str>) -> Vec<Diagnostic> {
-    // A reply that means nothing says nothing.
+    // A reply that cannot be decoded has no diagnostics.
     diagnostics(boundary::Diagnostic::decode(reply).unwrap_or_default(), source)
 }
 
-/// What a box found in a configuration, fit to be shown.
+/// A box's diagnostics of a configuration, escaped for display.
 pub(crate) fn diagnostics(found: Vec<boundary::Diagnostic>, source: Option<&str>) -> Vec<Diagnostic> {
     let diagnostic = |diagnostic: boundary::Diagnostic| Diagnostic {
         severity: match diagnostic.severity {
@@ -40,7 +40,7 @@ pub(crate) fn diagnostics(found: Vec<boundary::Diagnostic>, source: Option<&str>
     found.into_iter().map(diagnostic).take_while(fits).collect()
 }
 
-/// An error about a configuration of which no more is known than a text.
+/// An error about a configuration of which only a text is known.
 pub(crate) fn refusal(reason: &str, source: Option<&str>) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
@@ -54,7 +54,7 @@ pub(crate) fn refusal(reason: &str, source: Option<&str>) -> Diagnostic {
 }
 
 impl Instance {
-    /// The box's own counters, if it tells them soon.
+    /// The box's own counters, if it reports them in time.
     pub(crate) fn stats(&self) -> Option<Stats> {
         let reply = self.call(&Request::Stats, STATS_TIMEOUT).ok()?;
         Stats::decode(&reply).ok()

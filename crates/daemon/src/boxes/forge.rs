@@ -1,4 +1,5 @@
-//! Makes boxes: in machines of shared workers, in machines of their own, in processes.
+//! Creates boxes: in virtual machines on shared workers, in virtual machines with a worker of their own, and in
+//! processes.
 
 use super::instance::Instance;
 use super::pools::{Pools, is_piped};
@@ -13,20 +14,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use switch::PIPE_RINGS;
 use switch::driver::BoxPort;
 
-/// Longest packet of a box's port without its Ethernet header.
+/// MTU of a box's port: the longest packet without its Ethernet header.
 const MTU: u16 = 1500;
 
-/// Fewest packets of a turn, whatever the weight: an entry into a machine must be worth it.
+/// Minimum packets per turn, whatever the weight: entering a virtual machine must be worth its cost.
 const LEAST_QUANTUM: u32 = 16;
 
-/// A worker, and how many boxes it has.
+/// A worker and the number of its boxes.
 #[derive(Debug)]
 pub(super) struct Shared {
     worker: Worker,
     boxes: AtomicUsize,
 }
 
-/// A box's place at a shared worker; dropped, it is free.
+/// A box's place on a shared worker. Dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Seat(Arc<Shared>);
 
@@ -36,23 +37,23 @@ impl Drop for Seat {
     }
 }
 
-/// What makes boxes.
+/// Creates boxes.
 #[derive(Debug)]
 pub(crate) struct Forge {
     host: Host,
     workers: Vec<Arc<Shared>>,
-    /// Processors, and who has one for itself.
+    /// The processors, and which of them are reserved.
     cores: Arc<Processors>,
-    /// The workers, as those who leave such processors.
+    /// Keep the workers off reserved processors.
     _sharers: Vec<AffinityGuard>,
     /// Packet pools that boxes share.
     pools: Pools,
-    /// What the ends of machines ring.
+    /// Rung when a virtual machine ends.
     end_bell: Arc<EventFd>,
 }
 
-/// What a running box keeps: nothing, a place at a worker, a worker, or its part of the processors that nobody has for
-/// itself.
+/// What a running box holds: nothing, a place on a shared worker, its own worker, or its affinity to the unreserved
+/// processors.
 #[derive(Debug)]
 pub(super) enum Keeps {
     Nothing,
@@ -61,7 +62,7 @@ pub(super) enum Keeps {
     Share(AffinityGuard),
 }
 
-/// A box that was made and not started, with its ports.
+/// A box that was created but not started, with its ports.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) instance: Instance,
@@ -69,7 +70,7 @@ pub(crate) struct Made {
 }
 
 impl Forge {
-    /// Checks the image and starts so many workers.
+    /// Verifies the image and starts the workers.
     pub(crate) fn new(
         settings: &crate::settings::Settings,
         cores: Arc<Processors>,
@@ -91,27 +92,27 @@ impl Forge {
         Ok(Self { host, workers, cores, _sharers: affinity, pools: Pools::default(), end_bell })
     }
 
-    /// Whether virtual machines can be had.
+    /// Whether virtual machines are available.
     pub(crate) fn has_vms(&self) -> bool {
         self.host.has_vms()
     }
 
-    /// Workers among which boxes are divided.
+    /// The number of shared workers.
     pub(crate) fn workers(&self) -> usize {
         self.workers.len()
     }
 
-    /// Processors.
+    /// The number of processors.
     pub(crate) fn cores(&self) -> usize {
         self.cores.count()
     }
 
-    /// What boxes can run in; the first is what they do if nothing is said.
+    /// The available sandboxes. The first is the default.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         if self.has_vms() { vec![Kind::Vm, Kind::Process] } else { vec![Kind::Process] }
     }
 
-    /// What a box is to run in, when it may be anything.
+    /// Resolves `auto` to a sandbox, and checks that the sandbox is available.
     pub(crate) fn resolve(&self, wanted: Kind) -> Result<Kind, OperationError> {
         match wanted {
             Kind::Auto if self.has_vms() => Ok(Kind::Vm),
@@ -121,7 +122,7 @@ impl Forge {
         }
     }
 
-    /// Makes a box by its definition, as a copy if there is a snapshot. It rings `bell` when it has packets.
+    /// Creates a box by its definition, as a copy if there is a snapshot. It rings `bell` when it has packets.
     pub(crate) fn make(
         &self,
         definition: &CreateBox,
@@ -175,7 +176,7 @@ impl Forge {
         Ok(Made { instance: Instance::new(sandbox, keeps, core), ports })
     }
 
-    /// Makes a box, or copies one; with buffers of its own when no more fit into the pool that it was to share.
+    /// Creates a box or restores a snapshot. If the shared pool has no more room, the box gets buffers of its own.
     fn begin(
         &self,
         target: Target,
@@ -191,7 +192,7 @@ impl Forge {
         }
     }
 
-    /// Makes and starts a box that is used to check a configuration, and thrown away.
+    /// Creates and starts a box that checks one configuration and is then discarded.
     pub(crate) fn make_checker(&self, ports: usize, memory: usize) -> Result<Sandbox, OperationError> {
         let slots = Slots::new(boundary::limits::MIN_SLOTS).map_err(CreateError::Ring)?;
         let port = PortSettings { slots, mac: [2, 0, 0, 0, 0, 0], mtu: MTU };
@@ -202,20 +203,20 @@ impl Forge {
     }
 }
 
-/// A box's share beside others.
+/// A box's share of the processor relative to other boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// Its weight, in hundredths of the usual one.
+    /// Its weight, in hundredths of the default weight.
     pub(crate) weight: u32,
-    /// Packets of one turn: for a box of usual weight a ring, at a pipe what that holds. 0, without end: the box has a
-    /// processor for itself, and nobody to give its turn to.
+    /// Packets per turn. At the default weight: the size of a ring, or of a pipe's rings if the box is at a pipe. 0
+    /// means unlimited, for a box with a reserved processor, which shares its turn with no other box.
     pub(crate) quantum: u32,
-    /// How nice its process is: with each step the kernel gives it a fifth less.
+    /// The nice value of its process. Each step changes the kernel's share by a factor of 1.25.
     pub(crate) nice: i32,
 }
 
 impl Share {
-    /// The share that a definition says.
+    /// The share that a definition specifies.
     pub(crate) fn of(definition: &CreateBox) -> Self {
         let weight = u32::from(definition.cpu_weight);
         let rings = if is_piped(definition) { PIPE_RINGS } else { 1 };

@@ -1,4 +1,4 @@
-//! A box that runs: its sandbox, for several threads.
+//! A running box: its sandbox, shared by several threads.
 
 use super::forge::{Keeps, Share};
 use crate::limits::{HUGE_PAGE_CPU_THRESHOLD, MAX_HELD_PACKETS};
@@ -13,47 +13,47 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long a caller sleeps between looks whether another one is done with the box.
+/// Poll interval of a caller that waits for another thread's request to the box.
 const NAP: Duration = Duration::from_micros(200);
 
-/// What is seen of a box without waiting.
+/// The state of a box as far as it can be seen without blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// It has not ended.
+    /// It runs.
     Runs,
-    /// It has.
+    /// It has ended.
     Ended,
-    /// Somebody talks to it.
+    /// Another thread is talking to it.
     Busy,
 }
 
-/// An end.
+/// How a box ended.
 #[derive(Debug)]
 pub(crate) struct Settled {
-    /// How it ended.
+    /// The exit status.
     pub(crate) end: ExitStatus,
-    /// Whether nobody wished for that.
+    /// Whether the end was unexpected.
     pub(crate) crashed: bool,
-    /// Packets that were in it, in no ring, as it said last.
+    /// Packets inside the box, in none of its rings, as it last reported.
     pub(crate) held: u64,
 }
 
-/// A box from its start to its end. A box that is made anew is another instance.
+/// A box from its start to its end. A box that restarts is another instance.
 #[derive(Debug)]
 pub(crate) struct Instance {
     sandbox: Mutex<Sandbox>,
     remote: ControlHandle,
-    /// Whether its end was dealt with.
+    /// Whether its end was handled.
     settled: AtomicBool,
     /// Whether it was told to stop, so that its end is no crash.
     stopping: AtomicBool,
-    /// Whether its rings were gathered into large pages.
+    /// Whether its rings were collapsed into huge pages.
     gathered: AtomicBool,
-    /// Whether it stands still because it used up its time.
+    /// Whether it is throttled because it used up its processor time.
     held: AtomicBool,
-    /// The processor that it has for itself, until it has ended.
+    /// Its reserved processor, until it has ended.
     core: Mutex<Option<ReservedProcessor>>,
-    /// After the sandbox, which must be gone before its worker.
+    /// Declared after the sandbox, which must be dropped before its worker.
     keeps: Keeps,
 }
 
@@ -80,7 +80,7 @@ impl Instance {
         self.sandbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sandbox, when nobody else has it.
+    /// The sandbox, unless another thread uses it.
     fn try_lock(&self) -> Option<MutexGuard<'_, Sandbox>> {
         match self.sandbox.try_lock() {
             Ok(guard) => Some(guard),
@@ -100,12 +100,12 @@ impl Instance {
         }
     }
 
-    /// Lets it begin.
+    /// Starts the box.
     pub(crate) fn start(&self) -> Result<(), CreateError> {
         let mut sandbox = self.lock();
         sandbox.start()?;
         match self.processor() {
-            // It is the worker that is kept to a machine's.
+            // For a virtual machine, this pins its worker.
             Some(number) => self.remote.pin(&[number]),
             None => {
                 if let Keeps::Share(affinity) = &self.keeps {
@@ -116,11 +116,11 @@ impl Instance {
         Ok(())
     }
 
-    /// Sends a request and waits for the reply. A box that breaks the mailbox's protocol is ended.
+    /// Sends a request and waits for the reply. A box that violates the mailbox protocol is killed.
     pub(crate) fn call(&self, request: &Request, time: Duration) -> Result<Vec<u8>, CallError> {
         let start = Instant::now();
         let mut sandbox = self.lock_within(time)?;
-        // One that is held for its use of time is let go to answer.
+        // A throttled box is resumed for its reply.
         let held = self.is_held();
         if held {
             sandbox.resume();
@@ -136,7 +136,7 @@ impl Instance {
         result
     }
 
-    /// What the box wants to say, at most so many messages; nothing while somebody else talks to it.
+    /// The box's pending messages, at most `most`. Empty while another thread talks to it.
     pub(crate) fn events(&self, most: usize) -> Vec<Message> {
         let Some(mut sandbox) = self.try_lock() else { return Vec::new() };
         let mut messages = Vec::new();
@@ -145,7 +145,7 @@ impl Instance {
                 Ok(Some(message)) => messages.push(message),
                 Ok(None) => break,
                 Err(_) => {
-                    // It broke the protocol, so that nothing more can be read.
+                    // The box violated the protocol; nothing more can be read.
                     drop(sandbox);
                     self.remote.kill();
                     break;
@@ -155,12 +155,12 @@ impl Instance {
         messages
     }
 
-    /// Whether it is held.
+    /// Whether it is throttled.
     pub(crate) fn is_held(&self) -> bool {
         self.held.load(Ordering::SeqCst)
     }
 
-    /// Makes it stand still for a while, but for answers, unless somebody talks to it.
+    /// Throttles the box, which then only answers requests. Does nothing while another thread talks to it.
     pub(crate) fn hold(&self) {
         if let Some(mut sandbox) = self.try_lock() {
             sandbox.suspend();
@@ -168,7 +168,7 @@ impl Instance {
         }
     }
 
-    /// Lets it go on that was held, unless somebody talks to it.
+    /// Ends the throttling. Does nothing while another thread talks to it.
     pub(crate) fn release(&self) {
         if let Some(mut sandbox) = self.try_lock() {
             self.held.store(false, Ordering::SeqCst);
@@ -176,12 +176,12 @@ impl Instance {
         }
     }
 
-    /// What it is as soon as it rests, if it does in time, has said nothing, and says that a copy of it is as good as a
-    /// box that is installed anew.
+    /// A snapshot of the box as soon as it is idle. `None` if it does not become idle in time, has sent a message, or
+    /// reports that a copy would not be equivalent to a fresh installation.
     pub(crate) fn snapshot(&self, time: Duration) -> Option<Snapshot> {
         let (start, mut sandbox, mut nap) = (Instant::now(), self.lock(), NAP);
         loop {
-            // A line that is said at the start would be missing in the logs of copies.
+            // A line printed at the start would be missing in the logs of copies.
             if !matches!(sandbox.event(), Ok(None)) {
                 return None;
             }
@@ -189,7 +189,7 @@ impl Instance {
                 Ok(snapshot) if snapshot.is_clone_safe() == Some(true) => return Some(snapshot),
                 Ok(snapshot) if snapshot.is_clone_safe() == Some(false) => return None,
                 Ok(_) | Err(SnapshotError::Busy | SnapshotError::NotRunning) if start.elapsed() < time => {
-                    // To look holds the box up: a slow one comes to rest only if it is left alone for longer.
+                    // Each look interrupts the box: a slow one becomes idle only if it is left alone for longer.
                     std::thread::sleep(nap);
                     nap *= 2;
                 }
@@ -198,24 +198,24 @@ impl Instance {
         }
     }
 
-    /// Makes it stand still.
+    /// Suspends the box.
     pub(crate) fn suspend(&self) {
         self.lock().suspend();
     }
 
-    /// Lets it go on, also if it was held when it was made to stand still: else nobody would hold it again.
+    /// Resumes the box. Also clears the throttled state, which would otherwise never end.
     pub(crate) fn resume(&self) {
         let mut sandbox = self.lock();
         self.held.store(false, Ordering::SeqCst);
         sandbox.resume();
     }
 
-    /// Wishes it to stop, and ends it if it doesn't in time.
+    /// Asks the box to stop, and kills it if it does not stop in time.
     pub(crate) fn stop(&self, time: Duration) {
         self.stopping.store(true, Ordering::SeqCst);
         let start = Instant::now();
         if let Ok(mut sandbox) = self.lock_within(time) {
-            // One that stands still can't hear the wish.
+            // A suspended box cannot receive the request.
             sandbox.resume();
             sandbox.stop();
             drop(sandbox);
@@ -229,12 +229,12 @@ impl Instance {
         self.remote.kill();
     }
 
-    /// Ends it at once. What follows is as after a crash.
+    /// Kills the box. It is then handled like a crash.
     pub(crate) fn kill(&self) {
         self.remote.kill();
     }
 
-    /// Ends it at once, because it is to be gone.
+    /// Kills the box because it is stopped or removed: this is not a crash.
     pub(crate) fn end_for_good(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.remote.kill();
@@ -245,7 +245,7 @@ impl Instance {
         self.stopping.load(Ordering::SeqCst)
     }
 
-    /// Whether it has ended, as far as that can be seen without waiting.
+    /// The box's state, without blocking.
     pub(crate) fn look(&self) -> Look {
         match self.try_lock().map(|mut sandbox| sandbox.state()) {
             None => Look::Busy,
@@ -254,10 +254,9 @@ impl Instance {
         }
     }
 
-    /// How it ended, once: for whoever deals with it. One that runs still is ended. Nothing: somebody has dealt with
-    /// it.
+    /// Ends the box if it still runs, and returns how it ended, to the first caller only. Later callers get `None`.
     pub(crate) fn settle(&self) -> Option<Settled> {
-        // Whoever talks to a box that has ended hears so within milliseconds.
+        // A thread that talks to a box that has ended notices within milliseconds, so this lock is short.
         let mut sandbox = self.lock();
         let (crashed, end) = match sandbox.state() {
             State::Ended(end) => (end != ExitStatus::Stopped && !self.is_stopping(), end),
@@ -267,45 +266,46 @@ impl Instance {
             }
         };
         let settled = Settled { end, crashed, held: sandbox.held().min(MAX_HELD_PACKETS) };
-        // Whoever still looks at it doesn't keep its processor from the next one.
+        // Frees the processor for the next box at once, even if other threads still hold this instance.
         *self.core() = None;
         (!self.settled.swap(true, Ordering::SeqCst)).then_some(settled)
     }
 
-    /// Sets its share beside others: the packets of one turn, and for a process of its own how nice it is.
+    /// Sets its share relative to other boxes: packets per turn, the weight of a virtual machine, and the nice value of
+    /// a process.
     pub(crate) fn set_share(&self, share: Share) {
         let sandbox = self.lock();
         sandbox.set_quantum(share.quantum);
         sandbox.set_weight(share.weight);
         if let Some(process) = sandbox.process_id().and_then(Pid::from_raw) {
-            // Without the privilege to be less nice than others it stays as nice as they are.
+            // Without the privilege to lower the nice value, it stays as it is.
             let _ = setpriority_process(Some(process), share.nice);
         }
     }
 
-    /// What it has used; nothing while somebody talks to it.
+    /// The resources that it has used. `None` while another thread talks to it.
     pub(crate) fn usage(&self) -> Option<Usage> {
         Some(self.try_lock()?.usage())
     }
 
-    /// Gathers its rings into large pages, once, when it has shown by what it used that it has much to do.
+    /// Collapses its rings into huge pages, once, when the processor time that it used shows that it is busy.
     pub(crate) fn collapse_pages(&self, used: Duration) {
         if used >= HUGE_PAGE_CPU_THRESHOLD && !self.gathered.swap(true, Ordering::Relaxed) {
             self.remote.collapse_pages();
         }
     }
 
-    /// The number of the processor that it has for itself.
+    /// The number of its reserved processor.
     pub(crate) fn processor(&self) -> Option<usize> {
         self.core().as_ref().map(ReservedProcessor::number)
     }
 
-    /// The number of its process.
+    /// The id of its process.
     pub(crate) fn process_id(&self) -> Option<i32> {
         self.remote.process_id()
     }
 
-    /// What becomes readable when its process ends.
+    /// A descriptor that becomes readable when its process ends.
     pub(crate) fn end_descriptor(&self) -> Option<OwnedFd> {
         self.lock().end_descriptor()
     }

@@ -1,4 +1,4 @@
-//! What the supervisor knows of a box.
+//! The supervisor's record of a box.
 
 use super::instance::Instance;
 use super::outputs::Outputs;
@@ -16,30 +16,30 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long who wants to change a box sleeps between looks whether another one is done with it.
+/// Poll interval of a caller that waits for another change of the box.
 const NAP: Duration = Duration::from_millis(1);
 
-/// What a box is doing.
+/// The lifecycle phase of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It is defined, and was not started.
+    /// It was defined but never started.
     Created,
-    /// It is being made, and its configurations are installed.
+    /// It is being created, and its configurations are installed.
     Booting,
     /// It runs.
     Running,
-    /// It stands still.
+    /// It is suspended.
     Suspended,
     /// It was stopped, or stopped by itself.
     Stopped,
-    /// It crashed, and stays so.
+    /// It crashed and will not restart.
     Crashed,
-    /// It crashed, and is made anew at this time.
+    /// It crashed and will restart at this time.
     Waiting(Instant),
 }
 
 impl Phase {
-    /// As the API has it.
+    /// The state in the API.
     pub(crate) fn state(self) -> BoxState {
         match self {
             Self::Created => BoxState::Created,
@@ -51,7 +51,7 @@ impl Phase {
         }
     }
 
-    /// As a sentence goes on after the box's name.
+    /// The state as a predicate in a sentence, after the box's name.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Created => "was not started yet",
@@ -65,7 +65,7 @@ impl Phase {
     }
 }
 
-/// A configuration that a box has.
+/// A configuration that is installed in a box.
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
     pub(crate) name: ConfigurationName,
@@ -74,58 +74,58 @@ pub(crate) struct Installed {
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// A box.
+/// A box and its state.
 #[derive(Debug)]
 pub(crate) struct Member {
     /// Its name.
     pub(crate) name: BoxName,
-    /// What it wrote.
+    /// Its log.
     pub(crate) log: History<LogLine>,
     /// The files that it writes.
     pub(crate) outputs: Outputs,
-    /// Held by whoever starts, stops or changes it: one at a time.
+    /// Held while the box is started, stopped or changed: one operation at a time.
     pub(crate) busy: Mutex<()>,
     inner: Mutex<Inner>,
 }
 
-/// What changes.
+/// The mutable state.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    /// What it was made by, without texts and files.
+    /// Its definition, without texts and files.
     pub(crate) definition: CreateBox,
     /// The stack that it belongs to.
     pub(crate) stack: Option<StackName>,
-    /// When it was made.
+    /// When it was created.
     pub(crate) created: Time,
-    /// What it is doing.
+    /// Its lifecycle phase.
     pub(crate) phase: Phase,
-    /// It, while it runs.
+    /// The running instance.
     pub(crate) instance: Option<Arc<Instance>>,
-    /// Somebody wants it to end while it is being started.
+    /// A stop or removal was requested while the box starts.
     pub(crate) unwanted: bool,
-    /// It is being removed: it is not made anew.
+    /// It is being removed and must not restart.
     pub(crate) removed: bool,
-    /// When it last began to run.
+    /// When it last started to run.
     pub(crate) started: Option<(Time, Instant)>,
-    /// How long that took.
+    /// How long the last start took.
     pub(crate) boot: Option<Duration>,
-    /// How often it was made anew after a crash.
+    /// Restarts after crashes.
     pub(crate) restarts: u32,
-    /// Crashes in a row, without working for a while between them.
+    /// Consecutive crashes, without a working period between them.
     pub(crate) crashes: u32,
     /// Its last crash.
     pub(crate) crash: Option<CrashReport>,
-    /// Its configurations, in order.
+    /// Its installed configurations, in order.
     pub(crate) installed: Vec<Installed>,
-    /// What earlier instances used.
+    /// Resources used by earlier instances.
     pub(crate) past: Usage,
-    /// What the present one had used when it was last looked at.
+    /// Resources used by the current instance when it was last measured.
     pub(crate) present: Usage,
-    /// What elements of earlier instances dropped, by reason, and packets that were in these as they ended.
+    /// Drops in earlier instances, by reason, including packets that were inside them when they ended.
     past_drops: BTreeMap<String, u64>,
-    /// What elements of the present one had dropped when it was last asked.
+    /// Drops in the current instance when it last reported them.
     present_drops: BTreeMap<String, u64>,
-    /// What the present one may still use, if its processor time is limited.
+    /// The remaining processor time of the current instance, if it is limited.
     pub(crate) budget: Option<CpuBudget>,
 }
 
@@ -160,17 +160,17 @@ impl Member {
         }
     }
 
-    /// What is known of it now. The lock is held shortly, and no other is taken meanwhile.
+    /// The mutable state. The lock is held briefly, and no other lock is taken while it is held.
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else starts, stops or changes it.
+    /// Waits until no other thread starts, stops or changes the box.
     pub(crate) fn busy(&self) -> MutexGuard<'_, ()> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for that, but no longer than so long.
+    /// Like [`busy`](Self::busy), but waits no longer than `time`.
     pub(crate) fn busy_within(&self, time: Duration) -> Option<MutexGuard<'_, ()>> {
         let start = Instant::now();
         loop {
@@ -183,12 +183,12 @@ impl Member {
         }
     }
 
-    /// The box, if it runs.
+    /// The running instance.
     pub(crate) fn instance(&self) -> Option<Arc<Instance>> {
         self.inner().instance.clone()
     }
 
-    /// Adds a line of the daemon to its log.
+    /// Adds a line of the daemon to the box's log.
     pub(crate) fn note(&self, text: impl Into<String>) {
         let text = text.into();
         self.log.push(|_| LogLine { time: Time::now(), configuration: None, text, lost: 0 });
@@ -196,7 +196,7 @@ impl Member {
 }
 
 impl Inner {
-    /// What all instances used.
+    /// Resources used by all instances.
     pub(crate) fn usage(&self) -> Usage {
         Usage {
             time: self.past.time + self.present.time,
@@ -205,21 +205,21 @@ impl Inner {
         }
     }
 
-    /// Notes what the present instance has used; it never becomes less.
+    /// Updates the resources used by the current instance. They never decrease.
     pub(crate) fn look(&mut self, used: Usage) {
         self.present.time = self.present.time.max(used.time);
         self.present.turns = self.present.turns.max(used.turns);
         self.present.overruns = self.present.overruns.max(used.overruns);
     }
 
-    /// Packets that were lost inside of all instances, by reason.
+    /// Packets dropped inside all instances, by reason.
     pub(crate) fn drops(&self) -> BTreeMap<String, u64> {
         let mut drops = self.past_drops.clone();
         add(&mut drops, &self.present_drops);
         drops
     }
 
-    /// Notes what elements of the present instance have dropped.
+    /// Updates the drops in the current instance.
     pub(crate) fn look_at_drops(&mut self, stats: &Stats) {
         self.present_drops.clear();
         for (reason, count) in &stats.drops {
@@ -227,14 +227,14 @@ impl Inner {
         }
     }
 
-    /// Counts packets that were in the present instance as it ended.
+    /// Counts packets that were inside the current instance when it ended.
     pub(crate) fn lose(&mut self, held: u64) {
         if held > 0 {
             add_one(&mut self.past_drops, Reason::IN_ENDED_BOX.name().into(), held);
         }
     }
 
-    /// The present instance is gone: what it used and dropped is past.
+    /// Closes the current instance: adds its usage and drops to those of earlier instances.
     pub(crate) fn close(&mut self) {
         add(&mut self.past_drops, &std::mem::take(&mut self.present_drops));
         self.past = self.usage();
@@ -244,7 +244,7 @@ impl Inner {
     }
 }
 
-/// Bytes of a line of a box's log.
+/// The size of a log line in bytes.
 fn weigh(line: &LogLine) -> usize {
     line.text.len() + line.configuration.as_ref().map_or(0, String::len)
 }
@@ -253,7 +253,8 @@ fn add(sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
     more.iter().for_each(|(reason, count)| add_one(sum, reason.clone(), *count));
 }
 
-/// Adds to what a box counted, which may be anything; a box can't make the table grow without end by being made anew.
+/// Adds a counter that a box reported. The reason may be any text: the number of reasons is bounded, so that restarts
+/// of a box cannot make the table grow without limit.
 fn add_one(sum: &mut BTreeMap<String, u64>, reason: String, count: u64) {
     if sum.contains_key(&reason) || sum.len() < MAX_DROP_REASONS {
         let sum = sum.entry(reason).or_default();

@@ -1,4 +1,4 @@
-//! One box: what makes it, what is known of it, how it is talked to, how it ends.
+//! A box: its creation, its state, requests to it, and its end.
 
 mod calls;
 mod forge;

@@ -1,8 +1,8 @@
-//! The files that a box writes (`ToDump` and its like), as the host keeps them.
+//! The files that a box writes (`ToDump` and similar elements), as stored on the host.
 //!
-//! A file of the host has no name: it is made in the daemon's folder, and its name is taken away at once, so that
-//! nothing that a box says becomes a path, and everything is gone with the box. What one box may write is bounded, and
-//! what all may; what is beyond is left out and counted.
+//! The host's file has no name: it is created in the daemon's folder and unlinked at once. Nothing that a box sends
+//! becomes a path, and the files vanish with the box. The bytes of one box and of all boxes are limited; excess bytes
+//! are dropped and counted.
 
 use crate::limits::{MAX_OUTPUT_BYTES, MAX_OUTPUT_FILES, MAX_TOTAL_OUTPUT_BYTES};
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that a reader gets at once.
+/// Bytes per read of a reader.
 const PIECE: u64 = 64 << 10;
 
-/// Where files of boxes are kept, and what they take together. All clones are the same.
+/// The folder for boxes' files, and their total size. Clones share both.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf {
     folder: Arc<PathBuf>,
@@ -25,12 +25,12 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// Keeps files in a folder.
+    /// A shelf that stores files in `folder`.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder: Arc::new(folder), taken: Arc::default(), made: Arc::default() }
     }
 
-    /// A new file without a name.
+    /// Creates a file without a name.
     fn make(&self) -> io::Result<File> {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!(".output-{}-{number}", std::process::id()));
@@ -39,7 +39,7 @@ impl Shelf {
         Ok(file)
     }
 
-    /// Takes room for so many bytes, if there is some.
+    /// Reserves `bytes` bytes, if the limit allows it.
     fn take(&self, bytes: u64) -> bool {
         let room = |taken: u64| taken.checked_add(bytes).filter(|sum| *sum <= MAX_TOTAL_OUTPUT_BYTES);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
@@ -50,24 +50,24 @@ impl Shelf {
     }
 }
 
-/// What is known of a file.
+/// A file's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Its name, as the box has it, fit to be shown.
+    /// Its name in the box, escaped for display.
     pub(crate) name: String,
-    /// Bytes that are kept.
+    /// Stored bytes.
     pub(crate) bytes: u64,
-    /// Bytes that were left out: on their way, or because there was no room.
+    /// Bytes that were dropped: on their way from the box, or for lack of space.
     pub(crate) lost: u64,
 }
 
 #[derive(Debug)]
 struct Output {
-    /// None: it could not be made.
+    /// `None` if the file could not be created.
     file: Option<File>,
     bytes: u64,
     lost: u64,
-    /// Where the next piece is to belong.
+    /// The expected position of the next piece.
     next: u64,
 }
 
@@ -81,25 +81,25 @@ struct Files {
     outputs: BTreeMap<String, Output>,
 }
 
-/// What became of a piece, as far as it is worth a line.
+/// The result of storing a piece, as far as it should be logged.
 #[derive(Debug)]
 pub(crate) enum Kept {
-    /// It is in the file, or was left out as others before.
+    /// The piece was stored, or was dropped like earlier ones.
     Yes,
-    /// It is the first of a file.
+    /// The piece was stored and is the first of a file.
     First,
-    /// It is the first that is left out of this file, for this reason.
+    /// The piece is the first of this file to be dropped, for this reason.
     No(Refusal),
 }
 
-/// Why a piece is not kept.
+/// Why a piece was dropped.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The box has too many files.
     Files,
-    /// Its files are as large as they may be, or those of all boxes are.
+    /// The limit on the box's files, or on those of all boxes, is reached.
     Bytes,
-    /// The system.
+    /// A system call failed.
     System(io::Error),
 }
 
@@ -125,8 +125,8 @@ impl Outputs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a piece of a file. One at the start begins the file anew; others are put behind what is there, so that
-    /// what was lost on the way leaves no hole: elements write whole records.
+    /// Stores a piece of a file. A piece at position 0 truncates the file. All others are appended, so that bytes lost
+    /// on the way leave no hole: elements write whole records.
     pub(crate) fn keep(&self, shelf: &Shelf, name: &str, position: u64, bytes: &[u8]) -> Kept {
         let mut files = self.lock();
         files.shelf.get_or_insert_with(|| shelf.clone());
@@ -165,7 +165,7 @@ impl Outputs {
         failure.filter(|_| before == 0).map_or(Kept::Yes, Kept::No)
     }
 
-    /// The files, by name.
+    /// The box's files, by name.
     pub(crate) fn list(&self) -> Vec<Written> {
         let files = self.lock();
         let written = |(name, output): (&String, &Output)| Written {
@@ -176,7 +176,7 @@ impl Outputs {
         files.outputs.iter().map(written).collect()
     }
 
-    /// What a file has now, for a reader.
+    /// The current contents of a file, for a reader.
     pub(crate) fn open(&self, name: &str) -> Option<io::Result<Contents>> {
         let files = self.lock();
         let output = files.outputs.get(name)?;
@@ -202,7 +202,7 @@ impl Drop for Files {
     }
 }
 
-/// The bytes that a file had when it was asked for.
+/// The contents that a file had when it was opened for reading.
 #[derive(Debug)]
 pub(crate) struct Contents {
     file: File,
@@ -211,7 +211,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// The next bytes. Nothing: that was all, or the disk fails.
+    /// The next bytes. `None` at the end, or if reading fails.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from((self.end - self.at).min(PIECE)).unwrap_or(0)];
         if bytes.is_empty() || self.file.read_exact_at(&mut bytes, self.at).is_err() {
@@ -222,7 +222,7 @@ impl Contents {
     }
 }
 
-/// The folder for files beside a store, or the system's for what does not last.
+/// The folder for files: beside the store, or else the system's folder for temporary files.
 pub(crate) fn folder(store: Option<&Path>) -> PathBuf {
     let parent = store.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
     match (store, parent) {
@@ -255,7 +255,7 @@ mod tests {
         let expected = Written { name: "../a\\u{1b}".into(), bytes: 11, lost: 2 };
         assert_eq!(outputs.list(), [expected]);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-        // A file that begins anew has nothing of the old one.
+        // A truncated file keeps nothing of its old contents.
         assert!(matches!(outputs.keep(&shelf, "../a\\u{1b}", 0, b"new"), Kept::First));
         assert_eq!(contents(&outputs, "../a\\u{1b}"), b"new");
         assert_eq!(shelf.taken.load(Ordering::Relaxed), 3);
@@ -267,7 +267,7 @@ mod tests {
         drop(outputs);
         assert_eq!(shelf.taken.load(Ordering::Relaxed), 0);
         std::fs::remove_dir_all(&folder).unwrap();
-        // Where nothing can be written, that is told once.
+        // If nothing can be written, this is reported once.
         let outputs = Outputs::default();
         assert!(matches!(outputs.keep(&shelf, "a", 0, b"one"), Kept::No(Refusal::System(_))));
         assert!(matches!(outputs.keep(&shelf, "a", 3, b"one"), Kept::Yes));
@@ -288,7 +288,7 @@ mod tests {
         }
         assert_eq!(refused, 1);
         assert_eq!(outputs.list(), [Written { name: "a".into(), bytes: MAX_OUTPUT_BYTES, lost: 3 << 20 }]);
-        // A box may say of a piece that it belongs anywhere.
+        // A box may send any position.
         for position in [u64::MAX, 1, u64::MAX - 1, 1, u64::MAX] {
             outputs.keep(&shelf, "a", position, b"x");
         }

@@ -1,4 +1,4 @@
-//! Packet pools: one for the boxes of an owner that share their packets, of each kind of sandbox.
+//! Packet pools: one per owner and kind of sandbox, for the boxes that share packets.
 
 use crate::error::OperationError;
 use api::{Attachment, CreateBox, Owner, Sandbox as Kind};
@@ -6,12 +6,12 @@ use sandbox::PacketPool;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The pools that boxes have. One that nobody has any more is gone.
+/// The pools in use. A pool is freed when its last box ends.
 #[derive(Debug, Default)]
 pub(super) struct Pools(Mutex<BTreeMap<(Owner, bool), Weak<PacketPool>>>);
 
 impl Pools {
-    /// The pool that a box is to share: its owner's, if it was told to, or one of its ports is at a pipe.
+    /// The pool for a box: its owner's, if the box shares packets. Boxes at a pipe always do.
     pub(super) fn of(
         &self,
         definition: &CreateBox,
@@ -36,12 +36,12 @@ impl Pools {
     }
 }
 
-/// Whether a box keeps its packets in a shared pool.
+/// Whether a box's packets are in a shared pool.
 pub(crate) fn shares_packets(definition: &CreateBox) -> bool {
     definition.share_packets || is_piped(definition)
 }
 
-/// Whether a port of a box is at a pipe.
+/// Whether one of the box's ports is at a pipe.
 pub(super) fn is_piped(definition: &CreateBox) -> bool {
     definition.ports.iter().any(|port| matches!(port.attach, Attachment::Pipe(_)))
 }

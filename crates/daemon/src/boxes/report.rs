@@ -1,4 +1,4 @@
-//! How a box ended, in words.
+//! Describes how a box ended.
 
 use crate::escape;
 use api::{CrashBatch, CrashPacket, CrashReport, Register, Time, Value};
@@ -8,7 +8,7 @@ pub(crate) use sandbox::ExitStatus;
 const REGISTERS: [&str; 15] =
     ["rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
 
-/// The report of an end that nobody wished for.
+/// The report of an unexpected end.
 pub(crate) fn report(end: &ExitStatus) -> CrashReport {
     let empty = CrashReport {
         time: Time::now(),

@@ -1,7 +1,8 @@
-//! Boxes as they were when they had just been installed, from which boxes like them start.
+//! Templates: snapshots of freshly installed boxes, from which equal boxes start faster.
 //!
-//! What makes boxes alike is their recipe. When a recipe is started for the second time a box of it is made aside,
-//! which has no traffic; its snapshot is the template from which the next ones start, without being installed again.
+//! Boxes are equal if they have the same recipe. At a recipe's second start, another box of it is created in the
+//! background, without traffic. Its snapshot becomes the template: later boxes of the recipe start as copies, without
+//! installing their configurations.
 
 use super::pools::shares_packets;
 use crate::limits::{MAX_TEMPLATE_KEY_BYTES, MAX_TEMPLATES};
@@ -10,7 +11,7 @@ use api::{ConfigurationName, CreateBox, File, Sandbox as Kind};
 use sandbox::Snapshot;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a box is made of, but for what copies are told anew: addresses of ports, seeds, time.
+/// Everything that determines a freshly installed box, except what each copy gets anew: port addresses, seeds, time.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Recipe {
     kind: Kind,
@@ -22,7 +23,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// The recipe of a box of this kind; nothing if it is too long to be kept, or if such boxes can't be copied.
+    /// The recipe of a box. `None` if it is too large to keep, or if such boxes cannot be copied.
     pub(crate) fn new(
         kind: Kind,
         definition: &CreateBox,
@@ -32,13 +33,13 @@ impl Recipe {
             let files = files.iter().map(|file| file.name.len() + file.contents.0.len());
             configuration.text.len() + files.sum::<usize>()
         };
-        // A box whose packets are in a shared pool can't be copied.
+        // A box whose packets are in a shared pool cannot be copied.
         if shares_packets(definition)
             || configurations.iter().map(size).sum::<usize>() > MAX_TEMPLATE_KEY_BYTES
         {
             return None;
         }
-        // What a configuration is called in diagnostics, and when it was installed, makes no difference to a box.
+        // A configuration's source name and installation time make no difference to a box.
         let part = |(configuration, files): &(StoredConfiguration, Vec<File>)| {
             (configuration.name.clone(), configuration.text.clone(), files.clone())
         };
@@ -52,7 +53,7 @@ impl Recipe {
     }
 }
 
-/// A box that was just installed, and what it answered to that.
+/// A snapshot of a freshly installed box, and the box's replies.
 #[derive(Debug)]
 pub(crate) struct Template {
     pub(crate) snapshot: Snapshot,
@@ -60,12 +61,13 @@ pub(crate) struct Template {
     pub(crate) replies: Vec<Vec<u8>>,
 }
 
-/// How a box is to start.
+/// How a box is started.
 #[derive(Debug)]
 pub(crate) enum Beginning {
-    /// As a copy.
+    /// As a copy of a template.
     Copy(Arc<Template>),
-    /// Anew. The caller is to make a template of the recipe aside, if there is one, and to hand it in.
+    /// By installing its configurations. If there is a recipe, the caller must create its template in the background
+    /// and pass it to [`Templates::keep`].
     Anew(Option<Arc<Recipe>>),
 }
 
@@ -73,14 +75,14 @@ pub(crate) enum Beginning {
 enum State {
     /// Started once.
     Known,
-    /// A template is being made.
+    /// The template is being created.
     Making,
-    /// Boxes of the recipe are no good as templates.
+    /// Boxes of this recipe cannot serve as templates.
     Useless,
     Ready(Arc<Template>),
 }
 
-/// The templates that there are, and the recipes that were started lately.
+/// The templates and the recently started recipes.
 #[derive(Debug, Default)]
 pub(crate) struct Templates(Mutex<Vec<(Arc<Recipe>, State)>>);
 
@@ -89,7 +91,7 @@ impl Templates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How a box of a recipe is to start now.
+    /// Decides how a box of this recipe is started.
     pub(crate) fn begin(&self, recipe: Recipe) -> Beginning {
         let mut recipes = self.lock();
         let Some(place) = recipes.iter().position(|(known, _)| **known == recipe) else {
@@ -99,7 +101,7 @@ impl Templates {
             recipes.push((Arc::new(recipe), State::Known));
             return Beginning::Anew(None);
         };
-        // The one that was wanted longest ago is first.
+        // The list is ordered by last use; the least recently used recipe comes first.
         let (recipe, state) = recipes.remove(place);
         let (state, beginning) = match state {
             State::Known => (State::Making, Beginning::Anew(Some(recipe.clone()))),
@@ -110,14 +112,14 @@ impl Templates {
         beginning
     }
 
-    /// Keeps the template of a recipe, or that there is none.
+    /// Stores the template of a recipe, or that it has none.
     pub(crate) fn keep(&self, recipe: &Arc<Recipe>, template: Option<Template>) {
         if let Some((_, state)) = self.lock().iter_mut().find(|(known, _)| Arc::ptr_eq(known, recipe)) {
             *state = template.map_or(State::Useless, |template| State::Ready(Arc::new(template)));
         }
     }
 
-    /// Takes a template back from which no box could be made.
+    /// Discards a template from which no box could be started.
     pub(crate) fn give_up(&self, template: &Arc<Template>) {
         let is_it = |state: &State| matches!(state, State::Ready(ready) if Arc::ptr_eq(ready, template));
         if let Some((_, state)) = self.lock().iter_mut().find(|(_, state)| is_it(state)) {
@@ -131,7 +133,7 @@ mod tests {
     use super::*;
     use api::{PortRequest, Time};
 
-    /// What the store has of a text.
+    /// A configuration as stored.
     fn stored(text: &str) -> (StoredConfiguration, Vec<File>) {
         let configuration = StoredConfiguration {
             id: 7,

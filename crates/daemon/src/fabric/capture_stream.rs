@@ -1,4 +1,4 @@
-//! The way of captured packets from the fabric to a reader.
+//! Passes captured packets from the fabric to a reader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,12 +6,12 @@ use switch::{CaptureSink, Delivery};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// A queue to the reader of a capture. Packets that find it full are lost to the reader, and counted.
+/// A queue to the reader of a capture. Packets that find it full are dropped for this reader and counted.
 #[derive(Debug)]
 pub(crate) struct CaptureStream {
     /// The queue.
     pub(crate) sender: Sender<Vec<u8>>,
-    /// Counts the lost packets of all captures.
+    /// Counts the packets dropped by all captures.
     pub(crate) lost: Arc<AtomicU64>,
 }
 

@@ -1,8 +1,8 @@
 //! The fabric: one thread with all switches, pipes and their ports.
 //!
-//! It is one thread because a box has one bell for all of its ports, whichever switches they are attached to. Others ask
-//! it to run commands, which it does between two rounds of forwarding; no command waits. Everything that touches frames
-//! is the `switch` crate's: the fabric keeps records of names, owners and limits.
+//! There is only one thread because a box has one bell for all its ports, even if they are attached to different
+//! switches. Other threads send it commands, which it runs between two rounds of forwarding; commands never block. The
+//! `switch` crate handles all frames; the fabric keeps records of names, owners and limits.
 
 mod capture_stream;
 mod network;

@@ -1,4 +1,4 @@
-//! What the ports of boxes are attached to: switches, pipes, or nothing.
+//! Attaches boxes' ports to switches, to pipes, or to nothing.
 
 use super::records::{AttachRequest, BoxPortRecord, Endpoint, PipeRecord, Port, PortLocation, SwitchRecord};
 use crate::error::{OperationError, PortError};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use switch::driver::PortSlot;
 use switch::{BoxPipe, Capture, Captures, ForwardingMode, StaticTable, SwitchRunner};
 
-/// The index of the runner that has pipes only.
+/// Index of the runner that has only pipes.
 const PIPE_RUNNER: usize = 0;
 
 /// All switches, pipes and ports. Only the fabric's thread uses it.
@@ -152,14 +152,15 @@ impl Network {
         }
     }
 
-    /// Connects the ports of a box that has started, in order.
+    /// Connects the ports of a started box, in order.
     pub(crate) fn connect(&mut self, name: &BoxName, ports: Vec<Port>) {
         for (number, port) in (0u8..).zip(ports) {
             self.set_port(&(name.clone(), number), Some(port));
         }
     }
 
-    /// Disconnects the ports of a box that has ended. Counts the packets that were in its rings, and returns their number.
+    /// Disconnects the ports of a box that has ended. Counts the packets that were in its rings, and returns their
+    /// number.
     pub(crate) fn disconnect(&mut self, name: &BoxName) -> u64 {
         let mut all = 0;
         for key in self.port_keys(name) {
@@ -187,7 +188,7 @@ impl Network {
         }
     }
 
-    /// Moves the port of a box, which may be running, to a port of a switch, or to nothing.
+    /// Moves a box's port to a port of a switch, or to nothing. The box may be running.
     pub(super) fn move_port(
         &mut self,
         key: &(BoxName, u8),
@@ -239,7 +240,7 @@ impl Network {
         }
     }
 
-    /// Whether a port receives packets that become due as time passes.
+    /// Whether a port receives packets that become due by time alone.
     pub(super) fn is_paced(&self) -> bool {
         self.switches.iter().any(SwitchRecord::is_paced)
     }

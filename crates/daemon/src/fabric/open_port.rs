@@ -1,4 +1,4 @@
-//! Opens what is behind a port, before the fabric's thread gets it: opening may wait.
+//! Opens a port's device or file, before the fabric's thread gets it: opening may block.
 
 use crate::error::{OperationError, PortError, RequestError};
 use api::{AddPort, Device, PortDriver};
@@ -8,9 +8,9 @@ use switch::driver::{AfPacket, Null, PcapPort, PortSlot, Tap};
 
 /// An opened port.
 pub(crate) struct OpenedPort {
-    /// What is behind it.
+    /// The driver.
     pub(crate) driver: Box<dyn Driver>,
-    /// Whether packets become due by themselves.
+    /// Whether packets become due by time alone.
     pub(crate) is_paced: bool,
 }
 
@@ -20,7 +20,7 @@ impl std::fmt::Debug for OpenedPort {
     }
 }
 
-/// Opens what is behind a port. Nothing: it is a pipe or a box, which the network itself joins.
+/// Opens a port's device or file. Returns `None` for a pipe or a box, which the network connects itself.
 pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError> {
     let device = |device: &Option<Device>| match device {
         Some(device) => device.as_str().to_string(),
@@ -67,12 +67,12 @@ pub(crate) fn open(port: &AddPort) -> Result<Option<OpenedPort>, OperationError>
     }
 }
 
-/// A placeholder for a device that can't be opened now: nothing is received, and what is sent is lost.
+/// A placeholder for a device that cannot be opened now: receives nothing, and drops what is sent.
 pub(crate) fn placeholder() -> OpenedPort {
     OpenedPort { driver: Box::new(PortSlot::<()>::default()), is_paced: false }
 }
 
-/// The capability, if its lack is why something can't be opened.
+/// The capability, if the error means that it is missing.
 fn lacking(error: &std::io::Error, capability: &'static str) -> Option<&'static str> {
     (error.kind() == std::io::ErrorKind::PermissionDenied).then_some(capability)
 }

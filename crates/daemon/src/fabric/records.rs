@@ -1,4 +1,4 @@
-//! What the fabric records of switches, pipes and ports besides what the `switch` crate keeps: names, owners, limits.
+//! The fabric's records of switches, pipes and ports: names, owners and limits. All else is kept by the `switch` crate.
 
 use api::{Attachment, BoxName, Limits, MacAddr, Owner, PipeName, PortDriver, PortName, SwitchName};
 use sandbox::SharedRegion;
@@ -13,11 +13,11 @@ pub(crate) type Port = BoxPort<Arc<SharedRegion>>;
 /// A port of a box that is to be attached.
 #[derive(Clone, Debug)]
 pub(crate) struct AttachRequest {
-    /// To what.
+    /// What it is attached to.
     pub(crate) to: Attachment,
-    /// Its Ethernet address.
+    /// Its MAC address.
     pub(crate) mac: MacAddr,
-    /// What it may cost a switch.
+    /// Its limits at a switch.
     pub(crate) limits: Limits,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum PortLocation {
     Switch(SwitchName, PortName),
 }
 
-/// A switch, besides its runner.
+/// A switch, without its runner.
 #[derive(Debug)]
 pub(super) struct SwitchRecord {
     pub(super) name: SwitchName,
@@ -42,7 +42,7 @@ pub(super) struct SwitchRecord {
 }
 
 impl SwitchRecord {
-    /// Whether a port receives packets that become due as time passes.
+    /// Whether a port receives packets that become due by time alone.
     pub(super) fn is_paced(&self) -> bool {
         self.ports.values().any(|port| port.is_paced)
     }
@@ -54,26 +54,26 @@ pub(super) struct PortRecord {
     pub(super) id: PortId,
     pub(super) captures: Captures,
     pub(super) is_paced: bool,
-    /// What is behind it, as the API describes it.
+    /// Its driver, as the API describes it.
     pub(super) description: PortDriver,
     pub(super) limits: Limits,
 }
 
-/// A port that is to be added to a switch.
+/// A port to be added to a switch.
 pub(super) struct NewPort<'a> {
     pub(super) name: &'a PortName,
     pub(super) limits: &'a Limits,
-    /// What is behind it, as the API describes it.
+    /// Its driver, as the API describes it.
     pub(super) description: PortDriver,
     pub(super) driver: Box<dyn Driver>,
     pub(super) is_paced: bool,
 }
 
-/// A pipe with a name, and the ports of boxes at its ends.
+/// A named pipe, and the ports of boxes at its ends.
 #[derive(Debug)]
 pub(super) struct PipeRecord {
     pub(super) pipe: BoxPipe<Arc<SharedRegion>>,
-    /// Its number in the runner.
+    /// Its link number in the runner.
     pub(super) link: usize,
     pub(super) ends: [Option<(BoxName, u8)>; 2],
 }
@@ -89,11 +89,11 @@ pub(super) struct BoxPortRecord {
     pub(super) lost: u64,
 }
 
-/// The host's side of a box's port.
+/// The host's end of a box's port.
 #[derive(Debug)]
 pub(super) enum Endpoint {
     /// At a switch.
     Switch { switch: SwitchName, port: PortName, slot: PortSlot<Arc<SharedRegion>> },
-    /// At a pipe; without a name it is attached to nothing, and the pipe has no other end.
+    /// At a pipe. If it has no name, the port is attached to nothing and the pipe has no other end.
     Pipe { pipe: BoxPipe<Arc<SharedRegion>>, side: usize, link: usize, name: Option<PipeName> },
 }

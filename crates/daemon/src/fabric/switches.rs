@@ -32,7 +32,7 @@ fn forwarding_mode(definition: &CreateSwitch) -> ForwardingMode {
             ageing_ns: u64::from(definition.age_seconds) * 1_000_000_000,
             capacity: MIN_TABLE_CAPACITY.max(definition.addresses_per_port as usize),
             port_limit: definition.addresses_per_port,
-            // A secret: a sender who knew it could choose addresses that share one bucket of the table.
+            // Must be secret: a sender who knew it could choose addresses that share one bucket of the table.
             seed: RandomState::new().hash_one(0),
         })),
     }
@@ -42,7 +42,7 @@ fn settings(limits: &Limits) -> PortSettings {
     let rate_limit =
         RateLimit { frames: limits.frames.unwrap_or(0), bits: limits.bits.unwrap_or(0), burst_ns: 0 };
     PortSettings {
-        // 100 is what a port has of which nothing is said: one quantum a visit.
+        // A weight of 100 is the default: one quantum per visit.
         weight: (u32::from(limits.weight) / 100).max(1),
         rate_limit,
         source: limits.source.map(|mac| MacAddr(mac.0)),
@@ -54,7 +54,7 @@ impl Network {
         self.switches.iter().map(|record| &record.name)
     }
 
-    /// A switch's number among the switches; its runner has the next one.
+    /// The index of a switch in `switches`. Its runner has the next index.
     fn number(&self, name: &SwitchName) -> Result<usize, OperationError> {
         let found = self.switches.iter().position(|record| record.name == *name);
         found.ok_or_else(|| OperationError::NoSwitch(name.clone()))
@@ -90,12 +90,12 @@ impl Network {
         Ok(())
     }
 
-    /// Removes a switch. Boxes at it are at nothing then, and pipes to it go.
+    /// Removes a switch. Its boxes' ports are then attached to nothing, and its pipes are removed.
     pub(crate) fn remove_switch(&mut self, name: &SwitchName) -> Result<(), OperationError> {
         let number = self.number(name)?;
         let ports: Vec<PortName> = self.switches[number].ports.keys().cloned().collect();
         for port in ports {
-            // The other end of a pipe may have been one of them, and is gone already.
+            // The port may have been the other end of a pipe, which is already removed.
             let _ = self.remove_port(name, &port);
         }
         self.switches.remove(number);
@@ -103,12 +103,12 @@ impl Network {
         Ok(())
     }
 
-    /// Whether a port of this name can be added to a switch: to be asked before its device or file is opened, which
-    /// is not without effect.
+    /// Checks that a port of this name can be added to a switch. Call it before the port's device or file is opened,
+    /// because opening has side effects.
     ///
     /// # Errors
     ///
-    /// There is no such switch, it has a port of this name, or it is full.
+    /// The switch does not exist, has a port of this name, or is full.
     pub(crate) fn check_vacant(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         let record = self.number(switch)?;
         let ports = self.switches.get(record).map(|record| &record.ports);
@@ -121,7 +121,7 @@ impl Network {
         Ok(())
     }
 
-    /// Adds a port to a switch, with its addresses. What is opened is what [`open`](super::open) gave for it.
+    /// Adds a port to a switch, with its addresses. `opened` is the result of [`open`](super::open).
     pub(crate) fn add_port(
         &mut self,
         switch: &SwitchName,
@@ -197,7 +197,7 @@ impl Network {
         Ok(())
     }
 
-    /// Adds the port of a switch for a box's port; its name.
+    /// Adds a switch port for a box's port. Returns its name.
     pub(super) fn add_box_port(
         &mut self,
         switch: &SwitchName,
@@ -215,7 +215,7 @@ impl Network {
             NewPort { name: &port, limits: &attach.limits, description, driver, is_paced: false },
         )?;
         let (record, runner) = self.record_and_runner(switch)?;
-        // A static switch knows where the box is; a learning one will hear of it.
+        // A static switch gets the box's address here; a learning one learns it from frames.
         if let (ForwardingMode::Static(table), Some(entry)) =
             (runner.switch().forward_mut(), record.ports.get(&port))
         {
@@ -228,7 +228,7 @@ impl Network {
         Ok((port, slot))
     }
 
-    /// Lets a port go on whose box is back.
+    /// Restarts the port of a box that runs again.
     pub(super) fn resume_port(
         &mut self,
         switch: &SwitchName,
@@ -245,7 +245,7 @@ impl Network {
         }
     }
 
-    /// Gives a port whose device failed a new one.
+    /// Replaces the driver of a port whose device failed.
     pub(crate) fn reopen(&mut self, switch: &SwitchName, port: &PortName, opened: OpenedPort) {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.get(port)
@@ -255,7 +255,7 @@ impl Network {
         }
     }
 
-    /// Takes a port out of its switch, and nothing else.
+    /// Removes a port from its switch, without other effects.
     pub(super) fn drop_port(&mut self, switch: &SwitchName, port: &PortName) {
         if let Ok((record, runner)) = self.record_and_runner(switch)
             && let Some(entry) = record.ports.remove(port)
@@ -266,7 +266,7 @@ impl Network {
         }
     }
 
-    /// Removes a port; the other end of a pipe goes with it, a box's port is at nothing then.
+    /// Removes a port. The other end of a pipe is removed too; a box's port is then attached to nothing.
     pub(crate) fn remove_port(&mut self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         let (record, _) = self.record_and_runner(switch)?;
         let missing = || OperationError::NoPort(switch.clone(), port.clone());
@@ -283,7 +283,7 @@ impl Network {
         Ok(())
     }
 
-    /// Says where an address is.
+    /// Assigns an address to a port.
     pub(crate) fn set_address(
         &mut self,
         switch: &SwitchName,
@@ -302,7 +302,7 @@ impl Network {
         }
     }
 
-    /// Forgets where an address is.
+    /// Removes an address from the table.
     pub(crate) fn remove_address(
         &mut self,
         switch: &SwitchName,
@@ -330,7 +330,7 @@ impl Network {
         }
     }
 
-    /// All addresses that a switch knows, by address.
+    /// All addresses of a switch, sorted.
     pub(crate) fn addresses(&mut self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
         let (record, runner) = self.record_and_runner(switch)?;
         let now = runner.now();
@@ -368,7 +368,7 @@ impl Network {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// The ports of a switch: what is behind each, what it may cost, whether it is the default.
+    /// The ports of a switch: each with its driver, its limits, and whether it is the default port.
     pub(crate) fn described(
         &mut self,
         switch: &SwitchName,
@@ -380,7 +380,7 @@ impl Network {
         Ok(record.ports.iter().map(described).collect())
     }
 
-    /// What stats the ports of a switch.
+    /// The statistics of the ports of a switch.
     pub(super) fn switch_ports(&mut self, switch: &SwitchName) -> BTreeMap<PortName, PortStats> {
         let Ok((record, runner)) = self.record_and_runner(switch) else { return BTreeMap::new() };
         let look = |(name, entry): (&PortName, &PortRecord)| {

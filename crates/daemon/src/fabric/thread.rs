@@ -1,4 +1,4 @@
-//! The thread that moves packets, and how it is asked for something.
+//! The thread that moves packets, and the commands to it.
 
 use super::network::Network;
 use crate::error::OperationError;
@@ -10,19 +10,19 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the thread looks for packets before it sleeps.
+/// How long the idle thread polls for packets before it sleeps.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 
-/// How long it sleeps at most: for ever, but for a bell that a process outside lost.
+/// Maximum sleep. Its only use is to recover if a process outside the daemon loses a bell.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// How long it sleeps while packets become due by themselves.
+/// Maximum sleep while packets become due by time alone.
 const PACED_WAIT: Duration = Duration::from_millis(1);
 
-/// What the thread is asked to do between two rounds.
+/// A command that the thread runs between two rounds.
 type Command = Box<dyn FnOnce(&mut Network) + Send>;
 
-/// The thread. Dropped, it ends.
+/// The thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Fabric {
     bell: Arc<EventFd>,
@@ -31,7 +31,7 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Starts the thread, which shares processors.
+    /// Starts the thread on the unreserved processors.
     pub(crate) fn start(cores: Arc<Processors>) -> Result<Self, OperationError> {
         let system = |error| OperationError::System("start the switch's thread", error);
         let bell = EventFd::new().map_err(|error| system(error.cause))?;
@@ -47,12 +47,12 @@ impl Fabric {
         Ok(Self { bell, orders: Some(orders), thread: Some(thread) })
     }
 
-    /// What boxes ring when they have packets.
+    /// The bell that boxes ring when they have packets.
     pub(crate) fn bell(&self) -> Arc<EventFd> {
         self.bell.clone()
     }
 
-    /// Has the thread do something, and waits for what comes of it.
+    /// Runs a command in the thread, waits, and returns its result.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         order: impl FnOnce(&mut Network) -> T + Send + 'static,
@@ -77,7 +77,7 @@ impl Drop for Fabric {
         self.orders = None;
         self.bell.ring();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing left to end.
+            // A thread that panicked needs no further cleanup.
             let _ = thread.join();
         }
     }

@@ -7,7 +7,7 @@ use api::SwitchName;
 use switch::{Link, Reason};
 
 impl Network {
-    /// Reads the statistics of everything.
+    /// Reads the statistics of all ports.
     pub(crate) fn traffic_snapshot(&mut self) -> TrafficSnapshot {
         let mut snapshot = TrafficSnapshot::default();
         let names: Vec<SwitchName> = self.switch_names().cloned().collect();

@@ -1,4 +1,4 @@
-//! Connections: so many at once, each within limits of time.
+//! Connections, limited in number and in time.
 
 use super::stream::{ShutdownSignal, wait_for_shutdown};
 use axum::Router;
@@ -13,20 +13,20 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-/// Connections that are served at once of each kind; further ones wait to be accepted. Who may not even log in over TCP
-/// must not keep the user of the Unix socket out.
+/// Maximum concurrent connections of each kind; further ones wait to be accepted. Clients that cannot even log in over
+/// TCP must not lock out the user of the Unix socket.
 const MAX_CONNECTIONS: usize = 512;
 
-/// How long a caller may take to say what it wants.
+/// Time limit for a request's header.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long connections may take to end when the server does.
+/// How long connections may take to finish when the server shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Pause after a connection could not be accepted, as when descriptors have run out: they may come back.
+/// Pause after accepting a connection failed, for example because descriptors ran out; they may be freed.
 pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// The places for one kind of connections.
+/// The connection slots of one kind.
 #[derive(Debug)]
 pub(super) struct ConnectionSlots(Arc<Semaphore>);
 
@@ -35,7 +35,7 @@ impl ConnectionSlots {
         Self(Arc::new(Semaphore::new(MAX_CONNECTIONS)))
     }
 
-    /// Waits until one more may be served, and then for it.
+    /// Waits for a free slot, and then for a connection.
     pub(super) async fn accept<T>(
         &self,
         accept: impl Future<Output = io::Result<T>>,
@@ -57,7 +57,7 @@ impl Connections {
         Self { running: JoinSet::new(), ending }
     }
 
-    /// Serves a connection until it or the server ends.
+    /// Serves a connection until it closes or the server shuts down.
     pub(super) fn serve<F, I>(&mut self, place: OwnedSemaphorePermit, open: F, router: Router)
     where
         F: Future<Output = Option<I>> + Send + 'static,
@@ -73,7 +73,7 @@ impl Connections {
             let service = TowerToHyperService::new(router);
             let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
             tokio::select! {
-                // A caller that breaks off has what it wants.
+                // The connection ended; an error means that the client is gone.
                 _ = connection.as_mut() => {}
                 () = wait_for_shutdown(&mut ending) => {
                     connection.as_mut().graceful_shutdown();
@@ -83,10 +83,10 @@ impl Connections {
         });
     }
 
-    /// Waits for the end of all, but not for long.
+    /// Waits until all connections have closed, but at most [`SHUTDOWN_TIMEOUT`].
     pub(super) async fn finish(mut self) {
         let all = async { while self.running.join_next().await.is_some() {} };
-        // The others are broken off.
+        // The remaining connections are aborted.
         let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The Unix socket: one daemon's alone, and its user's alone.
+//! The Unix socket: served by one daemon, and accessible to its user only.
 
 use listenfd::ListenFd;
 use rustix::fs::Mode;
@@ -9,14 +9,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Why the socket can't be listened at.
+/// Why the socket cannot be opened.
 #[derive(Debug)]
 pub enum ListenError {
     /// Another daemon serves it.
     InUse(PathBuf),
-    /// It can't be made.
+    /// It cannot be created.
     Make(PathBuf, io::Error),
-    /// What was handed over at the start is no Unix socket.
+    /// The descriptor that was passed at the start is not a Unix socket.
     Handed(io::Error),
 }
 
@@ -43,19 +43,19 @@ impl std::error::Error for ListenError {
     }
 }
 
-/// A socket that is listened at. Dropped, it is gone, unless it was handed over.
+/// A listening socket. Dropping it removes the file, unless the socket was passed in.
 #[derive(Debug)]
 pub(super) struct Socket {
     pub(super) listener: UnixListener,
-    /// Where it is, if it was made here.
+    /// Its path, if it was created here.
     path: Option<PathBuf>,
     /// Held as long as the socket is served.
     _lock: Option<File>,
 }
 
 impl Socket {
-    /// Takes the socket that whoever started this process handed over (`LISTEN_FDS`), or makes one that only this user
-    /// can connect to.
+    /// Uses the socket that the parent process passed (`LISTEN_FDS`), or creates one that only this user can connect
+    /// to.
     pub(super) fn open(path: &Path) -> Result<Self, ListenError> {
         let handed = ListenFd::from_env().take_unix_listener(0).map_err(ListenError::Handed)?;
         let (listener, made, lock) = match handed {
@@ -74,13 +74,13 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Someone may have removed it already.
+            // The file may already be removed.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Takes the lock beside the socket: it ends with this process, however that ends.
+/// Locks the file beside the socket. The kernel releases the lock when this process ends, however it ends.
 fn lock(path: &Path) -> Result<File, ListenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -95,7 +95,7 @@ fn lock(path: &Path) -> Result<File, ListenError> {
 }
 
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    // What lies there is of a daemon that has ended: the lock says so. Other files are left alone.
+    // The lock is held, so a socket at this path belongs to a daemon that has ended. Other files are left alone.
     match std::fs::symlink_metadata(path) {
         Ok(there) if std::os::unix::fs::FileTypeExt::is_socket(&there.file_type()) => {
             std::fs::remove_file(path)?;
@@ -105,7 +105,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
         }
         Err(_) => {}
     }
-    // The mode is there from the start: nobody connects before it is.
+    // The umask sets the mode at creation, so that no other user can connect in between.
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
     rustix::process::umask(before);
@@ -127,7 +127,7 @@ mod tests {
         let second = Socket::open(&path).unwrap_err();
         assert!(matches!(second, ListenError::InUse(_)));
         assert!(second.to_string().contains("another daemon serves"), "{second}");
-        // A daemon that was killed leaves the file; the lock went with it.
+        // A daemon that was killed leaves the file; its lock is released.
         let left = folder.join("left");
         drop(UnixListener::bind(&left).unwrap());
         drop(Socket::open(&left).unwrap());

@@ -1,4 +1,4 @@
-//! Counters for Prometheus.
+//! Metrics for Prometheus.
 
 use super::respond::ErrorResponse;
 use api::{BoxStatus, ErrorCode, HostStatus, SwitchStatus};
@@ -15,20 +15,20 @@ use std::sync::atomic::AtomicU64;
 
 type Labels = Vec<(&'static str, String)>;
 
-/// Seconds are no whole numbers.
+/// Seconds are not whole numbers.
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 
-/// What is counted.
+/// The data that the metrics are derived from.
 #[derive(Debug)]
 pub(super) struct MetricsInput {
     pub(super) host: HostStatus,
     pub(super) boxes: Vec<BoxStatus>,
     pub(super) switches: Vec<SwitchStatus>,
-    /// Packets that captures left out.
+    /// Packets that captures dropped.
     pub(super) capture_lost: u64,
 }
 
-/// Makes the text of all counters.
+/// Renders all metrics.
 fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     let MetricsInput { host, boxes, switches, capture_lost } = figures;
     let mut registry = Registry::with_prefix("clickbox");
@@ -90,7 +90,7 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
         restarts.get_or_create(&labels()).inc_by(status.restarts.into());
         overstays.get_or_create(&labels()).inc_by(usage.overstays);
         lost.get_or_create(&labels()).inc_by(usage.lost_events);
-        // The API's name for it.
+        // The API's name for the state.
         let name = serde_json::to_value(status.state).ok();
         let name = name.as_ref().and_then(|name| name.as_str()).unwrap_or("unknown").to_string();
         state.get_or_create(&with("state", name)).set(1);
@@ -128,8 +128,8 @@ fn text(figures: &MetricsInput) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// The same in the text format 0.0.4: what describes a counter names it as its samples do, with `_total`, and there is
-/// no mark of the end.
+/// Converts to the text format 0.0.4: a counter's description has the same name as its samples, with `_total`, and
+/// there is no end marker.
 fn plain(text: &str) -> String {
     let counters: HashSet<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
@@ -149,7 +149,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// Answers with all counters: as OpenMetrics to those who take that, else in the older text format.
+/// Responds with all metrics: as OpenMetrics to clients that accept it, else in the older text format.
 pub(super) fn respond(headers: &HeaderMap, figures: &MetricsInput) -> Result<Response, ErrorResponse> {
     let text = text(figures)
         .map_err(|_| ErrorResponse::new(ErrorCode::Internal, "the counters can't be written"))?;

@@ -1,4 +1,4 @@
-//! What is read of a request: names in its path, its query, its body, each within limits.
+//! Extracts names in the path, the query and the body from a request, each within limits.
 
 use super::respond::ErrorResponse;
 use api::ErrorCode;
@@ -10,19 +10,19 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Bytes of a body: a configuration and files for it, written as JSON. More would fill the daemon's memory.
+/// Maximum bytes of a body: a configuration and its files, as JSON. Keeps a request from filling the daemon's memory.
 const MAX_BODY: usize = 160 << 20;
 
-/// Bytes of a body of which many may be read at once.
+/// Maximum bytes of a body that may be read without a limit on concurrency.
 const SMALL_BODY: usize = 1 << 20;
 
-/// Larger bodies that are read at once; the others wait.
+/// Limits the larger bodies that are read concurrently; the others wait.
 static LARGE_BODIES: Semaphore = Semaphore::const_new(2);
 
-/// How long a body may take to come: a caller who sends nothing must not keep a connection.
+/// Time limit for a body: a client that sends nothing must not occupy a connection.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// PathNames in the path.
+/// The names in the path.
 pub(super) struct PathNames<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathNames<T> {
@@ -36,7 +36,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathNam
     }
 }
 
-/// The query.
+/// The query parameters.
 pub(super) struct QueryParameters<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameters<T> {
@@ -50,7 +50,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
     }
 }
 
-/// The body.
+/// The JSON body.
 pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for JsonBody<T> {
@@ -63,7 +63,7 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
             Some(length) if length <= SMALL_BODY => SMALL_BODY,
             _ => MAX_BODY,
         };
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _place = if most > SMALL_BODY { LARGE_BODIES.acquire().await.ok() } else { None };
         let read = tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(request.into_body(), most));
         let bytes: Bytes = match read.await {
@@ -71,7 +71,7 @@ impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequest<S> for Js
             Ok(Err(_)) => return Err(too_large(most + 1)),
             Err(_) => return Err(ErrorResponse::new(ErrorCode::Timeout, "the request did not come in time")),
         };
-        // A body without anything is an object in which nothing is said.
+        // An empty body counts as an empty object.
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         match serde_json::from_slice(text) {
             Ok(body) => Ok(Self(body)),

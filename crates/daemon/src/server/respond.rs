@@ -1,4 +1,4 @@
-//! What requests are answered with.
+//! Responses to requests.
 
 use crate::error::OperationError;
 use crate::supervisor::Supervisor;
@@ -7,11 +7,11 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-/// An operation that failed, as an answer.
+/// The response of a failed operation.
 #[derive(Debug)]
 pub(super) struct ErrorResponse(pub(super) ApiError);
 
-/// The answer of an operation.
+/// The response of an operation.
 pub(super) type JsonResult<T> = Result<Json<T>, ErrorResponse>;
 
 impl ErrorResponse {
@@ -33,7 +33,7 @@ impl IntoResponse for ErrorResponse {
     }
 }
 
-/// Does something of the supervisor's on a thread where it may wait.
+/// Runs an operation of the supervisor on a thread that may block.
 pub(super) async fn wait<T: Send + 'static>(
     supervisor: Supervisor,
     operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
@@ -47,7 +47,7 @@ pub(super) async fn wait<T: Send + 'static>(
     }
 }
 
-/// As [`wait`], answered with JSON.
+/// Like [`wait`], with a JSON response.
 pub(super) async fn answer<T: Send + 'static>(
     supervisor: Supervisor,
     operation: impl FnOnce(&Supervisor) -> Result<T, OperationError> + Send + 'static,
@@ -55,7 +55,7 @@ pub(super) async fn answer<T: Send + 'static>(
     wait(supervisor, operation).await.map(Json)
 }
 
-/// As [`wait`], answered with nothing.
+/// Like [`wait`], with an empty response.
 pub(super) async fn done(
     supervisor: Supervisor,
     operation: impl FnOnce(&Supervisor) -> Result<(), OperationError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Which operation is which method of the supervisor.
+//! Maps each operation of the API to a method of the supervisor.
 
 use super::metrics::{self, MetricsInput};
 use super::request::{JsonBody, PathNames, QueryParameters};
@@ -20,7 +20,7 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use axum::{Json, Router};
 use std::time::Duration;
 
-/// What every request has at hand.
+/// The state that every request shares.
 #[derive(Clone, Debug)]
 pub(super) struct ServerState {
     pub(super) supervisor: Supervisor,
@@ -42,7 +42,7 @@ impl FromRef<ServerState> for ShutdownSignal {
 type SupervisorArg = State<Supervisor>;
 type EmptyResult = Result<StatusCode, ErrorResponse>;
 
-/// The route of an operation of the table, by its name.
+/// The route of an operation, by its name in the table.
 fn route(name: &str) -> Option<MethodRouter<ServerState>> {
     Some(match name {
         "host" => get(host),

@@ -1,4 +1,4 @@
-//! The daemon as a whole, from its start to its end.
+//! Runs the daemon from start to shutdown.
 
 use super::connection::{ACCEPT_RETRY_DELAY, ConnectionSlots, Connections};
 use super::listen::{ListenError, Socket};
@@ -16,25 +16,25 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Where a daemon is reached.
+/// The addresses of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Its Unix socket.
     pub socket: PathBuf,
-    /// Its TCP address, with the port that it got.
+    /// Its TCP address, with the actual port.
     pub tcp: Option<SocketAddr>,
 }
 
-/// Why a daemon could not be run.
+/// Why a daemon could not run.
 #[derive(Debug)]
 pub enum RunError {
-    /// The Unix socket.
+    /// The Unix socket could not be opened.
     Listen(ListenError),
-    /// TCP.
+    /// TCP could not be set up.
     Tls(TlsError),
-    /// The supervisor.
+    /// The supervisor could not start.
     Start(StartError),
-    /// Threads or signals.
+    /// Threads or signal handlers could not be created.
     System(io::Error),
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for RunError {
 impl std::error::Error for RunError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Their text is the whole message, so what follows is their cause.
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Listen(error) => error.source(),
             Self::Tls(error) => error.source(),
             Self::Start(error) => error.source(),
@@ -79,12 +79,11 @@ impl From<io::Error> for RunError {
     }
 }
 
-/// Runs a daemon until it is told to end by SIGTERM or SIGINT. Everything is restored, and it can be reached, when
-/// `ready` is called.
+/// Runs a daemon until SIGTERM or SIGINT. When `ready` is called, everything is restored and the API is reachable.
 ///
 /// # Errors
 ///
-/// What keeps it from starting; nothing after `ready`.
+/// The daemon could not start. After `ready` there are no errors.
 pub fn run(
     settings: &Settings,
     socket: &Path,
@@ -96,7 +95,7 @@ pub fn run(
         .thread_name("api")
         .enable_all()
         .build()?;
-    // First the socket, whose lock tells whether there is a daemon already.
+    // The socket comes first: its lock shows whether another daemon runs.
     let unix = Socket::open(socket)?;
     let result = runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
@@ -109,12 +108,12 @@ pub fn run(
         };
         serve(settings, &unix, (socket, tcp), ready, end).await
     });
-    // Operations that wait for boxes are not waited for.
+    // Operations that still wait for boxes are abandoned.
     runtime.shutdown_background();
     result
 }
 
-/// Serves until `end` comes.
+/// Serves until `end` completes.
 async fn serve(
     settings: &Settings,
     unix: &Socket,
@@ -170,7 +169,7 @@ async fn serve(
         }
     }
     service_manager::stopping();
-    // An error means that no stream is left to end.
+    // An error means that no stream is left.
     let _ = tell_end.send(true);
     let last = tokio::task::spawn_blocking(move || supervisor.end());
     connections.finish().await;

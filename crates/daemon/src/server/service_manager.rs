@@ -1,4 +1,4 @@
-//! Notifications to the service manager (systemd's `sd_notify` protocol): readiness, the end, and the watchdog.
+//! Notifications to the service manager (systemd's `sd_notify` protocol): readiness, shutdown, and the watchdog.
 //!
 //! Without `NOTIFY_SOCKET` in the environment every function here does nothing. A notification that cannot be sent is
 //! ignored: the daemon works without its manager, and the manager notices the silence.
@@ -7,7 +7,7 @@ use crate::supervisor::Supervisor;
 use sd_notify::NotifyState;
 use std::future::pending;
 
-/// Reports that the API can be reached and that all stored boxes and switches are restored.
+/// Reports that the API is reachable and that all stored boxes and switches are restored.
 pub(super) fn ready() {
     let _ = sd_notify::notify(&[NotifyState::Ready]);
 }

@@ -1,4 +1,4 @@
-//! Answers that go on for as long as the caller listens.
+//! Streaming responses, which continue until the client disconnects.
 
 use crate::boxes::Contents;
 use crate::supervisor::{Capture, HistoryReader};
@@ -11,12 +11,12 @@ use serde::Serialize;
 use std::convert::Infallible;
 use tokio::sync::watch;
 
-/// Tells streams that the server ends.
+/// Tells streams that the server shuts down.
 pub(super) type ShutdownSignal = watch::Receiver<bool>;
 
-/// Waits until the server ends.
+/// Waits until the server shuts down.
 pub(super) async fn wait_for_shutdown(ending: &mut ShutdownSignal) {
-    // With whoever would tell gone it has ended, too.
+    // If the sender was dropped, the server has shut down too.
     let _ = ending.wait_for(|ended| *ended).await;
 }
 
@@ -32,7 +32,7 @@ pub(super) fn lines<T: Serialize + Send + 'static>(
         };
         let mut text = Vec::new();
         for entry in entries {
-            // What the API defines can be written as JSON.
+            // All types of the API can be written as JSON.
             if serde_json::to_writer(&mut text, &entry).is_ok() {
                 text.push(b'\n');
             }
@@ -43,7 +43,7 @@ pub(super) fn lines<T: Serialize + Send + 'static>(
     ([(CONTENT_TYPE, media)], Body::from_stream(stream)).into_response()
 }
 
-/// A capture.
+/// A stream of captured packets.
 pub(super) fn capture(capture: Capture, ending: ShutdownSignal) -> Response {
     let stream = unfold((capture, ending), |(mut capture, mut ending)| async move {
         let records = tokio::select! {

@@ -1,4 +1,4 @@
-//! TCP, which is served with TLS and a token only.
+//! TCP, which is served only with TLS and a token.
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
@@ -14,34 +14,34 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tokio_rustls::TlsAcceptor;
 
-/// Bytes of a token: fewer can be guessed.
+/// Minimum bytes of a token: shorter ones can be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
 
-/// How TCP is served.
+/// Settings for TCP.
 #[derive(Clone, Debug)]
 pub struct Tcp {
     /// The address and port.
     pub address: SocketAddr,
-    /// A file with the certificate and those that lead to its root, in PEM.
+    /// A PEM file with the certificate and its chain.
     pub certificate: PathBuf,
-    /// A file with its private key, in PEM.
+    /// A PEM file with the private key.
     pub key: PathBuf,
-    /// A file with the token that a caller must have, at least 16 bytes; white space around it does not count.
+    /// A file with the token that clients must present, at least 16 bytes. Surrounding white space is ignored.
     pub token: PathBuf,
 }
 
-/// Why TCP can't be served.
+/// Why TCP cannot be served.
 #[derive(Debug)]
 pub enum TlsError {
-    /// A file can't be read.
+    /// A file cannot be read.
     File(PathBuf, std::io::Error),
-    /// A file has no certificate or key.
+    /// A file contains no certificate or key.
     Pem(PathBuf, rustls::pki_types::pem::Error),
     /// The token is too short.
     Token(PathBuf),
-    /// Certificate and key can't be used.
+    /// The certificate and the key cannot be used.
     Tls(rustls::Error),
-    /// The address can't be listened at.
+    /// The address cannot be bound.
     Bind(SocketAddr, std::io::Error),
 }
 
@@ -72,7 +72,7 @@ impl std::error::Error for TlsError {
     }
 }
 
-/// What a caller must have.
+/// The token that clients must present.
 #[derive(Clone)]
 pub(super) struct Token(Arc<[u8]>);
 
@@ -92,13 +92,13 @@ impl Token {
         }
     }
 
-    /// Compares a caller's token with this one, in a time that does not depend on where they differ.
+    /// Compares a client's token with this one in constant time.
     fn matches(&self, presented: &[u8]) -> bool {
         self.0.ct_eq(presented).into()
     }
 }
 
-/// What does TLS with a certificate and its key.
+/// A TLS acceptor with the certificate and its key.
 pub(super) fn acceptor(tcp: &Tcp) -> Result<TlsAcceptor, TlsError> {
     let pem = |path: &Path, error| TlsError::Pem(path.into(), error);
     let certificates: Vec<CertificateDer> = CertificateDer::pem_file_iter(&tcp.certificate)
@@ -115,7 +115,7 @@ pub(super) fn acceptor(tcp: &Tcp) -> Result<TlsAcceptor, TlsError> {
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
-/// Lets requests with the token pass.
+/// Passes requests that have the token.
 pub(super) async fn with_token(State(token): State<Token>, request: Request, next: Next) -> Response {
     let presented = request.headers().get(AUTHORIZATION).map(axum::http::HeaderValue::as_bytes);
     match presented.and_then(|presented| presented.strip_prefix(b"Bearer ")) {
