@@ -132,8 +132,8 @@ impl Columns {
         packets: &[T],
         headers: &impl Fn(&T) -> Headers<'_>,
     ) {
-        for (lane, place) in self.parting.order.iter_mut().enumerate() {
-            *place = lane as u8;
+        for (lane, slot) in self.parting.order.iter_mut().enumerate() {
+            *slot = lane as u8;
         }
         self.parting.waiting.clear();
         self.parting.waiting.push((first, 0, packets.len()));
@@ -146,8 +146,8 @@ impl Columns {
                 let Parting { order, aside, waiting } = &mut self.parting;
                 let group = &mut order[start..end];
                 let (mut met, mut others) = (0, 0);
-                for place in 0..group.len() {
-                    let lane = group[place];
+                for index in 0..group.len() {
+                    let lane = group[index];
                     let holds = comparison.holds(column[usize::from(lane)]);
                     group[met] = lane;
                     aside[others] = lane;
@@ -211,9 +211,9 @@ fn gather<T>(
     header: impl Fn(&T) -> &[u8],
 ) {
     let offset = usize::from(offset);
-    for (lane, (packet, place)) in packets.iter().zip(column).enumerate() {
+    for (lane, (packet, value)) in packets.iter().zip(column).enumerate() {
         match header(packet).get(offset..offset + 4).and_then(|word| word.first_chunk()) {
-            Some(word) => *place = u32::from_be_bytes(*word),
+            Some(word) => *value = u32::from_be_bytes(*word),
             None => short.push(lane as u8),
         }
     }
@@ -227,15 +227,15 @@ fn gather_header<T>(
     packets: &[T],
     header: impl Fn(&T) -> &[u8],
 ) {
-    let places = a.iter_mut().zip(b).zip(c).zip(d).zip(e);
-    for (lane, (packet, ((((a, b), c), d), e))) in packets.iter().zip(places).enumerate() {
+    let columns = a.iter_mut().zip(b).zip(c).zip(d).zip(e);
+    for (lane, (packet, ((((a, b), c), d), e))) in packets.iter().zip(columns).enumerate() {
         let Some(bytes) = header(packet).first_chunk::<{ 4 * HEADER_WORDS }>() else {
             short.push(lane as u8);
             continue;
         };
         let (words, _) = bytes.as_chunks();
-        for (place, word) in [a, b, c, d, e].into_iter().zip(words) {
-            *place = u32::from_be_bytes(*word);
+        for (value, word) in [a, b, c, d, e].into_iter().zip(words) {
+            *value = u32::from_be_bytes(*word);
         }
     }
 }

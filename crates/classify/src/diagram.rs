@@ -27,7 +27,7 @@ pub(crate) const HEADER_WORDS: usize = 5;
 /// From this number of compared header words on, copying the whole header is as cheap.
 const MANY_WORDS: usize = 3;
 /// Maximum comparisons in a row on one field. A longer run is split by a comparison with its middle.
-const IN_A_ROW: usize = 6;
+const MAX_RUN: usize = 6;
 
 /// The target of a comparison that holds: a step, or with `END` an output.
 type Target = u32;
@@ -94,7 +94,7 @@ impl Diagram {
         };
         let needs = slots.iter().flatten().map(|(_, term)| {
             let used = indexes.iter().enumerate().filter(|(_, index)| term.set(index.number).is_some());
-            used.fold(0, |needs, (place, _)| needs | 1 << place)
+            used.fold(0, |needs, (position, _)| needs | 1 << position)
         });
         let mut builder = Builder {
             indexes,
@@ -163,14 +163,14 @@ impl Builder<'_> {
             return None;
         }
         let indexes = self.indexes;
-        let place = self.most_useful(open, unseen)?;
-        let index = indexes.get(place)?;
+        let position = self.most_useful(open, unseen)?;
+        let index = indexes.get(position)?;
         let mut links: BTreeMap<u32, Link> = BTreeMap::new();
         let mut parts: Vec<(u32, Link)> = Vec::new();
         for (start, class) in &index.parts {
             let link = match links.get(class) {
                 Some(link) => *link,
-                None => self.link(open & index.rows.word(*class, 0), seen | 1 << place, outcome)?,
+                None => self.link(open & index.rows.word(*class, 0), seen | 1 << position, outcome)?,
             };
             links.insert(*class, link);
             if parts.last().is_none_or(|(_, previous)| *previous != link) {
@@ -181,7 +181,7 @@ impl Builder<'_> {
         if let [(_, same)] = parts[..] {
             // The field's value is irrelevant, but its presence may matter.
             for class in index.ends() {
-                if self.link(open & index.rows.word(class, 0), seen | 1 << place, outcome)? != same {
+                if self.link(open & index.rows.word(class, 0), seen | 1 << position, outcome)? != same {
                     let reading = Comparison { span: u32::MAX, ..index.whole() };
                     link = self.add(Node { ways: vec![(reading, same)], otherwise: same })?;
                     break;
@@ -195,10 +195,10 @@ impl Builder<'_> {
     /// The field of `unseen` that separates the most terms in `open` per comparison; among equals, the first in the
     /// packet.
     fn most_useful(&self, open: u64, unseen: u32) -> Option<usize> {
-        let places = (0..self.indexes.len()).filter(|place| unseen >> place & 1 != 0);
-        places.min_by_key(|place| {
-            let index = &self.indexes[*place];
-            let uses = ones(open).filter(|slot| self.needs[*slot] >> place & 1 != 0).count();
+        let candidates = (0..self.indexes.len()).filter(|position| unseen >> position & 1 != 0);
+        candidates.min_by_key(|position| {
+            let index = &self.indexes[*position];
+            let uses = ones(open).filter(|slot| self.needs[*slot] >> position & 1 != 0).count();
             let row = |part: &(u32, u32)| index.rows.word(part.1, 0) & open;
             let changes = index.parts.windows(2).filter(|pair| row(&pair[0]) != row(&pair[1])).count();
             (1000 * (1 + changes) / uses.max(1), index.field)
@@ -228,7 +228,7 @@ impl Builder<'_> {
         runs.retain(|(link, _)| *link != otherwise);
         let ways: Vec<(Comparison, Link)> =
             runs.into_iter().flat_map(|(link, run)| run.into_iter().map(move |way| (way, link))).collect();
-        if ways.len() > IN_A_ROW {
+        if ways.len() > MAX_RUN {
             let (low, high) = parts.split_at(parts.len() / 2);
             let middle = high.first()?.0;
             let upper = self.node(index, high, last)?;
@@ -265,7 +265,7 @@ impl Builder<'_> {
         if self.longest(first) > MAX_PATH {
             return None;
         }
-        let mut places: Vec<Option<usize>> = vec![None; self.nodes.len()];
+        let mut starts: Vec<Option<usize>> = vec![None; self.nodes.len()];
         let mut steps: Vec<(Comparison, Link)> = Vec::new();
         if !matches!(first, Link::Node(_)) {
             steps.push((Comparison::ALWAYS, first));
@@ -274,14 +274,14 @@ impl Builder<'_> {
         while let Some(mut link) = waiting.pop() {
             // Each node precedes its fall-through successor, unless that is already laid out.
             while let Link::Node(number) = link
-                && places[number].is_none()
+                && starts[number].is_none()
             {
-                places[number] = Some(steps.len());
+                starts[number] = Some(steps.len());
                 let node = &self.nodes[number];
                 steps.extend_from_slice(&node.ways);
                 waiting.extend(node.ways.iter().map(|(_, link)| *link));
                 link = node.otherwise;
-                let follows = matches!(link, Link::Node(next) if places[next].is_none());
+                let follows = matches!(link, Link::Node(next) if starts[next].is_none());
                 if !follows {
                     steps.push((Comparison::ALWAYS, link));
                 }
@@ -304,7 +304,7 @@ impl Builder<'_> {
             let target = match link {
                 Link::Output(output) => END | output,
                 Link::Drop => DROP,
-                Link::Node(number) => u32::try_from((*places.get(number)?)?).ok()?,
+                Link::Node(number) => u32::try_from((*starts.get(number)?)?).ok()?,
             };
             let column = words.binary_search(&(comparison.base, comparison.offset)).unwrap_or(0);
             Some(Step { comparison, column: u16::try_from(column).ok()?, target })
