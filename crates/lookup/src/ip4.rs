@@ -2,8 +2,8 @@
 
 /// Routes of IPv4 addresses in host byte order.
 ///
-/// A lookup takes two loads in 4 KB of arrays and a node of one cache line with its value; addresses under
-/// prefixes longer than 24 bits take one node more.
+/// A lookup takes two loads from 4 KB of arrays, then a node of one cache line and its value. Prefixes longer than 24
+/// bits take one more node.
 pub type Ip4Table = crate::PrefixTable<u32>;
 
 #[cfg(test)]
@@ -11,7 +11,7 @@ mod tests {
     use super::*;
     use crate::{Entry, Prefix};
 
-    /// Bytes of a table with `count` /24 networks in a row.
+    /// Memory of a table with `count` consecutive /24 networks, in bytes.
     fn bytes(count: u32) -> usize {
         let route = |index: u32| {
             (Prefix::new(0x0a00_0000 + (index << 8), 24).unwrap(), Entry { hop: index % 7, tag: 0 })

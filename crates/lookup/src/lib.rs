@@ -1,13 +1,13 @@
 //! Route tables: longest-prefix match for IPv4 and IPv6.
 //!
-//! [`PrefixTable`] is the trie that packets are looked up in. [`Routes`], [`Ip4Routes`] and [`LinearRoutes`] keep the
-//! routes of an element in it, with their gateways, outputs and display order.
+//! [`PrefixTable`] is the trie that lookups use. [`Routes`], [`Ip4Routes`] and [`LinearRoutes`] store an element's
+//! routes in it, with their gateways, outputs and display order.
 //!
-//! Invariants, each held by a test:
-//! - a lookup gives what a linear search over all prefixes gives, while routes come and go;
-//! - removed routes leave no memory behind.
+//! Invariants, each checked by a test:
+//! - a lookup gives the result of a linear search over all prefixes, while routes are added and removed;
+//! - removed routes leave no memory allocated.
 //!
-//! Absent: elements, handlers, and how a route is written in a configuration.
+//! Absent: elements, handlers, and the syntax of routes in a configuration.
 #![no_std]
 #![forbid(unsafe_code)]
 

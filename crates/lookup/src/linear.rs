@@ -1,4 +1,4 @@
-//! Routes with any masks, in the order in which they were given.
+//! Routes with arbitrary masks, in insertion order.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -11,19 +11,19 @@ use crate::routes::trie_prefix;
 use crate::slots::{Reuse, Slots};
 use crate::{Entry, NO_HOP, PrefixTable};
 
-/// Routes whose masks need not be contiguous; the most specific one in the sense of Click's linear tables wins.
+/// Routes whose masks need not be contiguous. The most specific one wins, as in Click's linear tables.
 ///
-/// While all masks are contiguous that is the longest prefix, and a trie finds it. Otherwise the routes are gone
-/// through in order: the first that matches, unless a later one's mask has all the bits of the best so far.
+/// While all masks are contiguous, that is the longest prefix, which a trie finds. Otherwise the routes are searched in
+/// order: the first match wins, unless a later match has a mask that includes all bits of the best one so far.
 pub struct LinearRoutes {
     slots: Slots<Route>,
-    /// The routes with contiguous masks; a hop is the number of a slot.
+    /// The routes with contiguous masks; a hop is a slot number.
     table: PrefixTable<u32>,
-    /// The slots of the routes with other masks.
+    /// The slots of the routes with non-contiguous masks.
     scattered: BTreeMap<Ip4Prefix, u32>,
 }
 
-/// The route that freed slots resemble in Click, so that it has to stand before them.
+/// The route that free slots look like in Click; it must precede them to be found.
 const ZERO: Ip4Prefix = Ip4Prefix::host(Ipv4Addr::UNSPECIFIED);
 
 impl Default for LinearRoutes {
@@ -162,7 +162,7 @@ mod tests {
         for (prefix, port, best) in [
             ("10.0.0.0/8", 1, 1),
             ("10.0.7.0/255.0.255.0", 2, 2),
-            // More bits, but not all of the best one's: the earlier stays.
+            // More bits, but not all bits of the best mask: the earlier route stays.
             ("10.1.0.0/16", 3, 2),
             ("10.1.7.0/24", 4, 4),
         ] {

@@ -1,38 +1,38 @@
 //! Trie nodes of 256 slots, stored as runs of equal slots.
 //!
-//! A node is one cache line: a bit for each slot that begins a run, and where the runs' values are. A slot is
-//! read in two loads, the node and the value, whatever the number of runs. Values live in one pool, in blocks of
-//! powers of two that are reused by size.
+//! A node is one cache line: a bitmap of the slots that start a run, and the location of the runs' values. Reading a
+//! slot takes two loads, the node and the value, whatever the number of runs. Values live in one pool, in power-of-two
+//! blocks that are reused by size.
 
 use alloc::vec::Vec;
 
-/// Slots in a node: one for each value of a byte.
+/// Slots per node: one for each value of a byte.
 pub(crate) const SLOTS: usize = 256;
 
-/// Set in a slot that leads to another node, whose number the other bits are.
+/// Set in a slot that leads to another node; the other bits are the node's number.
 pub(crate) const CHILD: u32 = 1 << 31;
 
-/// Sizes of value blocks: 1, 2, 4 ... 256.
+/// Number of value block sizes: 1, 2, 4 ... 256.
 const CLASSES: usize = 9;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Node {
-    /// Bit `slot` is set if the slot differs from the one before; slot 0 always is.
+    /// Bit `slot` is set if the slot differs from its predecessor; bit 0 is always set.
     starts: [u64; 4],
-    /// Set bits in the words before.
+    /// Number of set bits in the preceding words.
     before: [u8; 4],
-    /// Where the block of values begins.
+    /// Start of the block of values.
     first: u32,
     /// Size class of the block.
     class: u8,
-    /// Value of the slot that leads here.
+    /// Value of the slot that leads to this node.
     base: u32,
 }
 
 const EMPTY: Node = Node { starts: [1, 0, 0, 0], before: [0, 1, 1, 1], first: 0, class: 0, base: 0 };
 
-/// All nodes of a trie. Node 0 is always there and its slots are 0.
+/// All nodes of a trie. Node 0 always exists, and its slots are 0.
 #[derive(Clone)]
 pub(crate) struct Nodes {
     nodes: Vec<Node>,
@@ -51,18 +51,18 @@ impl Nodes {
         }
     }
 
-    /// Where the value of `slot` is: the first of the two loads.
+    /// The position of a slot's value: the first of the two loads.
     #[inline]
-    pub(crate) fn place(&self, node: u32, slot: usize) -> u32 {
+    pub(crate) fn position(&self, node: u32, slot: usize) -> u32 {
         let node = &self.nodes[node as usize];
         let word = (slot >> 6) & 3;
         let upto = u64::MAX >> (63 - (slot & 63));
         let rank = u32::from(node.before[word]) + (node.starts[word] & upto).count_ones();
-        // Slot 0 begins a run, so that the rank is at least 1.
+        // Slot 0 starts a run, so the rank is at least 1.
         node.first.wrapping_add(rank).wrapping_sub(1)
     }
 
-    /// Asks for what `place` will read.
+    /// Prefetches the memory that `position` reads.
     #[inline]
     pub(crate) fn prefetch(&self, node: u32) {
         if let Some(node) = self.nodes.get(node as usize) {
@@ -70,21 +70,21 @@ impl Nodes {
         }
     }
 
-    /// Asks for what `value` will read.
+    /// Prefetches the memory that `value` reads.
     #[inline]
-    pub(crate) fn prefetch_value(&self, place: u32) {
-        if let Some(value) = self.values.get(place as usize) {
+    pub(crate) fn prefetch_value(&self, position: u32) {
+        if let Some(value) = self.values.get(position as usize) {
             packet::prefetch(value);
         }
     }
 
-    /// The value at a place: the second load.
+    /// The value at a position: the second load.
     #[inline]
-    pub(crate) fn value(&self, place: u32) -> u32 {
-        self.values[place as usize]
+    pub(crate) fn value(&self, position: u32) -> u32 {
+        self.values[position as usize]
     }
 
-    /// The value that the slot leading to `node` would have without it.
+    /// The value that the slot leading to `node` would have without the node.
     #[inline]
     pub(crate) fn base(&self, node: u32) -> u32 {
         self.nodes[node as usize].base
@@ -94,7 +94,7 @@ impl Nodes {
         self.nodes[node as usize].base = base;
     }
 
-    /// A new node whose slots are 0.
+    /// Allocates a node whose slots are 0.
     pub(crate) fn allocate(&mut self, base: u32) -> u32 {
         let first = self.allocate_values(0);
         self.values[first as usize] = 0;
@@ -111,7 +111,7 @@ impl Nodes {
         }
     }
 
-    /// Gives a node back. Its children are not touched.
+    /// Frees a node, but not its children.
     pub(crate) fn release(&mut self, node: u32) {
         let Node { first, class, .. } = self.nodes[node as usize];
         self.free_values[usize::from(class)].push(first);
@@ -185,7 +185,7 @@ mod tests {
         nodes.store(node, slots);
         assert_eq!(nodes.expand(node), *slots);
         for (at, &slot) in slots.iter().enumerate() {
-            assert_eq!(nodes.value(nodes.place(node, at)), slot, "slot {at}");
+            assert_eq!(nodes.value(nodes.position(node, at)), slot, "slot {at}");
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
         }
         assert_eq!(nodes.base(node), 7);
         check(&mut nodes, node, &[0; SLOTS]);
-        assert_eq!(nodes.value(nodes.place(0, 255)), 0, "node 0 stays empty");
+        assert_eq!(nodes.value(nodes.position(0, 255)), 0, "node 0 stays empty");
     }
 
     #[test]

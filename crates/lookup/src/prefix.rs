@@ -1,17 +1,17 @@
-//! Prefixes of addresses, in host byte order.
+//! Address prefixes in host byte order.
 
 /// An address that is matched by its leading bits: `u32` for IPv4, `u128` for IPv6.
 pub trait Address: Copy + Ord {
-    /// Length of an address in bits, a multiple of 8 and at least 16.
+    /// Length of an address in bits: a multiple of 8, at least 16.
     const BITS: u8;
 
-    /// The byte at `level`, counted from the most significant; 0 beyond the end.
+    /// The byte at `level`, starting with the most significant; 0 beyond the end.
     fn byte(self, level: usize) -> usize;
 
-    /// The address with all but its first `length` bits cleared.
+    /// The address with all bits after the first `length` cleared.
     fn first(self, length: u8) -> Self;
 
-    /// The address with all but its first `length` bits set.
+    /// The address with all bits after the first `length` set.
     fn last(self, length: u8) -> Self;
 }
 
@@ -44,7 +44,7 @@ macro_rules! address {
 address!(u32);
 address!(u128);
 
-/// The first `length` bits of an address; the other bits are zero.
+/// The first `length` bits of an address. The other bits are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix<A> {
     address: A,
@@ -57,12 +57,12 @@ impl<A: Address> Prefix<A> {
         (length <= A::BITS).then(|| Self { address: address.first(length), length })
     }
 
-    /// The lowest address that matches.
+    /// The lowest matching address.
     pub fn address(self) -> A {
         self.address
     }
 
-    /// Number of bits that must match.
+    /// Number of bits to match.
     pub fn length(self) -> u8 {
         self.length
     }

@@ -1,4 +1,4 @@
-//! Routes, and the interface of the tables that hold them.
+//! Routes, and the interface of route tables.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,10 +8,10 @@ use core::net::Ipv4Addr;
 
 use packet::Ip4Prefix;
 
-/// Where a route leads.
+/// The next hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop<A> {
-    /// The next router, if there is one.
+    /// The address of the next router, if any.
     pub gateway: Option<A>,
     /// The output port.
     pub port: usize,
@@ -20,16 +20,16 @@ pub struct Hop<A> {
 /// An IPv4 route. Displayed as `ADDR/MASK GATEWAY OUTPUT`, where `-` stands for no gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The addresses that it is for, without the bits that the mask leaves out.
+    /// The destination addresses. Bits outside the mask are zero.
     pub prefix: Ip4Prefix,
-    /// The next router; 0.0.0.0 is none.
+    /// The address of the next router; 0.0.0.0 means none.
     pub gateway: Ipv4Addr,
-    /// The output port; negative stands for any.
+    /// The output port; a negative number means any.
     pub port: i32,
 }
 
 impl Route {
-    /// Where it leads; `None` if it has no output port.
+    /// The hop; `None` if the route has no output port.
     #[inline]
     pub fn hop(&self) -> Option<Hop<u32>> {
         let gateway = Some(self.gateway.to_bits()).filter(|&gateway| gateway != 0);
@@ -42,13 +42,13 @@ impl Route {
         Route { prefix, gateway, port: i32::try_from(hop.port).unwrap_or(i32::MAX) }
     }
 
-    /// Whether a request to remove this route means `other`. A negative port matches any gateway and port.
+    /// Whether a request to remove this route applies to `other`. A negative port matches any gateway and port.
     pub fn removes(&self, other: &Route) -> bool {
         self.prefix == other.prefix
             && (self.port < 0 || (self.gateway == other.gateway && self.port == other.port))
     }
 
-    /// The route as a line of a table: prefix, gateway and output, aligned by tab stops.
+    /// The route as a line of a table: prefix, gateway and output, separated by tabs.
     pub fn line(&self) -> String {
         let prefix = self.prefix.to_string();
         let gateway = self.gateway_text();
@@ -68,14 +68,14 @@ impl fmt::Display for Route {
     }
 }
 
-/// Why a route can't be stored.
+/// The reason why a route can't be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteError {
     /// The mask is not contiguous.
     Mask,
-    /// It has no output port.
+    /// The route has no output port.
     Port,
-    /// There are too many different hops.
+    /// There are too many distinct hops.
     Full,
 }
 
@@ -91,12 +91,12 @@ impl fmt::Display for RouteError {
     }
 }
 
-/// A table of hops that addresses of type `A` lead to.
+/// A table that maps addresses of type `A` to hops.
 pub trait Lookup<A> {
     /// Finds the hops of many addresses: `hops[i]` becomes a number for `hop`, or `NO_HOP`.
     fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]);
 
-    /// The hop of a number.
+    /// The hop with this number.
     fn hop(&self, number: u32) -> Option<Hop<A>>;
 }
 
@@ -105,13 +105,13 @@ pub trait RouteStore: Lookup<u32> {
     /// The route of exactly this prefix.
     fn get(&self, prefix: Ip4Prefix) -> Option<Route>;
 
-    /// Adds or replaces a route and returns the one that it replaced.
+    /// Adds or replaces a route and returns the replaced one.
     fn set(&mut self, route: Route) -> Result<Option<Route>, RouteError>;
 
     /// Removes the route of exactly this prefix.
     fn remove(&mut self, prefix: Ip4Prefix) -> Option<Route>;
 
-    /// All routes, in the order in which the table is shown.
+    /// All routes, in display order.
     fn routes(&self) -> Vec<Route>;
 
     /// The route of an address.
@@ -120,9 +120,9 @@ pub trait RouteStore: Lookup<u32> {
     /// Removes all routes.
     fn clear(&mut self);
 
-    /// Holds changes back until `settle`: packets don't see them, and many of them cost less.
+    /// Defers changes until `settle`: lookups don't see them, and bulk changes cost less.
     fn hold(&mut self);
 
-    /// Ends `hold`.
+    /// Applies the deferred changes.
     fn settle(&mut self);
 }

@@ -1,4 +1,4 @@
-//! Routes in a trie, with the hops that they share.
+//! Routes in a trie, with shared hops.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::route::{Hop, Lookup, Route, RouteError, RouteStore};
 use crate::slots::{Reuse, Slots};
 use crate::{Address, Entry, HopTooLarge, MAX_HOP, Prefix, PrefixTable};
 
-/// Routes to any number of hops; each hop is stored once, so that what packets need of it stays in the cache.
+/// Routes to any number of hops. Each distinct hop is stored once, so that the hops stay in the cache.
 pub struct Routes<A> {
     table: PrefixTable<A>,
     hops: Slots<(Hop<A>, u32)>,
@@ -18,20 +18,20 @@ pub struct Routes<A> {
     order: Order<A>,
 }
 
-/// Gives each route a number; in their order the table is shown.
+/// Numbers the routes; the numbers give the display order.
 enum Order<A> {
-    /// Freed numbers are used again. A replaced route gives its number back before or after the new one gets one.
+    /// Freed numbers are reused. A replaced route frees its number before or after the new one takes one.
     Slots { slots: Slots<Prefix<A>>, moves: Moves },
-    /// Numbers count up; this is the last one.
+    /// Numbers increase; this is the last one.
     Age(u32),
 }
 
-/// When the slot of a replaced route is freed.
+/// When a replaced route frees its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moves {
     /// Before the new route takes one.
     Before,
-    /// Once the new route has taken another.
+    /// After the new route has taken another.
     After,
 }
 
@@ -62,7 +62,7 @@ impl<A> Order<A> {
 }
 
 impl<A: Address> Routes<A> {
-    /// No routes. They are listed by slot; a new route takes the lowest free one, and a replaced route frees its own
+    /// Creates an empty table in slot order. A new route takes the lowest free slot, and a replaced route frees its own
     /// first.
     pub fn by_lowest_slot() -> Self {
         Self::by_slot(Reuse::Lowest, Moves::Before)
@@ -72,7 +72,7 @@ impl<A: Address> Routes<A> {
         Self::ordered(Order::Slots { slots: Slots::new(reuse), moves })
     }
 
-    /// No routes. They are listed in the order in which they were added; a replaced route keeps its position.
+    /// Creates an empty table in insertion order. A replaced route keeps its position.
     fn by_age() -> Self {
         Self::ordered(Order::Age(0))
     }
@@ -101,7 +101,7 @@ impl<A: Address> Routes<A> {
         self.hop(self.table.lookup(address)?)
     }
 
-    /// Adds or replaces a route and returns the hop of the one that it replaced.
+    /// Adds or replaces a route and returns the replaced hop.
     pub fn set(&mut self, prefix: Prefix<A>, hop: Hop<A>) -> Result<Option<Hop<A>>, RouteError> {
         let hop = self.share(hop);
         if hop > MAX_HOP {
@@ -130,14 +130,14 @@ impl<A: Address> Routes<A> {
         *self = Self::ordered(order);
     }
 
-    /// All routes, in their order.
+    /// All routes, in display order.
     pub fn list(&self) -> Vec<(Prefix<A>, Hop<A>)> {
         let mut routes: Vec<_> = self.table.iter().collect();
         routes.sort_by_key(|(_, entry)| entry.tag);
         routes.into_iter().filter_map(|(prefix, entry)| Some((prefix, self.hop(entry.hop)?))).collect()
     }
 
-    /// The number of a hop, which has one user more.
+    /// The number of a hop, with one more reference.
     fn share(&mut self, hop: Hop<A>) -> u32 {
         let number = match self.numbers.get(&hop) {
             Some(&number) => number,
@@ -153,7 +153,7 @@ impl<A: Address> Routes<A> {
         number
     }
 
-    /// Takes one user away from a hop; one without users is forgotten.
+    /// Drops a reference to a hop. An unreferenced hop is removed.
     fn release(&mut self, number: u32) -> Option<Hop<A>> {
         let (hop, users) = self.hops.get_mut(number)?;
         let hop = *hop;
@@ -177,19 +177,20 @@ impl<A: Address> Lookup<A> for Routes<A> {
     }
 }
 
-/// IPv4 routes as configurations write them, under contiguous masks.
+/// IPv4 routes with contiguous masks, as written in configurations.
 pub struct Ip4Routes {
     routes: Routes<u32>,
     in_buckets: bool,
 }
 
 impl Ip4Routes {
-    /// No routes; shown by slots, of which the one freed last is used next. A replaced route moves to another slot.
+    /// Creates an empty table in slot order. A new route takes the slot freed last. A replaced route moves to another
+    /// slot.
     pub fn by_slot() -> Self {
         Self { routes: Routes::by_slot(Reuse::Latest, Moves::After), in_buckets: false }
     }
 
-    /// No routes; shown in the order of `bucket`, those of one bucket latest first.
+    /// Creates an empty table in the order of `bucket`; routes of one bucket are listed latest first.
     pub fn by_bucket() -> Self {
         Self { routes: Routes::by_age(), in_buckets: true }
     }
@@ -252,12 +253,12 @@ impl RouteStore for Ip4Routes {
     }
 }
 
-/// A written prefix as one of the trie's.
+/// Converts a prefix to the trie's type; `None` if its mask is not contiguous.
 pub(crate) fn trie_prefix(prefix: Ip4Prefix) -> Option<Prefix<u32>> {
     Prefix::new(prefix.address.to_bits(), prefix.length()?)
 }
 
-/// The bucket, out of 65,536, that Click's direct table keeps a route in: the order in which people see it.
+/// The bucket, out of 65,536, that holds a route in Click's direct table. It defines the display order.
 fn bucket(prefix: Prefix<u32>) -> u32 {
     let (address, length) = (prefix.address(), u32::from(prefix.length()));
     let first = address ^ (length << 5) ^ (address >> (length >> 2)).wrapping_sub(length);
@@ -278,7 +279,7 @@ mod tests {
         Route { prefix, gateway: Ipv4Addr::new(0, 0, 0, gateway), port }
     }
 
-    /// Sets each route, then shows the table.
+    /// Sets each route, then returns the table as shown.
     fn shown(store: &mut Ip4Routes, routes: &[Route]) -> String {
         routes.iter().for_each(|route| assert!(store.set(*route).is_ok()));
         store.routes().iter().map(|route| route.to_string()).collect::<Vec<_>>().join(", ")

@@ -1,14 +1,14 @@
-//! Numbered slots, whose order is the order in which a table is shown.
+//! Numbered slots in display order.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// Which free slot the next entry takes.
+/// The free slot that the next entry takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reuse {
-    /// The one that was freed last.
+    /// The slot freed last.
     Latest,
-    /// The one with the lowest number.
+    /// The lowest slot.
     Lowest,
 }
 
@@ -26,7 +26,7 @@ impl<T> Slots<T> {
         Self { taken: Vec::new(), reuse, latest: Vec::new(), lowest: BTreeSet::new() }
     }
 
-    /// Empty ones of the same order.
+    /// An empty collection with the same reuse order.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(self.reuse)
     }
@@ -47,7 +47,7 @@ impl<T> Slots<T> {
         (self.taken.len() - 1) as u32
     }
 
-    /// Takes an entry out.
+    /// Removes an entry and returns it.
     pub(crate) fn remove(&mut self, number: u32) -> Option<T> {
         let entry = self.taken.get_mut(number as usize)?.take()?;
         match self.reuse {

@@ -1,9 +1,9 @@
-//! A longest-prefix-match table: a trie of one byte a level.
+//! A longest-prefix-match table: a trie with one byte per level.
 //!
-//! The first two levels are arrays, the second one made only where there are routes; below them stand compressed
-//! nodes (`node`). A level holds the routes whose last bit lies in its byte, so that a change rewrites one block of
-//! 256 slots and nothing below it, whatever the size of the table: a lookup keeps the deepest route on its way.
-//! The routes themselves are in an ordered map, from which a block is painted anew when one of them changes.
+//! The first two levels are arrays, the second allocated only where there are routes; the deeper levels are compressed
+//! nodes (`node`). A level holds the routes whose last bit lies in its byte, and a lookup keeps the deepest route on
+//! its path. A change therefore rewrites one block of 256 slots and nothing below it, whatever the size of the table.
+//! The routes themselves are in an ordered map, from which a block is rewritten when one of its routes changes.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -12,32 +12,33 @@ use alloc::vec::Vec;
 use crate::node::{CHILD, Nodes, SLOTS};
 use crate::{Address, Prefix};
 
-/// The largest hop that a table can hold.
+/// The largest valid hop.
 pub const MAX_HOP: u32 = CHILD - 2;
 
-/// What `lookup_batch` writes for an address that no route matches.
+/// The result of `lookup_batch` for an address that no route matches.
 pub const NO_HOP: u32 = u32::MAX;
 
-/// Addresses that are looked up side by side, so that their cache misses overlap.
-const LANES: usize = 32;
+/// Addresses that are looked up together, so that their cache misses overlap.
+const LOOKUP_GROUP: usize = 32;
 
-/// Bytes of a table up to which its lookups are taken to hit the cache, so that nothing is gained side by side.
-const RESIDENT: usize = 1 << 20;
+/// Table size in bytes below which lookups are assumed to hit the cache, so that overlapping them gains nothing.
+const CACHED_BYTES: usize = 1 << 20;
 
-/// What is known of a route besides its prefix.
+/// The data of a route besides its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What a lookup returns; at most `MAX_HOP`.
+    /// The result of a lookup; at most `MAX_HOP`.
     pub hop: u32,
-    /// For the table's owner; lookups don't see it.
+    /// The owner's data, not used by lookups.
     pub tag: u32,
 }
 
-/// The hop of a route is above `MAX_HOP`.
+/// The error for a hop above `MAX_HOP`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopTooLarge;
 
-/// Orders routes by level, so that those of one block stand together, wider ones before those inside them.
+/// Orders routes by level and address, so that those of one block are adjacent and wider ones precede those inside
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key<A> {
     level: u8,
@@ -51,29 +52,29 @@ impl<A: Address> Key<A> {
         Self { level, address: prefix.address(), length: prefix.length() }
     }
 
-    /// First address of the block that the route is painted in.
+    /// First address of the route's block.
     fn block(self) -> A {
         self.address.first(8 * self.level)
     }
 }
 
-/// A slot of the first two levels: the route that ends here (0 for none, else hop + 1) and what lies below.
+/// A slot of the first two levels: the route that ends here (0 for none, else hop + 1) and the next level.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Slot {
     value: u32,
     child: u32,
 }
 
-/// Finds the longest of many prefixes that an address begins with.
+/// Finds the longest prefix of an address.
 #[derive(Clone)]
 pub struct PrefixTable<A> {
     top: Box<[Slot; SLOTS]>,
-    /// The second level, 256 slots a block. Block 0 stays empty.
+    /// The second level, 256 slots per block. Block 0 stays empty.
     blocks: Vec<Slot>,
     free_blocks: Vec<u32>,
     nodes: Nodes,
     routes: BTreeMap<Key<A>, Entry>,
-    /// While changes are held back: the blocks to paint, by level and first address.
+    /// While changes are deferred: the blocks to rewrite, by level and first address.
     held: Option<Vec<(u8, A)>>,
 }
 
@@ -96,7 +97,8 @@ impl<A: Address> PrefixTable<A> {
         }
     }
 
-    /// A table of many routes at once, faster than one by one. Of two with the same prefix the later one stays.
+    /// Builds a table of many routes, faster than inserting one by one. Of two routes with the same prefix the later
+    /// one is kept.
     pub fn build(routes: impl IntoIterator<Item = (Prefix<A>, Entry)>) -> Result<Self, HopTooLarge> {
         let keyed =
             routes.into_iter().map(|(prefix, entry)| check(entry).map(|entry| (Key::new(prefix), entry)));
@@ -116,12 +118,12 @@ impl<A: Address> PrefixTable<A> {
         self.routes.is_empty()
     }
 
-    /// Memory of the lookup structure in bytes, without the routes' own map.
+    /// Memory of the lookup structure in bytes, without the map of routes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.top) + self.blocks.capacity() * size_of::<Slot>() + self.nodes.bytes()
     }
 
-    /// All routes, the shortest classes of eight lengths first, then by address.
+    /// All routes, ordered by group of eight prefix lengths, then by address.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix<A>, Entry)> {
         self.routes.iter().filter_map(|(key, &entry)| Some((Prefix::new(key.address, key.length)?, entry)))
     }
@@ -131,7 +133,7 @@ impl<A: Address> PrefixTable<A> {
         self.routes.get(&Key::new(prefix)).copied()
     }
 
-    /// Adds or replaces a route and returns the one that it replaced.
+    /// Adds or replaces a route and returns the replaced one.
     pub fn insert(&mut self, prefix: Prefix<A>, entry: Entry) -> Result<Option<Entry>, HopTooLarge> {
         let key = Key::new(prefix);
         let old = self.routes.insert(key, check(entry)?);
@@ -149,15 +151,15 @@ impl<A: Address> PrefixTable<A> {
         Some(old)
     }
 
-    /// Holds changes back: lookups don't see them until `settle`, and many of them cost less.
+    /// Defers changes: lookups don't see them until `settle`, and bulk changes cost less.
     pub fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
-    /// Makes lookups see the changes that were held back.
+    /// Applies the deferred changes.
     pub fn settle(&mut self) {
         let mut blocks = self.held.take().unwrap_or_default();
-        // In order, so that neighbours are painted one after the other.
+        // Sorted, so that neighbours are rewritten one after the other.
         blocks.sort_unstable();
         blocks.dedup();
         for (level, block) in blocks {
@@ -177,12 +179,12 @@ impl<A: Address> PrefixTable<A> {
         if node == 0 { best.checked_sub(1) } else { self.descend(address, best, node) }
     }
 
-    /// The hop of an address, from a node of the third level on, `best` being that of the first two.
+    /// The hop of an address, searching from a third-level node on; `best` is the result of the first two levels.
     #[inline(never)]
     fn descend(&self, address: A, mut best: u32, mut node: u32) -> Option<u32> {
         let mut level = 2;
         loop {
-            let value = self.nodes.value(self.nodes.place(node, address.byte(level)));
+            let value = self.nodes.value(self.nodes.position(node, address.byte(level)));
             if value & CHILD == 0 {
                 return choose(value, best).checked_sub(1);
             }
@@ -192,11 +194,11 @@ impl<A: Address> PrefixTable<A> {
         }
     }
 
-    /// Looks many addresses up: `hops[i]` becomes the hop of `addresses[i]`, or `NO_HOP`.
+    /// Looks up many addresses: `hops[i]` becomes the hop of `addresses[i]`, or `NO_HOP`.
     ///
     /// Stops at the end of the shorter slice.
     pub fn lookup_batch(&self, addresses: &[A], hops: &mut [u32]) {
-        if self.bytes() <= RESIDENT {
+        if self.bytes() <= CACHED_BYTES {
             for (&address, hop) in addresses.iter().zip(hops) {
                 *hop = self.lookup(address).unwrap_or(NO_HOP);
             }
@@ -206,15 +208,15 @@ impl<A: Address> PrefixTable<A> {
     }
 
     fn lookup_overlapped(&self, addresses: &[A], hops: &mut [u32]) {
-        for (addresses, hops) in addresses.chunks(LANES).zip(hops.chunks_mut(LANES)) {
+        for (addresses, hops) in addresses.chunks(LOOKUP_GROUP).zip(hops.chunks_mut(LOOKUP_GROUP)) {
             self.lookup_lanes(addresses, hops);
         }
     }
 
     fn lookup_lanes(&self, addresses: &[A], hops: &mut [u32]) {
-        let mut nodes = [0; LANES];
-        let mut places = [0; LANES];
-        let mut deeper = [0u8; LANES];
+        let mut nodes = [0; LOOKUP_GROUP];
+        let mut positions = [0; LOOKUP_GROUP];
+        let mut deeper = [0u8; LOOKUP_GROUP];
         let mut left = 0;
 
         for (lane, (&address, (hop, node))) in
@@ -228,15 +230,15 @@ impl<A: Address> PrefixTable<A> {
         let mut level = 2;
         while left > 0 {
             for &lane in &deeper[..left] {
-                let lane = usize::from(lane) % LANES;
-                places[lane] = self.nodes.place(nodes[lane], addresses[lane].byte(level));
-                self.nodes.prefetch_value(places[lane]);
+                let lane = usize::from(lane) % LOOKUP_GROUP;
+                positions[lane] = self.nodes.position(nodes[lane], addresses[lane].byte(level));
+                self.nodes.prefetch_value(positions[lane]);
             }
             let lanes = left;
             left = 0;
             for at in 0..lanes {
-                let lane = usize::from(deeper[at]) % LANES;
-                let value = self.nodes.value(places[lane]);
+                let lane = usize::from(deeper[at]) % LOOKUP_GROUP;
+                let value = self.nodes.value(positions[lane]);
                 if value & CHILD == 0 {
                     hops[lane] = choose(value, hops[lane]).wrapping_sub(1);
                 } else {
@@ -251,7 +253,7 @@ impl<A: Address> PrefixTable<A> {
         }
     }
 
-    /// The first two levels: the best value so far, and the node to go on with.
+    /// Reads the first two levels. Returns the best value so far and the next node.
     #[inline(always)]
     fn begin(&self, address: A) -> (u32, u32) {
         let top = self.top[address.byte(0)];
@@ -294,7 +296,7 @@ impl<A: Address> PrefixTable<A> {
     }
 
     fn store_node(&mut self, level: usize, block: A, painted: &[u32; SLOTS]) {
-        // The nodes on the way down, the one to write last.
+        // The nodes on the way down; the last one is rewritten.
         let mut path = Vec::with_capacity(level - 1);
         let at = self.block_of(block) + block.byte(1);
         if self.blocks[at].child == 0 {
@@ -324,7 +326,7 @@ impl<A: Address> PrefixTable<A> {
         }
         self.nodes.store(path[level - 2], &slots);
 
-        // Empty nodes go, from the bottom up.
+        // Free empty nodes from the bottom up.
         while let Some(node) = path.pop() {
             if slots.iter().any(|&slot| slot != 0) {
                 return;
@@ -345,7 +347,7 @@ impl<A: Address> PrefixTable<A> {
         }
     }
 
-    /// Index of the first slot of the second-level block of an address, which is made if there is none.
+    /// Index of the first slot of an address's second-level block, which is created if necessary.
     fn block_of(&mut self, address: A) -> usize {
         let top = &mut self.top[address.byte(0)];
         if top.child == 0 {
@@ -372,7 +374,7 @@ fn check(entry: Entry) -> Result<Entry, HopTooLarge> {
     if entry.hop <= MAX_HOP { Ok(entry) } else { Err(HopTooLarge) }
 }
 
-/// The deeper of two values, unless there is none.
+/// The value of the deeper level, unless it is none.
 #[inline]
 fn choose(deeper: u32, best: u32) -> u32 {
     if deeper != 0 { deeper } else { best }
@@ -383,7 +385,7 @@ mod tests {
     use super::*;
     use random::Random;
 
-    /// Every route is looked at.
+    /// Searches all routes.
     fn linear<A: Address>(routes: &[(Prefix<A>, Entry)], address: A) -> Option<u32> {
         let matching = routes.iter().filter(|(prefix, _)| prefix.contains(address));
         matching.max_by_key(|(prefix, _)| prefix.length()).map(|(_, entry)| entry.hop)
@@ -402,7 +404,7 @@ mod tests {
         }
     }
 
-    /// Random changes in a few bytes' neighbourhood, so that prefixes nest at every level.
+    /// Random changes to addresses that differ in few bytes, so that prefixes nest at every level.
     fn check_changes<A: Address>(mut address: impl FnMut(&mut Random) -> A) {
         let mut random = Random::new(A::BITS.into());
         let mut table = PrefixTable::new();
