@@ -1,20 +1,19 @@
-//! Deadlines of entries, in order, with a refresh that costs nothing.
+//! Deadlines of entries in a priority queue, with free refreshes.
 //!
-//! A heap of four-fold branching holds every entry with the deadline that was known when it was last moved. A
-//! packet puts its flow's deadline off by writing the new one into the flow's own record, and leaves the heap alone:
-//! the heap learns of it when the entry comes to its top. So the heap's deadlines are never later than the true
-//! ones. Only a deadline that comes nearer (a connection that ends) must be told at once: `hasten`.
+//! A 4-ary heap holds every entry with a lower bound of its deadline. To postpone a flow's deadline, a packet writes
+//! the new deadline into the flow's own record and does not touch the heap; the heap reads it when the entry reaches
+//! the top. Only an earlier deadline (a connection that closes) must be reported at once, with `hasten`.
 
 use alloc::vec::Vec;
 
-/// Children of a heap entry: four of them share a cache line.
+/// Children per heap entry: four of them share a cache line.
 const FAN: usize = 4;
 
-/// Not in the heap.
-const NOWHERE: u32 = u32::MAX;
+/// The position of a handle that is not in the heap.
+const UNQUEUED: u32 = u32::MAX;
 
-/// Entries that `earliest` corrects before it takes the best one it saw. Bounds the time of one eviction when all
-/// of a million flows were refreshed since the last.
+/// Postponed entries that `earliest` re-sorts before it returns the best one seen. Bounds the time of one eviction when
+/// all of a million flows were refreshed since the last one.
 const CORRECTIONS: usize = 256;
 
 #[derive(Clone, Copy)]
@@ -24,26 +23,26 @@ struct Timed {
     handle: u32,
 }
 
-/// Deadlines of entries that are known by their handles.
+/// Deadlines of entries, which are identified by handles.
 ///
-/// A tick is whatever the owner counts in. Functions that need true deadlines take a function that reads them from
-/// the entries: `actual(handle)`, which must be the deadline that was last passed or a later one.
+/// The owner defines the tick. Functions that need true deadlines take a function that reads them from the entries:
+/// `actual(handle)`. It must return the deadline last passed here, or a later one.
 #[derive(Default)]
 pub struct Timeouts {
     heap: Vec<Timed>,
-    /// Where each handle is in the heap.
-    places: Vec<u32>,
+    /// The heap position of each handle.
+    positions: Vec<u32>,
 }
 
 impl Timeouts {
-    /// No deadlines.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No deadlines, with room for handles below `entries`.
+    /// Creates an empty queue with room for handles below `entries`.
     pub fn with_capacity(entries: usize) -> Self {
-        Self { heap: Vec::with_capacity(entries), places: alloc::vec![NOWHERE; entries] }
+        Self { heap: Vec::with_capacity(entries), positions: alloc::vec![UNQUEUED; entries] }
     }
 
     /// Number of deadlines.
@@ -60,16 +59,16 @@ impl Timeouts {
 
     /// Whether a handle has a deadline.
     pub fn contains(&self, handle: u32) -> bool {
-        self.place(handle).is_some()
+        self.position(handle).is_some()
     }
 
-    /// Sets a handle's deadline, whether it has one or not.
+    /// Sets or replaces a handle's deadline.
     pub fn set(&mut self, handle: u32, deadline: u64) {
-        match self.place(handle) {
-            Some(place) => self.change(place, deadline),
+        match self.position(handle) {
+            Some(position) => self.change(position, deadline),
             None => {
-                if self.places.len() <= handle as usize {
-                    self.places.resize(handle as usize + 1, NOWHERE);
+                if self.positions.len() <= handle as usize {
+                    self.positions.resize(handle as usize + 1, UNQUEUED);
                 }
                 self.heap.push(Timed { deadline, handle });
                 self.rise(self.heap.len() - 1);
@@ -77,46 +76,46 @@ impl Timeouts {
         }
     }
 
-    /// Tells that a handle's deadline is now `deadline`, if that is before the one known here.
+    /// Moves a handle's deadline forward to `deadline`, if that is earlier than the recorded one.
     ///
-    /// A deadline that was put off needs no call.
+    /// A postponed deadline needs no call.
     #[inline]
     pub fn hasten(&mut self, handle: u32, deadline: u64) {
-        if let Some(place) = self.place(handle)
-            && deadline < self.heap[place].deadline
+        if let Some(position) = self.position(handle)
+            && deadline < self.heap[position].deadline
         {
-            self.change(place, deadline);
+            self.change(position, deadline);
         }
     }
 
-    /// Forgets a handle's deadline; false if it had none.
+    /// Removes a handle's deadline; false if it had none.
     pub fn remove(&mut self, handle: u32) -> bool {
-        let Some(place) = self.place(handle) else { return false };
+        let Some(position) = self.position(handle) else { return false };
         let last = self.heap.len() - 1;
-        self.heap.swap(place, last);
+        self.heap.swap(position, last);
         self.heap.truncate(last);
-        self.places[handle as usize] = NOWHERE;
-        if place < last {
-            self.settle(place);
+        self.positions[handle as usize] = UNQUEUED;
+        if position < last {
+            self.settle(position);
         }
         true
     }
 
-    /// Forgets all deadlines.
+    /// Removes all deadlines.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// Takes out the handle with the earliest deadline, if that is at or before `now`.
+    /// Removes and returns the handle with the earliest deadline, if that is at or before `now`.
     ///
-    /// Called until it returns `None`, it gives all that have expired, the earliest first.
+    /// Repeated calls until `None` return all expired handles, the earliest first.
     pub fn pop_expired(&mut self, now: u64, actual: impl Fn(u32) -> u64) -> Option<u32> {
         let mut budget = usize::MAX;
         self.pop_expired_within(now, &mut budget, actual)
     }
 
-    /// As `pop_expired`, but stops when it has looked at `budget` entries, which it counts down: so that the time of
-    /// one call is bounded. With a budget of 0 left it says nothing about those that remain.
+    /// Like `pop_expired`, but examines at most `budget` entries and counts the budget down, which bounds the time of a
+    /// call. When the budget is 0 the result is `None`, and entries may remain expired.
     pub fn pop_expired_within(
         &mut self,
         now: u64,
@@ -141,8 +140,8 @@ impl Timeouts {
 
     /// The handle with the earliest deadline, and that deadline.
     ///
-    /// It is exact as long as no more than 256 of the entries that seem earlier have been put off; beyond, it is the
-    /// earliest of those 256.
+    /// The result is exact if at most 256 entries ahead of it were postponed. Otherwise it is the earliest of 256
+    /// postponed entries.
     pub fn earliest(&mut self, actual: impl Fn(u32) -> u64) -> Option<(u32, u64)> {
         let mut best: Option<(u32, u64)> = None;
         for _ in 0..CORRECTIONS {
@@ -159,60 +158,60 @@ impl Timeouts {
         best
     }
 
-    /// All handles, in no order.
+    /// All handles, in unspecified order.
     pub fn handles(&self) -> impl Iterator<Item = u32> {
         self.heap.iter().map(|timed| timed.handle)
     }
 
     #[inline]
-    fn place(&self, handle: u32) -> Option<usize> {
-        let place = *self.places.get(handle as usize)?;
-        (place != NOWHERE).then_some(place as usize)
+    fn position(&self, handle: u32) -> Option<usize> {
+        let position = *self.positions.get(handle as usize)?;
+        (position != UNQUEUED).then_some(position as usize)
     }
 
-    fn change(&mut self, place: usize, deadline: u64) {
-        self.heap[place].deadline = deadline;
-        self.settle(place);
+    fn change(&mut self, position: usize, deadline: u64) {
+        self.heap[position].deadline = deadline;
+        self.settle(position);
     }
 
-    /// Moves an entry up or down to where it belongs.
-    fn settle(&mut self, place: usize) {
-        let place = self.rise(place);
-        self.sink(place);
+    /// Moves an entry up or down to its position in the heap.
+    fn settle(&mut self, position: usize) {
+        let position = self.rise(position);
+        self.sink(position);
     }
 
-    fn rise(&mut self, mut place: usize) -> usize {
-        let timed = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / FAN;
+    fn rise(&mut self, mut position: usize) -> usize {
+        let timed = self.heap[position];
+        while position > 0 {
+            let parent = (position - 1) / FAN;
             if self.heap[parent].deadline <= timed.deadline {
                 break;
             }
-            self.put(place, self.heap[parent]);
-            place = parent;
+            self.put(position, self.heap[parent]);
+            position = parent;
         }
-        self.put(place, timed);
-        place
+        self.put(position, timed);
+        position
     }
 
-    fn sink(&mut self, mut place: usize) {
-        let timed = self.heap[place];
+    fn sink(&mut self, mut position: usize) {
+        let timed = self.heap[position];
         loop {
-            let first = place * FAN + 1;
+            let first = position * FAN + 1;
             let children = first..self.heap.len().min(first + FAN);
             let Some(least) = children.min_by_key(|&child| self.heap[child].deadline) else { break };
             if self.heap[least].deadline >= timed.deadline {
                 break;
             }
-            self.put(place, self.heap[least]);
-            place = least;
+            self.put(position, self.heap[least]);
+            position = least;
         }
-        self.put(place, timed);
+        self.put(position, timed);
     }
 
-    fn put(&mut self, place: usize, timed: Timed) {
-        self.heap[place] = timed;
-        self.places[timed.handle as usize] = place as u32;
+    fn put(&mut self, position: usize, timed: Timed) {
+        self.heap[position] = timed;
+        self.positions[timed.handle as usize] = position as u32;
     }
 }
 

@@ -1,10 +1,10 @@
 //! Hashes of flow keys that a sender can't predict.
 
-/// What makes the hashes of one table differ from another's.
+/// The secret that keys the hashes of one table.
 ///
-/// Senders choose the keys. Who could tell which keys share a bucket could make every lookup walk one long chain
-/// (hash flooding), therefore a seed comes from the environment's random numbers and is never shown. The hash is
-/// a keyed multiplication, not a cryptographic one: it withstands guessing, not someone who reads the seed.
+/// Senders choose the keys. A sender who could predict which keys share a bucket could make every lookup walk one long
+/// chain (hash flooding). The seed therefore comes from the environment's random numbers and is never shown. The hash
+/// is a keyed multiplication, not a cryptographic function: it resists guessing, but not a sender who knows the seed.
 #[derive(Clone, Copy)]
 pub struct Seed {
     low: u64,
@@ -12,15 +12,15 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// A seed of two random words.
+    /// Creates a seed from two random words.
     pub fn new(low: u64, high: u64) -> Self {
-        // Constants (of the golden ratio and of pi) keep the all-zero seed from being a weak one.
+        // Constants (of the golden ratio and pi) so that an all-zero seed is not weak.
         Self { low: low ^ 0x9e37_79b9_7f4a_7c15, high: high ^ 0x2437_54ab_83f0_0d51 }
     }
 }
 
 impl core::fmt::Debug for Seed {
-    /// Shows nothing: who knows the seed can flood a table.
+    /// Hides the seed: whoever knows it can flood a table.
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         formatter.write_str("Seed")
     }
@@ -28,7 +28,7 @@ impl core::fmt::Debug for Seed {
 
 /// A key of a flow table.
 pub trait Key: Copy + Eq {
-    /// A hash of 64 bits, all of them good.
+    /// A 64-bit hash whose bits are all usable.
     fn hash(self, seed: Seed) -> u64;
 }
 
@@ -70,7 +70,7 @@ impl<const WORDS: usize> Key for [u128; WORDS] {
     }
 }
 
-/// Both halves of the product, folded into one word.
+/// The 128-bit product, with its halves folded into one word.
 #[inline]
 fn multiply(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
 
-    /// The fullest of 1,024 buckets, chosen by the low bits, that 8,192 keys fall into.
+    /// The size of the fullest of 1,024 buckets, selected by the low bits, after 8,192 keys.
     fn fullest(key: impl Fn(u64) -> u128) -> usize {
         let mut buckets = [0; 1_024];
         for at in 0..8_192 {

@@ -1,34 +1,34 @@
-//! A hash index: from a hash to the handles of entries that are stored elsewhere.
+//! A hash index: maps hashes to handles of entries that are stored elsewhere.
 //!
 //! A bucket is one cache line: seven handles, each with 32 bits of its hash. The index grows by linear hashing: an
-//! insertion splits at most two buckets, and because their entries' hash bits are at hand, no entry is touched.
-//! Buckets live in chunks that never move. So growth has no pause, and removal leaves nothing behind.
+//! insertion splits at most two buckets, and reads no entry, because the hash bits are in the bucket. Buckets live in
+//! chunks that never move. So growth causes no pause, and removal leaves no tombstones.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Handles in a bucket.
+/// Handles per bucket.
 const WAYS: usize = 7;
 
-/// Buckets that are allocated together: 16 KB.
+/// Buckets per allocation: 16 KB.
 const CHUNK: usize = 256;
 
-/// Handles per bucket on average before another bucket is made. Buckets not yet split hold up to twice as many.
+/// Average number of handles per bucket above which a bucket is added. Buckets not yet split hold up to twice as many.
 const LOAD: usize = 3;
 
-/// Bytes of a table up to which its look-ups are taken to hit the cache, so that nothing is gained side by side.
-pub(crate) const RESIDENT: usize = 1 << 18;
+/// Table size in bytes below which lookups are assumed to hit the cache, so that overlapping them gains nothing.
+pub(crate) const CACHED_BYTES: usize = 1 << 18;
 
-/// No next bucket; no handle.
+/// No next bucket, or no handle.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Bucket {
-    /// Hash bits of the handles; the last lane is the number of handles in use.
+    /// Hash bits of the handles; the last lane is the number of used handles.
     tags: [u32; WAYS + 1],
     handles: [u32; WAYS],
-    /// Where the handles go on that didn't fit: an index into `spill`.
+    /// The overflow bucket, an index into `spill`.
     next: u32,
 }
 
@@ -40,16 +40,15 @@ impl Bucket {
         (self.tags[WAYS] as usize).min(WAYS)
     }
 
-    /// The ways that have `tag`, or had it: a bit for each, from the lowest on.
+    /// Bitmap of the ways that have `tag`, or had it before a removal.
     ///
-    /// The number of handles counts as a tag too, so that all lanes are compared alike: what is found is a candidate
-    /// only.
+    /// The count in the last lane is compared too, so that all lanes are treated alike; a match is only a candidate.
     #[inline(always)]
     fn matches(&self, tag: u32) -> u32 {
         packet::equal_lanes(&self.tags, tag)
     }
 
-    /// The handle of the lowest way in `matches`; none if nothing is there.
+    /// The handle of the lowest way in `matches`; `None` if there is no handle.
     #[inline(always)]
     fn lowest(&self, matches: u32) -> Option<u32> {
         let handle = self.handles.get(matches.trailing_zeros() as usize);
@@ -72,28 +71,28 @@ impl Bucket {
     }
 }
 
-/// What a look at a hash's first bucket says.
+/// The result of reading a hash's first bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Candidate {
-    /// This handle may be the one; if not, another may.
+    /// This handle may be the one; otherwise another may.
     Handle(u32),
     /// No handle has this hash.
     None,
-    /// The bucket goes on elsewhere.
+    /// Undecided: the bucket has an overflow bucket.
     Unknown,
 }
 
-/// Maps hashes to handles (`u32`, all but `u32::MAX`). What the handles stand for is its user's.
+/// Maps hashes to handles (`u32` except `u32::MAX`), whose meaning the caller defines.
 pub struct Index {
     chunks: Vec<Box<[Bucket; CHUNK]>>,
     /// Buckets in use, at least 1.
     buckets: usize,
-    /// One less than the power of two at or above `buckets`.
+    /// The smallest power of two that is at least `buckets`, minus one.
     mask: u32,
     len: usize,
-    /// Buckets that others go on in.
+    /// Overflow buckets.
     spill: Vec<Box<[Bucket; CHUNK]>>,
-    /// How many of them have ever been used.
+    /// Number of overflow buckets ever used.
     spilled: usize,
     free_spill: Vec<u32>,
 }
@@ -105,12 +104,12 @@ impl Default for Index {
 }
 
 impl Index {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
 
-    /// An empty index with room for `handles` before it needs more memory (apart from full buckets' spill).
+    /// Creates an empty index with room for `handles`, apart from overflow buckets.
     pub fn with_capacity(handles: usize) -> Self {
         let buckets = (handles / LOAD + 1).next_power_of_two().clamp(16, 1 << 31);
         Self {
@@ -135,7 +134,7 @@ impl Index {
         self.len == 0
     }
 
-    /// Memory in bytes.
+    /// Memory used, in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         (self.chunks.len() + self.spill.len()) * CHUNK * size_of::<Bucket>()
@@ -160,7 +159,7 @@ impl Index {
         }
     }
 
-    /// Adds a handle. The same handle or hash may be there already.
+    /// Adds a handle. Equal handles and hashes may already be present.
     pub fn insert(&mut self, hash: u64, handle: u32) {
         let tag = hash as u32;
         self.push(self.home(tag), tag, handle);
@@ -170,7 +169,7 @@ impl Index {
         }
     }
 
-    /// Removes a handle that was inserted with `hash`; false if there is none.
+    /// Removes a handle that was inserted with `hash`; false if it is not found.
     pub fn remove(&mut self, hash: u64, handle: u32) -> bool {
         let tag = hash as u32;
         let home = self.home(tag);
@@ -197,18 +196,18 @@ impl Index {
         }
     }
 
-    /// Removes all handles; the memory of the first chunk stays.
+    /// Removes all handles, and keeps the memory of the first chunk.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// Asks for the first bucket of a hash.
+    /// Prefetches the first bucket of a hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         packet::prefetch(self.bucket(self.home(hash as u32)));
     }
 
-    /// What the first bucket of a hash says.
+    /// The result of reading the first bucket of a hash.
     #[inline(always)]
     pub(crate) fn candidate(&self, hash: u64) -> Candidate {
         let tag = hash as u32;
@@ -223,7 +222,7 @@ impl Index {
         }
     }
 
-    /// The bucket that a tag belongs in.
+    /// The bucket in which a tag belongs.
     #[inline(always)]
     fn home(&self, tag: u32) -> usize {
         let wide = (tag & self.mask) as usize;
@@ -235,7 +234,7 @@ impl Index {
         &self.chunks[at / CHUNK][at % CHUNK]
     }
 
-    /// A bucket of the chain that begins at `home`: the first one, or one in `spill`.
+    /// A bucket of the chain that starts at `home`: the first one, or an overflow bucket.
     fn link(&mut self, home: usize, spill: Option<u32>) -> &mut Bucket {
         match spill {
             Some(at) => &mut self.spill[at as usize / CHUNK][at as usize % CHUNK],
@@ -268,7 +267,7 @@ impl Index {
         self.link(home, here).next = at;
     }
 
-    /// Makes one more bucket and moves those handles there that belong in it.
+    /// Adds a bucket and moves the handles that belong there.
     fn split(&mut self) {
         if self.buckets > self.mask as usize {
             self.mask = (self.mask << 1) | 1;

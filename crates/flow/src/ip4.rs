@@ -7,7 +7,7 @@ use crate::{Key, Seed};
 
 /// Addresses and ports of one direction of a flow, in host byte order: 12 bytes.
 ///
-/// The protocol is not in it: TCP and UDP flows are kept in tables of their own.
+/// The protocol is not included: TCP and UDP flows are kept in separate tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ip4Flow {
     /// Source address.

@@ -1,13 +1,14 @@
 //! Flow tables: hash tables that grow without pauses, timeouts, and the allocation of free ports.
 //!
-//! [`Table`] maps keys to values, and [`Pairs`] keeps both directions of a translated flow. Entries have stable handles,
-//! by which [`Timeouts`] and [`Lifetimes`] expire them. [`TakenNumbers`] finds a free port or address for a new flow.
+//! [`Table`] maps keys to values, and [`Pairs`] stores both directions of a translated flow. Entries have stable
+//! handles, which [`Timeouts`] and [`Lifetimes`] use to expire them. [`TakenNumbers`] finds a free port or address for
+//! a new flow.
 //!
-//! Invariants, each held by a test:
+//! Invariants, each checked by a test:
 //! - a table agrees with an ordered map under any sequence of operations, also when all hashes collide;
-//! - an insertion moves at most two buckets, whatever the size of the table.
+//! - an insertion splits at most two buckets, whatever the size of the table.
 //!
-//! Absent: elements, packets' contents, clocks and sources of randomness; times and seeds are arguments.
+//! Absent: elements, packet contents, clocks and random sources; times and seeds are arguments.
 #![no_std]
 #![forbid(unsafe_code)]
 

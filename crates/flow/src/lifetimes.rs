@@ -1,29 +1,29 @@
-//! How long flows live: for a guaranteed time, then as long as there is room.
+//! Lifetimes of flows: a guaranteed period, then best effort until the timeout.
 //!
-//! A flow whose guarantee has not run out is never removed to make room for another. Afterwards it lives on until its
-//! timeout; when flows are too many the best-effort flow that would expire first goes.
+//! During its guaranteed period a flow is never evicted to make room for another. Afterwards it is best-effort: it
+//! lives until its timeout, but when the table is full, the best-effort flow that would expire first is evicted.
 
 use crate::Timeouts;
 
-/// When a flow ends, and whether that is a promise.
+/// The end of a flow's current period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Whether it is the guarantee that ends then.
+    /// Whether the period is the guaranteed one.
     pub guaranteed: bool,
     /// In the owner's ticks.
     pub deadline: u64,
 }
 
-/// The flows themselves, which keep their own lifetimes: a packet puts a deadline off there and nowhere else.
+/// The flows, which store their own lifetimes. A packet that postpones a deadline changes it only there.
 pub trait Lifetimed {
     /// The deadline of a flow.
     fn deadline(&self, flow: u32) -> u64;
 
-    /// Makes a flow whose guarantee has run out a best-effort one, and returns the deadline that it has now.
+    /// Makes a flow best-effort after its guaranteed period, and returns its new deadline.
     fn demote(&mut self, flow: u32) -> u64;
 }
 
-/// The lifetimes of many flows, in order.
+/// The lifetimes of many flows, ordered by deadline.
 #[derive(Default)]
 pub struct Lifetimes {
     best_effort: Timeouts,
@@ -31,7 +31,7 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// None.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -46,7 +46,7 @@ impl Lifetimes {
         self.len() == 0
     }
 
-    /// Begins a flow's lifetime, or changes it in any way.
+    /// Starts a flow's lifetime, or replaces it.
     pub fn set(&mut self, flow: u32, lifetime: Lifetime) {
         let Lifetime { guaranteed, deadline } = lifetime;
         let (mine, other) = match guaranteed {
@@ -57,7 +57,7 @@ impl Lifetimes {
         mine.set(flow, deadline);
     }
 
-    /// Tells that a flow's lifetime, which was `old`, is now `new`. Costs nothing if the deadline was only put off.
+    /// Updates a flow's lifetime from `old` to `new`. Free if the deadline was only postponed.
     #[inline]
     pub fn renew(&mut self, flow: u32, old: Lifetime, new: Lifetime) {
         if old.guaranteed != new.guaranteed {
@@ -68,32 +68,33 @@ impl Lifetimes {
         }
     }
 
-    /// Forgets a flow; false if it is not known.
+    /// Removes a flow; false if it is not in the set.
     pub fn remove(&mut self, flow: u32) -> bool {
         self.best_effort.remove(flow) || self.guaranteed.remove(flow)
     }
 
-    /// Takes out a flow that has ended at `now`; called until `None`, it gives all of them, the earliest first.
+    /// Removes and returns a flow that has expired at `now`. Repeated calls until `None` return all of them, the
+    /// earliest first.
     pub fn pop_expired(&mut self, now: u64, flows: &mut impl Lifetimed) -> Option<u32> {
         self.demote_expired(now, flows);
         self.best_effort.pop_expired(now, |flow| flows.deadline(flow))
     }
 
-    /// The flow that has to go at `now` to make room: the best-effort one that ends first. `None` if all are
-    /// guaranteed; then it is the newest flow that finds no room.
+    /// The flow to evict at `now`: the best-effort flow that expires first. `None` if all flows are guaranteed; then
+    /// there is no room for a new flow.
     pub fn victim(&mut self, now: u64, flows: &mut impl Lifetimed) -> Option<u32> {
         self.demote_expired(now, flows);
         self.best_effort.earliest(|flow| flows.deadline(flow)).map(|(flow, _)| flow)
     }
 
-    /// The flow that goes first when promises don't count: the earliest best-effort one, else the earliest.
+    /// The flow to evict when guarantees are ignored: the earliest best-effort flow, or else the earliest flow.
     pub fn first(&mut self, flows: &impl Lifetimed) -> Option<u32> {
         let deadline = |flow| flows.deadline(flow);
         let first = self.best_effort.earliest(deadline).or_else(|| self.guaranteed.earliest(deadline));
         first.map(|(flow, _)| flow)
     }
 
-    /// All flows, in no order.
+    /// All flows, in unspecified order.
     pub fn flows(&self) -> impl Iterator<Item = u32> {
         self.best_effort.handles().chain(self.guaranteed.handles())
     }
@@ -111,8 +112,8 @@ mod tests {
     use alloc::collections::BTreeMap;
     use random::Random;
 
-    /// Ticks that a best-effort flow lives on after its guarantee.
-    const AFTERLIFE: u64 = 50;
+    /// Ticks that a flow lives after its guaranteed period.
+    const BEST_EFFORT_TICKS: u64 = 50;
 
     #[derive(Default)]
     struct Flows(BTreeMap<u32, Lifetime>);
@@ -125,17 +126,17 @@ mod tests {
         fn demote(&mut self, flow: u32) -> u64 {
             let lifetime = self.0.get_mut(&flow).expect("a flow");
             assert!(lifetime.guaranteed);
-            *lifetime = Lifetime { guaranteed: false, deadline: lifetime.deadline + AFTERLIFE };
+            *lifetime = Lifetime { guaranteed: false, deadline: lifetime.deadline + BEST_EFFORT_TICKS };
             lifetime.deadline
         }
     }
 
     impl Flows {
-        /// What the flow's lifetime is at `now`, if guarantees that have run out count as such.
+        /// The deadlines of the flows that are best-effort at `now`, including those whose guaranteed period has ended.
         fn effective(&self, now: u64) -> impl Iterator<Item = (u64, u32)> {
             self.0.iter().filter_map(move |(&flow, lifetime)| match *lifetime {
                 Lifetime { guaranteed: true, deadline } if deadline > now => None,
-                Lifetime { guaranteed: true, deadline } => Some((deadline + AFTERLIFE, flow)),
+                Lifetime { guaranteed: true, deadline } => Some((deadline + BEST_EFFORT_TICKS, flow)),
                 Lifetime { guaranteed: false, deadline } => Some((deadline, flow)),
             })
         }

@@ -1,20 +1,20 @@
-//! Flows that are found by the key of either direction, as a rewriter needs them.
+//! Flows that are found by the key of either direction, for rewriters.
 
-use crate::index::{Candidate, RESIDENT};
+use crate::index::{CACHED_BYTES, Candidate};
 use crate::{Index, Key, Seed, Slab};
 
-/// Keys that are looked up side by side, so that their cache misses overlap.
-const LANES: usize = 32;
+/// Keys that are looked up together, so that their cache misses overlap.
+const LOOKUP_GROUP: usize = 32;
 
-/// Handles in the index have the direction in the lowest bit, so that there are at most so many flows.
-const MOST: u32 = u32::MAX >> 1;
+/// Maximum flows: index handles hold the direction in the lowest bit.
+const MAX_FLOWS: u32 = u32::MAX >> 1;
 
 /// One direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
     /// The flow's handle.
     pub flow: u32,
-    /// Whether it is the direction of the replies.
+    /// Whether this is the reply direction.
     pub reply: bool,
 }
 
@@ -29,41 +29,41 @@ impl Side {
     }
 }
 
-/// A flow with the keys by which packets of its two directions find it.
+/// A flow with the keys of its two directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<K, F> {
-    /// The key of packets as they were sent first, and that of replies.
+    /// The key of the original direction, and that of replies.
     pub keys: [K; 2],
-    /// What its owner keeps.
+    /// The owner's data.
     pub flow: F,
 }
 
-/// Flows found by the keys of both directions.
+/// Flows, found by the keys of both directions.
 ///
-/// A look-up costs two cache misses, a bucket of the index and the flow with its keys, if the pair fits a cache line:
-/// with keys of 12 bytes the flow's own part may have up to 40.
+/// A lookup costs two cache misses, one for a bucket of the index and one for the flow with its keys, if the pair fits
+/// in a cache line: with 12-byte keys the owner's data may have up to 40 bytes.
 pub struct Pairs<K, F> {
     index: Index,
     pairs: Slab<Pair<K, F>>,
     seed: Seed,
 }
 
-/// Why a flow is not stored.
+/// The reason why a flow can't be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairError {
-    /// This flow has one of its keys already.
+    /// This flow already has one of the keys.
     Known(Side),
-    /// There are 2^31 flows.
+    /// There are already 2^31 flows.
     Full,
 }
 
 impl<K: Key, F> Pairs<K, F> {
-    /// No flows. The seed comes from the environment's random numbers.
+    /// Creates an empty table. The seed comes from the environment's random numbers.
     pub fn new(seed: Seed) -> Self {
         Self { index: Index::new(), pairs: Slab::new(), seed }
     }
 
-    /// No flows; nothing is allocated until there are more than `flows`.
+    /// Creates an empty table that allocates nothing until it holds more than `flows`.
     pub fn with_capacity(seed: Seed, flows: usize) -> Self {
         Self { index: Index::with_capacity(flows.saturating_mul(2)), pairs: Slab::with_capacity(flows), seed }
     }
@@ -78,14 +78,14 @@ impl<K: Key, F> Pairs<K, F> {
         self.pairs.is_empty()
     }
 
-    /// The flow and direction of a packet's key.
+    /// The flow and direction of a key.
     #[inline]
     pub fn find(&self, key: K) -> Option<Side> {
         let hash = key.hash(self.seed);
         self.settle(hash, self.index.candidate(hash), key)
     }
 
-    /// The flow and direction of a key, of whose hash the first bucket says this.
+    /// The flow and direction of a key, given the result of reading its first bucket.
     #[inline(always)]
     fn settle(&self, hash: u64, candidate: Candidate, key: K) -> Option<Side> {
         match candidate {
@@ -95,15 +95,15 @@ impl<K: Key, F> Pairs<K, F> {
         }
     }
 
-    /// The flow and direction of a key that is not the first candidate, if any.
+    /// The flow and direction of a key, by a full search.
     #[inline(never)]
     fn search(&self, hash: u64, key: K) -> Option<Side> {
         self.index.find(hash, |packed| self.is(packed, key)).map(Side::unpacked)
     }
 
-    /// Looks many keys up: `sides[i]` becomes what `find(keys[i])` returns. Stops at the end of the shorter slice.
+    /// Looks up many keys: `sides[i]` becomes the result of `find(keys[i])`. Stops at the end of the shorter slice.
     pub fn find_batch(&self, keys: &[K], sides: &mut [Option<Side>]) {
-        if self.index.bytes() + self.pairs.bytes() <= RESIDENT {
+        if self.index.bytes() + self.pairs.bytes() <= CACHED_BYTES {
             for (&key, side) in keys.iter().zip(sides) {
                 *side = self.find(key);
             }
@@ -113,9 +113,9 @@ impl<K: Key, F> Pairs<K, F> {
     }
 
     fn find_overlapped(&self, keys: &[K], sides: &mut [Option<Side>]) {
-        let mut hashes = [0; LANES];
-        let mut candidates = [Candidate::None; LANES];
-        for (keys, sides) in keys.chunks(LANES).zip(sides.chunks_mut(LANES)) {
+        let mut hashes = [0; LOOKUP_GROUP];
+        let mut candidates = [Candidate::None; LOOKUP_GROUP];
+        for (keys, sides) in keys.chunks(LOOKUP_GROUP).zip(sides.chunks_mut(LOOKUP_GROUP)) {
             let lanes = keys.len().min(sides.len());
             let (keys, sides) = (&keys[..lanes], &mut sides[..lanes]);
             for (hash, key) in hashes.iter_mut().zip(keys) {
@@ -142,26 +142,26 @@ impl<K: Key, F> Pairs<K, F> {
         self.pairs.get(flow)
     }
 
-    /// A flow, to be changed.
+    /// A flow's data, mutable.
     #[inline]
     pub fn get_mut(&mut self, flow: u32) -> Option<&mut F> {
         self.pairs.get_mut(flow).map(|pair| &mut pair.flow)
     }
 
-    /// A flow, to be changed, with its keys.
+    /// A flow's keys, and its data, mutable.
     #[inline]
     pub fn parts_mut(&mut self, flow: u32) -> Option<(&[K; 2], &mut F)> {
         self.pairs.get_mut(flow).map(|pair| (&pair.keys, &mut pair.flow))
     }
 
-    /// Stores a flow and returns its handle. Neither key may be known. If both keys are equal, packets find the
-    /// direction of replies.
+    /// Stores a flow and returns its handle. Fails if either key is already present. If both keys are equal, packets
+    /// find the reply direction.
     pub fn insert(&mut self, pair: Pair<K, F>) -> Result<u32, PairError> {
         let [forward, reply] = pair.keys;
         if let Some(known) = self.find(forward).or_else(|| self.find(reply)) {
             return Err(PairError::Known(known));
         }
-        if self.pairs.len() >= MOST as usize {
+        if self.pairs.len() >= MAX_FLOWS as usize {
             return Err(PairError::Full);
         }
         let flow = self.pairs.insert(pair).map_err(|_| PairError::Full)?;
@@ -188,7 +188,7 @@ impl<K: Key, F> Pairs<K, F> {
         *self = Self::new(self.seed);
     }
 
-    /// All flows with their handles, in no order that means anything.
+    /// All flows with their handles, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Pair<K, F>)> {
         self.pairs.iter()
     }
@@ -209,7 +209,7 @@ mod tests {
     use alloc::vec::Vec;
     use random::Random;
 
-    /// One of a few flows, so that keys meet.
+    /// One of a few flows, so that keys collide.
     fn key(random: &mut Random) -> Ip4Flow {
         let [source, destination, source_port, destination_port] = core::array::from_fn(|_| random.below(4));
         Ip4Flow {

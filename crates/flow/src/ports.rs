@@ -1,24 +1,25 @@
-//! The choice of a free number - a port, or the host part of an address - out of a range.
+//! Allocation of a free number, such as a port or the host part of an address, from a range.
 //!
-//! A rewriter with a range takes the first number, from some start on and around, that no flow of the same peer
-//! uses. Whether a number is used is asked of the flow table; that is quick while few are. For a peer that has taken
-//! most of a range, the numbers known to be taken are kept as a set of bits with summaries, so that a choice stays
-//! a few steps even when 64,511 of 64,512 are taken, and a failure costs no more.
+//! A rewriter with a range takes the first number from some start, wrapping around, that no flow of the same peer uses.
+//! The flow table answers whether a number is used, which is fast while few are. For a peer that has taken most of a
+//! range, the numbers known to be taken are kept in a hierarchical bitmap. A choice then takes a few steps even if
+//! 64,511 of 64,512 numbers are taken, and a failure costs no more.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Probes of the flow table before the taken numbers of a peer are kept as a set.
+/// Probes of the flow table before a set of taken numbers is built for the peer.
 const PROBES: u32 = 32;
 
-/// Peers whose taken numbers are kept: 8 KB each for a range of ports. Bounds the memory that a flood of flows can
-/// claim; beyond, the set of the lowest peer goes, and is learnt again when it is needed.
-const SETS: usize = 1_024;
+/// Maximum peers with a set of taken numbers: 8 KB each for a range of ports. Bounds the memory that a flood of flows
+/// can claim. Beyond it, the set of the lowest peer is discarded, and rebuilt when needed.
+const MAX_SETS: usize = 1_024;
 
-/// The largest range that is kept as a set: 2 MB of bits. A larger one is only probed.
-const LARGEST_SET: u32 = 1 << 24;
+/// The largest range with a set: 2 MB of bits. Larger ranges are only probed.
+const MAX_SET_SIZE: u32 = 1 << 24;
 
-/// A set of numbers below a limit. Each level has a bit for every word of the level below that is full.
+/// A set of numbers below a limit, as a hierarchy of bitmaps. A bit of a higher level is set if the word below it is
+/// full.
 #[derive(Clone)]
 pub struct NumberSet {
     limit: u32,
@@ -26,13 +27,13 @@ pub struct NumberSet {
 }
 
 impl NumberSet {
-    /// An empty set of numbers below `limit`.
+    /// Creates an empty set of numbers below `limit`.
     pub fn new(limit: u32) -> Self {
         let mut levels = Vec::new();
         let mut bits = limit.max(1) as usize;
         loop {
             let mut words = alloc::vec![0u64; bits.div_ceil(64)];
-            // Bits beyond the end count as full.
+            // Bits beyond the limit count as taken.
             if let (Some(last), part @ 1..) = (words.last_mut(), bits % 64) {
                 *last = u64::MAX << part;
             }
@@ -68,7 +69,7 @@ impl NumberSet {
         }
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     pub fn remove(&mut self, number: u32) {
         if number >= self.limit {
             return;
@@ -89,7 +90,7 @@ impl NumberSet {
     pub fn next_free(&self, from: u32) -> Option<u32> {
         let mut at = from as usize;
         let mut height = 0;
-        // Up, until a word has a free bit at or after the place ...
+        // Go up until a word has a free bit at or after the index ...
         let mut found = loop {
             let words = self.levels.get(height)?;
             let free = words.get(at / 64).map_or(0, |word| !word & u64::MAX << (at % 64));
@@ -106,48 +107,48 @@ impl NumberSet {
         u32::try_from(found).ok()
     }
 
-    /// The first number that is not in the set, from `from` to the end and then from 0.
+    /// The first number that is not in the set, searching from `from` to the limit and then from 0.
     pub fn next_free_around(&self, from: u32) -> Option<u32> {
         self.next_free(from).or_else(|| self.next_free(0))
     }
 }
 
-/// A range of numbers to choose from and the way to choose.
+/// A range of numbers to choose from, and how to choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The first number.
     pub base: u32,
-    /// How far above `base` the last number lies; 0 for a range of one, which is not chosen from.
+    /// The last number, relative to `base`; 0 for a range of one number, which leaves no choice.
     pub top: u32,
-    /// Whether each choice starts behind the last one, rather than at a random number.
+    /// Whether each search starts after the previous choice rather than at a random number.
     pub sequential: bool,
-    /// Whether the number that the flow has already is kept if it is free and in the range.
+    /// Whether a flow keeps its number if that is free and in the range.
     pub same_first: bool,
 }
 
-/// Chooses numbers out of a range, one flow after the other.
+/// Chooses numbers from a range for successive flows.
 #[derive(Clone, Debug)]
 pub struct Choice {
     range: Range,
-    /// Where a sequential choice goes on, as a distance from the base.
+    /// The start of the next sequential search, relative to `base`.
     next: u32,
 }
 
 impl Choice {
-    /// Begins at the range's first number.
+    /// Starts at the first number of the range.
     pub fn new(range: Range) -> Self {
         Self { range, next: 0 }
     }
 
-    /// The range that numbers are chosen from.
+    /// The range.
     pub fn range(&self) -> Range {
         self.range
     }
 
-    /// Chooses a number for a flow of `peer` whose number was `current`; `None` if all are taken.
+    /// Chooses a number for a flow of `peer` whose current number is `current`; `None` if all are taken.
     ///
-    /// `random(top)` gives a number from 0 to `top`, `is_taken(number)` asks the flow table. The owner must report
-    /// every number that a flow gives up to `known.release`.
+    /// `random(top)` returns a number from 0 to `top`, and `is_taken(number)` asks the flow table. The owner must
+    /// report every released number to `known.release`.
     pub fn choose(
         &mut self,
         peer: u128,
@@ -173,17 +174,17 @@ impl Choice {
     }
 }
 
-/// The numbers known to be taken, for those peers that have taken many.
+/// The numbers known to be taken, for peers that have taken many.
 ///
-/// A peer is whatever a number must be unique for, packed into one key: the remote address and port, and the local
-/// address. The numbers in a set are a part of the taken ones: those that a search met.
+/// A peer is what a number must be unique for, packed into one key: the remote address and port, and the local address.
+/// A set holds only those taken numbers that a search has found.
 #[derive(Default)]
 pub struct TakenNumbers {
     sets: BTreeMap<(u128, u32, u32), NumberSet>,
 }
 
 impl TakenNumbers {
-    /// Nothing known.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         Self::default()
     }
@@ -198,7 +199,7 @@ impl TakenNumbers {
         self.sets.is_empty()
     }
 
-    /// Tells that no flow of `peer` uses `number` any more.
+    /// Reports that no flow of `peer` uses `number` any more.
     pub fn release(&mut self, peer: u128, number: u32) {
         if self.sets.is_empty() {
             return;
@@ -210,12 +211,12 @@ impl TakenNumbers {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all sets.
     pub fn clear(&mut self) {
         self.sets.clear();
     }
 
-    /// The first distance from `start` on and around, up to `top`, that is free.
+    /// The first free distance from `start`, wrapping around after `top`.
     fn search(
         &mut self,
         peer: u128,
@@ -226,13 +227,13 @@ impl TakenNumbers {
     ) -> Option<u32> {
         let key = (peer, base, top);
         if !self.sets.contains_key(&key) {
-            let probes = if top < LARGEST_SET { PROBES.min(top) } else { top };
+            let probes = if top < MAX_SET_SIZE { PROBES.min(top) } else { top };
             let found =
                 (start..=top).chain(0..start).take(probes as usize + 1).find(|&distance| !is_taken(distance));
             if found.is_some() || probes == top {
                 return found;
             }
-            if self.sets.len() >= SETS {
+            if self.sets.len() >= MAX_SETS {
                 self.sets.pop_first();
             }
             self.sets.insert(key, NumberSet::new(top + 1));
@@ -263,7 +264,7 @@ mod tests {
             let check = |set: &NumberSet, model: &BTreeSet<u32>, from: u32| {
                 assert_eq!(set.next_free(from), (from..limit).find(|number| !model.contains(number)));
             };
-            // Nearly full, so that searches climb.
+            // Nearly full, so that searches use the upper levels.
             for number in 0..limit {
                 if random.below(50) > 0 {
                     set.add(number);
@@ -287,7 +288,7 @@ mod tests {
         }
     }
 
-    /// Chooses and gives up numbers for a few peers; each choice must be the one that plain probing makes.
+    /// Allocates and releases numbers for a few peers. Each choice must equal that of plain probing.
     #[track_caller]
     fn check(range: Range, peers: u32, gives_up: u32) {
         let mut random = Random::new(u64::from(range.top) + 9);

@@ -1,22 +1,22 @@
-//! Storage whose entries keep their number while they live.
+//! Storage whose entries have stable handles.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Entries that are allocated together. Chunks never move, so that growth copies nothing.
+/// Entries per allocation. Chunks never move, so that growth copies nothing.
 const CHUNK: usize = 256;
 
-/// Begins on a cache line, so that entries of a line's size lie on one each.
+/// Aligned to a cache line, so that an entry of a line's size occupies exactly one.
 #[repr(align(64))]
 struct Chunk<T>([Option<T>; CHUNK]);
 
-/// Entries of one type, each found by its handle. A removed entry's handle is given to a later one.
+/// Entries of one type, identified by handles. The handle of a removed entry is reused.
 ///
-/// An entry takes no more memory than an `Option` of it: one with a spare bit pattern (a `bool`, an enumeration) that
-/// fills a cache line (64 bytes) costs a single miss.
+/// An entry takes the memory of an `Option`: one that has a niche (a `bool`, an enumeration) and fills a cache line (64
+/// bytes) costs a single miss.
 pub struct Slab<T> {
     chunks: Vec<Box<Chunk<T>>>,
-    /// Free handles; there is room for all, so that a removal allocates nothing.
+    /// Free handles, with capacity for all of them, so that a removal does not allocate.
     free: Vec<u32>,
 }
 
@@ -27,16 +27,16 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// An empty slab, which owns no memory yet.
+    /// Creates an empty slab without allocating.
     pub fn new() -> Self {
         Self { chunks: Vec::new(), free: Vec::new() }
     }
 
-    /// An empty slab with room for `entries`.
+    /// Creates an empty slab with room for `entries`.
     pub fn with_capacity(entries: usize) -> Self {
         let mut slab = Self::new();
         (0..entries.div_ceil(CHUNK)).for_each(|_| slab.grow());
-        // The lowest handles are given out first.
+        // The lowest handles are used first.
         slab.free.sort_unstable_by(|a, b| b.cmp(a));
         slab
     }
@@ -51,12 +51,13 @@ impl<T> Slab<T> {
         self.len() == 0
     }
 
-    /// Memory in bytes.
+    /// Memory used, in bytes.
     pub fn bytes(&self) -> usize {
         self.chunks.len() * size_of::<Chunk<T>>()
     }
 
-    /// Stores an entry. With 2^32 entries less one chunk there is no handle left: the entry comes back.
+    /// Stores an entry and returns its handle. Returns the entry as an error if no handle is left (2^32 minus one
+    /// chunk).
     pub fn insert(&mut self, entry: T) -> Result<u32, T> {
         if self.free.is_empty() {
             self.grow();
@@ -68,19 +69,19 @@ impl<T> Slab<T> {
         Ok(handle)
     }
 
-    /// The entry of a handle.
+    /// The entry with this handle.
     #[inline]
     pub fn get(&self, handle: u32) -> Option<&T> {
         self.chunks.get(handle as usize / CHUNK)?.0[handle as usize % CHUNK].as_ref()
     }
 
-    /// The entry of a handle, to be changed.
+    /// The entry with this handle, mutable.
     #[inline]
     pub fn get_mut(&mut self, handle: u32) -> Option<&mut T> {
         self.slot_mut(handle)?.as_mut()
     }
 
-    /// Asks for the memory of an entry.
+    /// Prefetches an entry.
     #[inline]
     pub fn prefetch(&self, handle: u32) {
         if let Some(chunk) = self.chunks.get(handle as usize / CHUNK) {
@@ -88,20 +89,20 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry and returns it.
     pub fn remove(&mut self, handle: u32) -> Option<T> {
         let entry = self.slot_mut(handle)?.take()?;
         self.free.push(handle);
         Some(entry)
     }
 
-    /// All entries with their handles, in the handles' order.
+    /// All entries with their handles, in the order of handles.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let slots = self.chunks.iter().flat_map(|chunk| chunk.0.iter());
         slots.zip(0..).filter_map(|(slot, handle)| Some((handle, slot.as_ref()?)))
     }
 
-    /// All entries with their handles, to be changed.
+    /// All entries with their handles, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let slots = self.chunks.iter_mut().flat_map(|chunk| chunk.0.iter_mut());
         slots.zip(0..).filter_map(|(slot, handle)| Some((handle, slot.as_mut()?)))
@@ -111,7 +112,7 @@ impl<T> Slab<T> {
         Some(&mut self.chunks.get_mut(handle as usize / CHUNK)?.0[handle as usize % CHUNK])
     }
 
-    /// Adds a chunk, unless its handles would not fit in 32 bits.
+    /// Adds a chunk, unless its handles would exceed 32 bits.
     fn grow(&mut self) {
         let handles = self.chunks.len() * CHUNK..(self.chunks.len() + 1) * CHUNK;
         let Ok(end) = u32::try_from(handles.end) else { return };

@@ -1,18 +1,18 @@
-//! A hash table whose entries keep their number.
+//! A hash table whose entries have stable handles.
 
-use crate::index::{Candidate, RESIDENT};
+use crate::index::{CACHED_BYTES, Candidate};
 use crate::{Index, Key, Seed, Slab};
 
-/// What `find_batch` writes for a key that is not there; never a handle.
+/// The result of `find_batch` for a missing key; never a handle.
 pub const ABSENT: u32 = u32::MAX;
 
-/// Keys that are looked up side by side, so that their cache misses overlap.
-const LANES: usize = 32;
+/// Keys that are looked up together, so that their cache misses overlap.
+const LOOKUP_GROUP: usize = 32;
 
-/// Values by key. A lookup costs two cache misses: a bucket of the index, and the entry.
+/// Maps keys to values. A lookup costs two cache misses: a bucket of the index, and the entry.
 ///
-/// An entry has a handle, which stays the same as long as the entry is there: timeouts and other tables refer to
-/// entries by it.
+/// An entry's handle stays the same as long as the entry exists. Timeouts and other tables use it to refer to the
+/// entry.
 pub struct Table<K, V> {
     index: Index,
     entries: Slab<(K, V)>,
@@ -20,12 +20,12 @@ pub struct Table<K, V> {
 }
 
 impl<K: Key, V> Table<K, V> {
-    /// An empty table. The seed comes from the environment's random numbers.
+    /// Creates an empty table. The seed comes from the environment's random numbers.
     pub fn new(seed: Seed) -> Self {
         Self { index: Index::new(), entries: Slab::new(), seed }
     }
 
-    /// An empty table that allocates nothing until it holds more than `entries`.
+    /// Creates an empty table that allocates nothing until it holds more than `entries`.
     pub fn with_capacity(seed: Seed, entries: usize) -> Self {
         Self { index: Index::with_capacity(entries), entries: Slab::with_capacity(entries), seed }
     }
@@ -47,7 +47,7 @@ impl<K: Key, V> Table<K, V> {
         self.settle(hash, self.index.candidate(hash), key)
     }
 
-    /// The handle of a key, of whose hash the first bucket says this.
+    /// The handle of a key, given the result of reading its first bucket.
     #[inline(always)]
     fn settle(&self, hash: u64, candidate: Candidate, key: K) -> Option<u32> {
         match candidate {
@@ -57,17 +57,17 @@ impl<K: Key, V> Table<K, V> {
         }
     }
 
-    /// The handle of a key that is not the first candidate, if any.
+    /// The handle of a key, by a full search.
     #[inline(never)]
     fn search(&self, hash: u64, key: K) -> Option<u32> {
         self.index.find(hash, |handle| self.is(handle, key))
     }
 
-    /// Looks many keys up: `handles[i]` becomes the handle of `keys[i]`, or `ABSENT`.
+    /// Looks up many keys: `handles[i]` becomes the handle of `keys[i]`, or `ABSENT`.
     ///
     /// Stops at the end of the shorter slice.
     pub fn find_batch(&self, keys: &[K], handles: &mut [u32]) {
-        if self.index.bytes() + self.entries.bytes() <= RESIDENT {
+        if self.index.bytes() + self.entries.bytes() <= CACHED_BYTES {
             for (&key, handle) in keys.iter().zip(handles) {
                 *handle = self.find(key).unwrap_or(ABSENT);
             }
@@ -77,9 +77,9 @@ impl<K: Key, V> Table<K, V> {
     }
 
     fn find_overlapped(&self, keys: &[K], handles: &mut [u32]) {
-        let mut hashes = [0; LANES];
-        let mut candidates = [Candidate::None; LANES];
-        for (keys, handles) in keys.chunks(LANES).zip(handles.chunks_mut(LANES)) {
+        let mut hashes = [0; LOOKUP_GROUP];
+        let mut candidates = [Candidate::None; LOOKUP_GROUP];
+        for (keys, handles) in keys.chunks(LOOKUP_GROUP).zip(handles.chunks_mut(LOOKUP_GROUP)) {
             let lanes = keys.len().min(handles.len());
             let (keys, handles) = (&keys[..lanes], &mut handles[..lanes]);
             for (hash, key) in hashes.iter_mut().zip(keys) {
@@ -106,38 +106,38 @@ impl<K: Key, V> Table<K, V> {
         self.value(self.find(key)?)
     }
 
-    /// The value of a key, to be changed.
+    /// The value of a key, mutable.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         self.value_mut(self.find(key)?)
     }
 
-    /// The key and value of a handle.
+    /// The key and value of an entry.
     #[inline]
     pub fn entry(&self, handle: u32) -> Option<(K, &V)> {
         self.entries.get(handle).map(|(key, value)| (*key, value))
     }
 
-    /// The key and value of a handle, the value to be changed.
+    /// The key of an entry, and its value, mutable.
     #[inline]
     pub fn entry_mut(&mut self, handle: u32) -> Option<(K, &mut V)> {
         self.entries.get_mut(handle).map(|(key, value)| (*key, value))
     }
 
-    /// The value of a handle.
+    /// The value of an entry.
     #[inline]
     pub fn value(&self, handle: u32) -> Option<&V> {
         self.entries.get(handle).map(|(_, value)| value)
     }
 
-    /// The value of a handle, to be changed.
+    /// The value of an entry, mutable.
     #[inline]
     pub fn value_mut(&mut self, handle: u32) -> Option<&mut V> {
         self.entries.get_mut(handle).map(|(_, value)| value)
     }
 
-    /// Sets a key's value. Returns the entry's handle and the value that was replaced; if no handle is left (after
-    /// 2^32 entries) the new value comes back.
+    /// Sets a key's value. Returns the entry's handle and the replaced value. Returns the new value as an error if no
+    /// handle is left (after 2^32 entries).
     pub fn insert(&mut self, key: K, value: V) -> Result<(u32, Option<V>), V> {
         let hash = key.hash(self.seed);
         if let Some(handle) = self.index.find(hash, |handle| self.is(handle, key))
@@ -155,7 +155,7 @@ impl<K: Key, V> Table<K, V> {
         self.remove_handle(self.find(key)?).map(|(_, value)| value)
     }
 
-    /// Removes the entry of a handle and returns it.
+    /// Removes the entry with this handle and returns it.
     pub fn remove_handle(&mut self, handle: u32) -> Option<(K, V)> {
         let (key, value) = self.entries.remove(handle)?;
         self.index.remove(key.hash(self.seed), handle);
@@ -167,12 +167,12 @@ impl<K: Key, V> Table<K, V> {
         *self = Self::new(self.seed);
     }
 
-    /// All entries with their handles, in no order that means anything.
+    /// All entries with their handles, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, K, &V)> {
         self.entries.iter().map(|(handle, (key, value))| (handle, *key, value))
     }
 
-    /// All entries with their handles, the values to be changed.
+    /// All entries with their handles and mutable values, in unspecified order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, K, &mut V)> {
         self.entries.iter_mut().map(|(handle, (key, value))| (handle, *key, value))
     }
@@ -239,7 +239,7 @@ mod tests {
         check(&(0..300u128).map(|at| [at, 1 << 90]).collect::<Vec<_>>());
     }
 
-    /// A key whose hash the sender controls: all collide.
+    /// A key whose hash the sender controls: all of them collide.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     struct Flood(u32);
 
