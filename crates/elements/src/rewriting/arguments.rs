@@ -1,4 +1,4 @@
-//! The arguments that several rewriters have.
+//! Arguments shared by several rewriters.
 
 use element::arguments::{Annotation, Raw};
 use element::prelude::*;
@@ -6,12 +6,12 @@ use element::prelude::*;
 use super::mapping::{Lifetimes, Tracking};
 use super::rewriter::{Settings, annotations};
 
-/// A span of whole seconds, as Click reads it, in milliseconds.
+/// Converts a span, truncated to whole seconds as in Click, to milliseconds.
 pub(super) fn seconds(span: Timestamp) -> u64 {
     u64::try_from((span + Timestamp::from_millis(500)).seconds()).unwrap_or(0).saturating_mul(1_000)
 }
 
-/// What all rewriters are asked for. It stands last: all arguments that are left are INPUTSPECs.
+/// Arguments of all rewriters. They must come last, because the remaining arguments are INPUTSPECs.
 #[derive(ArgumentGroup)]
 pub(crate) struct FlowArguments {
     /// Maximum number of flows, or the name of a rewriter to share the capacity with. No limit by default.
@@ -32,8 +32,8 @@ pub(crate) struct FlowArguments {
 }
 
 impl FlowArguments {
-    /// A rewriter's settings, given the lifetimes of its flows by table, and whether it sets the destination
-    /// annotation.
+    /// Creates a rewriter's settings. `lifetimes` are those of its flows by table; `destination` says whether it sets
+    /// the destination annotation.
     pub(super) fn settings(self, lifetimes: Vec<Lifetimes>, destination: bool) -> Settings {
         Settings {
             inputs: self.inputs,
@@ -45,7 +45,7 @@ impl FlowArguments {
     }
 }
 
-/// How long TCP flows live.
+/// Lifetimes of TCP flows.
 #[derive(ArgumentGroup)]
 pub(crate) struct TcpArguments {
     /// Lifetime of a TCP flow after data has passed in both directions.
@@ -78,7 +78,7 @@ impl TcpArguments {
     }
 }
 
-/// How long flows live that are told by addresses alone.
+/// Lifetimes of flows that are identified by addresses only.
 #[derive(ArgumentGroup)]
 pub(crate) struct AddressArguments {
     /// Lifetime of a flow.
@@ -95,7 +95,7 @@ impl AddressArguments {
     }
 }
 
-/// The lifetimes of flows that don't get on.
+/// Lifetimes of flows whose progress is not tracked.
 pub(super) fn untracked(timeout: Timestamp, guarantee: Timestamp) -> Lifetimes {
     Lifetimes {
         guarantee: seconds(guarantee),

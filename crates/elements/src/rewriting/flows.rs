@@ -1,4 +1,4 @@
-//! A rewriter's flows as others see them: `ICMPRewriter` and `FTPPortMapper` look them up and make new ones.
+//! The interface of a rewriter's flows: `ICMPRewriter` and `FTPPortMapper` look flows up and create them.
 
 use core::cell::{Cell, RefCell};
 
@@ -14,54 +14,54 @@ use super::splice::Splices;
 use super::translate::{Annotations, Shape, ping};
 use flow::{Ip4Flow, Pairs, Side};
 
-/// What a rewriter exports.
+/// The flows that a rewriter exports.
 pub(crate) struct Flows {
-    /// What it tells flows by.
+    /// The header fields that identify a flow.
     pub(crate) shape: Shape,
-    /// Which annotations it sets.
+    /// The annotations to set.
     pub(crate) annotations: Annotations,
-    /// Its outputs.
+    /// Number of outputs.
     pub(crate) outputs: usize,
-    /// Its inputs.
+    /// The specifications of the inputs.
     pub(crate) inputs: RefCell<Vec<Input>>,
-    /// Its flows, perhaps with those of others.
+    /// The set with its flows, possibly shared with other rewriters.
     pub(crate) set: RefCell<Rc<RefCell<FlowSet>>>,
-    /// Its place in the set.
+    /// Its index among the members of the set.
     pub(crate) member: Cell<usize>,
 }
 
-/// A flow that was looked up, and the direction that the key has.
+/// A flow that was looked up, and the direction of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The table.
+    /// Index of the table.
     pub(crate) map: usize,
     /// The flow and its direction.
     pub(crate) side: Side,
-    /// The addresses and ports that packets of the direction get.
+    /// The addresses and ports that packets of this direction get.
     pub(crate) rewritten: Ip4Flow,
     /// The output of that direction.
     pub(crate) output: u16,
-    /// The annotation of the packet that the flow began with.
+    /// The reply annotation, copied from the flow's first packet.
     pub(crate) reply_annotation: u8,
 }
 
-/// What becomes of a packet without a flow.
+/// The result for a packet without a flow.
 pub(crate) enum Outcome {
-    /// It begins this one.
+    /// The packet starts this flow.
     Flow(u32),
-    /// It goes to an output, unchanged.
+    /// The packet goes to this output unchanged.
     Pass(u16),
-    /// It is dropped, for a reason.
+    /// The packet is dropped for this reason.
     Drop(Reason),
 }
 
-/// Milliseconds of steady time.
+/// Monotonic time in milliseconds.
 #[inline]
 pub(crate) fn clock(cx: &Context) -> u64 {
     u64::try_from(cx.steady().millis()).unwrap_or(0)
 }
 
-/// Rewrites by a pattern whose choice no flow of the table has taken.
+/// Rewrites a flow by a pattern. A number chosen from a range is one that no flow of the table uses.
 fn rewrite(map: &mut Map, target: &Target, flow: Ip4Flow, cx: &Context) -> Option<Ip4Flow> {
     let Map { pairs, known, is_ping, .. } = map;
     let is_ping = *is_ping;
@@ -71,13 +71,13 @@ fn rewrite(map: &mut Map, target: &Target, flow: Ip4Flow, cx: &Context) -> Optio
     Some(finished(to, is_ping))
 }
 
-/// The second port of a ping follows from the first.
+/// Completes a rewritten flow: the second port of a ping follows from the first.
 fn finished(to: Ip4Flow, is_ping: bool) -> Ip4Flow {
     if is_ping { ping(to, to.source_port, true) } else { to }
 }
 
 impl Flows {
-    /// Without flows.
+    /// Creates an empty set of flows.
     pub(crate) fn new(
         shape: Shape,
         annotations: Annotations,
@@ -98,13 +98,13 @@ impl Flows {
         }
     }
 
-    /// The set that its flows are in.
+    /// The set that contains its flows.
     #[inline]
     pub(crate) fn set(&self) -> Rc<RefCell<FlowSet>> {
         self.set.borrow().clone()
     }
 
-    /// Moves to the set of another rewriter, to share its capacity.
+    /// Moves its flows to another rewriter's set, to share the capacity.
     pub(crate) fn join(&self, other: &Flows) {
         let (old, new) = (self.set(), other.set());
         if Rc::ptr_eq(&old, &new) {
@@ -118,7 +118,7 @@ impl Flows {
         self.set.replace(new);
     }
 
-    /// Makes a flow of packets `from` that arrive on `input`.
+    /// Creates a flow for packets with the key `from` that arrive on `input`.
     pub(crate) fn create(
         &self,
         set: &mut FlowSet,
@@ -161,8 +161,9 @@ impl Flows {
         }
     }
 
-    /// The flow of a key, as this rewriter tells flows by it. `reply` says that the key is one of a reply, where that
-    /// can't be seen. If there is none, one is made as if its first packet had arrived on `input`.
+    /// Looks up the flow of a key, whose fields are reduced to those that identify a flow here. `reply` marks the key
+    /// of a reply where the key does not show it. If there is no flow, one is created as if its first packet had
+    /// arrived on `input`.
     pub(crate) fn look_up(
         &self,
         number: u8,
@@ -209,7 +210,7 @@ impl Flows {
         Some(Found { map, side, rewritten: other.reverse(), output, reply_annotation })
     }
 
-    /// Changes a flow that was looked up.
+    /// Modifies a flow that was looked up.
     pub(crate) fn change<T>(&self, found: Found, change: impl FnOnce(&mut Mapping) -> T) -> Option<T> {
         let set = self.set();
         let mut set = set.borrow_mut();
@@ -217,7 +218,7 @@ impl Flows {
         map.pairs.get_mut(found.side.flow).map(change)
     }
 
-    /// Moves the sequence numbers of what a flow's direction sends from `trigger` on by `by`.
+    /// Shifts the sequence numbers of a flow's direction by `by`, from `trigger` on.
     pub(crate) fn splice(&self, found: Found, trigger: u32, by: i32) {
         self.change(found, |mapping| {
             let splices = mapping.splices.get_or_insert_with(|| Box::new(Splices::default()));
@@ -225,12 +226,12 @@ impl Flows {
         });
     }
 
-    /// Whether it keeps TCP flows and can move their sequence numbers.
+    /// Whether it keeps TCP flows and can shift their sequence numbers.
     pub(crate) fn moves_sequence_numbers(&self) -> bool {
         matches!(self.shape, Shape::Both | Shape::Tcp)
     }
 
-    /// One of its tables, read while nobody changes it.
+    /// Reads one of its tables.
     pub(crate) fn with_map<T>(
         &self,
         map: usize,
@@ -245,8 +246,8 @@ impl Flows {
 
 /// The table of TCP flows, or the only one.
 pub(crate) const FIRST_MAP: usize = 0;
-/// The table of UDP flows, where they have one of their own.
+/// The table of UDP flows, if they have a separate one.
 pub(crate) const UDP_MAP: usize = 1;
 
-/// The protocol of the flows whose sequence numbers can be moved.
+/// The protocol of flows whose sequence numbers can be shifted.
 pub(crate) const SPLICED: u8 = protocol::TCP;

@@ -5,56 +5,56 @@ use alloc::vec::Vec;
 use super::mapping::{Lifetimes, Mapping};
 use flow::{Ip4Flow, Pair, PairError, Pairs, Seed, TakenNumbers, Timeouts};
 
-/// The place among `waiting` of flows whose guarantee has ended.
+/// Index in `waiting` of the best-effort flows, whose guaranteed period has ended.
 const BEST_EFFORT: usize = 0;
-/// The place among `waiting` of flows that are guaranteed.
+/// Index in `waiting` of the guaranteed flows.
 const GUARANTEED: usize = 1;
 
-/// Entries that are looked at in one go for a new flow that needs room, or by the timer. Bounds the pause when all of a
-/// million flows have been used since the last time.
+/// Maximum entries examined at once, to make room for a new flow or by the timer. Bounds the pause when all of a
+/// million flows were refreshed since the last time.
 pub(crate) const BUDGET: usize = 8_192;
 
-/// Flows under one capacity.
+/// Flows with a common capacity.
 pub(crate) struct FlowSet {
-    /// The most flows.
+    /// Maximum number of flows.
     pub(crate) capacity: i32,
-    /// The rewriters that share it.
+    /// The rewriters that share the capacity.
     pub(crate) members: Vec<Member>,
 }
 
 /// The flows of one rewriter.
 #[derive(Default)]
 pub(crate) struct Member {
-    /// Tables: one, or one for TCP and one for UDP.
+    /// One table, or one for TCP and one for UDP.
     pub(crate) maps: Vec<Map>,
-    /// Counts by input.
+    /// Counters by input.
     pub(crate) tallies: Vec<Tally>,
 }
 
-/// What happened on one input.
+/// Counters of one input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Flows that began there and are alive.
+    /// Live flows that began on this input.
     pub(crate) flows: u32,
-    /// Flows that could not be made.
+    /// Flows that could not be created.
     pub(crate) failures: u32,
 }
 
-/// A table of flows, with their deadlines.
+/// A table of flows with their deadlines.
 pub(crate) struct Map {
     /// The flows.
     pub(crate) pairs: Pairs<Ip4Flow, Mapping>,
-    /// Deadlines: of those that may go, and of those whose guarantee lasts.
+    /// Deadlines of the best-effort flows and of the guaranteed ones.
     waiting: [Timeouts; 2],
-    /// Numbers that are known to be taken.
+    /// Numbers known to be taken.
     pub(crate) known: TakenNumbers,
-    /// How long flows live.
+    /// Lifetimes of the flows.
     pub(crate) lifetimes: Lifetimes,
     /// Whether the source port of a reply follows from its destination port, as in the keys of pings.
     pub(crate) is_ping: bool,
 }
 
-/// For whom a number out of a range must be unique: the other address, and what else is fixed.
+/// The scope in which a number from a range must be unique: the remote address and other fixed fields.
 pub(crate) fn peer(rewritten: Ip4Flow, has_ports: bool, is_ping: bool) -> u128 {
     let Ip4Flow { source, destination, source_port, destination_port } = rewritten;
     let port = if is_ping { 0 } else { u128::from(destination_port) };
@@ -63,7 +63,7 @@ pub(crate) fn peer(rewritten: Ip4Flow, has_ports: bool, is_ping: bool) -> u128 {
 }
 
 impl Map {
-    /// No flows.
+    /// Creates an empty table.
     pub(crate) fn new(lifetimes: Lifetimes, is_ping: bool) -> Map {
         Map {
             pairs: Pairs::new(Seed::new(0, 0)),
@@ -74,19 +74,19 @@ impl Map {
         }
     }
 
-    /// Makes its hashes differ from those of others, while it is empty.
+    /// Sets the hash seed of an empty table.
     pub(crate) fn seed(&mut self, seed: Seed) {
         if self.pairs.is_empty() {
             self.pairs = Pairs::new(seed);
         }
     }
 
-    /// Takes a flow out.
+    /// Removes a flow and returns it.
     pub(crate) fn remove(&mut self, flow: u32) -> Option<Pair<Ip4Flow, Mapping>> {
         let pair = self.pairs.remove(flow)?;
         self.waiting.iter_mut().for_each(|waiting| _ = waiting.remove(flow));
         if !self.known.is_empty() {
-            // A number was taken by a reply's key, or by a flow that came the other way.
+            // The reply's key uses the number, or the forward key if the flow came from the other direction.
             let [forward, reply] = pair.keys;
             for key in [reply, forward] {
                 let rewritten = key.reverse();
@@ -97,12 +97,12 @@ impl Map {
         Some(pair)
     }
 
-    /// Puts a flow's deadline off after a packet, or sets the first one.
+    /// Updates a flow's deadline after a packet, or sets the first one.
     #[inline]
     pub(crate) fn renew(&mut self, flow: u32, now: u64) {
         let Some(mapping) = self.pairs.get_mut(flow) else { return };
         let (deadline, guaranteed) = self.lifetimes.deadline(mapping.progress, now);
-        // What is put off tells its deadline when it comes to the top.
+        // A postponed deadline is read when the entry reaches the top of the heap.
         if guaranteed != mapping.guaranteed || deadline < mapping.deadline {
             let [best_effort, guarantee] = &mut self.waiting;
             let (to, from) = if guaranteed { (guarantee, best_effort) } else { (best_effort, guarantee) };
@@ -112,7 +112,7 @@ impl Map {
         (mapping.deadline, mapping.guaranteed) = (deadline, guaranteed);
     }
 
-    /// Moves flows whose guarantee has ended to those that may go.
+    /// Makes flows best-effort whose guaranteed period has ended.
     fn end_guarantees(&mut self, now: u64, budget: &mut usize) {
         let Map { pairs, waiting: [best_effort, guaranteed], lifetimes, .. } = self;
         let actual = |flow| pairs.get(flow).map_or(0, |pair| pair.flow.deadline);
@@ -128,15 +128,15 @@ impl Map {
         }
     }
 
-    /// The flow that goes first, of those that may go or of those that are guaranteed, and when.
+    /// The best-effort or guaranteed flow that expires first, and its deadline.
     fn first(&mut self, guaranteed: bool) -> Option<(u32, u64)> {
         let Map { pairs, waiting, .. } = self;
-        let place = if guaranteed { GUARANTEED } else { BEST_EFFORT };
-        waiting.get_mut(place)?.earliest(|flow| pairs.get(flow).map_or(0, |pair| pair.flow.deadline))
+        let index = if guaranteed { GUARANTEED } else { BEST_EFFORT };
+        waiting.get_mut(index)?.earliest(|flow| pairs.get(flow).map_or(0, |pair| pair.flow.deadline))
     }
 
-    /// Stores a flow that takes the place of one that has the same reply. The handle, and the input of the one that
-    /// went; `None` if there are as many as a table can hold.
+    /// Stores a flow, replacing one with the same reply key. Returns the handle and the input of the replaced flow;
+    /// `None` if the table is full.
     fn insert(&mut self, forward: Ip4Flow, reply: Ip4Flow, mapping: Mapping) -> Option<(u32, Option<u16>)> {
         let old = self.pairs.find(reply).and_then(|side| self.remove(side.flow));
         let waiting = if mapping.guaranteed { GUARANTEED } else { BEST_EFFORT };
@@ -153,7 +153,7 @@ impl Map {
 }
 
 impl Member {
-    /// Flows in all tables.
+    /// Number of flows in all tables.
     pub(crate) fn len(&self) -> usize {
         self.maps.iter().map(|map| map.pairs.len()).sum()
     }
@@ -162,7 +162,7 @@ impl Member {
         self.tallies.get_mut(usize::from(input))
     }
 
-    /// Takes a flow out of one of its tables.
+    /// Removes a flow from one of its tables.
     pub(crate) fn remove(&mut self, map: usize, flow: u32) {
         let gone = self.maps.get_mut(map).and_then(|map| map.remove(flow));
         if let Some(tally) = gone.and_then(|pair| self.tally(pair.flow.input)) {
@@ -170,7 +170,7 @@ impl Member {
         }
     }
 
-    /// Takes out the flows that began on an input, and forgets its counts.
+    /// Removes the flows that began on an input, and resets its counters.
     pub(crate) fn clear_input(&mut self, input: u16) {
         for map in 0..self.maps.len() {
             let flows: Vec<u32> = self.maps.get(map).map_or(Vec::new(), |map| {
@@ -191,7 +191,7 @@ impl Default for FlowSet {
 }
 
 impl FlowSet {
-    /// Flows of all members.
+    /// Number of flows of all members.
     pub(crate) fn len(&self) -> usize {
         self.members.iter().map(Member::len).sum()
     }
@@ -202,7 +202,7 @@ impl FlowSet {
         self.members.get(member)?.maps.get(map)
     }
 
-    /// A table of a member, to be changed.
+    /// A table of a member, mutable.
     #[inline]
     pub(crate) fn table_mut(&mut self, member: usize, map: usize) -> Option<&mut Map> {
         self.members.get_mut(member)?.maps.get_mut(map)
@@ -212,8 +212,8 @@ impl FlowSet {
         self.len() as u64 > self.capacity.max(0) as u64
     }
 
-    /// Stores a new flow of a member. `None`, which counts as a failure, if there is no room: if all others are
-    /// guaranteed, or go later than this one.
+    /// Stores a new flow of a member. Returns `None` and counts a failure if there is no room, because all other flows
+    /// are guaranteed or expire later than this one.
     pub(crate) fn store(
         &mut self,
         (member, map): (usize, usize),
@@ -241,11 +241,11 @@ impl FlowSet {
         Some(flow)
     }
 
-    /// Takes out one flow for a new one; whether that is the new one itself.
+    /// Evicts one flow in favour of a new one. Returns whether the new flow itself was evicted.
     fn make_room(&mut self, new: (usize, usize, u32), now: u64) -> bool {
         let mut budget = BUDGET;
         self.end_guarantees(now, &mut budget);
-        let (member, map, flow) = self.first(false).map_or(new, |(place, _)| place);
+        let (member, map, flow) = self.first(false).map_or(new, |(index, _)| index);
         if let Some(member) = self.members.get_mut(member) {
             member.remove(map, flow);
         }
@@ -258,34 +258,34 @@ impl FlowSet {
         }
     }
 
-    /// The flow of any member that goes first: its place, and when.
+    /// The flow of any member that expires first, as (member, table, handle), and its deadline.
     fn first(&mut self, guaranteed: bool) -> Option<((usize, usize, u32), u64)> {
         let mut first: Option<((usize, usize, u32), u64)> = None;
         for (at, member) in self.members.iter_mut().enumerate() {
-            for (place, map) in member.maps.iter_mut().enumerate() {
+            for (index, map) in member.maps.iter_mut().enumerate() {
                 if let Some((flow, deadline)) = map.first(guaranteed)
                     && first.is_none_or(|(_, best)| deadline < best)
                 {
-                    first = Some(((at, place, flow), deadline));
+                    first = Some(((at, index, flow), deadline));
                 }
             }
         }
         first
     }
 
-    /// Takes out flows whose time has come, and those beyond the capacity. Whether it is done: it stops after a while,
-    /// to be called again.
+    /// Removes expired flows and those above the capacity. Returns false if the budget ran out and another call is
+    /// needed.
     pub(crate) fn shrink(&mut self, now: u64) -> bool {
         let mut budget = BUDGET;
         self.end_guarantees(now, &mut budget);
         for member in &mut self.members {
-            for place in 0..member.maps.len() {
-                while let Some(flow) = member.maps.get_mut(place).and_then(|map| {
+            for index in 0..member.maps.len() {
+                while let Some(flow) = member.maps.get_mut(index).and_then(|map| {
                     let Map { pairs, waiting: [best_effort, _], .. } = map;
                     let actual = |flow| pairs.get(flow).map_or(0, |pair| pair.flow.deadline);
                     best_effort.pop_expired_within(now, &mut budget, actual)
                 }) {
-                    member.remove(place, flow);
+                    member.remove(index, flow);
                 }
             }
         }
@@ -299,7 +299,7 @@ impl FlowSet {
         budget > 0
     }
 
-    /// Takes out all flows.
+    /// Removes all flows.
     pub(crate) fn clear(&mut self) {
         for member in &mut self.members {
             for map in &mut member.maps {

@@ -61,13 +61,13 @@ pub(crate) struct FTPPortMapper {
 /// A PORT command.
 #[derive(Debug, PartialEq, Eq)]
 struct Port {
-    /// Where its argument is in the data.
+    /// Byte range of its argument in the data.
     argument: core::ops::Range<usize>,
     address: u32,
     port: u16,
 }
 
-/// Reads a PORT command that is complete and at the start of the data.
+/// Parses a complete PORT command at the start of the data.
 fn command(data: &[u8]) -> Option<Port> {
     let (word, rest) = data.split_first_chunk::<5>()?;
     if !word.eq_ignore_ascii_case(b"PORT ") {
@@ -93,7 +93,7 @@ fn command(data: &[u8]) -> Option<Port> {
     parts.next().is_none().then_some(Port { argument, address, port })
 }
 
-/// Replaces a part of a packet's data; `false`, with nothing done, if it can't grow.
+/// Replaces a part of a packet's data. Returns `false` and changes nothing if the packet can't grow.
 fn replace(packet: &mut Packet, place: core::ops::Range<usize>, text: &[u8]) -> bool {
     let Some(tail) = packet.data().get(place.end..).map(<[u8]>::to_vec) else { return false };
     let grows = text.len().saturating_sub(place.len());
@@ -112,7 +112,7 @@ fn replace(packet: &mut Packet, place: core::ops::Range<usize>, text: &[u8]) -> 
 }
 
 impl FTPPortMapperArgs {
-    /// The rewriters that the arguments name, if data connections can begin there.
+    /// The rewriters named by the arguments, if they can create data connections.
     fn rewriters(&self, cx: &Context) -> Result<(Rc<Flows>, Rc<Flows>), SetupError> {
         let FTPPortMapperArgs { control_rewriter, data_rewriter, data_rewriter_input } = self;
         let is_control = |flows: &Rc<Flows>| flows.moves_sequence_numbers();
@@ -142,7 +142,7 @@ impl FTPPortMapperArgs {
 }
 
 impl FTPPortMapper {
-    /// Rewrites a PORT command, if the packet has one.
+    /// Rewrites the PORT command of a packet, if there is one.
     fn rewrite(&self, cx: &Context, packet: &mut Packet) -> Option<()> {
         let (control, data_flows) = self.rewriters.as_ref()?;
         let header = Ip4View::new(packet.network()).filter(|header| header.protocol() == protocol::TCP)?;
@@ -175,14 +175,14 @@ impl FTPPortMapper {
             return None;
         }
         control.splice(control_flow, behind, change);
-        // What marks the control connection marks its data connections as well.
+        // Data connections inherit the reply annotation of the control connection.
         let annotation = control_flow.reply_annotation;
         data_flows.change(data_flow, |mapping| mapping.reply_annotation = annotation);
         set_lengths(packet)
     }
 }
 
-/// Sets the IP length, and both checksums, of a packet whose data have changed.
+/// Updates the IP length and both checksums of a packet whose data have changed.
 fn set_lengths(packet: &mut Packet) -> Option<()> {
     let length = packet.network().len() as u16;
     let mut header = Ip4ViewMut::new(packet.network_mut())?;
@@ -209,7 +209,8 @@ impl Filter for FTPPortMapper {
     ];
 
     fn new(args: FTPPortMapperArgs, setup: &mut Setup) -> Result<FTPPortMapper, SetupError> {
-        // A command can be the next packet after the one that begins its flow, further down.
+        // Not batched: the packet before a command may be the one for which a rewriter further downstream creates the
+        // flow.
         setup.unbatched = true;
         Ok(FTPPortMapper { args, rewriters: None })
     }

@@ -1,4 +1,4 @@
-//! The handlers that all rewriters have.
+//! Handlers common to all rewriters.
 
 use element::prelude::*;
 
@@ -12,7 +12,7 @@ use flow::{Ip4Flow, Pair};
 use core::fmt::Write;
 use core::net::Ipv4Addr;
 
-/// What flows of a table are printed as.
+/// A flow as text, for a table of this shape.
 fn describe(shape: Shape, key: Ip4Flow, to: Ip4Flow) -> String {
     let ip = Ipv4Addr::from_bits;
     match shape {
@@ -49,7 +49,7 @@ fn line(shape: Shape, pair: &Pair<Ip4Flow, Mapping>, reply: bool, lifetimes: &Li
     line
 }
 
-/// A table, a line for each direction of each flow.
+/// A table as text, with one line per direction of each flow.
 fn table(flows: &Flows, map: usize, cx: &Context) -> String {
     let now = clock(cx);
     let mut text = String::new();
@@ -64,7 +64,7 @@ fn table(flows: &Flows, map: usize, cx: &Context) -> String {
     text
 }
 
-/// The first table.
+/// Shows the first table.
 pub(crate) fn first_table<K: Kind>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
@@ -73,7 +73,7 @@ pub(crate) fn first_table<K: Kind>(
     Ok(table(&rewriter.flows, FIRST_MAP, cx))
 }
 
-/// The table of UDP flows.
+/// Shows the table of UDP flows.
 pub(crate) fn udp_table<K: Kind>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
@@ -82,7 +82,7 @@ pub(crate) fn udp_table<K: Kind>(
     Ok(table(&rewriter.flows, UDP_MAP, cx))
 }
 
-/// What a TCP packet's addresses and ports become; nothing if it has no flow.
+/// Shows the addresses and ports that a TCP packet would get; nothing if it has no flow.
 pub(crate) fn look_up<K: Kind>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
@@ -107,7 +107,7 @@ pub(crate) fn look_up<K: Kind>(
     }))
 }
 
-/// The inputs with the number of their flows; all, or one.
+/// Shows all inputs, or one, with the number of their flows.
 pub(crate) fn patterns(flows: &Flows, only: Option<usize>) -> String {
     let set = flows.set();
     let set = set.borrow();
@@ -136,17 +136,17 @@ pub(crate) fn totals(flows: &Flows) -> (u32, u32) {
         .fold((0, 0), |(alive, failed), tally| (alive + tally.flows, failed.wrapping_add(tally.failures)))
 }
 
-/// The most flows.
+/// Shows the maximum number of flows.
 pub(crate) fn capacity(flows: &Flows) -> String {
     flows.set().borrow().capacity.to_string()
 }
 
-/// Flows of all that share the capacity.
+/// Shows the number of flows of all rewriters that share the capacity.
 pub(crate) fn size(flows: &Flows) -> String {
     flows.set().borrow().len().to_string()
 }
 
-/// Sets the most flows.
+/// Sets the maximum number of flows.
 pub(crate) fn set_capacity<K: Kind>(
     rewriter: &mut Rewriter<K>,
     cx: &mut Context,
@@ -162,7 +162,7 @@ pub(crate) fn set_capacity<K: Kind>(
     Ok(())
 }
 
-/// Takes out all flows of all that share the capacity.
+/// Removes the flows of all rewriters that share the capacity.
 pub(crate) fn clear<K: Kind>(
     rewriter: &mut Rewriter<K>,
     _: &mut Context,
@@ -172,7 +172,7 @@ pub(crate) fn clear<K: Kind>(
     Ok(())
 }
 
-/// The handlers `pattern0` and so on, one for each input.
+/// The handlers `pattern0` and so on, one per input.
 pub(crate) const fn numbered<K: Kind>() -> Numbered<Rewriter<K>> {
     Numbered {
         prefix: "pattern",
@@ -183,7 +183,7 @@ pub(crate) const fn numbered<K: Kind>() -> Numbered<Rewriter<K>> {
     }
 }
 
-/// Gives an input a new specification, and takes out the flows that began there.
+/// Replaces the specification of an input, and removes the flows that began there.
 fn replace(flows: &Flows, place: usize, cx: &Context, value: &str) -> Result<(), HandlerError> {
     let problem = |text: String| HandlerError::new(format!("input spec {place}: {text}"));
     let name = cx.name();
@@ -203,7 +203,7 @@ fn replace(flows: &Flows, place: usize, cx: &Context, value: &str) -> Result<(),
     Ok(())
 }
 
-/// The handlers of a rewriter: its own, then those of all.
+/// The handlers of a rewriter: its own, then the common ones.
 macro_rules! handlers {
     ($($own:expr),* $(,)?) => {
         &[

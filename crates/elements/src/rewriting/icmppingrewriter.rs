@@ -54,7 +54,7 @@ pub(crate) struct ICMPPingRewriterArgs {
     flows: FlowArguments,
 }
 
-/// What makes a rewriter an ICMPPingRewriter.
+/// The [`Rewriter`] parameters of `ICMPPingRewriter`.
 pub(crate) struct ICMPPingRewriterKind;
 
 /// The element.

@@ -1,4 +1,4 @@
-//! `ICMPRewriter`: rewrites ICMP errors about the packets of other rewriters.
+//! `ICMPRewriter`: rewrites ICMP errors about packets of other rewriters.
 
 use core::net::Ipv4Addr;
 
@@ -64,19 +64,19 @@ pub(crate) struct ICMPRewriter {
     annotations: Annotations,
 }
 
-/// Bytes in front of the packet that an error carries.
+/// Bytes before the packet embedded in an error.
 const ICMP_HEADER: usize = icmp4::LENGTH;
 
-/// What an error says about the packet that it carries.
+/// The packet embedded in an ICMP error.
 struct About {
-    /// The packet's addresses, and ports or identifier, as those of a reply to it.
+    /// The addresses, and ports or identifier, of a reply to the packet.
     reply: Ip4Flow,
     protocol: u8,
-    /// Where its transport header begins in the error; `None` if it is not there.
+    /// Offset of the packet's transport header in the error; `None` if it is missing.
     transport: Option<usize>,
 }
 
-/// Reads an error from its ICMP header on; `None` if it is none, or carries no packet.
+/// Parses an error from its ICMP header on. Returns `None` if it is not an error or embeds no packet.
 fn about(message: &[u8]) -> Option<About> {
     let carried = Icmp4View::new(message)?.cause()?;
     let header = Ip4View::new(carried)?;
@@ -108,7 +108,7 @@ fn about(message: &[u8]) -> Option<About> {
     Some(about)
 }
 
-/// Replaces a 16-bit field; adds the change to those that the error's checksum covers.
+/// Replaces a 16-bit field, and adds the difference to `change` for the error's checksum.
 fn replace(bytes: &mut [u8], at: usize, new: u16, change: &mut Delta) {
     if let Some(field) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {
         *change = change.word(u16::from_be_bytes(*field), new);
@@ -121,14 +121,14 @@ fn field(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
 }
 
-/// Applies a change to a checksum field, if it is there, and adds what that changes.
+/// Updates a checksum field, if it is present, and adds the difference to `change`.
 fn update(bytes: &mut [u8], at: usize, by: Delta, change: &mut Delta) {
     if let Some(sum) = field(bytes, at) {
         replace(bytes, at, by.normalised().apply(sum), change);
     }
 }
 
-/// Gives the packet that an error carries its former addresses and ports, those of `to` turned round.
+/// Restores the original addresses and ports of the embedded packet, which are those of `to` reversed.
 fn restore(message: &mut [u8], about: &About, to: Ip4Flow) {
     let mut change = Delta::NONE;
     let mut addresses = Delta::NONE;
@@ -174,7 +174,7 @@ fn restore(message: &mut [u8], about: &About, to: Ip4Flow) {
 }
 
 impl ICMPRewriter {
-    /// The flow of the packet that an error is about, and the output.
+    /// The flow of the embedded packet, and the output for the error.
     fn find(&self, cx: &Context, about: &About) -> Option<(Found, u16)> {
         self.rewriters.iter().find_map(|(rewriter, offset)| {
             let found = rewriter.look_up(about.protocol, about.reply, true, None, cx)?;

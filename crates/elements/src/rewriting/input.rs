@@ -1,4 +1,4 @@
-//! What a rewriter does with packets of unknown flows, by input.
+//! Input specifications: how a rewriter handles packets of unknown flows.
 
 use element::prelude::*;
 use element::text;
@@ -6,33 +6,33 @@ use element::text;
 use super::mapper::Mapper;
 use super::pattern::{Target, parse_ports};
 
-/// What becomes of the packets of unknown flows that arrive on an input.
+/// How packets of unknown flows that arrive on an input are handled.
 pub(crate) struct Input {
     /// The specification as it was written.
     pub(crate) text: String,
-    /// Its kind.
+    /// The kind of specification.
     pub(crate) kind: InputKind,
 }
 
-/// The kinds of specifications.
+/// The kinds of specification.
 pub(crate) enum InputKind {
     /// `drop`.
     Drop,
-    /// `pass OUTPUT`: they go there unchanged and make no flow.
+    /// `pass OUTPUT`: packets go there unchanged and create no flow.
     Pass(u16),
-    /// `keep FOUTPUT ROUTPUT`: they make flows that change nothing.
+    /// `keep FOUTPUT ROUTPUT`: packets create flows that change nothing.
     Keep([u16; 2]),
     /// `pattern ... FOUTPUT ROUTPUT`.
     Pattern(Target),
-    /// `ELEMENT`: a mapper chooses the pattern. It is found when all elements exist.
+    /// `ELEMENT`: a mapper chooses the pattern. It is resolved when all elements exist.
     Mapper(String, Option<Rc<Mapper>>),
 }
 
 impl Input {
-    /// Reads the specification of an input of an element with so many outputs.
+    /// Parses the specification of an input; `outputs` is the element's number of outputs.
     pub(crate) fn parse(line: &str, outputs: usize, setup: &Setup) -> Result<Input, String> {
         let words = text::words(line);
-        // What begins with quotes around several words has no first word.
+        // A quoted string of several words can't be a keyword.
         let is_word = |(word, _): &(&String, &[String])| text::words(&text::unquote(word)).len() == 1;
         let (word, rest) = words.split_first().filter(is_word).ok_or("empty argument")?;
         let exists = |ports: [u16; 2]| match ports.iter().all(|port| usize::from(*port) < outputs) {
@@ -64,7 +64,7 @@ impl Input {
         Ok(Input { text: words.join(" "), kind })
     }
 
-    /// Finds the mapper, if it names one.
+    /// Resolves the mapper, if the specification names one.
     pub(crate) fn connect(&mut self, cx: &Context) -> Result<(), &'static str> {
         let InputKind::Mapper(name, mapper) = &mut self.kind else { return Ok(()) };
         if cx.runtime().find(cx.element(), name).is_none() {
@@ -74,7 +74,7 @@ impl Input {
         Ok(())
     }
 
-    /// What is wrong with the mapper's patterns for a rewriter of so many outputs.
+    /// The problems of the mapper's patterns for a rewriter with this number of outputs.
     pub(crate) fn problems(&self, outputs: usize) -> Vec<String> {
         match &self.kind {
             InputKind::Mapper(_, Some(mapper)) => mapper.check(outputs).collect(),
@@ -82,7 +82,7 @@ impl Input {
         }
     }
 
-    /// As the `patterns` handler prints it.
+    /// The text that the `patterns` handler shows.
     pub(crate) fn describe(&self) -> String {
         match &self.kind {
             InputKind::Drop => "<drop>".into(),

@@ -1,4 +1,4 @@
-//! `IPAddrPairRewriter`: rewrites addresses by pairs of them.
+//! `IPAddrPairRewriter`: rewrites pairs of addresses.
 
 use element::prelude::*;
 
@@ -46,7 +46,7 @@ pub(crate) struct IPAddrPairRewriterArgs {
     flows: FlowArguments,
 }
 
-/// What makes a rewriter an IPAddrPairRewriter.
+/// The [`Rewriter`] parameters of `IPAddrPairRewriter`.
 pub(crate) struct IPAddrPairRewriterKind;
 
 /// The element.

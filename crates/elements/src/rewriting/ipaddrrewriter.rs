@@ -48,7 +48,7 @@ pub(crate) struct IPAddrRewriterArgs {
     flows: FlowArguments,
 }
 
-/// What makes a rewriter an IPAddrRewriter.
+/// The [`Rewriter`] parameters of `IPAddrRewriter`.
 pub(crate) struct IPAddrRewriterKind;
 
 /// The element.

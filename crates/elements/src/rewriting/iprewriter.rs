@@ -78,7 +78,7 @@ pub(crate) struct IPRewriterArgs {
     flows: FlowArguments,
 }
 
-/// What makes a rewriter an IPRewriter.
+/// The [`Rewriter`] parameters of `IPRewriter`.
 pub(crate) struct IPRewriterKind;
 
 /// The element.

@@ -46,7 +46,7 @@ impl Element for IPRewriterPatterns {
             let words = text::words(argument);
             let Some((name, words)) = words.split_first() else { continue };
             let (names, scope) = (setup.names(), setup.scope());
-            // A number names itself.
+            // A number would be ambiguous as a name.
             let is_number = i32::from_argument(name, setup).is_ok();
             if is_number || names.shared::<Pattern>(NameKind::Pattern, scope, name).is_some() {
                 problems.merge(SetupError::new(format!("pattern ‘{name}’ already defined")));

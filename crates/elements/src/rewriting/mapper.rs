@@ -7,24 +7,24 @@ use element::prelude::*;
 use super::pattern::Target;
 use flow::Ip4Flow;
 
-/// What a mapper element exports: its patterns, and which of them a flow tries.
+/// The patterns that a mapper element exports, and the order in which a flow tries them.
 pub(crate) struct Mapper {
-    /// How the element is declared, for messages.
+    /// The element's declaration, for messages.
     pub(crate) declaration: String,
-    /// Its patterns.
+    /// The patterns.
     pub(crate) targets: Vec<Target>,
     /// The order in which a flow tries them.
     pub(crate) order: RefCell<Box<dyn Order>>,
 }
 
-/// The order in which a flow tries the patterns of a mapper.
+/// The order in which a flow tries a mapper's patterns.
 pub(crate) trait Order {
-    /// The place of the pattern for the `attempt`-th attempt of a flow, from 0 on; `None` to give up.
+    /// The index of the pattern for a flow's `attempt`-th attempt, counted from 0; `None` to give up.
     fn next(&mut self, flow: Ip4Flow, attempt: usize) -> Option<usize>;
 }
 
 impl Mapper {
-    /// Rewrites a flow by the first pattern that can, which `rewrite` finds out.
+    /// Rewrites a flow by the first pattern for which `rewrite` succeeds.
     pub(crate) fn map(
         &self,
         flow: Ip4Flow,
@@ -39,7 +39,7 @@ impl Mapper {
         None
     }
 
-    /// Says which patterns name outputs beyond those of a rewriter with so many.
+    /// Reports the patterns whose outputs a rewriter with this number of outputs does not have.
     pub(crate) fn check(&self, outputs: usize) -> impl Iterator<Item = String> {
         self.targets.iter().enumerate().filter_map(move |(place, target)| {
             let beyond = target.outputs.iter().any(|port| usize::from(*port) >= outputs);
@@ -48,7 +48,7 @@ impl Mapper {
     }
 }
 
-/// Reads the patterns of a mapper, or says everything that is wrong with them.
+/// Parses the patterns of a mapper, or reports all their errors.
 pub(crate) fn targets<'t>(
     texts: impl Iterator<Item = &'t str>,
     setup: &Setup,

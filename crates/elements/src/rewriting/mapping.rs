@@ -1,4 +1,4 @@
-//! One flow of a rewriter, and how long it lives.
+//! A flow of a rewriter and its lifetime.
 
 use alloc::boxed::Box;
 use packet::checksum::Delta;
@@ -6,32 +6,32 @@ use packet::checksum::Delta;
 use super::splice::Splices;
 use flow::Ip4Flow;
 
-/// A flow of a rewriter. With its two keys it fills a cache line.
+/// A flow of a rewriter. With its two keys it fills one cache line.
 pub(crate) struct Mapping {
-    /// When it may go, in milliseconds of steady time.
+    /// The end of its current period, in milliseconds of monotonic time.
     pub(crate) deadline: u64,
-    /// Changes of TCP sequence numbers.
+    /// Shifts of TCP sequence numbers.
     pub(crate) splices: Option<Box<Splices>>,
-    /// What the new addresses of forward packets do to a checksum.
+    /// The checksum change caused by the new addresses of forward packets.
     pub(crate) addresses: Delta,
-    /// What the new addresses and ports of forward packets do to a checksum.
+    /// The checksum change caused by the new addresses and ports of forward packets.
     pub(crate) transport: Delta,
-    /// Outputs of forward packets and of replies.
+    /// Output ports of forward packets and of replies.
     pub(crate) outputs: [u16; 2],
-    /// The input that it began on.
+    /// The input on which it began.
     pub(crate) input: u16,
-    /// Its protocol; 0 if it is of any.
+    /// Its protocol; 0 if it may be any.
     pub(crate) protocol: u8,
-    /// How far it has come, as its rewriter sees it.
+    /// State bits, defined by the rewriter's [`Tracking`].
     pub(crate) progress: u8,
-    /// The annotation of the packet that it began with.
+    /// The reply annotation, copied from its first packet.
     pub(crate) reply_annotation: u8,
-    /// Whether the deadline is that of its guarantee.
+    /// Whether the current period is the guaranteed one.
     pub(crate) guaranteed: bool,
 }
 
 impl Mapping {
-    /// A flow of packets `from` that are rewritten `to`.
+    /// Creates a flow that rewrites packets `from` to `to`.
     pub(crate) fn new(from: Ip4Flow, to: Ip4Flow, outputs: [u16; 2], input: u16, protocol: u8) -> Mapping {
         let addresses = Delta::NONE.long(from.source, to.source).long(from.destination, to.destination);
         let transport =
@@ -51,56 +51,56 @@ impl Mapping {
     }
 }
 
-/// The progress of a TCP flow: forward packets and replies have ended, or have carried data. The bit of a reply is
-/// twice that of a forward packet.
+/// State bits of a TCP flow: whether forward packets and replies have ended or have carried data. The bit for replies
+/// is twice the one for forward packets.
 pub(crate) mod tcp {
-    /// A forward packet was the last.
+    /// The forward direction has ended.
     pub(crate) const DONE: u8 = 1;
     /// Both directions have ended.
     pub(crate) const BOTH_DONE: u8 = 3;
-    /// A forward packet had data.
+    /// The forward direction has carried data.
     pub(crate) const DATA: u8 = 4;
-    /// Both directions had data.
+    /// Both directions have carried data.
     pub(crate) const BOTH_DATA: u8 = 12;
 }
 
-/// The progress of a UDP flow: 2 for each of the first packets, and 1 once there was a reply.
+/// State of a UDP flow: the first packets add 2 each, and the lowest bit is set by a reply.
 pub(crate) mod udp {
-    /// There was a reply.
+    /// A reply was seen.
     pub(crate) const REPLY: u8 = 1;
-    /// Packets are counted up to this.
+    /// Packets are counted up to this value.
     pub(crate) const ENOUGH: u8 = 6;
 }
 
-/// What tells a flow's progress.
+/// How a flow's progress is tracked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tracking {
-    /// Nothing.
+    /// Not tracked.
     #[default]
     None,
-    /// The flags and data of TCP.
+    /// By TCP flags and data.
     Tcp,
-    /// Three packets and a reply make a stream.
+    /// By packet count: three packets and a reply make a stream.
     Udp,
 }
 
-/// How long flows live, in milliseconds.
+/// Lifetimes of flows, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lifetimes {
-    /// For so long after a packet a flow is not taken away to make room; 0 for no such promise.
+    /// Time after each packet during which a flow can't be evicted; 0 for no guarantee.
     pub(crate) guarantee: u64,
-    /// From the last packet on, at the beginning.
+    /// Lifetime after the last packet, initially.
     pub(crate) early: u64,
-    /// Once data went both ways, or packets stream.
+    /// Lifetime once both directions have carried data, or packets stream.
     pub(crate) settled: u64,
-    /// Once both directions have ended.
+    /// Lifetime once both directions have ended.
     pub(crate) done: u64,
-    /// What tells these apart.
+    /// How these states are distinguished.
     pub(crate) tracking: Tracking,
 }
 
 impl Lifetimes {
-    /// The time that a flow lives after its last packet.
+    /// The lifetime of a flow after its last packet.
     #[inline]
     pub(crate) fn span(&self, progress: u8) -> u64 {
         match self.tracking {
@@ -111,7 +111,7 @@ impl Lifetimes {
         }
     }
 
-    /// When a flow may go whose last packet came now, and whether its guarantee lasts until then.
+    /// The deadline of a flow whose last packet arrived now, and whether it is that of the guaranteed period.
     #[inline]
     pub(crate) fn deadline(&self, progress: u8, now: u64) -> (u64, bool) {
         match self.guarantee {
@@ -120,7 +120,8 @@ impl Lifetimes {
         }
     }
 
-    /// Puts a flow's deadline off after a packet; not if the flow has to wait elsewhere from now on, or to go earlier.
+    /// Postpones a flow's deadline after a packet. Returns false and changes nothing if the flow must move to the other
+    /// queue or the deadline gets earlier.
     #[inline(always)]
     pub(crate) fn put_off(&self, mapping: &mut Mapping, now: u64) -> bool {
         let (deadline, guaranteed) = self.deadline(mapping.progress, now);
@@ -131,7 +132,7 @@ impl Lifetimes {
         waits
     }
 
-    /// When a flow goes at last whose guarantee ends at `deadline`.
+    /// The final deadline of a flow whose guaranteed period ends at `deadline`.
     pub(crate) fn after_guarantee(&self, deadline: u64, progress: u8) -> u64 {
         (deadline + self.span(progress)).saturating_sub(self.guarantee)
     }

@@ -1,4 +1,4 @@
-//! Patterns: how a rewriter gives a flow new addresses and ports.
+//! Patterns: new addresses and ports for flows.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -10,16 +10,16 @@ use element::prelude::*;
 
 use flow::{Choice, Ip4Flow, Range, TakenNumbers};
 
-/// New addresses and ports; zero leaves a field as it is. One of them may be chosen from a range.
+/// New addresses and ports; zero leaves a field unchanged. One of them may be chosen from a range.
 ///
-/// A named pattern is shared by all who use it, so that a sequential choice goes on where the last one ended.
+/// A named pattern is shared by its users, so that they continue the same sequence of choices.
 pub(crate) struct Pattern {
     fields: Ip4Flow,
     has_ports: bool,
     choice: RefCell<Choice>,
 }
 
-/// What the words of a range say.
+/// The range parsed so far.
 #[derive(Default)]
 struct Variation {
     top: u32,
@@ -28,7 +28,7 @@ struct Variation {
 }
 
 impl Variation {
-    /// Takes the mark off the end of a word: `#` for a sequential choice, `?` for a random one.
+    /// Strips the suffix of a word: `#` for sequential choice, `?` for random choice.
     fn strip<'t>(&mut self, word: &'t str) -> &'t str {
         if let Some(rest) = word.strip_suffix('#') {
             (self.sequential, self.random) = (true, true);
@@ -41,7 +41,7 @@ impl Variation {
         }
     }
 
-    /// The first address of a range or prefix.
+    /// Parses a range or prefix of addresses and returns the first one.
     fn addresses(&mut self, word: &str, setup: &Setup) -> Option<u32> {
         let word = self.strip(word);
         if let Some((first, last)) = word.split_once('-') {
@@ -64,7 +64,7 @@ impl Variation {
                 self.top = 1;
                 network
             }
-            // Neither the network's own address nor its broadcast address.
+            // Excludes the network and broadcast addresses.
             _ => {
                 self.top = !prefix.mask.to_bits() - 2;
                 network | 1
@@ -72,7 +72,7 @@ impl Variation {
         })
     }
 
-    /// The first port of a range.
+    /// Parses a range of ports and returns the first one.
     fn ports(&mut self, word: &str, setup: &Setup) -> Option<u16> {
         let (first, last) = self.strip(word).split_once('-')?;
         let first = u16::from_argument(first, setup).ok()?;
@@ -81,7 +81,7 @@ impl Variation {
     }
 }
 
-/// A port by number; `-` is 0.
+/// Parses a port number; `-` is 0.
 fn port(word: &str, setup: &Setup) -> Option<u16> {
     match word {
         "-" => Some(0),
@@ -89,7 +89,7 @@ fn port(word: &str, setup: &Setup) -> Option<u16> {
     }
 }
 
-/// An address; `-` is 0.
+/// Parses an address; `-` is 0.
 fn address(word: &str, setup: &Setup) -> Option<u32> {
     match word {
         "-" => Some(0),
@@ -98,7 +98,7 @@ fn address(word: &str, setup: &Setup) -> Option<u32> {
 }
 
 impl Pattern {
-    /// Reads `SADDR SPORT DADDR DPORT`, `SADDR DADDR`, or the name of a pattern.
+    /// Parses `SADDR SPORT DADDR DPORT`, `SADDR DADDR`, or the name of a pattern.
     pub(crate) fn parse(words: &[String], setup: &Setup) -> Result<Rc<Pattern>, String> {
         let (source, source_port, destination, destination_port) = match words {
             [name] => {
@@ -133,9 +133,9 @@ impl Pattern {
         Ok(Rc::new(Pattern { fields, has_ports, choice: RefCell::new(Choice::new(range)) }))
     }
 
-    /// Gives `flow` new addresses and ports; `None` if every choice is taken.
+    /// Gives `flow` new addresses and ports; `None` if every number of the range is taken.
     ///
-    /// `is_taken` is asked for flows as this function would return them, `random(top)` for numbers up to `top`.
+    /// `is_taken` receives flows as this function would return them; `random(top)` returns a number from 0 to `top`.
     pub(crate) fn rewrite(
         &self,
         flow: Ip4Flow,
@@ -166,7 +166,7 @@ impl Pattern {
     }
 }
 
-/// As `patterns` prints it: without the marks of a choice.
+/// The format of the `patterns` handler, without the suffixes for the kind of choice.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ip4Flow { source, destination, source_port, destination_port } = self.fields;
@@ -197,17 +197,17 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A pattern, and the outputs of the two directions.
+/// A pattern and the outputs of both directions.
 #[derive(Clone)]
 pub(crate) struct Target {
     /// The pattern.
     pub(crate) pattern: Rc<Pattern>,
-    /// Outputs of forward packets and of replies.
+    /// Output ports of forward packets and of replies.
     pub(crate) outputs: [u16; 2],
 }
 
 impl Target {
-    /// Reads a pattern and two output ports.
+    /// Parses a pattern and two output ports.
     pub(crate) fn parse(words: &[String], setup: &Setup) -> Result<Target, String> {
         let (pattern, ports) = match words.len() {
             0..=2 => return Err("syntax error".into()),
@@ -217,7 +217,7 @@ impl Target {
     }
 }
 
-/// Reads two output ports; one beyond 65,535, or below 0, becomes 65,535, which no element has.
+/// Parses two output ports. A number below 0 or above 65,535 becomes 65,535, which no element has.
 pub(crate) fn parse_ports(words: &[String], setup: &Setup) -> Result<[u16; 2], String> {
     let [forward, reply] = words else { return Err("bad forward port".into()) };
     let parse =

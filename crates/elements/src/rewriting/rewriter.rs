@@ -1,4 +1,4 @@
-//! The element that all rewriters are: they differ in their arguments, and in what they tell flows by.
+//! The element behind all rewriters, which differ in their arguments and in the fields that identify a flow.
 
 use core::marker::PhantomData;
 
@@ -13,34 +13,34 @@ use super::mapping::Lifetimes;
 use super::translate::{Annotations, Key, Shape, Way, translate};
 use flow::{Ip4Flow, Seed, Side};
 
-/// What makes a rewriter out of [`Rewriter`].
+/// The parameters of one rewriter class.
 pub(crate) trait Kind: Sized + 'static {
     /// Its arguments.
     type Args: Args;
     /// Its handlers.
     const HANDLERS: &'static [Handler<Rewriter<Self>>];
-    /// What it tells flows by.
+    /// The fields that identify a flow.
     const SHAPE: Shape;
 
-    /// Its settings, of its arguments.
+    /// Converts its arguments to settings.
     fn settings(args: Self::Args) -> Settings;
 }
 
-/// What the arguments of a rewriter say.
+/// The settings of a rewriter.
 pub(crate) struct Settings {
-    /// What becomes of packets of unknown flows, by input.
+    /// How packets of unknown flows are handled, by input.
     pub(crate) inputs: Vec<Raw>,
-    /// How long flows live, by table.
+    /// Lifetimes of flows, by table.
     pub(crate) lifetimes: Vec<Lifetimes>,
-    /// The most flows, or the name of the rewriter that says so.
+    /// The maximum number of flows, or the name of the rewriter that defines it.
     pub(crate) capacity: Option<String>,
-    /// Time between searches for dead flows; 0 for none.
+    /// Time between searches for expired flows; 0 for none.
     pub(crate) interval: Timestamp,
     /// Annotations to set.
     pub(crate) annotations: Annotations,
 }
 
-/// The annotations to set, of the arguments that say so.
+/// The annotations to set, from the arguments.
 pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> Annotations {
     Annotations { destination, reply: reply.map(|Annotation(place)| place) }
 }
@@ -49,30 +49,30 @@ pub(crate) fn annotations(destination: bool, reply: Option<Annotation<1>>) -> An
 pub(crate) struct Rewriter<K: 'static> {
     pub(crate) flows: Rc<Flows>,
     capacity: Option<String>,
-    /// What is wrong with specifications of inputs.
+    /// Errors in the specifications of inputs.
     problems: SetupError,
     interval: Timestamp,
     keys: Vec<Option<Key>>,
-    lanes: [Lane; 2],
+    lanes: [TableKeys; 2],
     kind: PhantomData<K>,
 }
 
 /// The keys of a batch that belong to one table.
 #[derive(Default)]
-struct Lane {
+struct TableKeys {
     keys: Vec<Ip4Flow>,
-    /// How many there are.
+    /// Number of keys.
     count: usize,
     sides: Vec<Option<Side>>,
-    /// The next one to be used.
+    /// Index of the next key to use.
     next: usize,
 }
 
-/// Packets ahead whose bytes are asked for.
+/// How many packets ahead to prefetch.
 const AHEAD: usize = 8;
 
 impl<K: Kind> Rewriter<K> {
-    /// Looks the flows of a batch up, all together.
+    /// Looks up the flows of a batch, all together.
     fn look_up(&mut self, set: &FlowSet, batch: &Batch) {
         let packets = batch.as_slice();
         if self.keys.len() < packets.len() {
@@ -105,7 +105,7 @@ impl<K: Kind> Rewriter<K> {
         }
     }
 
-    /// What becomes of a packet that belongs to no flow and can't begin one.
+    /// Handles a packet that belongs to no flow and can't start one.
     fn other(&self, port: usize) -> Result<u16, Reason> {
         use super::input::InputKind;
         match self.flows.inputs.borrow().get(port).map(|input| &input.kind) {
@@ -114,8 +114,8 @@ impl<K: Kind> Rewriter<K> {
         }
     }
 
-    /// Rewrites the first packets of a batch, in place, up to one that is of no known flow or leaves by another output
-    /// than the first: how many, and that output. What nearly all packets are, so it is one loop.
+    /// Rewrites in place the leading packets of a batch that belong to known flows and leave by the same output.
+    /// Returns their number and that output. This covers nearly all packets, so it is a single loop.
     fn rewrite_known(&mut self, set: &mut FlowSet, packets: &mut [Packet], now: u64) -> (usize, u16) {
         let mut common = None;
         let Some(member) = set.members.get_mut(self.flows.member.get()) else { return (0, 0) };
@@ -144,8 +144,8 @@ impl<K: Kind> Rewriter<K> {
         (count, common.unwrap_or(0))
     }
 
-    /// Rewrites a packet; its output, or why it is dropped. `stale` says that flows came or went since the batch was
-    /// looked up.
+    /// Rewrites a packet. Returns its output or the drop reason. `stale` means that flows were added or removed since
+    /// the batch was looked up.
     #[inline(always)]
     fn rewrite(
         &mut self,
@@ -190,7 +190,7 @@ impl<K: Kind> Rewriter<K> {
         Ok(output)
     }
 
-    /// Notes what the first packet of a flow says.
+    /// Records data of a flow's first packet.
     #[cold]
     fn begin(&self, set: &mut FlowSet, map: usize, flow: u32, packet: &Packet) -> Side {
         if let Some(place) = self.flows.annotations.reply
@@ -265,7 +265,7 @@ impl<K: Kind> Element for Rewriter<K> {
                 Err(text) => problems.merge(SetupError::argument(format!("input spec {place}"), text)),
             }
         }
-        // What is wrong with them is told after what is wrong with the capacity, which others' names may give.
+        // These errors are reported in `resolve`, after errors of the capacity, which may refer to another element.
         let flows = Flows::new(K::SHAPE, settings.annotations, inputs, setup.outputs(), &settings.lifetimes);
         Ok(Rewriter {
             flows: Rc::new(flows),
@@ -314,7 +314,8 @@ impl<K: Kind> Element for Rewriter<K> {
             match self.rewrite(cx, &mut set, (port, key), &mut packet, now, &mut stale) {
                 Ok(output) => {
                     let output = usize::from(output);
-                    // In place, as long as they go where the first went and nothing must come between them.
+                    // Packets stay in the batch while they go to the first packet's output and nothing must be sent in
+                    // between.
                     if *first.get_or_insert(output) == output && !cx.is_touched(output) {
                         place.get_or_insert(cx.place());
                         return Some(packet);
@@ -332,7 +333,7 @@ impl<K: Kind> Element for Rewriter<K> {
         self.reap(cx);
     }
 
-    /// Takes over the flows that began on inputs whose specifications have not changed.
+    /// Takes over the flows that began on inputs with unchanged specifications.
     fn inherit(&mut self, old: &mut Self, cx: &mut Context) {
         let texts = |flows: &Flows| -> Vec<String> {
             flows.inputs.borrow().iter().map(|input| input.text.clone()).collect()

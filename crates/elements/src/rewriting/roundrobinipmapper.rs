@@ -1,4 +1,4 @@
-//! `RoundRobinIPMapper`: gives the patterns in turn to the flows of a rewriter.
+//! `RoundRobinIPMapper`: assigns patterns to a rewriter's flows in turn.
 
 use core::cell::RefCell;
 
@@ -46,7 +46,7 @@ pub(crate) struct RoundRobinIPMapper {
     mapper: Rc<Mapper>,
 }
 
-/// One after the other.
+/// Round-robin order.
 struct InTurn {
     count: usize,
     next: usize,

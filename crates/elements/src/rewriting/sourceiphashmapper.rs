@@ -1,4 +1,4 @@
-//! `SourceIPHashMapper`: gives flows of one source the same pattern, by consistent hashing.
+//! `SourceIPHashMapper`: assigns the same pattern to all flows of a source, by consistent hashing.
 
 use core::cell::RefCell;
 
@@ -49,36 +49,36 @@ pub(crate) struct SourceIPHashMapper {
     mapper: Rc<Mapper>,
 }
 
-/// Places on the ring, of all patterns. Bounds the memory that a configuration can claim.
-const MOST_PLACES: usize = 1 << 20;
+/// Maximum points on the ring, over all patterns. Bounds the memory that a configuration can claim.
+const MAX_POINTS: usize = 1 << 20;
 
-/// Places on a ring of hashes, ordered as a search tree: the children of place `i` are `2 i + 1` and `2 i + 2`.
+/// Points on a hash ring, as an implicit search tree: the children of point `i` are `2 i + 1` and `2 i + 2`.
 struct Ring {
     tree: Vec<(u32, usize)>,
 }
 
 impl Ring {
-    /// A ring of `nodes` places for each of the numbers; a number stands for its rank among them.
+    /// Creates a ring with `nodes` points for each number. A point holds the rank of its number.
     fn new(numbers: &[u16], nodes: usize, seed: u32) -> Ring {
         let mut random = AdditiveRandom::new(seed);
-        let mut places = Vec::new();
+        let mut points = Vec::new();
         let mut rank = 0;
-        // Numbers that nobody has use up random numbers too, so that the places of a number are always the same.
+        // Unused numbers consume random numbers too, so that the points of a number never change.
         for number in 0..=numbers.iter().copied().max().unwrap_or(0) {
             let is_used = numbers.contains(&number);
             for _ in 0..nodes {
-                let place = random.draw();
+                let point = random.draw();
                 if is_used {
-                    places.push((place, rank));
+                    points.push((point, rank));
                 }
             }
             rank += usize::from(is_used);
         }
-        places.sort_by_key(|(place, _)| *place);
-        Ring { tree: as_tree(&places) }
+        points.sort_by_key(|(point, _)| *point);
+        Ring { tree: as_tree(&points) }
     }
 
-    /// The rank of the number whose place is the first at or after `hash`; past the last one, that of the root.
+    /// The rank at the first point at or after `hash`; after the last point, the rank at the root.
     fn find(&self, hash: u32) -> Option<usize> {
         let mut at = 0;
         let mut found = self.tree.first();
@@ -96,11 +96,11 @@ impl Ring {
     }
 }
 
-/// Sorted places, laid out level by level: an almost complete tree whose lowest level is filled from the left.
+/// Lays out sorted points level by level, as an almost complete tree whose lowest level is filled from the left.
 fn as_tree(sorted: &[(u32, usize)]) -> Vec<(u32, usize)> {
     let count = sorted.len();
     let full = (count + 1).next_power_of_two();
-    // In a full tree, every second place belongs to the lowest level; those from here on are missing.
+    // In a full tree every second point is on the lowest level; those from here on are missing.
     let lowest = count + 1 - full / 2;
     let missing_from = 2 * lowest + 1;
     let mut tree = Vec::with_capacity(count);
@@ -108,8 +108,8 @@ fn as_tree(sorted: &[(u32, usize)]) -> Vec<(u32, usize)> {
     while first > 0 && tree.len() < count {
         let mut at = first;
         while at < full && tree.len() < count {
-            let place = if at < missing_from { at } else { (at + missing_from - 1) / 2 };
-            tree.extend(sorted.get(place - 1));
+            let point = if at < missing_from { at } else { (at + missing_from - 1) / 2 };
+            tree.extend(sorted.get(point - 1));
             at += step;
         }
         (step, first) = (first, first / 2);
@@ -119,7 +119,7 @@ fn as_tree(sorted: &[(u32, usize)]) -> Vec<(u32, usize)> {
 
 impl Order for Ring {
     fn next(&mut self, flow: Ip4Flow, attempt: usize) -> Option<usize> {
-        // The address as a little-endian machine reads it from a packet.
+        // The address as a little-endian load from the packet.
         let address = flow.source.swap_bytes();
         let hash = address.wrapping_mul((address & 0xff) << 24 | 1) % (i32::MAX as u32);
         if attempt == 0 { self.find(hash) } else { None }
@@ -163,7 +163,7 @@ impl Element for SourceIPHashMapper {
         problems.into_result()?;
         let targets = targets(texts.iter().map(String::as_str), setup)?;
         let most = numbers.iter().copied().max().unwrap_or(0);
-        if nodes.saturating_mul(usize::from(most) + 1) > MOST_PLACES {
+        if nodes.saturating_mul(usize::from(most) + 1) > MAX_POINTS {
             return Err(SetupError::new("too many nodes"));
         }
         let order = Ring::new(&numbers, nodes, seed as u32);

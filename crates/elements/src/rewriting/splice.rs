@@ -1,35 +1,34 @@
-//! Changes of TCP sequence numbers, where the data of a connection were made longer or shorter.
+//! Shifts of TCP sequence numbers, for connections whose data became longer or shorter.
 
 use alloc::collections::VecDeque;
 
-/// A sequence number so far ahead of a change that nothing before the change can still come: 1 GB.
-const PAST: u32 = 1 << 30;
+/// Distance after which no sequence number from before a shift can still arrive: 1 GB.
+const SETTLED_DISTANCE: u32 = 1 << 30;
 
-/// Changes that are kept for one flow; further ones forget the oldest. Bounds what a sender of changes can claim.
-const MOST: usize = 64;
+/// Maximum shifts kept per flow; a further one discards the oldest. Bounds the memory that a sender can claim.
+const MAX_STEPS: usize = 64;
 
-/// By how much the sequence numbers of each direction are moved, newest change first. Index 0 is forward, 1 the
-/// replies.
+/// The sequence number shifts of both directions, newest first. Index 0 is forward, 1 the replies.
 #[derive(Default)]
 pub(crate) struct Splices {
     steps: VecDeque<Step>,
 }
 
-/// From `triggers[d]` on, if there is one, direction `d` is moved by `shifts[d]`.
+/// Direction `d` is shifted by `shifts[d]` from `triggers[d]` on, if set.
 #[derive(Clone, Copy, Default)]
 struct Step {
     shifts: [i32; 2],
     triggers: [Option<u32>; 2],
 }
 
-/// Whether sequence number `a` is `b` or comes after it.
+/// Whether sequence number `a` is equal to or after `b`.
 fn is_at_or_after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 >= 0
 }
 
 impl Splices {
-    /// Moves what direction `reply` sends from `trigger` on by `change` more; false if that is before an earlier
-    /// change.
+    /// Shifts the sequence numbers of direction `reply` by a further `change` from `trigger` on. Returns false if that
+    /// is before an earlier shift.
     pub(crate) fn add(&mut self, reply: bool, trigger: u32, change: i32) -> bool {
         let (this, other) = (usize::from(reply), usize::from(!reply));
         let newest = self.steps.front().copied();
@@ -41,7 +40,7 @@ impl Splices {
             None => step.shifts[this] != 0,
         });
         if is_new {
-            // The other direction's changes move up by one, so that each direction's newest stands in front.
+            // Move the other direction's shifts up by one, so that the newest of each direction comes first.
             self.steps.push_front(Step::default());
             for at in 0..self.steps.len() {
                 let Some(older) = self.steps.get(at + 1).copied() else { break };
@@ -58,37 +57,37 @@ impl Splices {
             step.triggers[this] = Some(trigger);
             step.shifts[this] = before.wrapping_add(change);
         }
-        // A change that lies so far back holds for all that can still come.
+        // A shift this far back applies to every number that can still arrive.
         let old = self.steps.iter().skip(1).position(|step| {
-            step.triggers[this].is_none_or(|old| is_at_or_after(trigger, old.wrapping_add(PAST)))
+            step.triggers[this].is_none_or(|old| is_at_or_after(trigger, old.wrapping_add(SETTLED_DISTANCE)))
         });
-        if let Some(place) = old {
-            self.settle(place + 1, this);
+        if let Some(index) = old {
+            self.settle(index + 1, this);
         }
-        self.steps.truncate(MOST);
+        self.steps.truncate(MAX_STEPS);
         true
     }
 
-    /// Makes the change of a direction at `place` hold for everything, and forgets what is older.
-    fn settle(&mut self, place: usize, direction: usize) {
-        if let Some(step) = self.steps.get_mut(place) {
+    /// Makes the shift at `index` apply to all sequence numbers of a direction, and discards older ones.
+    fn settle(&mut self, index: usize, direction: usize) {
+        if let Some(step) = self.steps.get_mut(index) {
             step.triggers[direction] = None;
             if step.triggers == [None, None] {
-                self.steps.truncate(place + 1);
+                self.steps.truncate(index + 1);
             }
         }
     }
 
-    /// Sees the sequence number of a packet of direction `reply`: it may be beyond the reach of the newest change.
+    /// Records the sequence number of a packet, which may be far enough for the newest shift to apply to all numbers.
     pub(crate) fn see(&mut self, reply: bool, sequence: u32) {
         let this = usize::from(reply);
         let trigger = self.steps.front().and_then(|step| step.triggers[this]);
-        if trigger.is_some_and(|trigger| is_at_or_after(sequence, trigger.wrapping_add(PAST))) {
+        if trigger.is_some_and(|trigger| is_at_or_after(sequence, trigger.wrapping_add(SETTLED_DISTANCE))) {
             self.settle(0, this);
         }
     }
 
-    /// By how much a sequence number is moved, where `is_past` says whether it lies at or behind a trigger.
+    /// The shift of a sequence number, where `is_past` tells whether the number is at or after a trigger.
     fn shift(&self, direction: usize, is_past: impl Fn(u32, u32) -> bool) -> u32 {
         let holds = |step: &&Step| {
             step.triggers[direction].is_none_or(|trigger| is_past(step.shifts[direction] as u32, trigger))
@@ -96,27 +95,26 @@ impl Splices {
         self.steps.iter().find(holds).map_or(0, |step| step.shifts[direction] as u32)
     }
 
-    /// Whether a direction is moved anywhere.
+    /// Whether any shift applies to a direction.
     pub(crate) fn moves(&self, reply: bool) -> bool {
         let this = usize::from(reply);
         self.steps.front().is_some_and(|step| step.shifts[this] != 0 || step.triggers[this].is_some())
     }
 
-    /// The sequence number as the receiver of direction `reply` must see it.
+    /// The sequence number as sent to the receiver of direction `reply`.
     pub(crate) fn sequence(&self, reply: bool, sequence: u32) -> u32 {
         let shift = self.shift(usize::from(reply), |_, trigger| is_at_or_after(sequence, trigger));
         sequence.wrapping_add(shift)
     }
 
-    /// The acknowledgement in a packet of direction `reply`, of what the other direction has sent, as its sender must
-    /// see it.
+    /// The acknowledgement number in a packet of direction `reply`, as sent to the sender of the acknowledged data.
     pub(crate) fn acknowledgement(&self, reply: bool, number: u32) -> u32 {
         let shift = self
             .shift(usize::from(!reply), |shift, trigger| is_at_or_after(number.wrapping_sub(shift), trigger));
         number.wrapping_sub(shift)
     }
 
-    /// By how much the newest sequence numbers of a direction are moved.
+    /// The shift of a direction's newest sequence numbers.
     pub(crate) fn newest(&self, reply: bool) -> i32 {
         self.steps.front().map_or(0, |step| step.shifts[usize::from(reply)])
     }
@@ -153,7 +151,7 @@ mod tests {
         assert!(splices.add(false, u32::MAX, 4));
         assert_eq!(splices.sequence(false, 3), 7);
         assert_eq!(splices.sequence(false, u32::MAX - 1), u32::MAX - 1);
-        splices.see(false, PAST);
+        splices.see(false, SETTLED_DISTANCE);
         assert_eq!(splices.sequence(false, u32::MAX - 1), 2);
     }
 
@@ -161,6 +159,6 @@ mod tests {
     fn a_flow_keeps_a_bounded_number() {
         let mut splices = Splices::default();
         (0..10_000).for_each(|at| assert!(splices.add(at % 3 == 0, at * 10, 1)));
-        assert!(splices.steps.len() <= MOST);
+        assert!(splices.steps.len() <= MAX_STEPS);
     }
 }

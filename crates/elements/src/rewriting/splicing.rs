@@ -1,4 +1,4 @@
-//! Moves the sequence numbers in a TCP header (RFC 9293), and those in its selective acknowledgements (RFC 2018).
+//! Shifts the sequence numbers in a TCP header (RFC 9293) and in its selective acknowledgements (RFC 2018).
 
 use packet::TcpViewMut;
 use packet::checksum;
@@ -6,10 +6,10 @@ use packet::view::tcp::option;
 
 use super::splice::Splices;
 
-/// The header of a segment with a timestamp and no other option, and that option's first bytes.
+/// The length of a header whose only option is a timestamp, and that option's first bytes.
 const ONLY_TIMESTAMP: (usize, [u8; 4]) = (32, [1, 1, 8, 10]);
 
-/// Moves the numbers of a segment of direction `reply`. The options are all there.
+/// Shifts the numbers of a segment of direction `reply`. All its options must be present.
 pub(crate) fn move_numbers(transport: &mut [u8], splices: &mut Splices, reply: bool) {
     let Some(mut header) = TcpViewMut::new(transport) else { return };
     let sequence = header.view().sequence();
@@ -31,7 +31,7 @@ pub(crate) fn move_numbers(transport: &mut [u8], splices: &mut Splices, reply: b
     }
 }
 
-/// Moves the edges of the blocks of selective acknowledgements.
+/// Shifts the block edges of selective acknowledgements.
 fn move_selective(header: &mut TcpViewMut, splices: &Splices, reply: bool) {
     let before = checksum::internet(header.view().options());
     let mut options = header.options_mut();
@@ -58,7 +58,7 @@ fn move_selective(header: &mut TcpViewMut, splices: &Splices, reply: bool) {
         }
         options = next;
     }
-    // The options begin at an even place, so their own sum changes as the whole one does.
+    // The options start at an even offset, so the checksum changes by the same amount as their sum.
     let after = checksum::internet(header.view().options());
     header.set_checksum(checksum::update(header.view().checksum(), !before, !after));
 }

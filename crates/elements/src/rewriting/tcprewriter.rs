@@ -45,7 +45,7 @@ pub(crate) struct TCPRewriterArgs {
     flows: FlowArguments,
 }
 
-/// What makes a rewriter an TCPRewriter.
+/// The [`Rewriter`] parameters of `TCPRewriter`.
 pub(crate) struct TCPRewriterKind;
 
 /// The element.

@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to, and its translation.
+//! Identifies the flow of a packet, and translates the packet.
 
 use core::net::Ipv4Addr;
 
@@ -8,16 +8,16 @@ use packet::{Packet, checksum, protocol};
 use super::mapping::{Mapping, tcp, udp};
 use flow::Ip4Flow;
 
-/// What a rewriter tells flows by, and what of a packet it changes.
+/// The header fields that identify a flow and are rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Addresses and ports of TCP and of UDP, in tables of their own.
+    /// Addresses and ports of TCP and UDP, in separate tables.
     Both,
     /// Addresses and ports of TCP.
     Tcp,
     /// Addresses and ports of TCP, UDP or DCCP, in one table.
     Udp,
-    /// The source address, or in a reply the destination address.
+    /// The source address; in replies, the destination address.
     Address,
     /// Both addresses.
     AddressPair,
@@ -25,16 +25,16 @@ pub(crate) enum Shape {
     Ping,
 }
 
-/// Which annotations a rewriter sets.
+/// The annotations that a rewriter sets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Annotations {
-    /// Whether the destination annotation becomes the new destination.
+    /// Whether to set the destination annotation to the new destination.
     pub(crate) destination: bool,
-    /// The place that, in replies, gets the value that it had in the flow's first packet.
+    /// Offset of the annotation byte that replies inherit from the flow's first packet.
     pub(crate) reply: Option<usize>,
 }
 
-/// The flow that a packet belongs to.
+/// The flow key of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// The key.
@@ -43,15 +43,15 @@ pub(crate) struct Key {
     pub(crate) map: u8,
     /// The protocol.
     pub(crate) protocol: u8,
-    /// Whether a flow may begin with it.
+    /// Whether the packet may start a flow.
     pub(crate) begins: bool,
 }
 
-/// Bytes of a TCP header up to and with the checksum.
+/// Length of a TCP header up to the end of the checksum.
 const TCP_CHECKSUM_END: usize = 18;
 
 impl Shape {
-    /// The table for flows of a protocol; `None` if it has none.
+    /// The table for flows of a protocol; `None` if it is not supported.
     pub(crate) fn map(self, number: u8) -> Option<usize> {
         match (self, number) {
             (Shape::Both | Shape::Tcp, protocol::TCP) => Some(0),
@@ -98,7 +98,7 @@ impl Shape {
         }
     }
 
-    /// The key of a packet as the reply of a flow, where that is another one.
+    /// The key of a packet as a reply, if that differs from its key.
     #[inline(always)]
     pub(crate) fn reply_key(self, packet: &Packet) -> Option<Ip4Flow> {
         if self != Shape::Address {
@@ -109,28 +109,28 @@ impl Shape {
     }
 }
 
-/// The key of an echo message: requests and replies differ in which port is one more than the identifier. One more in
-/// the order of a little-endian machine, because the tables show these numbers.
+/// The key of an echo message. Requests and replies differ in which port is the identifier plus one, added in
+/// little-endian order, because the tables show these numbers.
 pub(crate) fn ping(addresses: Ip4Flow, identifier: u16, request: bool) -> Ip4Flow {
     let next = identifier.swap_bytes().wrapping_add(1).swap_bytes();
     let (source_port, destination_port) = if request { (identifier, next) } else { (next, identifier) };
     Ip4Flow { source_port, destination_port, ..addresses }
 }
 
-/// The bytes behind the network header, if the transport header begins there.
+/// The bytes after the network header, if they start with the transport header.
 #[inline(always)]
 fn first_fragment<'p>(packet: &'p Packet, header: &[u8; 20]) -> Option<&'p [u8]> {
     let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
     is_first.then(|| packet.transport())
 }
 
-/// A flow's direction in which a packet goes, and what to make of it.
+/// How to rewrite a packet: the direction of its flow.
 pub(crate) struct Way<'f> {
-    /// The addresses and ports that the packet gets.
+    /// The new addresses and ports.
     pub(crate) to: Ip4Flow,
     /// Whether it is a reply.
     pub(crate) reply: bool,
-    /// The flow, whose progress it makes.
+    /// The flow, whose progress is updated.
     pub(crate) mapping: &'f mut Mapping,
 }
 
@@ -217,7 +217,7 @@ fn set_ports(transport: &mut [u8], to: Ip4Flow) {
     }
 }
 
-/// Applies a change to the checksum at `place`.
+/// Applies a change to the checksum at offset `place`.
 #[inline(always)]
 fn update(transport: &mut [u8], place: usize, change: checksum::Delta) {
     if let Some(bytes) = transport.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<2>()) {
@@ -225,7 +225,7 @@ fn update(transport: &mut [u8], place: usize, change: checksum::Delta) {
     }
 }
 
-/// Applies a change to the checksum of UDP, if there is one.
+/// Applies a change to the UDP checksum, if there is one.
 #[inline(always)]
 fn update_optional(transport: &mut [u8], change: checksum::Delta) {
     if transport.get(6..8).is_some_and(|sum| sum != [0, 0]) {
@@ -233,7 +233,7 @@ fn update_optional(transport: &mut [u8], change: checksum::Delta) {
     }
 }
 
-/// Sees how far a TCP flow has come, and moves sequence numbers.
+/// Tracks the progress of a TCP flow, and shifts sequence numbers.
 #[inline(always)]
 fn follow(transport: &mut [u8], mapping: &mut Mapping, reply: bool, header_length: usize, total: usize) {
     use tcp_header::flag::{FIN, RST, SYN};

@@ -62,7 +62,7 @@ pub(crate) struct UDPRewriterArgs {
     flows: FlowArguments,
 }
 
-/// What makes a rewriter an UDPRewriter.
+/// The [`Rewriter`] parameters of `UDPRewriter`.
 pub(crate) struct UDPRewriterKind;
 
 /// The element.
