@@ -1,8 +1,8 @@
-//! What `#[element(...)]` and `#[arg(...)]` say.
+//! The contents of `#[element(...)]` and `#[arg(...)]`.
 
 use syn::{Attribute, LitStr, Result};
 
-/// `#[element(...)]`.
+/// The contents of `#[element(...)]`.
 pub(crate) struct ElementAttributes {
     pub(crate) name: String,
     pub(crate) aliases: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct ElementAttributes {
     pub(crate) obsolete: String,
 }
 
-/// `#[arg(...)]`.
+/// The contents of `#[arg(...)]`.
 #[derive(Default)]
 pub(crate) struct ArgAttributes {
     pub(crate) keyword: Option<String>,

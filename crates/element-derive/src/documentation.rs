@@ -1,4 +1,4 @@
-//! What the doc comments say.
+//! The contents of doc comments.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
@@ -11,7 +11,7 @@ pub(crate) struct Documentation {
     pub(crate) expect: String,
 }
 
-/// The text of the doc comments.
+/// The text of a list of doc comments.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes {
@@ -31,7 +31,7 @@ pub(crate) fn summary(text: &str) -> String {
     text.trim().split("\n\n").next().unwrap_or("").lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// Takes the documentation of an element apart.
+/// Splits an element's documentation into its parts.
 pub(crate) fn parse(text: &str) -> Documentation {
     let mut parts = Documentation::default();
     let mut block: Option<String> = None;

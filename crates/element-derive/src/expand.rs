@@ -1,4 +1,4 @@
-//! The generated implementation.
+//! The generated implementations.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -8,7 +8,7 @@ use syn::{Data, DeriveInput, Error, Field, Fields, GenericArgument, PathArgument
 use crate::attributes::{ArgAttributes, ElementAttributes};
 use crate::documentation;
 
-/// The implementation of `Args`.
+/// Generates the implementation of `Args`.
 pub(crate) fn element(input: &DeriveInput) -> Result<TokenStream> {
     let attributes = ElementAttributes::parse(&input.attrs)?;
     if attributes.name.is_empty() || attributes.group.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn element(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The implementation of `ArgumentGroup`.
+/// Generates the implementation of `ArgumentGroup`.
 pub(crate) fn group(input: &DeriveInput) -> Result<TokenStream> {
     let fields = fields(input)?;
     if fields.iter().any(|field| field.shape == Shape::Group) {
@@ -87,7 +87,7 @@ fn fields(input: &DeriveInput) -> Result<Vec<Argument>> {
     }
 }
 
-/// All are read before the first that is missing ends it, so that everything that is wrong is noted.
+/// Reads all arguments before it returns on a missing one, so that every error is reported.
 fn take(fields: &[Argument], reads: &[TokenStream]) -> TokenStream {
     let values = fields.iter().map(Argument::value);
     quote! {
@@ -162,7 +162,7 @@ fn documentation(
     }
 }
 
-/// How a field takes its values.
+/// How a field receives its values.
 #[derive(PartialEq)]
 enum Shape {
     Required,
@@ -170,7 +170,7 @@ enum Shape {
     Optional,
     Rest,
     Repeated,
-    /// Several arguments, which a struct of their own describes.
+    /// Several arguments, described by a struct of their own.
     Group,
 }
 
@@ -233,7 +233,7 @@ impl Argument {
         }
     }
 
-    /// The variable that holds it before all are there.
+    /// The local variable that holds the field's value until all fields are read.
     fn variable(&self) -> syn::Ident {
         let name = self.field.unraw().to_string();
         format_ident!("value_of_{}", name.trim_start_matches('_'))
@@ -261,7 +261,7 @@ impl Argument {
     }
 }
 
-/// `T` of `wrapper<T>`.
+/// The `T` in `wrapper<T>`.
 fn inner(ty: &Type, wrapper: &str) -> Option<Type> {
     let Type::Path(path) = ty else { return None };
     let segment = path.path.segments.last().filter(|segment| segment.ident == wrapper)?;

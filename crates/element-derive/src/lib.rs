@@ -1,15 +1,17 @@
-//! `#[derive(Args)]`: argument parsing and the reference entry of an element, from its argument struct.
+//! `#[derive(Args)]`: generates argument parsing and the reference entry of an element from its argument struct.
 //!
 //! The struct's documentation is the element's: the first paragraph is the summary, the block ```` ```click ```` the
-//! runnable example, the block ```` ```expect ```` what its handlers must read at the end. Fields are arguments:
+//! runnable example, and the block ```` ```expect ```` the handler values that are expected at the end. Fields are
+//! arguments:
 //!
 //! - the keyword is the field's name in upper case, or `#[arg(keyword = "...")]`;
-//! - `#[arg(position)]` lets it be given without the keyword, in the order of the fields;
-//! - `Option<T>` is optional, `#[arg(default = "text")]` parses that text when absent, anything else is required;
-//! - `Vec<T>` with `#[arg(rest)]` takes all that is left, with `#[arg(repeated)]` every use of the keyword;
-//! - a struct with `#[arg(flatten)]` has arguments that several elements have, and derives `ArgumentGroup`.
+//! - `#[arg(position)]` allows the argument without its keyword, in the order of the fields;
+//! - `Option<T>` is optional; `#[arg(default = "text")]` parses that text if the argument is absent; any other is
+//!   required;
+//! - `Vec<T>` with `#[arg(rest)]` takes all remaining arguments, with `#[arg(repeated)]` every use of the keyword;
+//! - a struct with `#[arg(flatten)]` holds arguments that several elements share, and derives `ArgumentGroup`.
 //!
-//! Absent: anything about how an argument's text is parsed, which is `FromArgument`'s.
+//! Absent: the parsing of an argument's text, which `FromArgument` does.
 
 mod attributes;
 mod documentation;

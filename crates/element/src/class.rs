@@ -1,4 +1,4 @@
-//! What is known of an element class without making one: the registry's entries.
+//! Element classes: the registry's entries, which describe a class without creating an element.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -9,22 +9,22 @@ use crate::error::SetupError;
 use crate::handler::HandlerInfo;
 use reason::Reason;
 
-/// When an element is configured and initialised, relative to the others: the phases that Click's classes have.
+/// When an element is configured and initialised, relative to the others. The phases are those of Click's classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// First: it names things that others' arguments use.
+    /// First: elements that define names for others' arguments.
     Names,
-    /// Then what else others' arguments refer to.
+    /// Elements that provide other information for others' arguments.
     Information,
-    /// Devices that are read from, or in both directions.
+    /// Devices that receive, or receive and send.
     Receiver,
-    /// Devices that are sent to.
+    /// Devices that send.
     Sender,
-    /// Before the elements that refer to it.
+    /// Elements that others refer to.
     Early,
-    /// As most are.
+    /// Most elements.
     Normal,
-    /// After the elements that it refers to.
+    /// Elements that refer to others.
     Late,
 }
 
@@ -41,39 +41,39 @@ pub enum Notifies {
     EmptyAndFull,
 }
 
-/// The static description of a class, as far as a running configuration needs it.
+/// The static description of a class that a running configuration needs.
 #[derive(Debug)]
 pub struct ClassInfo {
     /// Click's name.
     pub name: &'static str,
-    /// Other names that Click gives it.
+    /// Click's other names for it.
     pub aliases: &'static [&'static str],
     /// The group in the reference and the folder of its file.
     pub group: &'static str,
     /// Inputs/outputs in Click's notation: `1/1`, `1/1-2`, `-/=`.
     pub ports: &'static str,
-    /// Push `h`, pull `l`, agnostic `a` for each port, in Click's notation: `a/ah`.
+    /// The processing of each port in Click's notation (`a/ah`): push `h`, pull `l`, agnostic `a`.
     pub processing: &'static str,
     /// Which inputs reach which outputs, in Click's notation: `x/x`.
     pub flow: &'static str,
-    /// Whether state and output do not depend on the order in which packets arrive, so that batches may be regrouped.
+    /// Whether state and output are independent of the order in which packets arrive, so that batches may be regrouped.
     pub order_insensitive: bool,
-    /// Whether it keeps the packets that are pushed to it until they are pulled: a queue.
+    /// Whether it stores pushed packets until they are pulled: a queue.
     pub storage: bool,
     /// Whether it has a task.
     pub task: bool,
-    /// Signals.
+    /// The signals that it gives.
     pub notifies: Notifies,
     /// When it is configured.
     pub phase: Phase,
-    /// Classes whose elements' state it looks at, or changes, while packets pass: packets that go to it and packets
-    /// that go to one of those keep their order.
+    /// Classes whose elements it reads or changes while packets pass. The order between packets sent to it and packets
+    /// sent to such an element is preserved.
     pub reads: &'static [&'static str],
-    /// The reasons for which it drops packets. A drop for another one is counted as [`Reason::UNDECLARED`].
+    /// The reasons for which it drops packets. A drop for any other reason is counted as [`Reason::UNDECLARED`].
     pub drops: &'static [Reason],
-    /// What is said to those who still use it; empty for nothing.
+    /// The deprecation message; empty if the class is current.
     pub obsolete: &'static str,
-    /// Its arguments, in order, in pieces: those that it has with other classes in common are one.
+    /// Its arguments, in order, grouped so that classes with common arguments share one list.
     pub arguments: &'static [&'static [ArgumentInfo]],
 }
 
@@ -84,10 +84,10 @@ impl ClassInfo {
     }
 }
 
-/// The documentation of a class. The reference, the manual and the first test are made from it.
+/// The documentation of a class. The reference, the manual and the example test are generated from it.
 ///
-/// It is apart from [`ClassInfo`], and a registry does not refer to it, so that a program that never shows it does not
-/// contain it.
+/// It is separate from [`ClassInfo`], and a registry does not refer to it, so that a program that never shows it does
+/// not contain it.
 #[derive(Debug)]
 pub struct ClassDocumentation {
     /// The name of the class.
@@ -102,7 +102,7 @@ pub struct ClassDocumentation {
     pub expect: &'static str,
     /// Related classes.
     pub see: &'static [&'static str],
-    /// A sentence for each argument, in the order and in the pieces of [`ClassInfo::arguments`].
+    /// A sentence for each argument, in the order and grouping of [`ClassInfo::arguments`].
     pub arguments: &'static [&'static [&'static str]],
 }
 
@@ -118,37 +118,37 @@ impl ClassDocumentation {
 pub struct ArgumentInfo {
     /// The keyword.
     pub keyword: &'static str,
-    /// Whether it may be given without its keyword, behind those before it of which that is true.
+    /// Whether it may be given without its keyword, after the preceding positional arguments.
     pub positional: bool,
     /// Whether it must be given.
     pub required: bool,
-    /// Whether it takes all arguments that are left, or may be given several times.
+    /// Whether it takes all remaining arguments, or may be given several times.
     pub repeated: bool,
-    /// What it is: `integer`, `IPv4 address`.
+    /// The type of its value: `integer`, `IPv4 address`.
     pub kind: &'static str,
-    /// The text that stands for it when it is absent; empty if there is none.
+    /// The default value as text; empty if there is none.
     pub default: &'static str,
-    /// Whether it names a file that the element reads, so that the file has to travel with the configuration.
+    /// Whether it names a file that the element reads, which must be transferred with the configuration.
     pub input_file: bool,
-    /// Whether those who give it are warned.
+    /// Whether its use causes a warning.
     pub deprecated: bool,
 }
 
-/// A class that a registry can make elements of.
+/// A class that a registry can create elements of.
 #[derive(Clone, Copy)]
 pub struct Class {
     /// Its description.
     pub info: &'static ClassInfo,
-    /// Whether `config` may be written while an element runs.
+    /// Whether `config` may be written while the element runs.
     pub live: bool,
-    /// What stands before the number in the names of its numbered handlers, and what each of them is for.
+    /// The prefix of its numbered handlers, and a summary of each.
     pub numbered: Option<(&'static str, &'static str)>,
     handlers: fn() -> Vec<HandlerInfo>,
     create: Create,
 }
 
-/// Stands where a class is not known, so that what is around it can be checked: ports of any number and kind, no
-/// handlers, and no element can be made of it.
+/// A placeholder for an unknown class, so that the rest of the configuration can be checked: any number and kind of
+/// ports, no handlers. It cannot create elements.
 pub static UNKNOWN_CLASS: Class = Class {
     info: &ClassInfo {
         name: "unknown",
@@ -175,7 +175,7 @@ pub static UNKNOWN_CLASS: Class = Class {
 
 /// Registers the classes of a group: defines its `CLASSES`, and their `DOCUMENTATION` in the same order.
 ///
-/// The two are apart so that the linker leaves the documentation out of a program that never refers to it.
+/// The two are separate so that the linker removes the documentation from a program that never refers to it.
 #[macro_export]
 macro_rules! classes {
     ($($element:ty),* $(,)?) => {
@@ -206,12 +206,12 @@ impl Class {
         }
     }
 
-    /// Its own handlers that are not numbered; every element has the framework's as well.
+    /// The class's own handlers that are not numbered; every element also has the standard ones.
     pub fn handlers(&self) -> Vec<HandlerInfo> {
         (self.handlers)()
     }
 
-    /// Parses the arguments and makes an element.
+    /// Parses the arguments and creates an element.
     pub fn create(&self, arguments: Arguments, setup: &mut Setup) -> Result<Box<dyn DynElement>, SetupError> {
         (self.create)(arguments, setup)
     }

@@ -1,4 +1,4 @@
-//! What an element can do while it is called.
+//! The interface to the router that an element has during a call.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -17,7 +17,7 @@ use crate::random::between;
 use crate::runtime::Runtime;
 use crate::signal::{Direction, Signal};
 
-/// What an element can do while it is called.
+/// The interface to the router that an element has during a call.
 pub struct Context<'a> {
     runtime: &'a dyn Runtime,
     outputs: &'a mut Outputs,
@@ -26,7 +26,7 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// For one call of `element`, whose output ports belong to `groups` (those beyond its length to group 0).
+    /// For one call of `element`. `groups` holds the group of each output port; ports beyond its length are in group 0.
     #[inline]
     pub fn new(
         runtime: &'a dyn Runtime,
@@ -37,12 +37,12 @@ impl<'a> Context<'a> {
         Context { runtime, outputs, groups, element }
     }
 
-    /// The router: for elements that control it. Packet elements have what they need below.
+    /// The router, for elements that control it. The methods below cover the needs of packet elements.
     pub fn runtime(&self) -> &'a dyn Runtime {
         self.runtime
     }
 
-    /// The number of the element that is called.
+    /// The index of the called element.
     pub fn element(&self) -> usize {
         self.element
     }
@@ -52,45 +52,45 @@ impl<'a> Context<'a> {
         self.runtime.element_name(self.element)
     }
 
-    /// Wall-clock time; it stands still during one turn of a task, a timer or a handler.
+    /// Wall-clock time; constant during one run of a task, a timer or a handler.
     #[inline]
     pub fn now(&self) -> Timestamp {
         self.runtime.now()
     }
 
-    /// Time that never jumps, for intervals; it stands still likewise.
+    /// Monotonic time, for intervals; constant during one run of a task, a timer or a handler.
     #[inline]
     pub fn steady(&self) -> Timestamp {
         self.runtime.steady()
     }
 
-    /// A random number below 2^31. Every element has a sequence of its own, so results do not depend on batches; where
-    /// a RandomSeed asks for Click's numbers there is one for all, and batches of one.
+    /// A random number below 2^31. Every element has its own sequence, so results do not depend on batches. If a
+    /// RandomSeed asks for Click's numbers, all elements share one sequence, and batches hold one packet.
     pub fn random(&self) -> u32 {
         self.runtime.random(self.element)
     }
 
-    /// A random number from `low` to `high`, all equally often; `low` if there is none.
+    /// A uniformly distributed random number from `low` to `high`; `low` if the range is empty.
     pub fn random_between(&self, low: u32, high: u32) -> u32 {
         between(low, high, || self.random())
     }
 
-    /// 64 random bits for the key of a hash table: they are not taken from what `random` gives.
+    /// 64 random bits for the key of a hash table, independent of the numbers that `random` returns.
     pub fn secret(&self) -> u64 {
         self.runtime.secret(self.element)
     }
 
-    /// The outside world.
+    /// The environment.
     pub fn environment(&self) -> &'a dyn Environment {
         self.runtime.environment()
     }
 
-    /// Names that information elements have defined.
+    /// Names defined by information elements.
     pub fn names(&self) -> &'a Names {
         self.runtime.names()
     }
 
-    /// What arguments of this element, whose name is given, are parsed with.
+    /// The setup with which arguments of this element are parsed; `name` is the element's name.
     pub fn setup<'s>(&'s self, name: &'s str) -> Setup<'s> {
         Setup::new(name, (self.inputs(), self.outputs()), self.names(), self.environment())
     }
@@ -101,15 +101,15 @@ impl<'a> Context<'a> {
         T::from_argument(text.trim(), &self.setup(&name)).map_err(HandlerError::Value)
     }
 
-    /// As `argument`, of the argument called `keyword`, which an error names.
+    /// Like `argument`, but an error names the argument `keyword`.
     pub fn keyword<T: FromArgument>(&self, keyword: &str, text: &str) -> Result<T, HandlerError> {
         let told =
             |error| HandlerError::with_code(HandlerError::UNSPECIFIED, format_args!("{keyword}: {error}"));
         self.argument(text).map_err(told)
     }
 
-    /// Parses the value that a handler gives to one field of the element: a number, a boolean or an address. What is
-    /// expected is told in Click's words.
+    /// Parses the value that a handler assigns to one field of the element: a number, a boolean or an address. Errors
+    /// use Click's wording.
     pub fn data<T: FromArgument>(&self, text: &str) -> Result<T, HandlerError> {
         self.argument(text).map_err(|_| {
             let expected = match (T::KIND, size_of::<T>()) {
@@ -129,32 +129,32 @@ impl<'a> Context<'a> {
         Ok(A::parse(Arguments::new(config), &mut self.setup(&name))?)
     }
 
-    /// Writes a line to the log, as Click's chatter does.
+    /// Writes a line to the log, like Click's chatter.
     pub fn say(&self, text: &str) {
         self.runtime.say(text);
     }
 
-    /// While the element is set up: warns of what is odd about it.
+    /// During setup: reports a warning about the element.
     pub fn warn(&self, text: &str) {
         self.runtime.remark(self.element, false, None, text);
     }
 
-    /// While the element is set up: warns of what is odd about a place in a file of data, `FILE:LINE`.
+    /// During setup: reports a warning about a location in a data file, `FILE:LINE`.
     pub fn warn_of(&self, place: &str, text: &str) {
         self.runtime.remark(self.element, false, Some(place), text);
     }
 
-    /// While the element is set up: tells of what is wrong about it and keeps nothing from running.
+    /// During setup: reports an error about the element that does not prevent it from running.
     pub fn note(&self, text: &str) {
         self.runtime.remark(self.element, true, None, text);
     }
 
-    /// Connected input ports.
+    /// Number of connected inputs.
     pub fn inputs(&self) -> usize {
         self.runtime.ports(self.element).0
     }
 
-    /// Connected output ports.
+    /// Number of connected outputs.
     #[inline]
     pub fn outputs(&self) -> usize {
         self.runtime.ports(self.element).1
@@ -178,38 +178,38 @@ impl Context<'_> {
         self.groups.get(port).copied().unwrap_or(0).into()
     }
 
-    /// Emits a batch by output `port`. It is delivered after this call, after what was emitted before. At an output
-    /// that does not exist the packets are dropped.
+    /// Emits a batch to output `port`. It is delivered after this call, behind earlier batches. If the output does not
+    /// exist, the packets are dropped.
     #[inline]
     pub fn emit(&mut self, port: usize, batch: Batch) {
         let group = self.group(port);
         self.outputs.emit(port, group, batch);
     }
 
-    /// The place that a batch emitted now would have among those of this call: see `emit_at`.
+    /// The index that the next emitted batch will have among those of this call, for `emit_at`.
     #[inline]
     pub fn place(&self) -> usize {
         self.outputs.place()
     }
 
-    /// Emits a batch before what this call has emitted since `place`; the last thing that a call does.
+    /// Emits a batch ahead of the batches with index `place` and above. It must be the last emission of a call.
     #[inline]
     pub fn emit_at(&mut self, place: usize, port: usize, batch: Batch) {
         self.outputs.emit_at(place, port, batch);
     }
 
-    /// Emits one packet; packets that follow each other share batches where order allows.
+    /// Emits one packet. Consecutive packets share a batch where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, packet: Packet) {
         let group = self.group(port);
         self.outputs.send(port, group, packet);
     }
 
-    /// Sends each packet of a batch to the output that stands at its place in `ports`; a packet without one, or whose
+    /// Sends each packet of a batch to the output at the packet's index in `ports`. A packet without an entry, or whose
     /// output does not exist, is dropped and counted under the reason.
     pub fn spread(&mut self, mut batch: Batch, ports: &[u32], reason: Reason) {
         let outputs = self.outputs() as u32;
-        // All to one output, as in most traffic: the batch stays whole.
+        // Fast path: all packets go to one output, so the batch stays whole.
         if let [first, rest @ ..] = ports
             && ports.len() >= batch.len()
             && *first < outputs
@@ -227,7 +227,7 @@ impl Context<'_> {
         self.recycle(batch);
     }
 
-    /// Whether this call has emitted nothing at all.
+    /// Whether this call has emitted nothing yet.
     #[inline]
     pub fn is_untouched(&self) -> bool {
         self.outputs.is_empty()
@@ -239,7 +239,7 @@ impl Context<'_> {
         self.outputs.is_touched(self.group(port))
     }
 
-    /// Pulls at most `most` packets from input `port` to the end of `into`; returns how many came.
+    /// Pulls at most `most` packets from input `port` and appends them to `into`; returns the number pulled.
     #[inline]
     pub fn pull(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
         let before = into.len();
@@ -247,8 +247,8 @@ impl Context<'_> {
         into.len() - before
     }
 
-    /// Pulls at most `most` packets one by one, up to the first pull in vain, as where a packet is dropped on the way;
-    /// all at once where they come out of a queue. Returns how many came.
+    /// Pulls at most `most` packets one by one until a pull returns none, as when a packet is dropped upstream. If the
+    /// input is fed directly by queues, it pulls all at once. Returns the number pulled.
     pub fn pull_burst(&mut self, port: usize, most: usize, into: &mut Batch) -> usize {
         let before = into.len();
         if most < 2 || self.runtime.is_fed_by_storage(self.element, port) {
@@ -268,8 +268,8 @@ impl Context<'_> {
         packet
     }
 
-    /// Lets pulls at an output go on to an input from now on, without a call of this element: so they may come while
-    /// it is being called, as where its own detour leads back to it.
+    /// Forwards all further pulls at an output directly to an input, without calling this element. Such pulls can
+    /// therefore arrive during a call of this element, as when its own detour leads back to it.
     pub fn relay(&self, output: usize, input: Option<usize>) {
         self.runtime.relay(self.element, output, input);
     }
@@ -287,18 +287,18 @@ impl Context<'_> {
         self.recycle(batch);
     }
 
-    /// Declares a reason of a user's function, under which this element may drop packets from now on. `None` if the name
-    /// is not [well formed](reason::is_user_name), or the router has too many.
+    /// Declares a drop reason for a user's function of this element. `None` if the name is not [well
+    /// formed](reason::is_user_name), or the router has too many.
     pub fn declare_reason(&self, name: &str) -> Option<Reason> {
         self.runtime.declare_reason(self.element, name)
     }
 
-    /// Counts a packet that could not be made for want of a buffer.
+    /// Counts a packet that could not be created because the pool is exhausted.
     pub fn count_exhausted(&mut self) {
         self.runtime.count_drops(self.element, Reason::NO_BUFFER, 1);
     }
 
-    /// A packet that holds a copy of `bytes`; when the pool is exhausted that is counted.
+    /// A packet that holds a copy of `bytes`; if the pool is exhausted, that is counted.
     pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
         let packet = self.runtime.pool().packet(bytes);
         if packet.is_none() {
@@ -307,16 +307,16 @@ impl Context<'_> {
         packet
     }
 
-    /// Delivers what this call has emitted so far, where packets pass one by one: before the call goes on, as Click
-    /// does. For elements that nothing is pushed to and nobody pulls from, so that no packet can come back to them
-    /// meanwhile.
+    /// Delivers what this call has emitted so far, if packets are processed one by one, before the call continues, as
+    /// Click does. Only for elements that no packet is pushed to and that no element pulls from, so that no packet can
+    /// return to them during the call.
     pub fn deliver_singly(&mut self) {
         if self.batch_limit() == 1 && !self.outputs.is_empty() {
             self.runtime.deliver(self.element, self.outputs);
         }
     }
 
-    /// Another packet with the same bytes; when the pool is exhausted that is counted.
+    /// Another packet with the same bytes; if the pool is exhausted, that is counted.
     #[inline]
     pub fn duplicate(&mut self, packet: &Packet) -> Option<Packet> {
         let copy = packet.duplicate();
@@ -326,18 +326,18 @@ impl Context<'_> {
         copy
     }
 
-    /// The pool.
+    /// The packet pool.
     pub fn pool(&self) -> &Pool {
         self.runtime.pool()
     }
 
-    /// An empty batch.
+    /// An empty batch with memory.
     #[inline]
     pub fn batch(&mut self) -> Batch {
         self.outputs.batch()
     }
 
-    /// Takes a batch's memory back; packets in it are dropped uncounted.
+    /// Takes back a batch's memory; packets in it are dropped without being counted.
     #[inline]
     pub fn recycle(&mut self, batch: Batch) {
         self.outputs.recycle(batch);
@@ -368,50 +368,51 @@ impl Context<'_> {
         self.runtime.is_scheduled(self.element)
     }
 
-    /// How many turns in a row the task may take at once: more than one when no other task is waiting.
+    /// How many consecutive turns the task may take at once: more than one if no other task is waiting.
     #[inline]
     pub fn turns(&self) -> usize {
         self.runtime.turns(self.element)
     }
 
-    /// Sets timer number `timer` to a point of steady time; an earlier setting is replaced. At one time timers come in
-    /// the order in which their spans began, and one that is set anew after it came goes on from its beginning.
+    /// Sets timer number `timer` to a point of steady time, replacing an earlier setting. Timers due at the same time
+    /// run in the order in which their spans began. Setting a timer again after it expired continues from the start of
+    /// its span.
     pub fn set_timer(&self, timer: usize, at: Timestamp) {
         self.runtime.set_timer(self.element, timer, at);
     }
 
-    /// Sets timer number `timer` to the end of a span that begins now.
+    /// Sets timer number `timer` to expire after `span`.
     pub fn set_timer_after(&self, timer: usize, span: Timestamp) {
         self.runtime.start_timer(self.element, timer, self.steady() + span);
     }
 
-    /// Takes timer number `timer` back.
+    /// Cancels timer number `timer`.
     pub fn clear_timer(&self, timer: usize) {
         self.runtime.clear_timer(self.element, timer);
     }
 
-    /// When timer number `timer` comes, if it is set.
+    /// When timer number `timer` expires, if it is set.
     pub fn timer(&self, timer: usize) -> Option<Timestamp> {
         self.runtime.timer(self.element, timer)
     }
 
-    /// Tells listeners downstream (`Empty`) or upstream (`Full`) whether it is worth trying.
+    /// Tells listeners downstream (`Empty`) or upstream (`Full`) whether to try.
     #[inline]
     pub fn set_signal(&self, direction: Direction, active: bool) {
         self.runtime.set_signal(self.element, direction, active);
     }
 
-    /// Looks upstream of input `port` for notifiers and listens to them.
+    /// Finds the notifiers upstream of input `port` and listens to them.
     pub fn upstream_signal(&self, port: usize) -> Signal {
         self.runtime.signal(self.element, port, Direction::Empty)
     }
 
-    /// Looks downstream of output `port` for notifiers and listens to them.
+    /// Finds the notifiers downstream of output `port` and listens to them.
     pub fn downstream_signal(&self, port: usize) -> Signal {
         self.runtime.signal(self.element, port, Direction::Full)
     }
 
-    /// Asks to be told by `ready` when the descriptor can be read or written.
+    /// Requests a call of `ready` when the descriptor can be read or written.
     pub fn watch(&self, descriptor: Descriptor, read: bool, write: bool) {
         self.runtime.watch(self.element, descriptor, read, write);
     }
@@ -419,22 +420,22 @@ impl Context<'_> {
 
 /// Other elements.
 impl Context<'_> {
-    /// Reads a handler; the path is resolved from this element's place.
+    /// Reads a handler; the path is resolved relative to this element.
     pub fn read_handler(&self, path: &str, parameter: &str) -> Result<String, HandlerError> {
         self.runtime.read_handler(self.element, path, parameter)
     }
 
-    /// Writes a handler now. One of an element that is being called is busy: see `defer_write`.
+    /// Writes a handler at once. Fails as busy if its element is being called: see `defer_write`.
     pub fn write_handler(&self, path: &str, value: &str) -> Result<(), HandlerError> {
         self.runtime.write_handler(self.element, path, value)
     }
 
-    /// Writes a handler as soon as this call is over; a failure is logged.
+    /// Writes a handler once this call has ended; a failure is logged.
     pub fn defer_write(&self, path: &str, value: &str) {
         self.runtime.defer_write(self.element, path.into(), value.into());
     }
 
-    /// Says that an argument has a new value, so that `config` shows it: in its place, or behind its keyword.
+    /// Records a new value of an argument, so that `config` shows it at its position or after its keyword.
     pub fn note_argument(&self, position: Option<usize>, keyword: &str, value: &str) {
         self.runtime.note_argument(self.element, position, keyword, value);
     }
@@ -444,7 +445,7 @@ impl Context<'_> {
         self.runtime.configuration(self.element)
     }
 
-    /// Makes an element anew from a new configuration, as writing its `config` does; on failure nothing has changed.
+    /// Reconfigures an element, as a write to its `config` does; on failure nothing changes.
     pub fn reconfigure<E: Element>(&self, element: &mut E, config: &str) -> Result<(), HandlerError> {
         let name = self.name();
         let mut setup = self.setup(&name);
@@ -457,13 +458,13 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// What the element called `name`, seen from here, exports as a `T`.
+    /// The `T` exported by the element called `name`, as seen from this element.
     pub fn import<T: 'static>(&self, name: &str) -> Option<Rc<T>> {
         let element = self.runtime.find(self.element, name)?;
         self.runtime.export(element)?.downcast().ok()
     }
 
-    /// Asks the driver to stop, as often as it takes to use its count up.
+    /// Decrements the driver's count; the driver stops at 0.
     pub fn stop(&self) {
         self.runtime.stop(1);
     }

@@ -1,4 +1,4 @@
-//! The element as its author writes it and as the router holds it.
+//! The element interface: as its author implements it, and as the router holds it.
 
 use alloc::rc::Rc;
 use alloc::string::{String, ToString};
@@ -14,29 +14,29 @@ use crate::environment::Descriptor;
 use crate::error::{HandlerError, SetupError};
 use crate::handler::{Handler, HandlerInfo, HandlerKind, Numbered};
 
-/// An element with full access to ports, its task, timers and descriptors. Most are a [`Filter`](crate::Filter)
-/// instead.
+/// An element with full access to ports, its task, timers and descriptors. Most elements implement
+/// [`Filter`](crate::Filter) instead.
 ///
-/// A method that the class's ports or `ClassInfo` never let the router call need not be written.
+/// Methods that the router never calls, given the class's ports and `ClassInfo`, need no implementation.
 pub trait Element: Sized + 'static {
     /// Its arguments.
     type Args: Args;
     /// Its handlers.
     const HANDLERS: &'static [Handler<Self>] = &[];
-    /// Those that it has one of for each port or argument.
+    /// Handlers that exist once per port or argument.
     const NUMBERED: Option<Numbered<Self>> = None;
-    /// Whether `config` may be written while it runs.
+    /// Whether `config` may be written while the element runs.
     const LIVE: bool = false;
 
-    /// Makes one, from arguments that are in order by themselves.
+    /// Creates the element from valid arguments.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
 
-    /// Finds what its arguments name of other elements, when all exist: the end of configuring.
+    /// Resolves references to other elements, once all exist. Ends configuration.
     fn resolve(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
         Ok(())
     }
 
-    /// Prepares to run, when all elements are configured.
+    /// Prepares to run, once all elements are configured.
     fn initialize(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
         Ok(())
     }
@@ -46,46 +46,46 @@ pub trait Element: Sized + 'static {
         cx.drop_batch(batch, Reason::NO_PUSH);
     }
 
-    /// Adds at most `most` packets, each one of Click's pulls, from a pull output to `into`.
+    /// Appends at most `most` packets from a pull output to `into`. Each counts as one of Click's pulls.
     fn pull(&mut self, _cx: &mut Context, _port: usize, _most: usize, _into: &mut Batch) {}
 
-    /// Runs the task, which is unscheduled before; returns whether there was work.
+    /// Runs the task, which was unscheduled before the call; returns whether there was work.
     fn task(&mut self, _cx: &mut Context) -> bool {
         false
     }
 
-    /// A timer that was set has come.
+    /// A timer has expired.
     fn timer(&mut self, _cx: &mut Context, _timer: usize) {}
 
-    /// A descriptor that is watched is ready.
+    /// A watched descriptor is ready.
     fn ready(&mut self, _cx: &mut Context, _descriptor: Descriptor) {}
 
-    /// A signal that it watches became active; by default its task is scheduled.
+    /// A watched signal became active. By default, schedules the task.
     fn woken(&mut self, cx: &mut Context) {
         cx.schedule();
     }
 
-    /// The driver's count is used up. The element that manages the driver may raise it again.
+    /// The driver's count has reached zero. The element that manages the driver may raise it again.
     fn stopped(&mut self, _cx: &mut Context) {}
 
-    /// Makes it anew from new arguments while it runs (with `LIVE`); on failure nothing has changed.
+    /// Applies new arguments while the element runs (with `LIVE`); on failure nothing changes.
     fn reconfigure(&mut self, args: Self::Args, setup: &mut Setup) -> Result<(), SetupError> {
         *self = Self::new(args, setup)?;
         Ok(())
     }
 
-    /// Takes over the state of an old element of the same name and class, after `initialize`.
+    /// Takes over the state of the old element of the same name and class, after `initialize`.
     fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
 
-    /// What an element of a kindred class may take over that has its name.
+    /// The state that an element of a related class with the same name may take over.
     fn swap_state(&mut self) -> Option<&mut dyn Any> {
         None
     }
 
-    /// Takes over the state of an old element of the same name and another class, if it is of use.
+    /// Takes over the state of the old element of the same name and a different class, if it can use it.
     fn inherit_swap_state(&mut self, _state: &mut dyn Any, _cx: &mut Context) {}
 
-    /// Answers a handler that is neither in `HANDLERS` nor `NUMBERED`; `None` means that there is no such handler.
+    /// Calls a handler that is neither in `HANDLERS` nor `NUMBERED`; `None` means that there is no such handler.
     fn other_handler(
         &mut self,
         _cx: &mut Context,
@@ -96,12 +96,12 @@ pub trait Element: Sized + 'static {
         None
     }
 
-    /// Those handlers of `other_handler` that exist in this configuration, for lists.
+    /// The handlers of `other_handler` that exist in this configuration, for lists.
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         Vec::new()
     }
 
-    /// What other elements may use of it, found by its name.
+    /// The object that this element shares with others, which look it up by its name.
     fn export(&self) -> Option<Rc<dyn Any>> {
         None
     }
@@ -110,7 +110,7 @@ pub trait Element: Sized + 'static {
     fn cleanup(&mut self, _cx: &mut Context) {}
 }
 
-/// An [`Element`] without its type. Made by [`Class::create`](crate::Class::create) only.
+/// A type-erased [`Element`], created only by [`Class::create`](crate::Class::create).
 #[allow(missing_docs)]
 pub trait DynElement: Any {
     fn resolve(&mut self, cx: &mut Context) -> Result<(), SetupError>;

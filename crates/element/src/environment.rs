@@ -1,4 +1,4 @@
-//! The outside world, as an element may ask for it.
+//! The environment: everything outside the router that an element can use.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -8,20 +8,20 @@ use core::net::Ipv4Addr;
 
 use packet::{Batch, Pool, Timestamp};
 
-/// Something that can be watched for readiness; a number that the environment gave out.
+/// A handle that can be watched for readiness: a number assigned by the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Descriptor(pub i32);
 
-/// Why the environment can't.
+/// An error of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IoError {
-    /// This environment has no such thing at all.
+    /// This environment has no such facility.
     Unsupported(&'static str),
-    /// It is not there.
+    /// The object does not exist.
     NotFound(String),
-    /// The privilege is missing; the text says which, and how to get it.
+    /// A privilege is missing. The text names it and tells how to get it.
     Denied(String),
-    /// Anything else, as the system put it.
+    /// Any other error, as reported by the system.
     Failed(String),
 }
 
@@ -36,12 +36,12 @@ impl fmt::Display for IoError {
 
 impl core::error::Error for IoError {}
 
-/// The outcome of a transfer that never waits.
+/// The outcome of a non-blocking transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// So many bytes were moved.
+    /// The number of bytes transferred.
     Done(usize),
-    /// Nothing can be moved now.
+    /// The transfer would block.
     Wait,
     /// The other side has closed.
     Closed,
@@ -51,83 +51,83 @@ pub enum Io {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndOfFile;
 
-/// A file, or standard input, to be read; compressed ones come out as they were.
+/// A file or standard input, open for reading; compressed files are decompressed.
 pub trait Reader {
     /// Reads into the start of `into`; 0 at the end.
     fn read(&mut self, into: &mut [u8]) -> Result<usize, IoError>;
-    /// Bytes of the file as it lies there, if known: for progress.
+    /// Size of the file in bytes as stored, if known: for progress.
     fn size(&self) -> Option<u64> {
         None
     }
-    /// Bytes of the file, as it lies there, read so far.
+    /// Number of bytes read so far from the file as stored.
     fn position(&self) -> u64 {
         0
     }
-    /// What to watch if reading may have to wait.
+    /// The descriptor to watch if reading may block.
     fn descriptor(&self) -> Option<Descriptor> {
         None
     }
 }
 
-/// A file, or standard output, to be written.
+/// A file or standard output, open for writing.
 pub trait Writer {
-    /// Writes all of `bytes`, perhaps into a buffer.
+    /// Writes all of `bytes`; may buffer.
     fn write(&mut self, bytes: &[u8]) -> Result<(), IoError>;
-    /// Writes buffers out.
+    /// Flushes buffers.
     fn flush(&mut self) -> Result<(), IoError>;
 }
 
-/// A connection, or a datagram socket: nothing here waits.
+/// A connection or a datagram socket; all operations are non-blocking.
 pub trait Stream {
     /// Reads into the start of `into`.
     fn read(&mut self, into: &mut [u8]) -> Result<Io, IoError>;
     /// Writes the start of `bytes`.
     fn write(&mut self, bytes: &[u8]) -> Result<Io, IoError>;
-    /// What to watch.
+    /// The descriptor to watch.
     fn descriptor(&self) -> Descriptor;
-    /// Who is at the other end, `ADDRESS:PORT`, if that is known.
+    /// The address of the peer, `ADDRESS:PORT`, if known.
     fn peer(&self) -> Option<String> {
         None
     }
 }
 
-/// A socket that connections arrive at.
+/// A listening socket.
 pub trait Listener {
     /// The next connection, if one has arrived.
     fn accept(&mut self) -> Result<Option<Box<dyn Stream>>, IoError>;
-    /// What to watch.
+    /// The descriptor to watch.
     fn descriptor(&self) -> Descriptor;
-    /// Where it listens, as the environment prints it: the port it got.
+    /// The local address as the environment prints it, with the port that was assigned.
     fn local(&self) -> String;
 }
 
-/// A socket for datagrams: nothing here waits.
+/// A datagram socket; all operations are non-blocking.
 pub trait Datagrams {
-    /// Receives one into the start of `into`; how long it was, which may be more than there was room for.
+    /// Receives a datagram into the start of `into`. Returns its full length, which may exceed the buffer's.
     fn receive(&mut self, into: &mut [u8]) -> Result<Io, IoError>;
-    /// The address and port of who sent the last one, where senders have such.
+    /// The sender's address and port of the last datagram, if the socket's family has them.
     fn sender(&self) -> Option<(Ipv4Addr, u16)>;
-    /// Has all that is sent from now on go to who sent the last one.
+    /// Sends all further datagrams to the sender of the last one received.
     fn answer(&mut self);
-    /// Sends one; to another address and the same port if one is given.
+    /// Sends a datagram; if an address is given, to that address and the same port.
     fn send(&mut self, bytes: &[u8], to: Option<Ipv4Addr>) -> Result<Io, IoError>;
-    /// What to watch.
+    /// The descriptor to watch.
     fn descriptor(&self) -> Descriptor;
 }
 
-/// Where a socket is, or leads to.
+/// The address of a socket, or of its peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketAddress {
-    /// An address and port of TCP.
+    /// TCP address and port.
     Tcp(Ipv4Addr, u16),
-    /// An address and port of UDP.
+    /// UDP address and port.
     Udp(Ipv4Addr, u16),
-    /// An address and port of UDP that many listen at: all that is sent there comes to each, and a local address of
-    /// that kind is the interface to use, and what is sent by oneself does not come back.
+    /// UDP multicast group and port. A local address of this kind selects the interface; the socket does not receive
+    /// its own datagrams.
     Group(Ipv4Addr, u16),
-    /// A Unix socket for connections, by its path.
+    /// Path of a Unix stream socket.
     Unix(String),
-    /// A Unix socket for datagrams, by its path.
+    /// Path of a Unix datagram socket.
     UnixDatagrams(String),
 }
 
@@ -136,41 +136,41 @@ impl SocketAddress {
     pub const LONGEST_PATH: usize = 107;
 }
 
-/// Which socket an element wants.
+/// The socket that an element requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketRequest {
-    /// Where it leads to, or for a server where it is.
+    /// The address to connect to or, for a server, to bind to.
     pub place: SocketAddress,
-    /// Where a client's own end is to be, of the same kind.
+    /// A client's local address, of the same kind.
     pub local: Option<SocketAddress>,
-    /// Whether it leads there rather than is there.
+    /// Whether to connect rather than to listen.
     pub client: bool,
-    /// Bytes that may wait to be sent, if not the usual number.
+    /// Size of the send buffer in bytes, if not the default.
     pub send_buffer: Option<u32>,
-    /// Bytes that may wait to be received, if not the usual number.
+    /// Size of the receive buffer in bytes, if not the default.
     pub receive_buffer: Option<u32>,
-    /// Whether small pieces are sent at once.
+    /// Whether small segments are sent at once (`TCP_NODELAY`).
     pub no_delay: bool,
-    /// Whether what is sent to a group comes to this host too.
+    /// Whether this host receives what it sends to a multicast group.
     pub echo: bool,
 }
 
-/// A socket that was wanted.
+/// An open socket.
 pub enum Socket {
-    /// A server that takes connections.
+    /// A server that accepts connections.
     Listener(Box<dyn Listener>),
     /// A connection.
     Stream(Box<dyn Stream>),
-    /// Datagrams, of either side.
+    /// Datagrams, for client or server.
     Datagrams(Box<dyn Datagrams>),
 }
 
-/// Why there is no socket.
+/// Why a socket could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketError {
     /// The step that failed: `bind`, `connect`.
     pub step: &'static str,
-    /// Why.
+    /// The cause.
     pub error: IoError,
 }
 
@@ -182,57 +182,57 @@ impl fmt::Display for SocketError {
 
 impl core::error::Error for SocketError {}
 
-/// Which device an element wants.
+/// The device that an element requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceRequest {
-    /// A network interface, or in a box the switch port of that number.
+    /// A network interface; in a box, the switch port with that number.
     Interface {
-        /// Its name or number.
+        /// The interface's name, or the port's number.
         name: String,
-        /// Whether frames for others are wanted too.
+        /// Whether to receive frames for other hosts.
         promiscuous: bool,
-        /// Whether frames that this host sends are wanted too.
+        /// Whether to receive frames that this host sends.
         outbound: bool,
-        /// Bytes of a frame to keep.
+        /// Maximum number of bytes to capture per frame.
         snap: usize,
-        /// Whether it will be read.
+        /// Whether the device will be read.
         receive: bool,
-        /// Whether the host's kernel is not to handle what it receives.
+        /// Whether to keep received frames from the host's network stack.
         exclusive: bool,
     },
-    /// A new virtual interface to the host's own stack.
+    /// A new virtual interface to the host's network stack.
     Tunnel {
         /// Whether it carries Ethernet frames rather than IP packets.
         ethernet: bool,
-        /// The name, or empty for one that the system chooses.
+        /// The name; empty to let the system choose one.
         name: String,
-        /// Its address and prefix length; without them it is not brought up.
+        /// Its address and prefix length. Without them the interface is not brought up.
         address: Option<(Ipv4Addr, u8)>,
         /// The link address.
         link: Option<[u8; 6]>,
-        /// The gateway to set.
+        /// The gateway to configure.
         gateway: Option<Ipv4Addr>,
-        /// The largest packet; 0 for the system's choice.
+        /// The MTU; 0 for the system's default.
         mtu: usize,
     },
     /// A raw IP socket for one protocol.
     Raw {
         /// The IP protocol.
         protocol: u8,
-        /// The TCP or UDP port to accept; 0 for all.
+        /// The TCP or UDP port to accept; 0 for all ports.
         port: u16,
-        /// Bytes of a packet to keep.
+        /// Maximum number of bytes to capture per packet.
         snap: usize,
     },
 }
 
 /// A network device.
 pub trait Device {
-    /// Adds at most `most` packets that have arrived, with their times, to `into`.
+    /// Appends at most `most` received packets, with their timestamps, to `into`.
     fn receive(&mut self, pool: &Pool, most: usize, into: &mut Batch) -> Result<(), IoError>;
-    /// Sends from the front of `batch` and leaves what must wait.
+    /// Sends packets from the front of `batch`; leaves those that must wait.
     fn send(&mut self, batch: &mut Batch) -> Result<(), IoError>;
-    /// Whether it pays to let packets gather before they are fetched: where each that wakes a sleeper costs its sender.
+    /// Whether to let packets accumulate before receiving them: where waking a sleeping receiver costs the sender.
     fn gathers(&self) -> bool {
         false
     }
@@ -240,13 +240,13 @@ pub trait Device {
     fn burst(&self) -> usize {
         1
     }
-    /// Told of packets that found no room and were dropped.
+    /// Reports packets that were dropped because there was no room.
     fn count_full(&mut self, _count: u64) {}
-    /// What to watch, where the environment has such a thing.
+    /// The descriptor to watch, if the environment has one.
     fn descriptor(&self) -> Option<Descriptor>;
-    /// The name that it has got.
+    /// The name that the device got.
     fn name(&self) -> String;
-    /// Packets that were lost before they could be received.
+    /// Number of packets lost before they could be received.
     fn lost(&self) -> u64 {
         0
     }
@@ -270,35 +270,34 @@ pub struct Interface {
 pub struct Terminal {
     /// Characters in a line.
     pub columns: usize,
-    /// Whether standard output goes to a terminal too.
+    /// Whether standard output is a terminal too.
     pub output: bool,
 }
 
-/// The outside world. What an environment lacks it refuses with [`IoError::Unsupported`].
+/// The environment of a router. Facilities that it lacks fail with [`IoError::Unsupported`].
 pub trait Environment {
     /// Wall-clock time.
     fn now(&self) -> Timestamp;
-    /// Time that never jumps.
+    /// Monotonic time.
     fn steady(&self) -> Timestamp;
-    /// Bits that differ between runs, where the user has not asked for the same ones.
+    /// Random bits that differ between runs, unless the user asked for reproducible ones.
     fn seed(&self) -> u64;
-    /// A configuration is about to be made; it may be meant to take over from one that runs, and then opens the same
-    /// devices beside it.
+    /// Announces a new configuration. It may replace the running one, and then opens the same devices in parallel.
     fn prepare(&self) {}
-    /// A line for the log.
+    /// Writes a line to the log.
     fn console(&self, text: &str);
-    /// The terminal that the log goes to, where there is one.
+    /// The terminal that the log goes to, if there is one.
     fn terminal(&self) -> Option<Terminal> {
         None
     }
-    /// Shows a line on that terminal in place of the one that was drawn before; the `last` one stays.
+    /// Shows a line on that terminal in place of the previous one; the `last` line stays.
     fn draw(&self, _line: &str, _last: bool) {}
-    /// Opens a file to read; `-` is standard input.
+    /// Opens a file for reading; `-` is standard input.
     fn open(&self, _path: &str) -> Result<Box<dyn Reader>, IoError> {
         Err(IoError::Unsupported("reading files"))
     }
-    /// Creates a file, or opens it to append; `-` is standard output. What is in it goes at the first write or flush
-    /// only, so that a new configuration that fails, or takes the old one's file over, does no harm.
+    /// Creates a file, or opens it for appending; `-` is standard output. An existing file is truncated only at the
+    /// first write or flush, so a new configuration that fails, or that takes over the old one's file, does no harm.
     fn create(&self, _path: &str, _append: bool) -> Result<Box<dyn Writer>, IoError> {
         Err(IoError::Unsupported("writing files"))
     }
@@ -306,28 +305,28 @@ pub trait Environment {
     fn device(&self, _request: &DeviceRequest) -> Result<Box<dyn Device>, IoError> {
         Err(IoError::Unsupported("devices"))
     }
-    /// Listens: `tcp:ADDRESS:PORT`, `unix:PATH`.
+    /// Opens a listening socket: `tcp:ADDRESS:PORT`, `unix:PATH`.
     fn listen(&self, _address: &str) -> Result<Box<dyn Listener>, IoError> {
         Err(IoError::Unsupported("sockets"))
     }
-    /// A connection that the process was started with, by its descriptor: `fd:NUMBER`.
+    /// A connection inherited by the process, by its descriptor: `fd:NUMBER`.
     fn connect(&self, _address: &str) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("sockets"))
     }
-    /// Makes a socket.
+    /// Opens a socket.
     fn socket(&self, _request: &SocketRequest) -> Result<Socket, SocketError> {
         Err(SocketError { step: "socket", error: IoError::Unsupported("sockets") })
     }
-    /// An interface's addresses, for `name:ip` and `name:eth`.
+    /// The addresses of an interface, for `name:ip` and `name:eth`.
     fn interface(&self, _name: &str) -> Option<Interface> {
         None
     }
-    /// A host's IPv4 address by its name in the system's tables.
+    /// Looks up a host's IPv4 address by name in the system's tables.
     fn host(&self, _name: &str) -> Option<Ipv4Addr> {
         None
     }
-    /// A stream that gives a byte each time the signal of that number arrives; when the last one for it goes, the
-    /// signal does again what it does by itself.
+    /// A stream that yields a byte for each signal of that number. When the last such stream is dropped, the signal has
+    /// its default effect again.
     fn signal(&self, _number: i32) -> Result<Box<dyn Stream>, IoError> {
         Err(IoError::Unsupported("catching signals"))
     }
@@ -335,7 +334,7 @@ pub trait Environment {
     fn kill(&self, _process: i32, _signal: i32) -> Result<(), IoError> {
         Err(IoError::Unsupported("sending signals"))
     }
-    /// The number of this process; 0 where there are none.
+    /// The process ID; 0 if there are no processes.
     fn process(&self) -> u32 {
         0
     }
@@ -343,18 +342,18 @@ pub trait Environment {
     fn list(&self, _path: &str) -> Result<Vec<String>, IoError> {
         Err(IoError::Unsupported("directories"))
     }
-    /// Waits until a descriptor is ready or steady time reaches `until` (`None`: for ever); returns the ready ones. May
-    /// return early with none.
+    /// Waits until a descriptor is ready or steady time reaches `until` (`None`: no limit); returns the ready ones. It
+    /// may return early with none.
     fn wait(&self, watched: &[(Descriptor, bool, bool)], until: Option<Timestamp>) -> Vec<Descriptor>;
-    /// Whether a descriptor can be read or written now, whichever is asked for.
+    /// Whether a descriptor can be read or written now, as requested.
     fn is_ready(&self, descriptor: Descriptor, read: bool, write: bool) -> bool {
         !self.wait(&[(descriptor, read, write)], Some(Timestamp::ZERO)).is_empty()
     }
-    /// Whether the router's tasks are to stop for now, as others wait for the processor.
+    /// Whether the router's tasks should yield the CPU now because others wait for it.
     fn is_turn_over(&self) -> bool {
         false
     }
-    /// Whether the run was asked to stop from outside.
+    /// Whether the run was interrupted from outside.
     fn is_interrupted(&self) -> bool {
         false
     }

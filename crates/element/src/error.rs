@@ -1,4 +1,4 @@
-//! Why an element can't be set up, and why a handler call failed.
+//! Errors of element setup and of handler calls.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -6,38 +6,38 @@ use core::fmt;
 
 use crate::arguments::ArgumentError;
 
-/// One thing that is wrong with an element's arguments or surroundings.
+/// One error in an element's arguments or environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The value of an argument.
+    /// An invalid value.
     Argument {
-        /// The keyword that the user knows it by.
+        /// The argument's keyword.
         keyword: String,
-        /// What is wrong with the value.
+        /// The error in the value.
         problem: String,
     },
     /// A required argument is absent.
     Missing {
-        /// Its keyword.
+        /// The argument's keyword.
         keyword: &'static str,
     },
-    /// A keyword that the class does not have.
+    /// The class has no such keyword.
     Unknown {
-        /// As the user wrote it.
+        /// The keyword as written.
         keyword: String,
     },
     /// More positional arguments than the class takes.
     TooMany,
-    /// Something about a file of data that the element reads.
+    /// An error in a data file that the element reads.
     Placed {
-        /// The file, perhaps with a line.
+        /// The file, optionally with a line.
         place: String,
-        /// What is wrong there.
+        /// The error.
         text: String,
-        /// Whether the element is told of as that of `place`.
+        /// Whether the element is named as `NAME :: CLASS(place)`.
         is_named: bool,
     },
-    /// Anything else: a fragment without the element's name, which the caller adds.
+    /// Any other error: text without the element's name, which the caller adds.
     Other(String),
 }
 
@@ -54,10 +54,10 @@ impl fmt::Display for Message {
     }
 }
 
-/// Why an element can't be made or started: one or more messages.
+/// Why an element can't be created or started: one or more messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SetupError {
-    /// What is wrong, in the order of the arguments.
+    /// The messages, in the order of the arguments.
     pub messages: Vec<Message>,
 }
 
@@ -77,12 +77,12 @@ impl SetupError {
         }
     }
 
-    /// One message about a place in a file of data, `FILE:LINE`.
+    /// One message about a location in a data file, `FILE:LINE`.
     pub fn placed(place: impl fmt::Display, text: impl fmt::Display) -> SetupError {
         Message::Placed { place: place.to_string(), text: text.to_string(), is_named: false }.into()
     }
 
-    /// One message about a file of data, of which the element is told as `NAME :: CLASS(FILE)`.
+    /// One message about a data file; it introduces the element as `NAME :: CLASS(FILE)`.
     pub fn of_file(file: impl fmt::Display, text: impl fmt::Display) -> SetupError {
         Message::Placed { place: file.to_string(), text: text.to_string(), is_named: true }.into()
     }
@@ -123,7 +123,7 @@ pub enum HandlerError {
     NoElement(String),
     /// The element has no such handler.
     NoHandler(String),
-    /// The handler can't be read, or not written.
+    /// The handler can't be read, or can't be written.
     Wrong {
         /// Its path.
         path: String,
@@ -132,52 +132,52 @@ pub enum HandlerError {
     },
     /// The handler gives one value and takes no parameter.
     NoParameter(String),
-    /// The element is in the middle of a call of its own.
+    /// The element is already being called.
     Busy(String),
-    /// The value does not stand for what the handler takes. Callers get it as `Rejected`.
+    /// The value can't be parsed. Callers get it as `Rejected`.
     Value(ArgumentError),
-    /// The value is not one that the handler takes; the messages say why.
+    /// The value is invalid; the messages say why.
     Rejected(String),
-    /// The same, with another number than [`HandlerError::INVALID`] for scripts.
+    /// Like `Rejected`, with an error number for scripts other than [`HandlerError::INVALID`].
     Refused {
         /// The messages.
         text: String,
-        /// The number.
+        /// The error number.
         code: i32,
     },
-    /// What was written is in force; the messages are warnings.
+    /// The write took effect, with warnings.
     Warned(String),
-    /// The handler gave a value, and something went wrong on the way.
+    /// The read returned a value, with errors.
     Doubtful {
         /// The value.
         value: String,
-        /// What went wrong: the messages.
+        /// The messages.
         problems: String,
     },
 }
 
 impl HandlerError {
-    /// The number that scripts see when a handler refuses a value, if it has no other: Linux's for an invalid argument.
+    /// The default error number that scripts see if a handler rejects a value: Linux's number for an invalid argument.
     pub const INVALID: i32 = -22;
-    /// That of a handler that gives no particular reason.
+    /// The error number of a handler that gives no reason.
     pub const UNSPECIFIED: i32 = -1;
-    /// That of one that found nothing of that name.
+    /// The error number of a handler that found no object of that name.
     pub const NOT_FOUND: i32 = -2;
-    /// That of one that has such a thing already.
+    /// The error number of a handler whose object already exists.
     pub const EXISTS: i32 = -17;
 
-    /// The handler refuses the value.
+    /// The handler rejects the value.
     pub fn new(text: impl fmt::Display) -> HandlerError {
         HandlerError::Rejected(text.to_string())
     }
 
-    /// The handler refuses the value, with a number of its own for scripts.
+    /// The handler rejects the value, with its own error number for scripts.
     pub fn with_code(code: i32, text: impl fmt::Display) -> HandlerError {
         HandlerError::Refused { text: text.to_string(), code }
     }
 
-    /// As scripts say it of a call that was a read or a write: they do not tell a missing handler from one of the other
-    /// kind.
+    /// The message that scripts get for a read or a write. It does not distinguish a missing handler from one of the
+    /// other kind.
     pub fn of_call(&self, read: bool) -> String {
         match self {
             HandlerError::NoHandler(path) | HandlerError::Wrong { path, .. } => {

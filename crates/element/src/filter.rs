@@ -1,4 +1,4 @@
-//! Elements that map a packet to a packet or a verdict.
+//! Elements that process one packet at a time and return a verdict.
 
 use alloc::rc::Rc;
 use core::any::Any;
@@ -12,56 +12,56 @@ use crate::contract::Element;
 use crate::error::SetupError;
 use crate::handler::Handler;
 
-/// What becomes of a packet.
+/// The outcome for a packet.
 pub enum Verdict {
-    /// Goes on by output 0.
+    /// Send to output 0.
     Pass(Packet),
-    /// Goes to output 1 if that exists, else is dropped and counted under the reason.
+    /// Send to output 1 if it exists, otherwise drop and count under the reason.
     Divert(Packet, Reason),
-    /// Is dropped and counted under the reason.
+    /// Drop and count under the reason.
     Drop(Packet, Reason),
-    /// Goes to the given output; a missing one drops it.
+    /// Send to the given output; drop if it does not exist.
     To(usize, Packet),
-    /// The element keeps it, or has sent what it became.
+    /// The element keeps the packet, or has already sent its result.
     Taken,
 }
 
-/// An element of one input whose work is done packet by packet: Click's `simple_action`.
+/// An element with one input that processes packets one by one: Click's `simple_action`.
 ///
-/// The framework makes push, pull, batches and the accounting of drops from [`Filter::filter`]. On a pull path every
-/// verdict but `Pass` yields no packet.
+/// The framework derives push, pull, batching and drop accounting from [`Filter::filter`]. On a pull path, every
+/// verdict except `Pass` yields no packet.
 pub trait Filter: Sized + 'static {
     /// Its arguments.
     type Args: Args;
     /// Its handlers.
     const HANDLERS: &'static [Handler<Self>] = &[];
-    /// Whether `config` may be written while it runs.
+    /// Whether `config` may be written while the element runs.
     const LIVE: bool = false;
 
-    /// Makes one.
+    /// Creates the element.
     fn new(args: Self::Args, setup: &mut Setup) -> Result<Self, SetupError>;
 
-    /// Finds what its arguments name of other elements, when all exist.
+    /// Resolves references to other elements, once all exist.
     fn resolve(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
         Ok(())
     }
 
-    /// Prepares to run, when all elements are configured.
+    /// Prepares to run, once all elements are configured.
     fn initialize(&mut self, _cx: &mut Context) -> Result<(), SetupError> {
         Ok(())
     }
 
-    /// Judges one packet.
+    /// Processes one packet.
     fn filter(&mut self, cx: &mut Context, packet: Packet) -> Verdict;
 
-    /// Does in place what `filter` does with a packet that plainly passes. If this one may not, or needs the context,
-    /// returns `false` without having changed anything, and `filter` judges it.
+    /// Fast path of `filter`: processes in place a packet that simply passes. Returns `false`, having changed nothing,
+    /// for a packet that may not pass or that needs the context; `filter` then processes it.
     #[inline(always)]
     fn pass(&mut self, _packet: &mut Packet) -> bool {
         false
     }
 
-    /// Looks at a batch before its packets are judged one by one: to prefetch, or to read the clock once.
+    /// Called with each batch before its packets are processed: to prefetch, or to read the clock once.
     #[inline(always)]
     fn begin(&mut self, _cx: &mut Context, _batch: &Batch) {}
 
@@ -70,13 +70,13 @@ pub trait Filter: Sized + 'static {
         false
     }
 
-    /// Runs a timer.
+    /// A timer has expired.
     fn timer(&mut self, _cx: &mut Context, _timer: usize) {}
 
-    /// Takes over the state of an old element of the same name and class.
+    /// Takes over the state of the old element of the same name and class.
     fn inherit(&mut self, _old: &mut Self, _cx: &mut Context) {}
 
-    /// What other elements may use of it.
+    /// The object that this element shares with others.
     fn export(&self) -> Option<Rc<dyn Any>> {
         None
     }
@@ -116,7 +116,7 @@ impl<F: Filter> Element for F {
             }
             verdict => settle_in_order(cx, verdict, &mut place),
         });
-        // Behind what was emitted before the first of them, as single packets would have come.
+        // Emit behind the batches that preceded the first of these packets, as single packets would have been.
         cx.emit_at(place.unwrap_or(0), 0, batch);
     }
 
@@ -157,7 +157,7 @@ impl<F: Filter> Element for F {
     }
 }
 
-/// Lets packets pass in place up to the first that `filter` has to judge; how many.
+/// Passes packets in place up to the first that needs `filter`; returns how many.
 #[inline(always)]
 fn pass_first<F: Filter>(filter: &mut F, packets: &mut [Packet]) -> usize {
     let mut passed = 0;
@@ -170,8 +170,8 @@ fn pass_first<F: Filter>(filter: &mut F, packets: &mut [Packet]) -> usize {
     passed
 }
 
-/// Settles a verdict among others of a batch: gives a packet back that passes, unless something was emitted that must
-/// come before it. `place` becomes that of the first that came back.
+/// Applies a verdict within a batch. Returns a packet that passes, unless something was emitted that must precede it.
+/// `place` is set at the first packet returned.
 #[inline(never)]
 fn settle_in_order(cx: &mut Context, verdict: Verdict, place: &mut Option<usize>) -> Option<Packet> {
     match verdict {
@@ -186,7 +186,7 @@ fn settle_in_order(cx: &mut Context, verdict: Verdict, place: &mut Option<usize>
     }
 }
 
-/// Sends or drops a packet as the verdict says.
+/// Applies a verdict: sends or drops the packet.
 #[inline]
 fn settle(cx: &mut Context, verdict: Verdict) {
     match verdict {

@@ -14,7 +14,7 @@ pub struct Handler<E: 'static> {
     summary: &'static str,
     calm: bool,
     hidden: bool,
-    /// The argument that it sets.
+    /// The argument that the handler sets.
     argument: Option<(Option<usize>, &'static str)>,
     call: Call<E>,
 }
@@ -25,55 +25,55 @@ enum Call<E> {
     Write(fn(&mut E, &mut Context, &str) -> Result<(), HandlerError>),
 }
 
-/// What a handler is for.
+/// The kind of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandlerKind {
-    /// Gives a value.
+    /// Returns a value.
     Read,
-    /// Gives a value for a parameter.
+    /// Returns a value for a parameter.
     ReadWithParameter,
     /// Takes a value.
     Write,
 }
 
-/// A handler as the reference and the router know it.
+/// The description of a handler, for the reference and the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerInfo {
     /// Its name; a read and a write handler may share one.
     pub name: Cow<'static, str>,
-    /// What it is for.
+    /// Its kind.
     pub kind: HandlerKind,
-    /// Whether reading it costs little and disturbs nothing, so that a monitor may read it often.
+    /// Whether reading it is cheap and has no side effects, so that a monitor may read it often.
     pub calm: bool,
-    /// Whether only the configuration itself may call it, and nobody from outside.
+    /// Whether only the configuration itself may call it, not control connections or the command line.
     pub hidden: bool,
     /// One sentence.
     pub summary: &'static str,
 }
 
-/// Handlers of which there is one for each port or argument, `active0`, `active1` and so on, to read and to write.
+/// Handlers that exist once per port or argument, `active0`, `active1` and so on, for reading and writing.
 pub struct Numbered<E: 'static> {
-    /// What stands before the number.
+    /// The part of the name before the number.
     pub prefix: &'static str,
-    /// What each of them is for, in one sentence.
+    /// What each handler does, in one sentence.
     pub summary: &'static str,
-    /// How many there are.
+    /// The number of handlers.
     pub count: fn(&E) -> usize,
-    /// The value of one of them, whose number is below the count.
+    /// Reads the handler with an index below the count.
     pub read: fn(&E, usize) -> String,
-    /// Changes the value of one of them, whose number is below the count.
+    /// Writes the handler with an index below the count.
     pub write: fn(&mut E, &mut Context, usize, &str) -> Result<(), HandlerError>,
 }
 
 impl<E> Numbered<E> {
-    /// The number of the handler that has a name.
+    /// The index of the handler called `name`.
     pub(crate) fn find(&self, element: &E, name: &str) -> Option<usize> {
         let digits = name.strip_prefix(self.prefix)?;
         let number: usize = digits.parse().ok()?;
         (number < (self.count)(element) && digits == number.to_string()).then_some(number)
     }
 
-    /// The descriptions of all that an element has.
+    /// The descriptions of all handlers of an element.
     pub(crate) fn infos(&self, element: &E) -> impl Iterator<Item = HandlerInfo> {
         (0..(self.count)(element)).flat_map(|number| {
             let name = Cow::<str>::Owned(format!("{}{number}", self.prefix));
@@ -86,12 +86,12 @@ impl<E> Numbered<E> {
 }
 
 impl<E> Handler<E> {
-    /// A value of the element's state.
+    /// A read handler for a value of the element's state.
     pub const fn read(name: &'static str, summary: &'static str, call: fn(&E) -> String) -> Handler<E> {
         Handler { name, summary, calm: true, hidden: false, argument: None, call: Call::Read(call) }
     }
 
-    /// A value that needs a parameter, the context or changes in the element.
+    /// A read handler that needs a parameter, the context or mutable access to the element.
     pub const fn read_with(
         name: &'static str,
         summary: &'static str,
@@ -100,7 +100,7 @@ impl<E> Handler<E> {
         Handler { name, summary, calm: false, hidden: false, argument: None, call: Call::ReadWith(call) }
     }
 
-    /// A change.
+    /// A write handler.
     pub const fn write(
         name: &'static str,
         summary: &'static str,
@@ -109,12 +109,13 @@ impl<E> Handler<E> {
         Handler { name, summary, calm: false, hidden: false, argument: None, call: Call::Write(call) }
     }
 
-    /// The same for the configuration alone: control connections and the command line don't see it.
+    /// Hides the handler from control connections and the command line; only the configuration can call it.
     pub const fn hidden(self) -> Handler<E> {
         Handler { hidden: true, ..self }
     }
 
-    /// Sets an argument, named by its place if it has one and its keyword: `config` shows the new value.
+    /// A write handler that sets an argument, given by its position (if it has one) and keyword; `config` shows the new
+    /// value.
     pub const fn argument(
         name: &'static str,
         (position, keyword): (Option<usize>, &'static str),
@@ -173,7 +174,7 @@ impl<E> Handler<E> {
         }
     }
 
-    /// An error as callers get it: a value of an argument is told as that argument is.
+    /// The error as callers get it: an invalid value of an argument is reported under the argument's keyword.
     fn told(&self, error: HandlerError) -> HandlerError {
         let HandlerError::Value(problem) = error else { return error };
         match self.argument {

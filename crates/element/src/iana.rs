@@ -1,6 +1,6 @@
-//! Names that numbers are known by, whatever a configuration defines: one table for arguments and rules alike.
+//! Well-known names of protocols and ICMP types: one table for arguments and rules.
 
-/// The IANA protocols that configurations name, and Click's `payload`, by name.
+/// The IANA protocols that configurations name, and Click's `payload`, sorted by name.
 const PROTOCOLS: &[(&str, u8)] = &[
     ("ah", 51),
     ("dccp", 33),
@@ -27,7 +27,7 @@ const PROTOCOLS: &[(&str, u8)] = &[
     ("vrrp", 112),
 ];
 
-/// Other names of IP protocols that the IANA registry and common systems know, by name. Numbers are not told by them.
+/// Further IP protocol names from the IANA registry and common systems, sorted by name. Used for parsing only.
 const OTHER_PROTOCOLS: &[(&str, u8)] = &[
     ("AX.25", 93),
     ("CPHB", 73),
@@ -122,7 +122,7 @@ const OTHER_PROTOCOLS: &[(&str, u8)] = &[
     ("xtp", 36),
 ];
 
-/// ICMP message types (RFC 792, 950, 1256), by name.
+/// ICMP message types (RFC 792, 950, 1256), sorted by name.
 const ICMP_TYPES: &[(&str, u8)] = &[
     ("echo", 8),
     ("echo-reply", 0),

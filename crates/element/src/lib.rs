@@ -1,15 +1,15 @@
 //! The contract between an element and the router that runs it.
 //!
-//! An element is a type with arguments ([`Args`]), handlers and a part of the packet path: [`Filter`] for one packet
-//! in, one verdict out; [`Element`] for everything else. It sees the world through [`Context`] only.
+//! An element is a type with arguments ([`Args`]), handlers and packet processing: [`Filter`] for one packet in, one
+//! verdict out; [`Element`] for everything else. [`Context`] is its only interface to the router.
 //!
 //! Invariants:
-//! - an element is never called while one of its calls is under way: what it emits is delivered after it has returned,
-//!   depth first and in the order in which Click would have pushed it;
+//! - an element is never called during another of its calls: what it emits is delivered after the call returns, depth
+//!   first and in the order in which Click would push it;
 //! - arguments are parsed before `new` runs, all or nothing;
-//! - no clock, no random numbers, no files, no devices but those that [`Environment`] gives.
+//! - clocks, random numbers, files and devices come only from [`Environment`].
 //!
-//! Absent: the graph, scheduling and any concrete element.
+//! Absent: the graph, scheduling and concrete elements.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,7 @@ pub use runtime::{HandlerTarget, Runtime};
 pub use signal::{Direction, Signal, SignalCell};
 pub use tap::LogTap;
 
-/// What an element's file needs, in one line.
+/// The imports of an element's file.
 pub mod prelude {
     pub use crate::{
         Args, ArgumentGroup, Class, Context, Element, Filter, FromArgument, Handler, HandlerError, Numbered,
@@ -65,7 +65,7 @@ pub mod prelude {
     pub use packet::{Batch, Packet, Timestamp};
 }
 
-/// The finished example of the guide for contributors must compile.
+/// Compiles the finished example of the contributors' guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../CONTRIBUTING.md")]
 struct Contributing;

@@ -1,4 +1,4 @@
-//! Names that configurations give to addresses, ports, fields and other numbers.
+//! Names that configurations define for addresses, ports, fields and other numbers.
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::cell::RefCell;
 
-/// What a name stands for.
+/// The kind of object that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NameKind {
     /// An IPv4 address: four bytes.
@@ -28,17 +28,18 @@ pub enum NameKind {
     Protocol,
     /// An ICMP type: one byte.
     IcmpType,
-    /// A field of a packet, as the filter language numbers them: four bytes, host byte order.
+    /// A packet field, numbered as in the filter language: four bytes, host byte order.
     Field,
     /// An annotation: offset and size, one byte each.
     Annotation,
-    /// A pattern of the rewriters: a shared object.
+    /// A rewriter pattern: a shared object.
     Pattern,
-    /// That there is a script that drives the router, right or wrong.
+    /// Marks that a script drives the router, whether or not it is valid.
     Driver,
 }
 
-/// Names by kind and scope. A name defined in a compound element is seen inside it only, and before those outside.
+/// Names by kind and scope. A name defined in a compound element is visible only inside it, where it shadows outer
+/// definitions.
 #[derive(Debug, Default)]
 pub struct Names {
     defined: RefCell<BTreeMap<(NameKind, String), Vec<u8>>>,
@@ -46,33 +47,33 @@ pub struct Names {
 }
 
 impl Names {
-    /// None yet.
+    /// An empty table.
     pub fn new() -> Names {
         Names::default()
     }
 
-    /// Defines `name`, in the compound element `scope` (empty for the outermost).
+    /// Defines `name` in the compound element `scope` (empty for the top level).
     pub fn define(&self, kind: NameKind, scope: &str, name: &str, value: &[u8]) {
         self.defined.borrow_mut().insert((kind, qualify(scope, name)), value.to_vec());
     }
 
-    /// Finds `name` as seen from `scope`: there, then in each enclosing one.
+    /// Looks up `name` in `scope`, then in each enclosing scope.
     pub fn find(&self, kind: NameKind, scope: &str, name: &str) -> Option<Vec<u8>> {
         seen_from(&self.defined.borrow(), kind, scope, name)
     }
 
-    /// Gives `name` to something that all who find it use together.
+    /// Defines `name` as an object that is shared by all elements that look it up.
     pub fn share(&self, kind: NameKind, scope: &str, name: &str, value: Rc<dyn Any>) {
         self.shared.borrow_mut().insert((kind, qualify(scope, name)), value);
     }
 
-    /// Finds what is shared under `name` as seen from `scope`, if it is a `T`.
+    /// Looks up the shared object `name` from `scope`, if it is a `T`.
     pub fn shared<T: 'static>(&self, kind: NameKind, scope: &str, name: &str) -> Option<Rc<T>> {
         seen_from(&self.shared.borrow(), kind, scope, name)?.downcast().ok()
     }
 }
 
-/// The nearest definition of `name`, from `scope` outwards.
+/// The innermost definition of `name` visible from `scope`.
 fn seen_from<V: Clone>(
     defined: &BTreeMap<(NameKind, String), V>,
     kind: NameKind,

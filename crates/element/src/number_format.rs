@@ -1,11 +1,11 @@
-//! Numbers as Click's handlers write them: fixed point, spans of time, bandwidths.
+//! Number formats of Click's handlers: fixed point, time spans, bandwidths.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 
 use packet::Timestamp;
 
-/// A binary fixed-point number with `bits` (at most 28) of fraction, with as few decimals as tell it apart.
+/// A binary fixed-point number with `bits` (at most 28) of fraction, with the fewest decimals that identify it.
 pub fn fixed(value: u64, bits: u32) -> String {
     let bits = bits.min(28);
     let one = 1u64 << bits;
@@ -15,7 +15,7 @@ pub fn fixed(value: u64, bits: u32) -> String {
         return text;
     }
     text.push('.');
-    // The digits stop as soon as what is left is below what the binary number can't tell anyway (Knuth, TeX §103).
+    // Stop as soon as the remainder is below the precision of the binary number (Knuth, TeX §103).
     let mut rest = 10 * fraction + 5;
     let mut doubt = 10;
     let mut rounding = 5;
@@ -35,13 +35,13 @@ pub fn fixed(value: u64, bits: u32) -> String {
     }
 }
 
-/// As [`fixed`], of a number with a sign.
+/// Like [`fixed`], for a signed number.
 pub fn signed_fixed(value: i64, bits: u32) -> String {
     let sign = if value < 0 { "-" } else { "" };
     format!("{sign}{}", fixed(value.unsigned_abs(), bits))
 }
 
-/// `value` over ten to the `digits`, with the decimals that are needed.
+/// `value` divided by ten to the `digits`, without trailing zeros.
 pub fn decimal(value: u64, digits: u32) -> String {
     let digits = digits.min(18);
     let one = 10u64.pow(digits);
@@ -53,7 +53,7 @@ pub fn decimal(value: u64, digits: u32) -> String {
     text.trim_end_matches('0').to_string()
 }
 
-/// A real number with at most twelve digits, in the shorter of the usual notations, as C's `%.12g`.
+/// A real number with at most twelve digits, in the shorter of decimal and scientific notation, like C's `%.12g`.
 pub fn general(value: f64) -> String {
     if value.is_nan() {
         return if value.is_sign_negative() { "-nan" } else { "nan" }.into();
@@ -74,7 +74,7 @@ pub fn general(value: f64) -> String {
     }
 }
 
-/// A span of time: `500ms`, `1500ns`, `1.500100s`.
+/// A time span: `500ms`, `1500ns`, `1.500100s`.
 pub fn interval(span: Timestamp) -> String {
     let nanos = i64::from(span.subsecond_nanos());
     if span.seconds() != 0 {
@@ -88,12 +88,12 @@ pub fn interval(span: Timestamp) -> String {
     }
 }
 
-/// A time in seconds: six decimals, or nine where they are needed.
+/// A time in seconds, with six decimals, or nine if needed.
 pub fn timestamp(time: Timestamp) -> String {
     if time.subsecond_nanos().is_multiple_of(1_000) { format!("{time:.6}") } else { format!("{time:.9}") }
 }
 
-/// A bandwidth of so many bytes a second: `384kbps`, `1.5Gbps`.
+/// A bandwidth in bytes a second: `384kbps`, `1.5Gbps`.
 pub fn bandwidth(bytes: u32) -> String {
     let bits = u64::from(bytes) * 8;
     match bytes {

@@ -4,14 +4,14 @@ use alloc::vec::Vec;
 
 use packet::{BATCH, Batch, Packet};
 
-/// The batches that an element has emitted, in the order of delivery, and those kept for reuse.
+/// The batches that an element has emitted, in order of delivery, and spare ones.
 ///
-/// Ports belong to groups. Between ports of one group the order of packets is kept, because what is reached through
-/// them can tell; ports of different groups fill batches of their own.
+/// Ports belong to groups. Packet order is preserved between the ports of a group, because an element reachable from
+/// several of them can observe it. Ports of different groups fill separate batches.
 #[derive(Default)]
 pub struct Outputs {
     emitted: Vec<(usize, Batch)>,
-    /// For each group the place among `emitted` of the batch that is being filled, plus one; `UNTOUCHED`, `SEALED`.
+    /// For each group the index in `emitted` of the batch being filled, plus one; or `UNTOUCHED` or `SEALED`.
     filling: Vec<u32>,
     spare: Vec<Batch>,
     limit: usize,
@@ -19,18 +19,18 @@ pub struct Outputs {
 
 /// Nothing was emitted in the group.
 const UNTOUCHED: u32 = 0;
-/// Something was emitted, to which nothing may be added.
+/// The group's last batch was emitted whole and must not grow.
 const SEALED: u32 = u32::MAX;
-/// Spare batches kept; more are freed, so that a burst leaves no memory behind.
+/// Maximum number of spare batches. Further ones are freed, so that a burst does not keep memory.
 const SPARE: usize = 64;
 
 impl Outputs {
-    /// For batches of at most `limit` packets.
+    /// With batches of at most `limit` packets.
     pub fn new(limit: usize) -> Outputs {
         Outputs { limit: limit.clamp(1, BATCH), ..Outputs::default() }
     }
 
-    /// The most packets that it puts into one batch.
+    /// The maximum number of packets in a batch.
     pub fn limit(&self) -> usize {
         self.limit
     }
@@ -41,7 +41,7 @@ impl Outputs {
         self.spare.pop().unwrap_or_else(Batch::with_capacity)
     }
 
-    /// Takes the memory of a batch back; drops its packets.
+    /// Takes back a batch's memory; drops its packets.
     #[inline]
     pub fn recycle(&mut self, mut batch: Batch) {
         batch.clear();
@@ -50,7 +50,7 @@ impl Outputs {
         }
     }
 
-    /// Emits a whole batch after what was emitted before.
+    /// Emits a whole batch, behind earlier ones.
     #[inline]
     pub fn emit(&mut self, port: usize, group: usize, batch: Batch) {
         if batch.is_empty() {
@@ -60,14 +60,13 @@ impl Outputs {
         *self.filling(group) = SEALED;
     }
 
-    /// Batches emitted so far: the place of the next one.
+    /// The number of emitted batches, which is the index of the next one.
     #[inline]
     pub fn place(&self) -> usize {
         self.emitted.len()
     }
 
-    /// Emits a whole batch before what was emitted at `place` and later; nothing may be sent after that in the same
-    /// call.
+    /// Emits a whole batch ahead of those with index `place` and above. It must be the last emission of a call.
     #[inline]
     pub fn emit_at(&mut self, place: usize, port: usize, batch: Batch) {
         if batch.is_empty() {
@@ -77,7 +76,7 @@ impl Outputs {
         self.filling.fill(SEALED);
     }
 
-    /// Emits one packet; it joins the batch before it where order allows.
+    /// Emits one packet. It joins the batch being filled where order allows.
     #[inline]
     pub fn send(&mut self, port: usize, group: usize, packet: Packet) {
         let place = self.filling.get(group).copied().unwrap_or(UNTOUCHED) as usize;
@@ -91,7 +90,7 @@ impl Outputs {
         self.send_apart(port, group, packet);
     }
 
-    /// Emits one packet in a batch of its own, which those that follow may join.
+    /// Emits one packet in a new batch, which later ones may join.
     #[inline(never)]
     fn send_apart(&mut self, port: usize, group: usize, packet: Packet) {
         let mut batch = self.batch();
@@ -120,7 +119,7 @@ impl Outputs {
         self.emitted.is_empty()
     }
 
-    /// Takes what was emitted, last first, as a stack of deliveries wants it.
+    /// Takes the emitted batches in reverse order, as a delivery stack needs them.
     #[inline]
     pub fn take_reversed(&mut self, mut each: impl FnMut(usize, Batch)) {
         self.filling.fill(UNTOUCHED);

@@ -1,14 +1,14 @@
-//! The random numbers of the C library that Click is built with: the same seed gives the same numbers.
+//! The random number generator of the C library that Click uses: the same seed gives the same numbers.
 
 use alloc::vec::Vec;
 
-/// Numbers that are kept: each new one is the sum of the oldest and the one three places younger than it is.
+/// Size of the history: each number is the sum of the numbers 31 and 3 draws before it.
 const LAG: usize = 31;
-/// The distance of the other summand.
+/// The distance of the second summand.
 const TAP: usize = 3;
-/// Numbers that are made and not used, so that the seed has spread.
+/// Numbers discarded at the start, so that the seed affects all of the state.
 const WARM_UP: usize = 310;
-/// Numbers are below this.
+/// Upper bound of the numbers, exclusive.
 const LIMIT: u32 = 1 << 31;
 
 /// An additive feedback generator (x^31 + x^3 + 1) of 31-bit numbers.
@@ -18,7 +18,7 @@ pub struct AdditiveRandom {
 }
 
 impl AdditiveRandom {
-    /// Begins with a seed; 0 counts as 1.
+    /// Starts from a seed; 0 counts as 1.
     pub fn new(seed: u32) -> AdditiveRandom {
         let mut word = if seed == 0 { 1 } else { seed as i32 };
         let mut state = Vec::with_capacity(LAG);
@@ -48,7 +48,7 @@ impl AdditiveRandom {
     }
 }
 
-/// A number from `low` to `high`, all equally often, out of numbers below 2^31: as many are drawn as Click draws.
+/// A uniformly distributed number from `low` to `high`, made from numbers below 2^31. It draws as many as Click does.
 pub(crate) fn between(low: u32, high: u32, mut draw: impl FnMut() -> u32) -> u32 {
     let Some(span) = high.checked_sub(low) else { return low };
     if span == 1 {
@@ -87,7 +87,8 @@ mod tests {
     fn spans_are_drawn_from_as_click_does() {
         let mut random = AdditiveRandom::new(1);
         let mut draw = |low, high| between(low, high, || random.draw());
-        // 1,804,289,383 of 2^31, in shares of the span; a span of two takes one bit; two numbers make one of 32 bits.
+        // Three cases: a scaled number (1,804,289,383 of 2^31), a span of two from one bit, a 32-bit number from two
+        // draws.
         assert_eq!(draw(0, 64_510), 54_202);
         assert_eq!(draw(5, 6), 5);
         assert_eq!(draw(7, 3), 7);

@@ -1,8 +1,8 @@
-//! Names of TCP and UDP ports, whatever a configuration defines.
+//! Well-known names of TCP and UDP ports.
 
 use self::Transport::{Both, Tcp, Udp};
 
-/// Which protocol's port a name stands for.
+/// The protocols of a service.
 #[derive(Clone, Copy, PartialEq)]
 enum Transport {
     Both,
@@ -10,7 +10,7 @@ enum Transport {
     Udp,
 }
 
-/// Click's own names, for both protocols, and those of the IANA registry that common systems know, by name.
+/// Click's own names, for both protocols, and the IANA registry's names that common systems know, sorted by name.
 #[rustfmt::skip]
 const SERVICES: &[(&str, u16, Transport)] = &[
     ("Clearcase", 371, Udp),

@@ -1,10 +1,10 @@
-//! Activity signals: whether it is worth pulling, or pushing.
+//! Activity signals: whether a pull or a push is likely to succeed.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-/// Which neighbours a signal is for.
+/// The neighbours that a signal informs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From upstream: there may be packets to pull (Click's empty notifier).
@@ -13,30 +13,30 @@ pub enum Direction {
     Full,
 }
 
-/// One notifier's state, which its listeners look at.
+/// The state of one notifier, shared with its listeners.
 #[derive(Clone, Debug, Default)]
 pub struct SignalCell(Rc<Cell<bool>>);
 
 impl SignalCell {
-    /// A new one.
+    /// A new cell.
     pub fn new(active: bool) -> SignalCell {
         SignalCell(Rc::new(Cell::new(active)))
     }
 
-    /// Whether it is active.
+    /// Whether the notifier is active.
     #[inline]
     pub fn is_active(&self) -> bool {
         self.0.get()
     }
 
-    /// Changes it; returns whether it became active by that.
+    /// Sets the state; returns whether it changed to active.
     #[inline]
     pub fn set(&self, active: bool) -> bool {
         !self.0.replace(active) && active
     }
 }
 
-/// What a listener watches: active while any of the notifiers that it found is, or always if some path had none.
+/// The signal that a listener watches. It is active while any of its notifiers is, or always if some path has none.
 #[derive(Clone, Debug, Default)]
 pub struct Signal {
     cells: Vec<SignalCell>,
@@ -49,18 +49,18 @@ impl Signal {
     /// Never active.
     pub const IDLE: Signal = Signal { cells: Vec::new(), busy: false };
 
-    /// Active while any of `cells` is, or always.
+    /// Active while any of `cells` is, or always with `busy`.
     pub fn new(cells: Vec<SignalCell>, busy: bool) -> Signal {
         Signal { cells, busy }
     }
 
-    /// Whether it is worth trying.
+    /// Whether to try.
     #[inline]
     pub fn is_active(&self) -> bool {
         self.busy || self.cells.iter().any(SignalCell::is_active)
     }
 
-    /// Whether it is always active, for want of a notifier.
+    /// Whether it is always active because a path has no notifier.
     pub fn is_busy(&self) -> bool {
         self.busy
     }

@@ -1,19 +1,19 @@
-//! What is written to the log, for an element that passes it on.
+//! A copy of the log, for an element that forwards it.
 
 use alloc::string::String;
 use core::cell::RefCell;
 
-/// Bytes that are kept for an element that doesn't take them: bounds what a flood of lines can claim.
+/// Maximum number of buffered bytes: bounds the memory that a flood of log lines can claim.
 const MOST: usize = 500_000;
 
-/// Lines of the log that an element has not yet taken.
+/// Log lines that an element has not yet taken.
 #[derive(Debug, Default)]
 pub struct LogTap {
     lines: RefCell<String>,
 }
 
 impl LogTap {
-    /// Adds a line, unless there are too many already; whether there was none before.
+    /// Adds a line, unless the buffer is full; returns whether the buffer was empty.
     pub fn put(&self, line: &str) -> bool {
         let mut lines = self.lines.borrow_mut();
         let first = lines.is_empty();
@@ -24,7 +24,7 @@ impl LogTap {
         first
     }
 
-    /// Takes all lines, each with its end.
+    /// Takes all lines, each with its line end.
     pub fn take(&self) -> String {
         self.lines.take()
     }

@@ -1,10 +1,10 @@
-//! Argument text as Click writes it: commas, words, quotes, comments, `\<hex>`.
+//! Click's argument syntax: commas, words, quotes, comments, `\<hex>`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Splits a configuration into its arguments: at commas outside quotes, without comments and outer space. What stands
-/// behind the last comma does not count if it is empty.
+/// Splits a configuration into arguments at commas outside quotes, and removes comments and surrounding spaces. An
+/// empty argument after the last comma is ignored.
 pub fn split_arguments(config: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut rest = config;
@@ -18,7 +18,7 @@ pub fn split_arguments(config: &str) -> Vec<String> {
     arguments
 }
 
-/// Without comments and outer space; each comment between words becomes one space.
+/// Removes comments and surrounding spaces; a comment between words becomes one space.
 pub fn uncomment(text: &str) -> String {
     uncommented(text, false).0
 }
@@ -57,7 +57,7 @@ fn uncommented(text: &str, to_comma: bool) -> (String, usize) {
     (out, at)
 }
 
-/// The words of an argument, separated by space outside quotes; comments count as space.
+/// The words of an argument, separated by spaces outside quotes; a comment counts as a space.
 pub fn words(text: &str) -> Vec<String> {
     let mut rest = text;
     let mut words = Vec::new();
@@ -67,7 +67,7 @@ pub fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Takes the first word off `text`.
+/// Removes the first word of `text` and returns it.
 pub fn next_word<'t>(text: &mut &'t str) -> Option<&'t str> {
     let bytes = text.as_bytes();
     let start = skip_blank(text, 0);
@@ -88,8 +88,8 @@ pub fn next_word<'t>(text: &mut &'t str) -> Option<&'t str> {
     Some(word)
 }
 
-/// The bytes that quoted text stands for: comments, outer space and quotes removed, backslashes in double quotes and
-/// `\<hex>` anywhere replaced.
+/// The bytes of a quoted text: removes comments, surrounding spaces and quotes, and replaces backslashes in double
+/// quotes and `\<hex>` anywhere.
 pub fn unquote_bytes(text: &str) -> Vec<u8> {
     let text = uncomment(text);
     let bytes = text.as_bytes();
@@ -110,12 +110,12 @@ pub fn unquote_bytes(text: &str) -> Vec<u8> {
     out
 }
 
-/// As `unquote_bytes`, as text; bytes that are not UTF-8 become U+FFFD.
+/// Like `unquote_bytes`, as text; invalid UTF-8 becomes U+FFFD.
 pub fn unquote(text: &str) -> String {
     String::from_utf8_lossy(&unquote_bytes(text)).into_owned()
 }
 
-/// Text that `unquote_bytes` turns into `bytes`, in double quotes where needed.
+/// The text that `unquote_bytes` turns into `bytes`, in double quotes if needed.
 pub fn quote(bytes: &[u8]) -> String {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\,#$(){};".contains(byte);
     if !bytes.is_empty()
@@ -156,7 +156,7 @@ pub fn quote(bytes: &[u8]) -> String {
     out
 }
 
-/// Whether `text` is a name that Click takes for an element.
+/// Whether `text` is a valid element name in Click.
 pub fn is_identifier(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_@/".contains(&byte))
@@ -230,7 +230,7 @@ fn nibble(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|digit| digit as u8)
 }
 
-/// Where what follows a comment begins, if there is one at `at`.
+/// The offset after the comment at `at`, if there is one.
 pub fn comment_end(text: &str, at: usize) -> Option<usize> {
     is_comment(text.as_bytes(), at).then(|| skip_comment(text.as_bytes(), at))
 }

@@ -1,7 +1,7 @@
-//! Addresses and prefixes, by number or by a name that `AddressInfo` has defined.
+//! Addresses and prefixes, as literals or as names that `AddressInfo` defines.
 //!
-//! A name may carry a suffix that says which of its addresses is meant: `eth0:ip`, `eth0:bcast`, `eth0:ipnet`. One
-//! that is not defined is taken for a network interface.
+//! A suffix of the name selects one of its addresses: `eth0:ip`, `eth0:bcast`, `eth0:ipnet`. A name that is not defined
+//! is looked up as a network interface.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -14,11 +14,11 @@ use crate::names::NameKind;
 use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
-/// An IPv4 prefix, or an address that stands for itself alone.
+/// An IPv4 prefix, or an address as a prefix of that one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip4PrefixOrHost(pub Ip4Prefix);
 
-/// An IPv6 prefix, or an address that stands for itself alone.
+/// An IPv6 prefix, or an address as a prefix of that one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip6PrefixOrHost(pub Ip6Prefix);
 
@@ -60,7 +60,7 @@ impl FromArgument for Ip4PrefixOrHost {
     const KIND: &'static str = "IPv4 prefix";
 
     fn from_argument(text: &str, setup: &Setup) -> Result<Ip4PrefixOrHost, ArgumentError> {
-        // An address goes before a named prefix, a written prefix before both.
+        // Order of precedence: a prefix literal, an address, a named prefix.
         let host = || Ipv4Addr::from_argument(text, setup).ok().map(Ip4Prefix::host);
         let prefix = match text.contains('/') {
             true => Ip4Prefix::from_argument(text, setup).ok().or_else(host),
@@ -104,12 +104,12 @@ impl FromArgument for Ip6PrefixOrHost {
     }
 }
 
-/// The bytes that a name stands for.
+/// The bytes that a name is defined as.
 fn find<const LENGTH: usize>(kind: NameKind, name: &str, setup: &Setup) -> Option<[u8; LENGTH]> {
     setup.names().find(kind, setup.scope(), name)?.try_into().ok()
 }
 
-/// The name without its suffix, if that is one of `suffixes` or absent.
+/// The name without its suffix; `None` if its suffix is not one of `suffixes`.
 fn strip<'t>(name: &'t str, suffixes: &[&str]) -> Option<&'t str> {
     match name.rsplit_once(':') {
         None => Some(name),
@@ -132,7 +132,7 @@ fn named_ip4(name: &str, setup: &Setup) -> Option<Ipv4Addr> {
             return Some(Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits()));
         }
         if suffix.eq_ignore_ascii_case("gw") {
-            // A gateway that has no name of its own is the network's first address.
+            // A gateway without a name of its own is the network's first address.
             return find(NameKind::Ip4, name, setup).map(Ipv4Addr::from).or_else(|| {
                 let prefix = named_ip4_prefix(network, setup)?;
                 Some(Ipv4Addr::from_bits(prefix.network().to_bits() | 1))
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Parses each text as a `T` where `net` is 1.0.0.2/24 and 00-00-00-00-00-05; `-` is an error.
+    /// Parses each text as a `T` where `net` is 1.0.0.2/24 and 00-00-00-00-00-05; `-` means that an error is expected.
     #[track_caller]
     fn check<T: FromArgument>(texts: &[(&str, &str)], print: impl Fn(T) -> String) {
         let names = Names::new();

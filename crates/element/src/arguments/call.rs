@@ -1,4 +1,4 @@
-//! A call of a write handler, kept for later.
+//! A deferred call of a write handler.
 
 use alloc::string::String;
 
@@ -9,12 +9,12 @@ use crate::error::{HandlerError, SetupError};
 use crate::handler::HandlerKind;
 use crate::text;
 
-/// A write handler and the value to write: `element.handler value`, or `handler value` for one of the router.
+/// A write handler and its value: `element.handler value`, or `handler value` for a handler of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerCall {
     /// The handler's path, as written.
     pub path: String,
-    /// The value, as written; perhaps empty.
+    /// The value, as written; may be empty.
     pub value: String,
 }
 
@@ -29,7 +29,7 @@ impl FromArgument for HandlerCall {
 }
 
 impl HandlerCall {
-    /// Checks, once all elements exist, that the handler's does; the messages name the argument `keyword`.
+    /// Checks that the handler exists, once all elements exist; errors name the argument `keyword`.
     pub fn resolve(&self, cx: &Context, keyword: &str) -> Result<(), SetupError> {
         cx.runtime().resolve(cx.element(), &self.path).map(drop).map_err(|error| {
             let mut problems = SetupError::argument(keyword, error);
@@ -38,7 +38,7 @@ impl HandlerCall {
         })
     }
 
-    /// Checks, once all elements are configured, that the handler exists.
+    /// Checks that the handler exists, once all elements are configured.
     pub fn check(&self, cx: &Context) -> Result<(), SetupError> {
         let runtime = cx.runtime();
         let target = runtime.resolve(cx.element(), &self.path).map_err(SetupError::new)?;
@@ -49,7 +49,7 @@ impl HandlerCall {
         }
     }
 
-    /// Makes the call as soon as the element's own is over.
+    /// Makes the call once the element's current call has ended.
     pub fn defer(&self, cx: &Context) {
         cx.defer_write(&self.path, &self.value);
     }

@@ -1,24 +1,24 @@
-//! Decimal numbers as Click reads them: underscores behind digits, exponents, exact fractions.
+//! Decimal numbers in Click's notation: underscores after digits, exponents, exact fractions.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A number without a sign: its digits, and how many of them stand before the point (fewer than none: zeros behind it).
+/// An unsigned number: its digits, and the number of digits before the point (negative: leading zeros after the point).
 pub(super) struct Decimal {
     digits: Vec<u8>,
     point: i32,
 }
 
-/// No exponent needs to be larger: there is nothing left of a number or far too much.
+/// The largest useful exponent: beyond it a number is zero or infinite.
 const EXPONENT_LIMIT: i32 = 10_000;
 
-/// What `text` begins with and is a number, and the rest of it.
+/// Splits `text` into the number at its start and the rest.
 pub(super) fn split(text: &str) -> Option<(Decimal, &str)> {
     let bytes = text.as_bytes();
     let first = usize::from(bytes.first() == Some(&b'+'));
     let (mut at, mut digits, mut point) = (first, Vec::new(), None);
-    // The byte before: an underscore must follow a digit, and a point that is not the first byte too.
+    // Describes the previous byte: an underscore must follow a digit, and so must a point, except at the start.
     let mut behind_digit = false;
     while let Some(byte) = bytes.get(at) {
         match byte {
@@ -41,7 +41,7 @@ pub(super) fn split(text: &str) -> Option<(Decimal, &str)> {
     Some((Decimal { digits, point }, text.get(at..)?))
 }
 
-/// The exponent that stands at `at`, and where it ends.
+/// Parses the exponent at offset `at`; returns it with the offset where it ends.
 fn exponent(bytes: &[u8], at: usize) -> Option<(i32, usize)> {
     let (b'e' | b'E') = bytes.get(at)? else { return None };
     let sign = bytes.get(at + 1)?;
@@ -56,15 +56,15 @@ fn exponent(bytes: &[u8], at: usize) -> Option<(i32, usize)> {
 }
 
 impl Decimal {
-    /// The nearest number times ten to the `power`; infinity if it is too large for one.
+    /// The nearest `f64` to the number times ten to the `power`; infinity if it is too large.
     pub(super) fn value(&self, power: i32) -> f64 {
         let digits: String = self.digits.iter().map(|digit| char::from(b'0' + digit)).collect();
         let exponent = self.point - self.digits.len() as i32 + power;
-        // Digits with an exponent are always a number.
+        // Digits followed by an exponent always parse.
         format!("{digits}e{exponent}").parse().unwrap_or(f64::INFINITY)
     }
 
-    /// Whole units and billionths, rounded, of the number times ten to the `power`; the largest ones if it is larger.
+    /// The number times ten to the `power`, in whole units and billionths, rounded; saturates.
     pub(super) fn billionths(&self, power: i32) -> (u32, u32) {
         const LARGEST: (u32, u32) = (u32::MAX, 999_999_999);
         let point = self.point + power;

@@ -11,7 +11,7 @@ use super::setup::Setup;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpType(pub u8);
 
-/// Codes of each type that has named ones (RFC 792, 1122, 1812).
+/// The named codes of each type (RFC 792, 1122, 1812).
 const CODES: &[(u8, &str, u8)] = &[
     (3, "net", 0),
     (3, "host", 1),
@@ -58,7 +58,7 @@ impl FromArgument for IcmpType {
 }
 
 impl IcmpType {
-    /// Its name, if it has one.
+    /// The name of the type, if it has one.
     pub fn name(self) -> Option<&'static str> {
         iana::icmp_type_name(self.0)
     }
@@ -68,7 +68,7 @@ impl IcmpType {
         CODES.iter().find(|(kind, _, number)| (*kind, *number) == (self.0, code)).map(|(_, name, _)| *name)
     }
 
-    /// A code of this type, by number or name.
+    /// Parses a code of this type, by number or name.
     pub fn code(self, text: &str) -> Option<u8> {
         if let Some(number) = integer(text) {
             return u8::try_from(number).ok();

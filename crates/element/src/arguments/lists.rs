@@ -1,4 +1,4 @@
-//! Lists inside one argument.
+//! Lists within one argument.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use crate::text;
 use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
-/// Values separated by spaces, perhaps none: `BADSRC 10.0.0.255 10.0.1.255`.
+/// Zero or more values separated by spaces: `BADSRC 10.0.0.255 10.0.1.255`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spaced<T>(pub Vec<T>);
 

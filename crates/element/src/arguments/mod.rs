@@ -1,4 +1,4 @@
-//! Arguments: from text to types, all or nothing.
+//! Arguments: typed, all-or-nothing parsing of configuration text.
 
 mod addresses;
 mod call;

@@ -17,7 +17,7 @@ impl FromArgument for bool {
     }
 }
 
-/// An integer in Click's notations: decimal, `0x`, `0b`, octal by a leading zero, underscores between digits.
+/// Parses an integer in Click's notations: decimal, `0x`, `0b`, octal with a leading zero, underscores between digits.
 pub(super) fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

@@ -1,4 +1,4 @@
-//! Which text belongs to which argument.
+//! Assigns the texts of a configuration to the arguments of an element.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -11,77 +11,77 @@ use crate::text;
 
 use super::setup::Setup;
 
-/// The arguments of an element: a struct that `#[derive(Args)]` fills in from text.
+/// The arguments of an element: a struct that `#[derive(Args)]` fills from text.
 pub trait Args: Sized {
-    /// The description of the element that takes them.
+    /// The description of the element.
     const INFO: &'static ClassInfo;
 
-    /// The documentation of that element.
+    /// The documentation of the element.
     const DOCUMENTATION: &'static ClassDocumentation;
 
-    /// Takes them out of those that were given; `None` if one is missing or wrong, which is noted there.
+    /// Takes the arguments out of `arguments`; `None` if one is missing or invalid. `arguments` records the errors.
     fn take(arguments: &mut Arguments, setup: &Setup) -> Option<Self>;
 
-    /// Parses all of them, or says everything that is wrong.
+    /// Parses all arguments, or returns all errors.
     fn parse(mut arguments: Arguments, setup: &mut Setup) -> Result<Self, SetupError> {
         let taken = Self::take(&mut arguments, setup);
         setup.notes.append(&mut arguments.notes);
         arguments.finish().into_result()?;
-        // Nothing was taken where something is wrong, which has been said.
+        // The errors are already recorded, so this one is empty.
         taken.ok_or_else(SetupError::default)
     }
 }
 
-/// Arguments that several classes have: a struct that `#[derive(ArgumentGroup)]` fills in from text, and that argument
-/// structs have as a field with `#[arg(flatten)]`.
+/// Arguments that several classes share: a struct that `#[derive(ArgumentGroup)]` fills from text, and that argument
+/// structs include as a field with `#[arg(flatten)]`.
 pub trait ArgumentGroup: Sized {
-    /// Their descriptions, in order.
+    /// The argument descriptions, in order.
     const ARGUMENTS: &'static [ArgumentInfo];
 
-    /// A sentence for each, in order.
+    /// A one-sentence summary of each argument, in order.
     const SUMMARIES: &'static [&'static str];
 
-    /// Takes them out of those that were given; `None` if one is missing or wrong, which is noted there.
+    /// Takes the arguments out of `arguments`; `None` if one is missing or invalid. `arguments` records the errors.
     fn take(arguments: &mut Arguments, setup: &Setup) -> Option<Self>;
 }
 
-/// A type that an argument's text stands for.
+/// A type that can be parsed from an argument's text.
 pub trait FromArgument: Sized {
-    /// What it is, for the reference: `integer`, `IPv4 address`.
+    /// The type's name in the reference: `integer`, `IPv4 address`.
     const KIND: &'static str;
 
-    /// Parses it: text without outer space, with its quotes.
+    /// Parses the text, which is trimmed but still has its quotes.
     fn from_argument(text: &str, setup: &Setup) -> Result<Self, ArgumentError>;
 }
 
-/// What is wrong with the text of an argument.
+/// An error in an argument's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentError {
-    /// It does not have the form.
+    /// The text has the wrong syntax.
     Syntax,
-    /// It is a number beyond the bound.
+    /// The number is out of range.
     OutOfRange(String),
     /// Anything else.
     Other(String),
-    /// The form is right and the value is not: said without the keyword, and only if the form of all arguments is
-    /// right.
+    /// The syntax is valid but the value is not. Reported without the keyword, and only if the syntax of all arguments
+    /// is valid.
     Later(String),
-    /// The same, said with the keyword as its subject.
+    /// Like `Later`, but the message starts with the keyword.
     LaterOf(String),
 }
 
 impl ArgumentError {
-    /// Of the value alone, in the caller's words.
+    /// An error in a value whose syntax is valid, with the caller's text.
     pub fn later(text: impl fmt::Display) -> ArgumentError {
         ArgumentError::Later(text.to_string())
     }
 
-    /// Whether the text does not have the form.
+    /// Whether this is a syntax error.
     pub(crate) fn is_form(&self) -> bool {
         !matches!(self, ArgumentError::Later(_) | ArgumentError::LaterOf(_))
     }
 
-    /// In the caller's words.
+    /// An error with the caller's text.
     pub fn new(text: impl fmt::Display) -> ArgumentError {
         ArgumentError::Other(text.to_string())
     }
@@ -101,21 +101,21 @@ impl fmt::Display for ArgumentError {
     }
 }
 
-/// The argument texts of one element, handed out as its fields ask for them.
+/// The argument texts of one element, taken as its fields ask for them.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments {
     given: Vec<Given>,
     errors: SetupError,
-    /// The first thing that is wrong with a value whose form is right.
+    /// The first error in a value whose syntax is valid.
     later: Option<String>,
-    /// Remarks for the setup.
+    /// Notes for the setup.
     notes: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 struct Given {
     text: String,
-    /// Bytes of what may be a keyword at its start.
+    /// Length in bytes of the word at its start that may be a keyword; 0 if there is none.
     keyword: usize,
     used: bool,
 }
@@ -143,23 +143,23 @@ impl Given {
     }
 }
 
-/// Texts of what an argument is that stays unset: text, a number, addresses.
+/// The zero values of the argument types, for a required argument with empty text: text, number, IPv4 and IPv6 address.
 const ZEROS: [&str; 4] = ["", "0", "0.0.0.0", "0:0:0:0:0:0"];
 
 impl Arguments {
-    /// Of the configuration of an element.
+    /// Splits an element's configuration into arguments.
     pub fn new(config: &str) -> Arguments {
         Arguments::of(text::split_arguments(config))
     }
 
-    /// Of argument texts.
+    /// From argument texts.
     pub fn of(texts: Vec<String>) -> Arguments {
         Arguments { given: texts.into_iter().map(Given::new).collect(), ..Arguments::default() }
     }
 
-    /// The text for an argument: what stands behind its keyword, or if it has a position the next one without a
-    /// keyword; of several the last. A required one takes the next even if that looks like a keyword. Behind an
-    /// argument that has a position and was given by its keyword, nothing is taken by position.
+    /// The text for an argument: the value after its keyword or, for a positional argument, the next text without a
+    /// keyword. If there are several, the last wins. A required positional argument takes the next text even if it
+    /// looks like a keyword. Nothing is taken by position after a positional argument that was given by its keyword.
     pub fn find(&mut self, info: &ArgumentInfo) -> Option<String> {
         let next = self.given.iter().position(|given| !given.used || given.keyword > 0);
         let mut found = None;
@@ -190,17 +190,17 @@ impl Arguments {
         found
     }
 
-    /// Finds and parses all texts given for a keyword that may be repeated.
+    /// Finds and parses all values of a keyword that may be repeated.
     pub fn values<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Vec<T> {
         self.take(info, setup, |given| given.has_keyword(info.keyword).then(|| given.value()))
     }
 
-    /// Parses all texts that nobody has asked for.
+    /// Parses all texts that no other argument has taken.
     pub fn rest<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Vec<T> {
         self.take(info, setup, |given| Some(&given.text))
     }
 
-    /// Takes and parses what a function finds in texts that nobody has asked for.
+    /// Takes and parses the values that `find` selects among the remaining texts.
     fn take<T: FromArgument>(
         &mut self,
         info: &ArgumentInfo,
@@ -217,8 +217,8 @@ impl Arguments {
         texts.iter().filter_map(|text| self.parsed(info, text, setup)).collect()
     }
 
-    /// Finds and parses one argument; `None` if it is absent or wrong, which is noted. One that need not be given may
-    /// be empty instead, and one that must stays unset if it is empty, as in Click: it is a zero of its kind.
+    /// Finds and parses one argument; `None` if it is absent or invalid, in which case the error is recorded. As in
+    /// Click, an optional argument may be empty, and a required one that is empty is the zero value of its type.
     pub fn value<T: FromArgument>(&mut self, info: &ArgumentInfo, setup: &Setup) -> Option<T> {
         let text = self.find(info)?;
         if info.deprecated {
@@ -242,7 +242,7 @@ impl Arguments {
         self.parsed(info, &text, setup)
     }
 
-    /// Parses the text of an argument; what is wrong is noted under its keyword.
+    /// Parses the text of an argument; an error is recorded under its keyword.
     pub fn parsed<T: FromArgument>(&mut self, info: &ArgumentInfo, text: &str, setup: &Setup) -> Option<T> {
         match T::from_argument(text, setup) {
             Ok(value) => Some(value),
@@ -264,7 +264,7 @@ impl Arguments {
         }
     }
 
-    /// Everything that is wrong, arguments that nobody asked for included.
+    /// All recorded errors, including one for each argument that was not taken.
     pub fn finish(mut self) -> SetupError {
         let mut too_many = false;
         for given in self.given.iter().filter(|given| !given.used) {

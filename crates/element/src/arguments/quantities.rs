@@ -1,4 +1,4 @@
-//! Bandwidths, rates and spans of time.
+//! Bandwidths, rates and time spans.
 
 use packet::Timestamp;
 
@@ -6,11 +6,12 @@ use super::decimal;
 use super::parser::{ArgumentError, FromArgument};
 use super::setup::Setup;
 
-/// Bytes a second. Text: a number of bytes, or one with `bps` (bits) or `Bps` (bytes) and perhaps `k`, `M`, `G`.
+/// A bandwidth in bytes a second. Text: a number of bytes, or a number with `bps` (bits) or `Bps` (bytes), optionally
+/// prefixed by `k`, `M` or `G`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bandwidth(pub f64);
 
-/// Something a second, a plain number.
+/// A rate per second, written as a plain number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate(pub f64);
 
@@ -77,7 +78,7 @@ impl FromArgument for Timestamp {
     }
 }
 
-/// A span of time that may be negative. As in Click a fraction counts forward even then: `-1.5` is half a second back.
+/// A time span that may be negative. As in Click, the fraction is always added: `-1.5` is -0.5 seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedTime(pub Timestamp);
 
@@ -93,7 +94,7 @@ impl FromArgument for SignedTime {
     }
 }
 
-/// Units of time: the name, the power of ten and the factor that make it seconds. The first that fits counts.
+/// Time units: the name, then the power of ten and the factor that convert to seconds. The first matching name wins.
 const UNITS: [(&str, i32, u32); 8] = [
     ("day", 2, 864),
     ("d", 2, 864),
@@ -105,7 +106,7 @@ const UNITS: [(&str, i32, u32); 8] = [
     ("s", 0, 1),
 ];
 
-/// Seconds and nanoseconds. Click keeps seconds in 32 bits, and so do arguments: a time that is too large wraps.
+/// Parses seconds and nanoseconds. As in Click, seconds have 32 bits, so a larger time wraps.
 fn time(text: &str) -> Option<(i32, u32)> {
     let unit =
         UNITS.iter().find_map(|(name, power, factor)| Some((text.strip_suffix(name)?, *power, *factor)));

@@ -1,4 +1,4 @@
-//! What an element may know and say while it is made.
+//! The environment of an element during its creation.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -6,27 +6,28 @@ use alloc::vec::Vec;
 use crate::environment::Environment;
 use crate::names::Names;
 
-/// What an element may know and say while it is made: before the others exist.
+/// The environment of an element during its creation, before the other elements exist.
 pub struct Setup<'a> {
     name: &'a str,
     ports: (usize, usize),
     names: &'a Names,
     environment: &'a dyn Environment,
-    /// Warnings, for the caller to show.
+    /// Warnings, to be shown by the caller.
     pub warnings: Vec<String>,
-    /// Remarks, for the caller to show.
+    /// Notes, to be shown by the caller.
     pub notes: Vec<String>,
-    /// Set by an element that acts on other elements while packets pass, so that the router handles one at a time.
+    /// Set by an element that acts on other elements while packets pass. The router then processes one packet at a
+    /// time.
     pub unbatched: bool,
-    /// Whether the configuration is only being checked, so that warnings which cost time or would be new to users of
-    /// Click are welcome.
+    /// Whether the configuration is only checked. Elements may then give warnings that are expensive to find, or that
+    /// Click does not give.
     pub checking: bool,
-    /// The threads that tasks may be assigned to; one runs them all.
+    /// The number of threads that tasks may be assigned to. One thread runs them all.
     pub threads: usize,
 }
 
 impl<'a> Setup<'a> {
-    /// For the element `name` with so many inputs and outputs.
+    /// For the element `name` with the given numbers of inputs and outputs.
     pub fn new(
         name: &'a str,
         ports: (usize, usize),
@@ -51,32 +52,32 @@ impl<'a> Setup<'a> {
         self.name
     }
 
-    /// The compound element that it is in; empty for the outermost.
+    /// The compound element that contains it; empty at the top level.
     pub fn scope(&self) -> &str {
         self.name.rsplit_once('/').map_or("", |(scope, _)| scope)
     }
 
-    /// Connected inputs.
+    /// Number of connected inputs.
     pub fn inputs(&self) -> usize {
         self.ports.0
     }
 
-    /// Connected outputs.
+    /// Number of connected outputs.
     pub fn outputs(&self) -> usize {
         self.ports.1
     }
 
-    /// Names that information elements have defined.
+    /// Names defined by information elements.
     pub fn names(&self) -> &'a Names {
         self.names
     }
 
-    /// The outside world.
+    /// The environment.
     pub fn environment(&self) -> &'a dyn Environment {
         self.environment
     }
 
-    /// Adds a warning: a fragment without the element's name.
+    /// Adds a warning: text without the element's name.
     pub fn warn(&mut self, text: impl core::fmt::Display) {
         self.warnings.push(text.to_string());
     }

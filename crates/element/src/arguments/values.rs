@@ -1,4 +1,4 @@
-//! Strings, names, ports and places.
+//! Strings, names, ports and annotations.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -22,7 +22,7 @@ impl FromArgument for String {
     }
 }
 
-/// Text as it was written, quotes and all.
+/// Text as written, including quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw(pub String);
 
@@ -50,7 +50,7 @@ impl FromArgument for Word {
     }
 }
 
-/// The name of a file: one word, or quoted; slashes that follow one another count as one.
+/// A file name: one word or a quoted string. Consecutive slashes count as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileName(pub String);
 
@@ -69,7 +69,7 @@ impl FromArgument for FileName {
     }
 }
 
-/// Bytes, with `\<hex>` where they are not text.
+/// Bytes, with `\<hex>` for binary data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -81,7 +81,7 @@ impl FromArgument for Bytes {
     }
 }
 
-/// The name of an element, as written; found when all elements exist.
+/// The name of an element, as written; resolved once all elements exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElementName(pub String);
 
@@ -111,12 +111,12 @@ impl FromArgument for HandlerPath {
     }
 }
 
-/// A place among the annotations: a number of a byte, or a name.
+/// An annotation field: a byte offset or a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnnotationField {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: usize,
-    /// Bytes; zero if only the offset was given.
+    /// Size in bytes; zero if only the offset was given.
     pub size: usize,
 }
 
@@ -139,7 +139,7 @@ impl FromArgument for AnnotationField {
     }
 }
 
-/// A place of `SIZE` bytes among the annotations: the number of its first byte, or a name of that size; the offset.
+/// The offset of an annotation field of `SIZE` bytes, written as the offset or as the name of a field of that size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotation<const SIZE: usize>(pub usize);
 
@@ -165,7 +165,7 @@ pub struct UdpPort(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpProtocol(pub u8);
 
-/// Of a number that is none of a port.
+/// The error for a number that is out of range for a port.
 const TOO_LARGE: &str = "overflow, range 0-65535";
 
 fn port(text: &str, kind: NameKind, setup: &Setup) -> Result<u16, ArgumentError> {
@@ -213,7 +213,7 @@ impl FromArgument for IpProtocol {
 }
 
 impl IpProtocol {
-    /// Its name, if it has one.
+    /// The name of the protocol, if it has one.
     pub fn name(self) -> Option<&'static str> {
         iana::protocol_name(self.0)
     }

@@ -67,7 +67,7 @@ macro_rules! header {
 
         $(#[$about])*
         ///
-        /// This one writes too.
+        /// This view is mutable.
         #[derive(Debug)]
         pub struct ViewMut<'a> {
             fixed: &'a mut [u8; LENGTH],
