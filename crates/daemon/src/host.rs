@@ -73,7 +73,7 @@ impl Supervisor {
         })
     }
 
-    /// The number of boxes in each state.
+    /// Counts the boxes, and those of them that run.
     pub(crate) fn count(states: &[BoxState]) -> Counts {
         let running = states.iter().filter(|state| **state == BoxState::Running).count();
         Counts {

@@ -1,4 +1,4 @@
-//! Boxes under the supervisor: from their creation to their end, and what follows.
+//! Boxes under the supervisor: creation, end, and restart.
 
 mod support;
 
@@ -68,7 +68,7 @@ fn what_is_refused_leaves_no_trace() {
     assert_eq!(code(supervisor.create_box(large)), ErrorCode::TooLarge);
     assert!(supervisor.boxes().unwrap().is_empty());
     supervisor.create_box(process("fw", "drop", &["-"])).unwrap();
-    // A storm of creates of a name that is taken.
+    // Many concurrent creations of the same name.
     let start = Instant::now();
     for _ in 0..10_000 {
         assert_eq!(code(supervisor.create_box(process("fw", "drop", &[]))), ErrorCode::Exists);
@@ -94,7 +94,7 @@ fn configurations_are_swapped_or_stay() {
         assert_eq!(code(supervisor.remove_configuration(&fw, &main)), ErrorCode::Invalid);
         supervisor.remove_configuration(&fw, &second).unwrap();
         assert_eq!(code(supervisor.remove_configuration(&fw, &second)), ErrorCode::NotFound);
-        // In a box that is stopped a configuration is stored for its next start.
+        // The configuration of a stopped box is stored for its next start.
         supervisor.stop_box(&fw).unwrap();
         supervisor.install(&fw, &main, &install("drop")).unwrap();
         supervisor.start_box(&fw).unwrap();
@@ -102,7 +102,7 @@ fn configurations_are_swapped_or_stay() {
     });
 }
 
-/// A box whose process is killed from outside, and one that is killed on request, are back at once.
+/// A box whose process is killed from outside, and one that is killed on request, restart at once.
 #[test]
 fn a_killed_box_is_back() {
     in_each(|supervisor, sandbox| {
@@ -129,15 +129,15 @@ fn a_killed_box_is_back() {
     });
 }
 
-/// The processors on which a process may run, as the kernel tells them.
+/// The processors on which a process may run, as the kernel reports them.
 fn allowed(pid: u32) -> String {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     list.unwrap().trim().into()
 }
 
-/// A box with a processor of its own is kept there, polls, and is back there when it was killed; the last processor
-/// stays for everybody.
+/// A box with a reserved processor is pinned to it and polls, also after it was killed. The last processor is never
+/// reserved.
 #[test]
 fn a_dedicated_box_has_its_processor() {
     // On a large machine two are enough to use up all but one.
@@ -162,7 +162,7 @@ fn a_dedicated_box_has_its_processor() {
             if let Some(pid) = status.pid {
                 assert_eq!(allowed(pid), number.to_string());
             }
-            // Others keep away from it, whether they were there before or come later.
+            // Other boxes stay off it, whether they were created earlier or later.
             let late = supervisor.create_box(process("late", "mirror", &["-"])).unwrap().status;
             for pid in [shared.pid.unwrap(), late.pid.unwrap()] {
                 assert_ne!(allowed(pid), everywhere);
@@ -181,7 +181,7 @@ fn a_dedicated_box_has_its_processor() {
             status.restarts == 1 && status.state == BoxState::Running
         });
         check();
-        // The last one can't be had, and what is refused leaves no trace.
+        // The last processor cannot be reserved, and a refused box leaves no trace.
         let refused = supervisor.create_box(dedicated("more")).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::Limit);
         assert!(refused.to_string().contains("boxes may have 1 of the 2 processors"), "{refused}");
@@ -208,7 +208,7 @@ fn a_crash_is_reported_and_followed_by_the_policy() {
         assert_eq!(crash.registers[0].name, "rip");
         assert_eq!(code(supervisor.read(&handler("fw/value"), b"")), ErrorCode::Busy);
         supervisor.remove_box(&fw).unwrap();
-        // With another policy it is tried again and again, with pauses.
+        // With another policy it is retried repeatedly, with delays.
         supervisor.create_box(CreateBox { sandbox, ..process("again", "drop", &[]) }).unwrap();
         drop(supervisor.install(&name("again"), &main, &install("panic")));
         until("it waits", || state(supervisor, "again") == BoxState::Waiting);
@@ -243,7 +243,8 @@ fn a_box_in_a_loop_is_told_of_and_killed() {
     });
 }
 
-/// Whoever waits for the answer of a box that loops, which may take a minute, keeps nobody from stopping and removing it.
+/// A thread that waits for the reply of a looping box, for up to a minute, does not prevent others from stopping and
+/// removing it.
 #[test]
 fn a_box_in_a_loop_is_stopped_and_removed() {
     in_each(|supervisor, sandbox| {
@@ -275,7 +276,7 @@ fn a_box_in_a_loop_is_stopped_and_removed() {
     });
 }
 
-/// Who wants to change a box that somebody else changes is told so soon, though that may take a minute.
+/// A change of a box that is already being changed fails soon, even if the first change takes a minute.
 #[test]
 fn a_box_that_is_being_changed_is_told_of() {
     let (supervisor, fw, main) = (supervisor(), name("fw"), ConfigurationName::main());
@@ -299,7 +300,7 @@ fn a_box_that_is_being_changed_is_told_of() {
     });
 }
 
-/// Of several who remove a box at once one does: the others must not remove what is made by its name afterwards.
+/// Of several concurrent removals of a box only one succeeds: the others must not remove a new box of the same name.
 #[test]
 fn a_box_is_removed_once() {
     let (supervisor, fw) = (supervisor(), name("fw"));
@@ -326,13 +327,13 @@ fn processor_time_is_limited() {
         supervisor.create_box(limited).unwrap();
         let used = || Duration::from_nanos(supervisor.show_box(&name("fw")).unwrap().status.usage.own_ns);
         let (start, before) = (Instant::now(), used());
-        // For so long that what was saved up does not count; who holds it may be late, and makes up for it.
+        // Long enough that the saved budget does not matter. The throttling thread may be late, and compensates for it.
         until("it uses about a fifth", || {
             let share = (used() - before).as_secs_f64() / start.elapsed().as_secs_f64();
             start.elapsed() > Duration::from_secs(1) && share < 0.4
         });
         supervisor.write(&handler("fw/value"), b"answers").unwrap();
-        // It stands still while it is held for its use of time, as likely as not: then, too, it is held again.
+        // The box is likely to be throttled when it is suspended; after resuming it must be throttled again.
         for _ in 0..3 {
             supervisor.suspend_box(&name("fw")).unwrap();
             supervisor.resume_box(&name("fw")).unwrap();
@@ -346,7 +347,7 @@ fn processor_time_is_limited() {
     });
 }
 
-/// Machines that never give their turns back have their worker's time by their weights.
+/// Virtual machines that never yield share their worker's time by weight.
 #[test]
 fn loops_share_a_worker_by_their_weights() {
     if !require(Capability::Kvm) {
@@ -369,13 +370,13 @@ fn loops_share_a_worker_by_their_weights() {
         let now = ["less", "usual", "more"].map(used);
         let [less, usual, more] = [0, 1, 2].map(|number| (now[number] - before[number]) as f64);
         ratios = [usual / less, more / usual];
-        // For so long that a turn more or less does not count.
+        // Long enough that one turn does not matter.
         usual > 300e6 && (1.5..2.7).contains(&ratios[0]) && (2.2..4.0).contains(&ratios[1])
     });
     eprintln!("{ratios:?}");
 }
 
-/// Stops come at any moment of starts; whatever wins, the box is whole.
+/// A box is stopped at random moments of its start: in every case its state stays consistent.
 #[test]
 fn a_stop_while_booting() {
     in_each(|supervisor, sandbox| {
@@ -401,7 +402,7 @@ fn a_stop_while_booting() {
     });
 }
 
-/// Boxes that write random bytes over all that they share harm nobody else.
+/// Boxes that write random bytes over all their shared memory do not affect others.
 #[test]
 fn boxes_that_scribble_harm_nobody() {
     in_each(|supervisor, sandbox| {
@@ -414,7 +415,7 @@ fn boxes_that_scribble_harm_nobody() {
                 .create_box(CreateBox { sandbox, restart: Restart::Never, ..process(&bad, "drop", &["lan"]) })
                 .unwrap();
             std::thread::scope(|scope| {
-                // It may not live to answer.
+                // The box may die before it answers.
                 let configuration = install(&format!("scribble {seed}"));
                 let at = name(&bad);
                 scope.spawn({
@@ -458,13 +459,13 @@ fn everything_is_back_after_a_restart() {
         supervisor
             .set_address(&support::switch("lan"), api::MacAddr([2, 9, 9, 9, 9, 9]), &"fw.0".parse().unwrap())
             .unwrap();
-        // A second daemon does not get the store.
+        // A second daemon cannot open the store.
         assert!(Supervisor::start(&settings).unwrap_err().to_string().contains("another daemon"));
         supervisor.end();
         detail.ports[0].mac
     };
     let supervisor = loop {
-        // The last thread of the first one may be on its way out.
+        // The last thread of the first daemon may still be ending.
         match Supervisor::start(&settings) {
             Ok(supervisor) => break supervisor,
             Err(error) => assert!(error.to_string().contains("another daemon"), "{error}"),
@@ -487,7 +488,7 @@ fn a_full_store_changes_nothing() {
     let supervisor = Supervisor::start(&Settings { store_pages: Some(80), ..settings() }).unwrap();
     supervisor.create_box(process("fw", "mirror", &["-"])).unwrap();
     supervisor.write(&handler("fw/value"), b"kept").unwrap();
-    // A configuration of which most is white space, which the probe does not mind.
+    // A configuration that is mostly white space, which the probe ignores.
     let large = format!("drop{}", " ".repeat(1 << 20));
     assert_eq!(code(supervisor.create_box(process("large", &large, &["-"]))), ErrorCode::Store);
     let (fw, main) = (name("fw"), ConfigurationName::main());

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use support::{handler, name, process, state, switch, until};
 use test_support::{Capability, require};
 
-/// Runs `check` with boxes in processes, and in virtual machines where there are any.
+/// Runs `check` with boxes in processes, and in virtual machines where available.
 fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
     let start = || {
         let settings = Settings::new(image::CLICKBOX, "clickbox");
@@ -49,7 +49,7 @@ fn a_chain_of_boxes_is_steered_under_traffic() {
         supervisor.create_box(make(sandbox, "source", source, &["lan"])).unwrap();
         let count = |path: &str| read(supervisor, path).parse::<u64>().unwrap();
         until("packets pass", || count("monitor/c.count") > 1000);
-        // The rule goes, and packets go on coming to the firewall only.
+        // The rule is removed; packets still reach the firewall, but no longer pass it.
         let before = count("fw/c.count");
         let closed = firewall.replace("allow udp, ", "");
         let main = ConfigurationName::main();
@@ -58,19 +58,19 @@ fn a_chain_of_boxes_is_steered_under_traffic() {
         assert!(count("fw/c.count") >= before, "{sandbox:?}: a swap keeps counters");
         let closed_at = count("fw/c.count");
         until("packets come", || count("fw/c.count") > closed_at + 1000);
-        // A box that does not answer at once is told of as it was.
+        // A box that does not answer at once is reported with its last known counters.
         let drops = || supervisor.show_box(&name("fw")).unwrap().status.drops.into_values().sum::<u64>();
         until("drops are told of", || drops() > 0);
         let seen = count("monitor/c.count");
         assert!(seen < count("fw/c.count"));
-        // What is refused is told with its place, and changes nothing.
+        // A rejected configuration is reported with its location, and changes nothing.
         let refused =
             supervisor.install(&name("fw"), &main, &install("FromDevice(0) -> Cuonter -> Discard;"));
         let Err(OperationError::Refused(details)) = refused else { panic!("{refused:?}") };
         let error = details.iter().find(|one| one.message.contains("Cuonter")).unwrap();
         assert_eq!((error.file.as_deref(), error.line), (Some("new.click"), Some(1)));
         assert!(count("fw/c.count") > closed_at);
-        // Handlers are listed, written, and missed.
+        // Handlers can be listed and written, and unknown ones are reported.
         let handlers: Vec<String> =
             supervisor.handlers(&name("fw")).unwrap().iter().map(api::HandlerInfo::path).collect();
         for wanted in ["list", "c.count", "c.reset", "filter.config"] {
@@ -99,7 +99,7 @@ fn files_are_shipped_and_configurations_stand_side_by_side() {
             let log = supervisor.log_list(&name("fw"), &LogQuery::default()).unwrap();
             log.iter().filter(|line| line.configuration.as_deref() == Some("second")).count() == 5
         });
-        // A file is there after a restart of the box, too.
+        // The file still exists after a restart of the box.
         let mut with_file = install("s :: Script(TYPE PASSIVE, return $(cat rules.txt)); Idle -> Discard;");
         with_file.files.push(File { name: "rules.txt".into(), contents: "shipped".into() });
         supervisor.install(&name("fw"), &"third".parse().unwrap(), &with_file).unwrap();
@@ -128,7 +128,7 @@ fn checks_say_all_that_is_wrong() {
         found.iter().filter(|one| one.severity == Severity::Error).map(|one| one.line).collect();
     assert_eq!(lines, BTreeSet::from([Some(1), Some(2)]), "{found:?}");
     assert!(found.iter().any(|one| one.message.contains("‘Cuonter’")), "{found:?}");
-    // What no text may do to the daemon: it is told, and that is all.
+    // No text may harm the daemon: each is rejected with a message.
     for bad in ["\0\u{1b}[2J", &"(".repeat(100_000), &"elementclass A { A -> A } A;".repeat(50)] {
         assert!(check(bad, None).iter().all(|one| !one.message.contains('\u{1b}')));
     }
@@ -138,7 +138,7 @@ fn checks_say_all_that_is_wrong() {
     assert!(supervisor.boxes().unwrap().is_empty());
 }
 
-/// A box whose configuration stops by itself, with each policy.
+/// A box whose configuration stops on its own, with each restart policy.
 #[test]
 fn a_configuration_that_stops_is_followed_by_the_policy() {
     in_each(|supervisor, sandbox| {
@@ -154,8 +154,8 @@ fn a_configuration_that_stops_is_followed_by_the_policy() {
     });
 }
 
-/// From the second start on a template is made; later boxes of the recipe are copies, each with random numbers,
-/// counters and diagnostics of its own.
+/// At the second start of a recipe a template is created. Later boxes of the recipe are copies, each with its own
+/// random numbers, counters and diagnostics.
 #[test]
 fn boxes_start_as_copies_of_those_like_them() {
     let text = "FromDevice(0) -> c :: Counter -> Discard; Idle -> IPFilter(allow udp, deny udp) -> Discard;
@@ -195,7 +195,7 @@ fn boxes_start_as_copies_of_those_like_them() {
             let installed = supervisor.show_box(&name(copy)).unwrap().installed;
             assert_eq!((installed.len(), &installed[0].diagnostics), (1, &anew), "{sandbox:?}");
         }
-        // One that never rests is installed each time.
+        // A box that is never idle is installed each time.
         for round in 0..4 {
             let box_name = format!("busy{round}");
             supervisor.create_box(make(sandbox, &box_name, busy, &[])).unwrap();
@@ -205,7 +205,7 @@ fn boxes_start_as_copies_of_those_like_them() {
     });
 }
 
-/// What a box has taken or made and not sent on, and what it had dropped, stays counted when it is gone.
+/// Packets inside a box when it ends, and its earlier drops, stay counted after it is gone.
 #[test]
 fn packets_in_a_box_that_ends_are_counted() {
     in_each(|supervisor, sandbox| {
@@ -221,7 +221,7 @@ fn packets_in_a_box_that_ends_are_counted() {
                 == ["300", "100", "200"]
         });
         let drops = || supervisor.show_box(&name("to")).unwrap().status.drops;
-        // A box that does not answer at once is told of as it was.
+        // A box that does not answer at once is reported with its last known counters.
         until("drops are told of", || drops().values().sum::<u64>() == 100);
         let before = drops();
         supervisor.kill_box(&name("to")).unwrap();

@@ -1,4 +1,4 @@
-//! The daemon as a process of its own, over its sockets.
+//! The daemon as a separate process, over its sockets.
 
 mod support;
 
@@ -16,10 +16,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, PATIENCE, process, until};
 
-/// The variable of the environment by which this program is told to be a daemon.
+/// The environment variable that makes this program run as a daemon.
 const BE_A_DAEMON: &str = "CLICKBOX_TEST_DAEMON";
 
-/// Not a test of its own: the daemon that the others start.
+/// Not a test: the daemon that the other tests start.
 #[test]
 fn the_daemon_itself() {
     let Some(folder) = std::env::var_os(BE_A_DAEMON).map(PathBuf::from) else { return };
@@ -46,7 +46,7 @@ fn the_daemon_itself() {
     }
 }
 
-/// A daemon with a folder of its own.
+/// A daemon with its own folder.
 struct Daemon {
     child: Child,
     folder: PathBuf,
@@ -85,7 +85,7 @@ impl Daemon {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// What it answers to bytes that are sent as they are.
+    /// The daemon's response to raw bytes.
     fn answer(&self, request: &[u8]) -> String {
         self.exchange(request, false)
     }
@@ -93,7 +93,7 @@ impl Daemon {
     fn exchange(&self, request: &[u8], ends: bool) -> String {
         let mut stream = UnixStream::connect(self.folder.join("socket")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        // It may close before everything is sent.
+        // It may close the connection before everything is sent.
         let _ = stream.write_all(request);
         if ends {
             let _ = stream.shutdown(std::net::Shutdown::Write);
@@ -155,7 +155,7 @@ fn a_box_is_made_and_asked_over_the_socket() {
     let host = client.ask(&op::HOST, &[]).unwrap();
     assert_eq!((host.counts.boxes, host.image.as_str()), (1, "probe"));
     assert_eq!(client.ask(&op::LIST_BOXES, &[]).unwrap().len(), 1);
-    // A second daemon at the same socket ends with a sentence.
+    // A second daemon on the same socket exits with a message.
     let second = spawn(&folder.0).wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(said.contains("another daemon serves"), "{said}");
@@ -167,7 +167,7 @@ fn a_box_is_made_and_asked_over_the_socket() {
     );
     assert!(metrics.contains("clickbox_capture_lost_packets_total 0"), "{metrics}");
     client.ask(&op::REMOVE_BOX, &["fw"]).unwrap();
-    // It ends in order when it is told to, also while somebody listens.
+    // It shuts down gracefully when asked to, even while a client follows events.
     let query = EventQuery { follow: true, since: None };
     let listening = client.call(&op::EVENTS, &[], &query, &()).unwrap();
     daemon.signal(rustix::process::Signal::TERM);
@@ -233,7 +233,7 @@ fn nonsense_is_answered_and_survived() {
     for bytes in [&b"\0\0\0\0"[..], b"GET", b"\x16\x03\x01\x02\x00", b"GET / HTTP/9.9\r\n\r\n"] {
         daemon.exchange(bytes, true);
     }
-    // Longer than any request may be: refused before it is sent.
+    // Longer than any request may be: refused before the body is sent.
     let large = daemon.answer(b"POST /v1/boxes HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n");
     assert!(large.starts_with("HTTP/1.1 413"), "{large}");
     let client = daemon.client();
@@ -243,7 +243,7 @@ fn nonsense_is_answered_and_survived() {
     assert!(client.ask(&op::LIST_BOXES, &[]).unwrap().is_empty());
 }
 
-/// The daemon is killed: boxes end with it, and are back with the next one.
+/// When the daemon is killed, its boxes end too; the next daemon restores them.
 #[test]
 fn a_killed_daemon_leaves_nothing_and_loses_no_definition() {
     let folder = Folder::new("killed");
@@ -276,7 +276,7 @@ fn a_killed_daemon_leaves_nothing_and_loses_no_definition() {
     assert!(first > last, "{first} after {last}");
 }
 
-/// Descriptors run out: operations fail with a sentence, and work again when there are some.
+/// When descriptors run out, operations fail with a message, and work again when some are free.
 #[test]
 fn descriptors_run_out() {
     let folder = Folder::new("descriptors");
@@ -321,12 +321,12 @@ fn tcp_needs_tls_and_the_token() {
     for wrong in [None, Some("another token entirely"), Some("")] {
         assert_eq!(code(with(wrong).ask(&op::HOST, &[])), ErrorCode::Forbidden);
     }
-    // Callers who don't even log in keep nobody out who has the Unix socket, however many they are.
+    // Any number of TCP clients that do not log in cannot lock out users of the Unix socket.
     let silent: Vec<std::net::TcpStream> =
         (0..600).map(|_| std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap()).collect();
     assert_eq!(daemon.client().ask(&op::HOST, &[]).unwrap().image, "probe");
     drop(silent);
-    // Without TLS there is no answer.
+    // Without TLS there is no response.
     let mut plain = std::net::TcpStream::connect(("127.0.0.1", daemon.port)).unwrap();
     plain.set_read_timeout(Some(PATIENCE)).unwrap();
     plain.write_all(b"GET /v1/host HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -335,7 +335,7 @@ fn tcp_needs_tls_and_the_token() {
     assert!(!answer.starts_with(b"HTTP"));
 }
 
-/// Callers who say nothing, and many of them, keep nobody else out for long.
+/// Many silent clients do not lock out others for long.
 #[test]
 fn silent_callers_keep_nobody_out() {
     let folder = Folder::new("silent");

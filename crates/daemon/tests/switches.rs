@@ -28,14 +28,14 @@ fn received(supervisor: &Supervisor, box_name: &str, number: usize) -> u64 {
     supervisor.show_box(&name(box_name)).unwrap().ports[number].traffic.received_packets
 }
 
-/// What a box sends, and where it goes: a switch, a pipe, nothing.
+/// A box's frames, with its port attached to a switch, to a pipe, and to nothing.
 #[test]
 fn frames_go_where_ports_are_attached() {
     support::in_each(|supervisor, sandbox| {
         let make = |name: &str, command: &str, ports: &[&str]| {
             supervisor.create_box(CreateBox { sandbox, ..process(name, command, ports) }).unwrap()
         };
-        // The probe's frames are from and for the address zero.
+        // The probe's frames are from and to the zero address.
         let lan = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch("lan")) };
         supervisor.create_switch(lan).unwrap();
         make("sink", "drop", &["lan"]);
@@ -64,7 +64,7 @@ fn frames_go_where_ports_are_attached() {
             let status = supervisor.show_box(&name("source")).unwrap().status;
             status.rates.sent_packets > 0.0 && status.usage.switch_ns > 0 && status.usage.own_ns > 0
         });
-        // The switch goes, the boxes stay.
+        // The switch is removed, its boxes keep running.
         supervisor.remove_switch(&switch("lan")).unwrap();
         let detail = supervisor.show_box(&name("source")).unwrap();
         assert_eq!(detail.ports[0].attach.to_string(), "-");
@@ -72,7 +72,7 @@ fn frames_go_where_ports_are_attached() {
             let drops = supervisor.show_box(&name("source")).unwrap().status.drops;
             drops.get("no_route").is_some_and(|count| *count > 0)
         });
-        // A port that is at nothing comes to another switch.
+        // An unattached port is attached to another switch.
         supervisor.create_switch(CreateSwitch::new(switch("wan"))).unwrap();
         supervisor.add_port(&switch("wan"), &port("far", PortDriver::Null {})).unwrap();
         let driver = PortDriver::Box { name: name("source"), port: 0 };
@@ -86,7 +86,8 @@ fn frames_go_where_ports_are_attached() {
     });
 }
 
-/// A pipe's box that is killed is back at its end of the pipe; what is lost is counted or waits.
+/// A box at a pipe that is killed returns to its end of the pipe; its packets are either counted as lost or still
+/// waiting.
 #[test]
 fn a_pipe_outlives_its_boxes() {
     let supervisor = supervisor();
@@ -102,11 +103,11 @@ fn a_pipe_outlives_its_boxes() {
     }
 }
 
-/// What is in a box's rings when it ends is counted as lost, whether it hung at a pipe or at a switch.
+/// Packets in a box's rings when it ends are counted as lost, at a pipe and at a switch.
 #[test]
 fn packets_in_the_rings_of_a_box_that_ends_are_counted() {
     let supervisor = supervisor();
-    // The probe's frames are from and for the address zero.
+    // The probe's frames are from and to the zero address.
     let lan = CreateSwitch { mode: SwitchMode::Static, ..CreateSwitch::new(switch("lan")) };
     supervisor.create_switch(lan).unwrap();
     for attach in ["pipe:a", "lan"] {
@@ -117,7 +118,7 @@ fn packets_in_the_rings_of_a_box_that_ends_are_counted() {
             supervisor.set_address(&switch("lan"), api::MacAddr([0; 6]), &port_name("to.0")).unwrap();
         }
         supervisor.suspend_box(&name("to")).unwrap();
-        // Its ring is full once no more comes in, however often one looks: who sends may be held up.
+        // The ring is full when the count stops growing over many looks: the sender may be delayed.
         let (mut before, mut looks) = (0, 0);
         until("the ring is full", || {
             let now = received(&supervisor, "to", 0);
@@ -135,7 +136,7 @@ fn packets_in_the_rings_of_a_box_that_ends_are_counted() {
     }
 }
 
-/// Bytes of the pool that boxes at pipes have in common.
+/// Size in bytes of the pool that boxes at pipes share.
 const POOL: u64 = 128 << 20;
 
 /// Whether a process has a packet pool mapped.
@@ -149,8 +150,8 @@ fn has_pool(pid: u32) -> bool {
     maps.lines().filter_map(size).any(|bytes| bytes == POOL)
 }
 
-/// Boxes at pipes share a pool, and those that are told to. One in the middle of a chain that is killed, or made anew
-/// more often than there are buffers for, costs the others nothing, and has buffers of the pool again.
+/// Boxes at pipes, and boxes that request it, share a pool. If one in the middle of a chain is killed, or restarts more
+/// often than there are buffers, the others are unaffected, and it gets buffers of the pool again.
 #[test]
 fn a_chain_of_one_pool_outlives_its_middle() {
     support::in_each(|supervisor, sandbox| {
@@ -230,7 +231,7 @@ fn switches_know_addresses() {
     supervisor.create_switch(CreateSwitch::new(switch("learning"))).unwrap();
     let refused = supervisor.remove_address(&switch("learning"), mac).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::NotFound);
-    // Pipes between switches come and go with both ends.
+    // Pipes between switches are created and removed with both ends.
     let driver = PortDriver::Pipe { switch: switch("learning"), port: port_name("up") };
     supervisor.add_port(&lan, &port("down", driver)).unwrap();
     assert_eq!(supervisor.show_switch(&switch("learning")).unwrap().port_list.len(), 1);
@@ -240,7 +241,7 @@ fn switches_know_addresses() {
     assert_eq!(supervisor.add_port(&lan, &nobody).unwrap_err().code(), ErrorCode::Refused);
 }
 
-/// A capture file is played into a switch, and what comes out at the other end is captured.
+/// A capture file is replayed into a switch, and what comes out at the other end is captured.
 #[test]
 fn captures_are_played_written_and_taken() {
     let folder = Folder::new("captures");
@@ -269,13 +270,13 @@ fn captures_are_played_written_and_taken() {
     let read =
         PortDriver::Pcap { read: Some(input.display().to_string()), write: None, repeat: 1, rate: None };
     supervisor.add_port(&lan, &port("in", read)).unwrap();
-    // Every frame is captured once on its way into the box, and back.
+    // Every frame is captured twice: on its way into the box, and back.
     let bytes: Vec<u8> = taken.flatten().collect();
     assert_eq!(bytes.len(), 24 + 50 * (16 + 32));
     until("the capture is written", || {
         std::fs::metadata(&output).is_ok_and(|file| file.len() >= 24 + 50 * (16 + 60))
     });
-    // A port of the same name is refused before its file is touched.
+    // A duplicate port name is refused before the port's file is touched.
     let again = PortDriver::Pcap { read: None, write: Some(output.clone()), repeat: 1, rate: None };
     let length = std::fs::metadata(&output).unwrap().len();
     assert_eq!(supervisor.add_port(&lan, &port("out", again)).unwrap_err().code(), ErrorCode::Exists);
@@ -283,7 +284,7 @@ fn captures_are_played_written_and_taken() {
     let relative = PortDriver::Pcap { read: Some("in.pcap".into()), write: None, repeat: 1, rate: None };
     let refused = supervisor.add_port(&lan, &port("relative", relative)).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Invalid);
-    // A capture of an end of a pipe holds nothing up.
+    // A capture at an end of a pipe delays no packets.
     supervisor.create_box(process("from", "send 60", &["pipe:a"])).unwrap();
     supervisor.create_box(process("to", "drop", &["pipe:a"])).unwrap();
     let query = CaptureQuery { port: "to:0".parse().unwrap(), snap: None, count: Some(100) };
@@ -318,14 +319,14 @@ fn a_stack_is_applied_whole_or_not_at_all() {
     let status = &supervisor.stacks().unwrap()[0];
     assert_eq!((status.boxes.len(), status.switches.len()), (2, 1));
 
-    // A configuration that is refused: nothing changes.
+    // A rejected configuration: nothing changes.
     let mut bad = stack.clone();
     bad.boxes[0].configuration = "dance".into();
     bad.boxes[1].memory = api::Size(2 << 20);
     assert_eq!(supervisor.apply_stack(&edge, bad).unwrap_err().code(), ErrorCode::Refused);
     assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
 
-    // A change that fails when some of it is done already is taken back.
+    // A change that fails halfway is undone.
     let mut late = stack.clone();
     late.boxes[0].configuration = "drop".into();
     late.switches[0].ports.push(port("extra", PortDriver::Null {}));
@@ -355,7 +356,7 @@ fn a_stack_is_applied_whole_or_not_at_all() {
     assert_eq!(supervisor.show_configuration(&name("fw"), &main).unwrap().configuration, "drop");
     assert!(supervisor.diff_stack(&edge, &stack).unwrap().changes.is_empty());
 
-    // What others own is not touched.
+    // A box outside the stack is not changed.
     supervisor.create_box(process("other", "drop", &[])).unwrap();
     let theirs = Stack { switches: Vec::new(), boxes: vec![process("other", "drop", &[])] };
     assert_eq!(supervisor.apply_stack(&edge, theirs).unwrap_err().code(), ErrorCode::Exists);
@@ -369,7 +370,7 @@ fn a_stack_is_applied_whole_or_not_at_all() {
     assert!(supervisor.switches().unwrap().is_empty());
 }
 
-/// Many boxes at one switch: all are there, all are gone.
+/// Many boxes at one switch: all exist, then all are removed.
 #[test]
 fn many_boxes_come_and_go() {
     let supervisor = supervisor();

@@ -8,24 +8,24 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 /// A box as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredBox {
-    /// What it was made by, every address filled in; texts and files lie apart.
+    /// Its definition, with every MAC address filled in, but without texts and files.
     pub(crate) definition: CreateBox,
     /// The stack that it belongs to.
     pub(crate) stack: Option<StackName>,
-    /// When it was made.
+    /// When it was created.
     pub(crate) created: Time,
-    /// Whether it is to run.
+    /// Whether it should run.
     pub(crate) running: bool,
 }
 
 /// A configuration as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredConfiguration {
-    /// The number of its row.
+    /// The id of its row.
     pub(crate) id: i64,
     /// Its name.
     pub(crate) name: ConfigurationName,
-    /// What it is called in diagnostics.
+    /// Its source name in diagnostics.
     pub(crate) source: Option<String>,
     /// When it was installed or last swapped.
     pub(crate) installed: Time,
@@ -35,7 +35,7 @@ pub(crate) struct StoredConfiguration {
     pub(crate) text: String,
 }
 
-/// A text of the store as a value of the API.
+/// Parses a text column into a type of the API.
 pub(super) fn read<T: std::str::FromStr>(row: &Row, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     let wrong = || rusqlite::Error::InvalidColumnType(column, "text".into(), rusqlite::types::Type::Text);
@@ -78,7 +78,7 @@ fn insert_configuration(
 }
 
 impl Store {
-    /// Stores a new box with its main configuration; the configuration's row.
+    /// Stores a new box with its main configuration. Returns the configuration's id.
     pub(crate) fn add_box(
         &mut self,
         stored: &StoredBox,
@@ -105,7 +105,7 @@ impl Store {
         })
     }
 
-    /// Changes what a box is defined as.
+    /// Stores a box's changed definition.
     pub(crate) fn define_box(&mut self, definition: &CreateBox) -> Result<(), StoreError> {
         let text = serde_json::to_string(definition).map_err(|error| StoreError::Entry("box", error))?;
         let order = "UPDATE boxes SET definition = ?2 WHERE name = ?1";
@@ -113,7 +113,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes whether a box is to run.
+    /// Stores whether a box should run.
     pub(crate) fn set_running(&mut self, name: &BoxName, running: bool) -> Result<(), StoreError> {
         let order = "UPDATE boxes SET running = ?2 WHERE name = ?1";
         self.connection.execute(order, (name.as_str(), running))?;
@@ -144,8 +144,8 @@ impl Store {
         .collect()
     }
 
-    /// Stores a configuration beside the one that runs, with files that those of the one that runs are added to; its
-    /// row. It counts from [`activate`](Self::activate) on.
+    /// Stores a configuration beside the active one, with the given files and those of the active one that they do not
+    /// replace. Returns its id. It takes effect with [`activate`](Self::activate).
     pub(crate) fn stage(
         &mut self,
         name: &BoxName,
@@ -167,7 +167,7 @@ impl Store {
         })
     }
 
-    /// Makes a staged configuration the one that counts.
+    /// Replaces the active configuration by a staged one.
     pub(crate) fn activate(
         &mut self,
         name: &BoxName,
@@ -187,7 +187,7 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// Forgets a staged configuration.
+    /// Removes a staged configuration.
     pub(crate) fn unstage(&mut self, id: i64) -> Result<(), StoreError> {
         self.connection.execute("DELETE FROM configurations WHERE id = ?1 AND NOT active", [id])?;
         Ok(())
@@ -204,7 +204,7 @@ impl Store {
         Ok(())
     }
 
-    /// A box's configurations, in the order in which they came.
+    /// A box's configurations, in the order of installation.
     pub(crate) fn configurations(&self, name: &BoxName) -> Result<Vec<StoredConfiguration>, StoreError> {
         let mut query = self.connection.prepare_cached(
             "SELECT id, name, source, installed, swaps, text FROM configurations WHERE box = ?1 AND active
@@ -328,7 +328,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Version 2 had boxes that ran in a thread of the daemon.
+    /// In version 2, boxes could run in a thread of the daemon.
     #[test]
     fn boxes_without_a_sandbox_get_the_default_one() {
         let folder = std::env::temp_dir().join(format!("clickbox-store-2-{}", std::process::id()));

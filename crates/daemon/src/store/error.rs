@@ -1,28 +1,28 @@
-//! Why something can't be stored.
+//! Errors of the store.
 
 use rusqlite::ErrorCode;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why something can't be stored, or read again.
+/// Why something cannot be stored or read.
 #[derive(Debug)]
 pub enum StoreError {
-    /// The file can't be opened.
+    /// The file cannot be opened.
     Open(PathBuf, rusqlite::Error),
-    /// Another daemon has the file.
+    /// Another daemon uses the file.
     InUse,
     /// The file was written by a later version.
     Newer {
-        /// Its version.
+        /// The file's version.
         found: i64,
-        /// The latest that is known here.
+        /// The latest supported version.
         known: i64,
     },
     /// The disk is full, or the store's own limit is reached.
     Full,
-    /// An entry can't be read: of what, and what is wrong with it.
+    /// An entry cannot be decoded: its kind and the error.
     Entry(&'static str, serde_json::Error),
-    /// Anything else.
+    /// Any other database error.
     Database(rusqlite::Error),
 }
 
@@ -55,7 +55,7 @@ impl std::error::Error for StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            // A write that the disk refuses is reported as a failure of the system.
+            // A full disk may also be reported as an I/O failure.
             Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => Self::Full,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::InUse,
             _ => Self::Database(error),

@@ -1,4 +1,4 @@
-//! Definitions on disk: what a daemon has after its restart.
+//! The store: definitions on disk, from which a daemon restores its state after a restart.
 
 mod boxes;
 mod error;

@@ -1,4 +1,4 @@
-//! The store's file and its tables.
+//! The store's file and its schema.
 
 use super::error::StoreError;
 use rusqlite::{Connection, OptionalExtension};
@@ -6,15 +6,15 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The version of the tables below.
+/// The version of this schema.
 const SCHEMA_VERSION: i64 = 3;
 
-/// Pages of 4 KB of the file's log at which it is worked off. That needs as much room again, which a full disk has not:
-/// so they are few.
+/// Size of the write-ahead log, in 4 KB pages, at which it is checkpointed. It is small because a checkpoint needs as
+/// much free space again, which a full disk does not have.
 const CHECKPOINT_PAGES: i64 = 128;
 
-/// Definitions are JSON of the API's types; texts of configurations and files lie apart, since they are large and
-/// rarely looked at. A configuration has a row for each version while it is swapped: `active` says which one counts.
+/// Definitions are JSON of the API's types. Texts and files are stored separately, because they are large and rarely
+/// read. While a configuration is swapped it has one row per version; `active` marks the one in effect.
 const TABLES: &str = "
     CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE stacks (name TEXT PRIMARY KEY, definition TEXT NOT NULL, applied TEXT NOT NULL) WITHOUT ROWID;
@@ -38,11 +38,12 @@ const TABLES: &str = "
     CREATE INDEX files_of_configuration ON files (configuration);
 ";
 
-/// What version 2 added: stacks that wait for their confirmation, and what they were before, with all texts and files.
+/// Added in version 2: stacks that await confirmation, with their previous definition including all texts and files.
 const UNCONFIRMED: &str = "CREATE TABLE unconfirmed (name TEXT PRIMARY KEY, before TEXT) WITHOUT ROWID;";
 
-/// What version 3 changed: a box no longer runs in a thread of the daemon (`"sandbox": "none"`), which had no isolation.
-/// Such boxes get the default sandbox. The search is exact: inside a JSON string each quote has a backslash before it.
+/// Migration to version 3, in which a box can no longer run in a thread of the daemon (`"sandbox": "none"`), which had
+/// no isolation. Such boxes get the default sandbox. The replacement is exact: inside a JSON string each quote is
+/// preceded by a backslash.
 const NO_THREAD_BOXES: &str = r#"
     UPDATE boxes SET definition = REPLACE(definition, '"sandbox":"none"', '"sandbox":"auto"');
     UPDATE stacks SET
@@ -51,27 +52,27 @@ const NO_THREAD_BOXES: &str = r#"
     UPDATE unconfirmed SET before = REPLACE(before, '"sandbox":"none"', '"sandbox":"auto"');
 "#;
 
-/// The store.
+/// The database of definitions.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(super) connection: Connection,
 }
 
 impl Store {
-    /// Opens a store, or makes one; without a path in memory. It is this process's alone. With `most_pages` it grows to
-    /// so many pages.
+    /// Opens or creates a store, in memory if there is no path. It is locked for this process. `most_pages` limits its
+    /// size.
     pub(crate) fn open(path: Option<&Path>, most_pages: Option<u32>) -> Result<Self, StoreError> {
         let opened = match path {
             Some(path) => {
-                // Configurations may have keys in them: nobody else reads them. What SQLite puts beside the file is as
-                // the file is. If the file can't be made, SQLite says why.
+                // Configurations may contain keys, so only this user may read the file. SQLite creates its other files
+                // with the same mode. If the file cannot be created, SQLite reports why.
                 let _ = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
                 Connection::open(path).map_err(|error| StoreError::Open(path.to_path_buf(), error))?
             }
             None => Connection::open_in_memory()?,
         };
-        // A commit is in the file's log when it returns: it survives the end of this process, however that comes. That
-        // it survives a power failure would cost a wait for the disk at each.
+        // A commit is in the write-ahead log when it returns: it survives any end of this process. Surviving a power
+        // failure would require a disk sync per commit.
         opened.execute_batch(
             "PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA journal_mode = WAL;
@@ -88,15 +89,15 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes a change. On a full disk it is tried once more when the store's log is worked off, which grows with each
-    /// change, and into which also a removal has to be written.
+    /// Makes a change. If the disk is full, retries once after a checkpoint, because the write-ahead log grows with
+    /// every change, even with a removal.
     pub(super) fn change<T>(
         &mut self,
         change: impl Fn(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match change(&mut self.connection) {
             Err(StoreError::Full) => {
-                // On a disk that has no room for that either the change fails as before.
+                // If the disk has no room for the checkpoint either, the change fails again.
                 let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
                 change(&mut self.connection)
             }
@@ -123,7 +124,7 @@ impl Store {
             SCHEMA_VERSION => {}
             found => return Err(StoreError::Newer { found, known: SCHEMA_VERSION }),
         }
-        // What a swap left behind that did not come to its end.
+        // Left by a swap that was interrupted.
         transaction.execute("DELETE FROM configurations WHERE active = 0", [])?;
         Ok(transaction.commit()?)
     }

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 /// A switch as it is stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredSwitch {
-    /// What it is, with the ports that it has now.
+    /// Its definition, with its current ports.
     pub(crate) definition: CreateSwitch,
-    /// Addresses that were set, beside those of the ports' definitions.
+    /// Addresses that were set at run time, in addition to those in the ports' definitions.
     pub(crate) addresses: Vec<(MacAddr, PortName)>,
     /// The stack that it belongs to.
     pub(crate) stack: Option<StackName>,
-    /// When it was made.
+    /// When it was created.
     pub(crate) created: Time,
 }
 
-/// A switch in its row.
+/// The switch's columns as one JSON value.
 #[derive(Serialize, Deserialize)]
 struct Entry {
     switch: CreateSwitch,
@@ -31,23 +31,23 @@ struct Entry {
 pub(crate) struct StoredStack {
     /// Its name.
     pub(crate) name: StackName,
-    /// What it says, without texts and files.
+    /// Its definition, without texts and files.
     pub(crate) definition: Stack,
     /// When it was applied.
     pub(crate) applied: Time,
 }
 
-/// A stack that waits for its confirmation, as it is stored.
+/// A stack that awaits confirmation, as stored.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredUnconfirmed {
     /// Its name.
     pub(crate) name: StackName,
-    /// What it was before, with texts and files; none: there was none.
+    /// Its previous definition, with texts and files. `None` if it did not exist.
     pub(crate) before: Option<Stack>,
 }
 
 impl Store {
-    /// Stores a switch, new or changed.
+    /// Stores a new or changed switch.
     pub(crate) fn put_switch(&mut self, stored: &StoredSwitch) -> Result<(), StoreError> {
         let entry = Entry { switch: stored.definition.clone(), addresses: stored.addresses.clone() };
         let entry = serde_json::to_string(&entry).map_err(|error| StoreError::Entry("switch", error))?;
@@ -64,8 +64,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a switch, and stores the switches and boxes that were joined to it as they are without it: all of it, or
-    /// nothing.
+    /// Removes a switch, and stores the switches and boxes that were connected to it without that connection, in one
+    /// transaction.
     pub(crate) fn remove_switch(
         &mut self,
         name: &SwitchName,
@@ -77,7 +77,7 @@ impl Store {
         let end = if removed.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = self.connection.execute_batch(end);
         if ended.is_err() && removed.is_ok() {
-            // A commit that fails for want of room leaves the transaction open.
+            // A commit that fails for lack of space leaves the transaction open.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         removed.and(ended.map_err(StoreError::from))
@@ -114,7 +114,7 @@ impl Store {
         .collect()
     }
 
-    /// Stores a stack, new or changed.
+    /// Stores a new or changed stack.
     pub(crate) fn put_stack(&mut self, stored: &StoredStack) -> Result<(), StoreError> {
         let definition =
             serde_json::to_string(&stored.definition).map_err(|error| StoreError::Entry("stack", error))?;
@@ -125,13 +125,13 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a stack; what belongs to it stays.
+    /// Removes a stack. Its boxes and switches stay.
     pub(crate) fn remove_stack(&mut self, name: &StackName) -> Result<(), StoreError> {
         self.connection.execute("DELETE FROM stacks WHERE name = ?1", [name.as_str()])?;
         Ok(())
     }
 
-    /// Stores that a stack waits for its confirmation.
+    /// Stores that a stack awaits confirmation.
     pub(crate) fn put_unconfirmed(&mut self, stored: &StoredUnconfirmed) -> Result<(), StoreError> {
         let before = stored.before.as_ref().map(serde_json::to_string).transpose();
         let before = before.map_err(|error| StoreError::Entry("stack", error))?;
@@ -142,13 +142,13 @@ impl Store {
         Ok(())
     }
 
-    /// Stores that a stack waits no more.
+    /// Stores that a stack no longer awaits confirmation.
     pub(crate) fn remove_unconfirmed(&mut self, name: &StackName) -> Result<(), StoreError> {
         self.connection.execute("DELETE FROM unconfirmed WHERE name = ?1", [name.as_str()])?;
         Ok(())
     }
 
-    /// All stacks that wait for their confirmation, by name.
+    /// All stacks that await confirmation, by name.
     pub(crate) fn unconfirmed(&self) -> Result<Vec<StoredUnconfirmed>, StoreError> {
         let mut query = self.connection.prepare("SELECT name, before FROM unconfirmed ORDER BY name")?;
         let rows = query.query_map([], |row| Ok((read(row, 0)?, row.get::<_, Option<String>>(1)?)))?;

@@ -1,4 +1,4 @@
-//! How a box is made, started, and given its configurations.
+//! Creates and starts boxes, and installs their configurations.
 
 use super::state::Supervisor;
 use crate::boxes::{
@@ -13,12 +13,12 @@ use sandbox::{CallError, Snapshot};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A configuration of the store, with its files.
+/// A stored configuration, with its files.
 pub(super) type Stored = (StoredConfiguration, Vec<File>);
 
 impl Supervisor {
-    /// Makes and starts a box with the configurations that the store has for it. The caller holds `busy`. If it fails
-    /// the box does not run, and its phase is the one before.
+    /// Creates and starts a box with its stored configurations. The caller holds `busy`. On failure the box does not
+    /// run, and its phase is unchanged.
     pub(super) fn boot(&self, member: &Arc<Member>) -> Result<(), OperationError> {
         if self.0.is_ending() {
             return Err(OperationError::Ending);
@@ -44,14 +44,14 @@ impl Supervisor {
                     format!("box {} runs after {:.1} ms{how}", member.name, time.as_secs_f64() * 1e3);
                 member.note(&message);
                 self.0.journal.note(EventKind::BoxStarted, format!("box/{}", member.name), message);
-                // Its end may have been seen while it was not to be dealt with yet.
+                // Events of its end were ignored while it was booting, so check now.
                 self.0.watch.look_again(member, &instance);
                 Ok(())
             }
             Err(failure) => {
                 let instance = member.instance();
                 if let Some(instance) = &instance {
-                    // It may have crashed, which is to be told.
+                    // If it crashed, this reports the crash.
                     self.bury(member, instance);
                 }
                 let mut inner = member.inner();
@@ -62,7 +62,8 @@ impl Supervisor {
         }
     }
 
-    /// Makes a box and gives it its configurations, or copies one that has them; and in words if it was a copy.
+    /// Creates a box and installs its configurations, or copies one that has them installed. The text says if it is a
+    /// copy.
     fn launch(
         &self,
         member: &Arc<Member>,
@@ -83,7 +84,8 @@ impl Supervisor {
                     });
                     return Ok((instance, installed.collect(), ", a copy of one that was installed before"));
                 }
-                // A box that is not wanted any more, or that the host has no room for.
+                // The box was stopped meanwhile, or it was created but failed to start: a fresh installation would not
+                // help.
                 Err(failure) if member.inner().unwanted || member.instance().is_some() => {
                     return Err(failure);
                 }
@@ -126,7 +128,7 @@ impl Supervisor {
         Ok(instance)
     }
 
-    /// All configurations that the store has for a box, with their files.
+    /// A box's stored configurations, with their files.
     fn stored(&self, name: &BoxName) -> Result<Vec<Stored>, OperationError> {
         let store = self.0.store();
         let with_files = |configuration: StoredConfiguration| {
@@ -136,7 +138,7 @@ impl Supervisor {
         store.configurations(name)?.into_iter().map(with_files).collect()
     }
 
-    /// Installs configurations.
+    /// Installs these configurations.
     fn install_all(
         &self,
         member: &Member,
@@ -156,7 +158,7 @@ impl Supervisor {
         Ok(all)
     }
 
-    /// Ships files to a box and installs a configuration in it; warnings.
+    /// Sends files to a box and installs a configuration. Returns its warnings.
     pub(super) fn install_now(
         &self,
         member: &Member,
@@ -179,7 +181,7 @@ impl Supervisor {
         }
     }
 
-    /// Asks a box that runs.
+    /// Sends a request to a running box.
     pub(super) fn call(
         &self,
         member: &Member,
@@ -192,7 +194,7 @@ impl Supervisor {
     }
 }
 
-/// A configuration of the store as one that a box has.
+/// Converts a stored configuration to an installed one.
 fn installed(configuration: &StoredConfiguration, diagnostics: Vec<Diagnostic>) -> Installed {
     Installed {
         name: configuration.name.clone(),

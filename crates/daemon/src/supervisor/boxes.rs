@@ -1,4 +1,4 @@
-//! Makes and removes boxes.
+//! Creates and removes boxes.
 
 use super::state::Supervisor;
 use crate::boxes::Member;
@@ -12,7 +12,7 @@ use api::{
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// Checks that texts and files are of a size that a box takes.
+/// Checks the sizes of texts and files.
 pub(super) fn check_sizes(configuration: &str, files: &[File]) -> Result<(), OperationError> {
     if configuration.len() > MAX_CONFIGURATION_BYTES {
         return Err(OperationError::TooLarge(
@@ -32,24 +32,24 @@ pub(super) fn check_sizes(configuration: &str, files: &[File]) -> Result<(), Ope
     Ok(())
 }
 
-/// An address that nobody has: locally administered, of one station.
+/// A random MAC address: locally administered, unicast.
 fn new_mac() -> MacAddr {
     let [a, b, c, d, e, ..] = RandomState::new().hash_one(0u8).to_le_bytes();
     MacAddr([2, a, b, c, d, e])
 }
 
-/// A port of a box as it is to be attached.
+/// The request to attach a port.
 pub(super) fn attach(port: &PortRequest) -> AttachRequest {
     AttachRequest { to: port.attach.clone(), mac: port.mac.unwrap_or(MacAddr([0; 6])), limits: port.limits }
 }
 
 impl Supervisor {
-    /// Makes a box, and starts it. If anything is refused there is no box.
+    /// Creates a box, and starts it. On failure the box does not exist.
     pub fn create_box(&self, request: CreateBox) -> Result<BoxDetail, OperationError> {
         self.create_box_of(request, None)
     }
 
-    /// Makes a box of a stack.
+    /// Creates a box, possibly as part of a stack.
     pub(super) fn create_box_of(
         &self,
         mut request: CreateBox,
@@ -65,7 +65,7 @@ impl Supervisor {
         }
         let name = request.name.clone();
         let member = Arc::new(Member::new(request.clone(), stack.clone(), Time::now()));
-        // The name is taken from here on.
+        // From here on the name is reserved.
         let busy = member.busy();
         self.reserve(&member)?;
         let made = self.check_for(&request, &text, &files).and_then(|()| {
@@ -89,7 +89,7 @@ impl Supervisor {
         });
         drop(busy);
         if let Err(failure) = made {
-            // Unless somebody removes it already: then he takes back all that it has.
+            // If the box is already being removed, that operation cleans up.
             if !std::mem::replace(&mut member.inner().removed, true) {
                 self.forget(&member);
             }
@@ -99,7 +99,7 @@ impl Supervisor {
         Ok(self.detail(&member))
     }
 
-    /// Takes a name.
+    /// Reserves the name of a box.
     fn reserve(&self, member: &Arc<Member>) -> Result<(), OperationError> {
         let mut members = self.0.members();
         if self.0.is_ending() {
@@ -123,27 +123,28 @@ impl Supervisor {
         self.0.fabric.ask(move |network| network.attach(&name, &owner, &ports))?
     }
 
-    /// Takes back all that a box has or had. Only who has set `removed` does that: the name may be another box's afterwards.
+    /// Removes all traces of a box. Only the thread that set `removed` calls it, because afterwards the name may belong
+    /// to another box.
     fn forget(&self, member: &Arc<Member>) {
         {
             let _change = self.0.change();
             let name = member.name.clone();
-            // With the fabric gone there is nothing to be detached from.
+            // If the fabric has ended, nothing is attached.
             let _ = self.0.fabric.ask(move |network| network.detach(&name));
         }
-        // A row that can't be removed now was not stored either, or belongs to a box that is made anew by its name.
+        // A row that cannot be removed now was never stored, or belongs to a new box of the same name.
         let _ = self.0.store().remove_box(&member.name);
         self.0.members().remove(&member.name);
     }
 
-    /// Ends a box if it runs, and removes it with all that is kept about it.
+    /// Kills a box if it runs, and removes it with everything that is stored about it.
     pub fn remove_box(&self, name: &BoxName) -> Result<(), OperationError> {
         let member = self.0.member(name)?;
         if std::mem::replace(&mut member.inner().removed, true) {
-            // Somebody else is about to remove it.
+            // Another thread is removing it.
             return Err(OperationError::NoBox(name.clone()));
         }
-        // First what may fail: with a full disk the box goes on.
+        // The step that may fail comes first: if the disk is full, the box keeps running.
         if let Err(error) = self.0.store().remove_box(name) {
             member.inner().removed = false;
             return Err(error.into());

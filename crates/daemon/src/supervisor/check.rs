@@ -1,4 +1,4 @@
-//! Checks configurations in boxes that are thrown away.
+//! Checks configurations, each in a box of its own that is then discarded.
 
 use super::state::Supervisor;
 use crate::boxes::{diagnostics, refusal, remarks};
@@ -9,14 +9,14 @@ use boundary::Request;
 use sandbox::CallError;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Lets so many in at once, and the others wait.
+/// A semaphore for concurrent checks.
 #[derive(Debug)]
 pub(super) struct CheckSlots {
     free: Mutex<usize>,
     one_left: Condvar,
 }
 
-/// Being inside.
+/// A permit for one check.
 #[derive(Debug)]
 pub(super) struct CheckSlot<'a>(&'a CheckSlots);
 
@@ -55,7 +55,7 @@ impl Supervisor {
         Ok(CheckReply { diagnostics })
     }
 
-    /// Checks the configuration of a box to be; refused if there is any error.
+    /// Checks the configuration of a box, and returns an error if it has errors.
     pub(super) fn check_for(
         &self,
         definition: &CreateBox,
@@ -70,8 +70,8 @@ impl Supervisor {
         }
     }
 
-    /// What a box finds in a configuration. A configuration that makes the box crash or takes too long is refused by a
-    /// finding of its own.
+    /// A box's diagnostics of a configuration. If the configuration crashes the box or takes too long, this becomes a
+    /// diagnostic.
     fn check_in_box(
         &self,
         text: &str,

@@ -1,4 +1,4 @@
-//! Installs, swaps, removes configurations of boxes.
+//! Installs, swaps and removes configurations of boxes.
 
 use super::lifecycle::{lock_for_change, state};
 use super::state::Supervisor;
@@ -27,8 +27,8 @@ impl Supervisor {
         Ok(ConfigurationText { configuration: found.text, source: found.source, files })
     }
 
-    /// Installs a configuration, or swaps it for the one of its name. It is checked first; if it is refused, or can't
-    /// be stored, the one that runs goes on. In a box that doesn't run it is only stored.
+    /// Installs a configuration, or swaps the one of the same name. It is checked first; if it is rejected or cannot be
+    /// stored, the old one keeps running. If the box does not run, the configuration is only stored.
     pub fn install(
         &self,
         name: &BoxName,
@@ -113,7 +113,7 @@ impl Supervisor {
                 Ok(note_installed(&member, installed))
             }
             Err(failure) => {
-                // What is left of it goes when the store is opened again, if it can't go now.
+                // If the row cannot be removed now, the next opening of the store removes it.
                 let _ = self.0.store().unstage(id);
                 if let Some(instance) = &instance {
                     self.take_back(&member, instance, configuration, before);
@@ -123,7 +123,7 @@ impl Supervisor {
         }
     }
 
-    /// Has a box run what it ran before an installation that failed.
+    /// Reinstalls the previous configuration after a failed installation.
     fn take_back(
         &self,
         member: &Member,
@@ -138,7 +138,7 @@ impl Supervisor {
                 let text = (name, before.text.as_str(), before.source.as_deref());
                 self.install_now(member, instance, text, &files).map(drop)
             }
-            // A box that refused it does not have it.
+            // The box may not have it at all, so errors are ignored.
             None => {
                 let _ = instance.call(&Request::Remove { name }, INSTALL_TIMEOUT);
                 Ok(())
@@ -152,7 +152,7 @@ impl Supervisor {
         }
     }
 
-    /// Removes a configuration. The main one can be swapped only.
+    /// Removes a configuration. The main one can only be swapped.
     pub fn remove_configuration(
         &self,
         name: &BoxName,
@@ -187,7 +187,7 @@ impl Supervisor {
     }
 }
 
-/// Notes that a box has a configuration.
+/// Records an installed configuration of a box.
 fn note_installed(member: &Member, installed: Installed) -> ConfigurationStatus {
     let status = ConfigurationStatus {
         name: installed.name.clone(),

@@ -1,7 +1,8 @@
-//! Stacks that are taken back unless somebody confirms them in time: for changes that may cut off whoever makes them.
+//! Stacks that are rolled back unless they are confirmed in time: for changes that may cut off the client's own
+//! connection.
 //!
-//! What the stack was is stored whole before anything is changed, so that it comes back also when the daemon ends
-//! meanwhile. It is applied as any stack is: what did not change goes on.
+//! The complete previous definition is stored before anything changes, so that the rollback also happens if the daemon
+//! ends meanwhile. It is applied like any other stack: unchanged parts keep running.
 
 use super::state::Supervisor;
 use crate::error::{OperationError, RequestError};
@@ -10,22 +11,22 @@ use crate::store::StoredUnconfirmed;
 use api::{Changes, EventKind, Stack, StackName, Time, with_causes};
 use std::time::{Duration, Instant};
 
-/// A stack that waits for its confirmation.
+/// A stack that awaits confirmation.
 #[derive(Debug)]
 pub(super) struct PendingConfirmation {
-    /// When it is taken back.
+    /// When it is rolled back.
     due: Instant,
-    /// The same, to be told.
+    /// The same as wall-clock time, for display.
     pub(super) until: Time,
-    /// What it was; none: there was none of its name.
+    /// The previous definition. `None` if the stack did not exist.
     before: Option<Stack>,
-    /// Somebody applies it or takes it back just now.
+    /// The stack is being applied, confirmed or rolled back.
     busy: bool,
 }
 
 impl Supervisor {
-    /// Makes everything as a stack says: all of it, or nothing if anything is refused. With a time it is taken back
-    /// after it unless it is confirmed.
+    /// Applies a stack: all of it, or nothing if any part is rejected. If `time` is given, the stack is rolled back
+    /// after that time unless it is confirmed.
     pub fn apply_stack_within(
         &self,
         name: &StackName,
@@ -66,14 +67,14 @@ impl Supervisor {
             _ => {
                 pending.remove(name);
                 drop(pending);
-                // A row that stays would only have the same stack applied again.
+                // If the row stays, the next daemon only applies the previous definition again.
                 let _ = self.0.store().remove_unconfirmed(name);
             }
         }
         applied
     }
 
-    /// Refuses what must not be done to a stack that waits for its confirmation.
+    /// Returns an error if the stack awaits confirmation.
     pub(super) fn refuse_unconfirmed(&self, name: &StackName) -> Result<(), OperationError> {
         match self.0.pending().contains_key(name) {
             true => Err(OperationError::Unconfirmed(name.clone())),
@@ -95,7 +96,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Takes a stack back that waits for its confirmation.
+    /// Rolls back a stack that awaits confirmation.
     pub fn roll_back_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         let pending = self.claim(name)?;
         let result = self.take_stack_back(name, pending.before, "as was asked for");
@@ -103,7 +104,7 @@ impl Supervisor {
         result
     }
 
-    /// Takes the confirmation of a stack into one's own hands.
+    /// Claims the confirmation of a stack, so that no other thread confirms it or rolls it back.
     fn claim(&self, name: &StackName) -> Result<PendingConfirmation, OperationError> {
         let mut pending = self.0.pending();
         let entry = pending.get_mut(name).ok_or_else(|| OperationError::NothingToConfirm(name.clone()))?;
@@ -133,13 +134,13 @@ impl Supervisor {
             Ok(_) => format!("stack {name} is as it was before, {why}"),
             Err(failure) => format!("stack {name} could not be taken back, {why}: {}", with_causes(failure)),
         };
-        // With a full disk it is taken back once more by the next daemon, which changes nothing.
+        // If the disk is full, the next daemon rolls it back again, which changes nothing.
         let _ = self.0.store().remove_unconfirmed(name);
         self.0.journal.note(EventKind::StackRolledBack, format!("stack/{name}"), message);
         result
     }
 
-    /// Takes back what nobody has confirmed in time, each in a thread of its own.
+    /// Rolls back stacks that were not confirmed in time, each in its own thread.
     pub(super) fn roll_back_due(&self) {
         let now = Instant::now();
         let due: Vec<StackName> = {
@@ -150,9 +151,9 @@ impl Supervisor {
         for name in due {
             let supervisor = self.clone();
             let run = move || {
-                // Confirmed at the last moment, it is nobody's any more.
+                // It may have been confirmed at the last moment.
                 if let Ok(pending) = supervisor.claim(&name) {
-                    // What it comes to is in the journal.
+                    // The result is in the journal.
                     let _ = supervisor.take_stack_back(
                         &name,
                         pending.before,
@@ -161,22 +162,22 @@ impl Supervisor {
                     supervisor.0.pending().remove(&name);
                 }
             };
-            // Without a thread it is tried again in the next round.
+            // If no thread can be created, the next round retries.
             let _ = std::thread::Builder::new().name("roll back".into()).spawn(run);
         }
     }
 
-    /// Takes back what an earlier daemon had applied, and nobody had confirmed when it ended.
+    /// Rolls back stacks that were applied but not confirmed when the previous daemon ended.
     pub(super) fn roll_back_unconfirmed(&self) -> Result<(), OperationError> {
         let stored = self.0.store().unconfirmed()?;
         for StoredUnconfirmed { name, before } in stored {
-            // What it comes to is in the journal.
+            // The result is in the journal.
             let _ = self.take_stack_back(&name, before, "since the daemon ended before it was confirmed");
         }
         Ok(())
     }
 
-    /// A stack as it is now, with all texts and files; none: there is none of the name.
+    /// The current definition of a stack, with all texts and files. `None` if it does not exist.
     fn stack_as_it_is(&self, name: &StackName) -> Result<Option<Stack>, OperationError> {
         if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
             return Ok(None);

@@ -1,22 +1,22 @@
-//! What differs between what a stack says and what there is.
+//! Compares the definitions in a stack with the existing boxes and switches.
 
 use api::{AddPort, CreateBox, CreateSwitch, File};
 
-/// How much a box that is there differs from what it is to be.
+/// The difference between an existing box and its definition in a stack.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct BoxDiff {
-    /// The configuration or its files differ: it is swapped.
+    /// The configuration or its files differ: the configuration is swapped.
     pub(super) reload: bool,
-    /// It can go on with what differs, as with its weight.
+    /// Settings differ that can change while the box runs, such as its weight.
     pub(super) change: bool,
-    /// It has to be made anew.
+    /// The box must be replaced.
     pub(super) replace: bool,
-    /// What differs, in words.
+    /// Descriptions of the differences.
     pub(super) words: Vec<String>,
 }
 
 impl BoxDiff {
-    /// Notes a difference for which the box has to be made anew.
+    /// Records a difference that requires replacing the box.
     fn compare<T: std::fmt::Display>(&mut self, what: &str, before: T, after: T) {
         let (before, after) = (before.to_string(), after.to_string());
         if before != after {
@@ -26,7 +26,7 @@ impl BoxDiff {
     }
 }
 
-/// Compares a box that is there, with its main configuration, to what it is to be.
+/// Compares an existing box and its main configuration with its definition.
 pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: &CreateBox) -> BoxDiff {
     let mut found = BoxDiff::default();
     let sandbox = |definition: &CreateBox| format!("{:?}", definition.sandbox).to_lowercase();
@@ -39,7 +39,7 @@ pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: 
     found.compare("ports", there.ports.len(), wanted.ports.len());
     for (number, (before, after)) in there.ports.iter().zip(&wanted.ports).enumerate() {
         found.compare(&format!("port {number}"), &before.attach, &after.attach);
-        // Without an address of its own the one that it got is as good as any.
+        // If the definition has no address, the existing random one stays.
         if let (Some(before), Some(after)) = (before.mac, after.mac) {
             found.compare(&format!("address of port {number}"), before, after);
         }
@@ -70,20 +70,20 @@ pub(super) fn of_box((there, text, files): (&CreateBox, &str, &[File]), wanted: 
     found
 }
 
-/// How much a switch that is there differs from what it is to be.
+/// The difference between an existing switch and its definition in a stack.
 #[derive(Debug, Default)]
 pub(super) struct SwitchDiff {
-    /// It has to be made anew.
+    /// The switch must be replaced.
     pub(super) replace: bool,
-    /// What differs, in words.
+    /// Descriptions of the differences.
     pub(super) words: Vec<String>,
-    /// Ports that go.
+    /// Ports to remove.
     pub(super) gone: Vec<AddPort>,
-    /// Ports that come, those that differ among them.
+    /// Ports to add, including changed ones.
     pub(super) new: Vec<AddPort>,
 }
 
-/// Compares a switch that is there to what it is to be.
+/// Compares an existing switch with its definition.
 pub(super) fn of_switch(there: &CreateSwitch, wanted: &CreateSwitch) -> SwitchDiff {
     let mut found = SwitchDiff::default();
     for (what, before, after) in [

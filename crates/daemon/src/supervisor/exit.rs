@@ -1,4 +1,4 @@
-//! What follows when a box ends.
+//! Handles the end of a box.
 
 use super::state::Supervisor;
 use crate::boxes::{ExitStatus, Instance, Member, Phase, Settled, report};
@@ -7,7 +7,7 @@ use api::{EventKind, Restart, with_causes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The pause before a box is made anew that has crashed so many times in a row.
+/// The delay before a box restarts after this many consecutive crashes.
 fn pause(crashes: u32) -> Duration {
     match crashes {
         0 | 1 => Duration::ZERO,
@@ -17,7 +17,7 @@ fn pause(crashes: u32) -> Duration {
     }
 }
 
-/// What was lost with a box, as a sentence goes on.
+/// The packets that were lost with a box, as the end of a sentence.
 fn lost(waiting: u64, held: u64) -> String {
     match (waiting, held) {
         (0, 0) => String::new(),
@@ -28,8 +28,8 @@ fn lost(waiting: u64, held: u64) -> String {
 }
 
 impl Supervisor {
-    /// Deals with a box that has ended by itself, once. One that is being started, or that somebody stops, is left to
-    /// them.
+    /// Handles a box that ended on its own, once. If it is being started or stopped by another thread, that thread
+    /// handles its end.
     pub(super) fn ended(&self, member: &Arc<Member>, instance: &Arc<Instance>) {
         {
             let inner = member.inner();
@@ -43,8 +43,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends a box if it runs still, takes it away from the network, and keeps what is known of its end. Nothing: that
-    /// was done already.
+    /// Ends a box if it still runs, disconnects it from the network, and records how it ended. Returns `None` if this
+    /// was already done.
     pub(super) fn bury(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> Option<ExitStatus> {
         self.keep_output(member, instance);
         if let Some(used) = instance.usage() {
@@ -52,7 +52,7 @@ impl Supervisor {
         }
         let Settled { end, crashed, held } = instance.settle()?;
         let name = member.name.clone();
-        // With the fabric gone there is nothing to be taken away from.
+        // If the fabric has ended, nothing is connected.
         let waiting = self.0.fabric.ask(move |network| network.disconnect(&name)).unwrap_or(0);
         let mut inner = member.inner();
         inner.lose(held);
@@ -76,7 +76,7 @@ impl Supervisor {
         Some(end)
     }
 
-    /// Decides by a box's policy what follows after its end.
+    /// Applies a box's restart policy after its end.
     fn decide(&self, member: &Arc<Member>, end: &ExitStatus) {
         let mut inner = member.inner();
         let again = match (inner.definition.restart, end) {
@@ -103,7 +103,7 @@ impl Supervisor {
         self.crashed_again(member);
     }
 
-    /// A box that ran before the daemon's restart can't be started: it is tried again by its policy.
+    /// A box that ran before the daemon's restart cannot be started: its restart policy decides whether it is retried.
     pub(super) fn failed_to_start(&self, member: &Arc<Member>) {
         let again = member.inner().definition.restart != Restart::Never;
         if again {
@@ -113,7 +113,7 @@ impl Supervisor {
         }
     }
 
-    /// Has a box made anew after the pause that its crashes call for, or gives it up.
+    /// Schedules a restart after a delay that depends on the number of crashes, or gives up.
     fn crashed_again(&self, member: &Arc<Member>) {
         let mut inner = member.inner();
         inner.crashes += 1;
@@ -136,14 +136,14 @@ impl Supervisor {
         }
     }
 
-    /// Makes a box anew that waits for it. That may take long, so it has a thread of its own.
+    /// Restarts a box. This may take long, so it runs in its own thread.
     pub(super) fn start_restart(&self, member: &Arc<Member>) {
-        // A box for which a thread is on its way is not waiting any more to the watching thread.
+        // Postpones the due time, so that the monitor does not start a second thread.
         member.inner().phase = Phase::Waiting(Instant::now() + MAX_RESTART_DELAY);
         let (supervisor, own) = (self.clone(), member.clone());
         let run = move || supervisor.restart_after_crash(&own);
         if std::thread::Builder::new().name("restart".into()).spawn(run).is_err() {
-            // Threads have run out: it is tried again later.
+            // No thread could be created: retry later.
             member.inner().phase = Phase::Waiting(Instant::now() + MIN_RESTART_DELAY);
         }
     }

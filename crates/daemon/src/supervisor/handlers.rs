@@ -1,4 +1,4 @@
-//! Handlers of boxes.
+//! Reads, writes and lists handlers of boxes.
 
 use super::lifecycle::state;
 use super::state::Supervisor;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Supervisor {
-    /// Reads a handler, which is asked something or nothing.
+    /// Reads a handler, with an argument that may be empty.
     pub fn read(&self, path: &HandlerPath, argument: &[u8]) -> Result<HandlerValue, OperationError> {
         let (member, instance) = self.running(&path.name)?;
         let name = in_box(&path.configuration);
@@ -47,7 +47,7 @@ impl Supervisor {
                 let reply = self.call(&member, &instance, &request)?;
                 Ok(String::from_utf8_lossy(&reply).into_owned())
             };
-            // The list of elements begins with their number.
+            // The list of elements starts with their number.
             let list = read("list")?;
             let elements = list.lines().skip(1).filter(|line| !line.is_empty());
             for element in std::iter::once("").chain(elements) {
@@ -65,7 +65,7 @@ impl Supervisor {
         Ok(found)
     }
 
-    /// A box that runs.
+    /// A running box.
     fn running(&self, name: &BoxName) -> Result<(Arc<Member>, Arc<Instance>), OperationError> {
         let member = self.0.member(name)?;
         let (phase, instance) = {
@@ -79,7 +79,7 @@ impl Supervisor {
     }
 }
 
-/// The handlers of an element as it lists them: a name and `r`, `w` or both on each line.
+/// Parses an element's handler list: each line has a name and `r`, `w` or both.
 fn parse(element: &str, reply: &str, configuration: &ConfigurationName) -> impl Iterator<Item = HandlerInfo> {
     let handler = move |line: &str| {
         let (name, flags) = line.split_once(['\t', ' '])?;

@@ -1,4 +1,4 @@
-//! Starts, stops, suspends, kills boxes.
+//! Starts, stops, suspends and kills boxes.
 
 use super::state::Supervisor;
 use crate::boxes::{Instance, Member, Phase};
@@ -8,7 +8,7 @@ use api::{BoxName, BoxStatus, EventKind};
 use std::sync::{Arc, MutexGuard};
 
 impl Supervisor {
-    /// Starts a box that doesn't run, with the configurations that it had.
+    /// Starts a stopped box, with its stored configurations.
     pub fn start_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         let busy = lock_for_change(&member)?;
@@ -27,14 +27,14 @@ impl Supervisor {
         let booted = self.boot(&member);
         drop(busy);
         if let Err(failure) = booted {
-            // It does not run, so it is not to be started by the next daemon either.
+            // It does not run, so the next daemon must not start it either.
             let _ = self.0.store().set_running(name, false);
             return Err(failure);
         }
         Ok(self.status(&member))
     }
 
-    /// Lets a box end in order; also one that is being started, or waits to be made anew.
+    /// Stops a box gracefully, even if it is being started or waits to restart.
     pub fn stop_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         let phase = member.inner().phase;
@@ -46,19 +46,19 @@ impl Supervisor {
         Ok(self.status(&member))
     }
 
-    /// Ends a box that somebody wants to end, whatever it is doing; it is stopped then.
+    /// Ends a box on request, in any phase. Its phase is then stopped.
     pub(super) fn bring_down(&self, member: &Arc<Member>, in_order: bool) {
         let (instance, booting) = {
             let mut inner = member.inner();
             inner.unwanted = true;
             (inner.instance.clone(), inner.phase == Phase::Booting)
         };
-        // Whoever starts it or waits for its answer hears at once that it has ended, and lets go of it.
+        // A thread that starts the box, or waits for its reply, notices its end at once and releases it.
         if let Some(instance) = instance.filter(|_| booting || !in_order) {
             instance.end_for_good();
         }
         let _busy = member.busy_within(STOP_TIMEOUT).unwrap_or_else(|| {
-            // It is being changed, and does not answer: in an endless loop it never would.
+            // The box is being changed and does not reply: in an endless loop it never would.
             if let Some(instance) = member.instance() {
                 instance.end_for_good();
             }
@@ -67,7 +67,7 @@ impl Supervisor {
         let instance = member.instance();
         if let Some(instance) = &instance {
             if in_order {
-                // What it dropped is told by nobody else afterwards.
+                // The last chance to read its drop counters.
                 if let Some(stats) = instance.stats() {
                     member.inner().look_at_drops(&stats);
                 }
@@ -88,7 +88,7 @@ impl Supervisor {
         );
     }
 
-    /// Makes a box stand still.
+    /// Suspends a box.
     pub fn suspend_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         let _busy = lock_for_change(&member)?;
@@ -102,7 +102,7 @@ impl Supervisor {
         Ok(self.status(&member))
     }
 
-    /// Lets a box that stands still go on.
+    /// Resumes a suspended box.
     pub fn resume_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         let _busy = lock_for_change(&member)?;
@@ -115,7 +115,7 @@ impl Supervisor {
         Ok(self.status(&member))
     }
 
-    /// Ends a box at once, as if it had crashed: its policy decides what follows.
+    /// Kills a box as if it had crashed: its restart policy decides what follows.
     pub fn kill_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         let (phase, instance) = present(&member);
@@ -123,26 +123,26 @@ impl Supervisor {
             return Err(state(&member, phase, "there is nothing to kill"));
         };
         instance.kill();
-        // While it is being started, whoever does that is told.
+        // If it is being started, the starting thread handles its end.
         self.ended(&member, &instance);
         Ok(self.status(&member))
     }
 
-    /// Ends a box, if it runs, and starts it again with a fresh state.
+    /// Stops a box if it runs, and starts it again with a fresh state.
     pub fn restart_box(&self, name: &BoxName) -> Result<BoxStatus, OperationError> {
         let member = self.0.member(name)?;
         if member.instance().is_some() || matches!(member.inner().phase, Phase::Waiting(_)) {
             self.bring_down(&member, true);
         }
         match self.start_box(name) {
-            // Somebody else started it in between, which is as well.
+            // Another thread started it in between, which is fine.
             Err(OperationError::State { .. }) => Ok(self.status(&member)),
             other => other,
         }
     }
 }
 
-/// Waits until nobody else starts, stops or changes a box, but not for ever.
+/// Waits, up to a timeout, until no other thread starts, stops or changes the box.
 pub(super) fn lock_for_change(member: &Member) -> Result<MutexGuard<'_, ()>, OperationError> {
     member.busy_within(CHANGE_TIMEOUT).ok_or_else(|| OperationError::State {
         name: member.name.clone(),
@@ -151,13 +151,13 @@ pub(super) fn lock_for_change(member: &Member) -> Result<MutexGuard<'_, ()>, Ope
     })
 }
 
-/// What a box is doing, and what runs, as both are at one moment.
+/// A box's phase and its instance, read together.
 fn present(member: &Member) -> (Phase, Option<Arc<Instance>>) {
     let inner = member.inner();
     (inner.phase, inner.instance.clone())
 }
 
-/// The failure of a box that is in the wrong state.
+/// The error for a box in the wrong state.
 pub(super) fn state(member: &Member, phase: Phase, hint: &'static str) -> OperationError {
     OperationError::State { name: member.name.clone(), state: phase.words(), hint }
 }

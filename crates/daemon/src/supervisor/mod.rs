@@ -1,4 +1,4 @@
-//! What can be asked of the daemon: each operation of the API is a method of [`Supervisor`].
+//! The operations of the daemon: each operation of the API is a method of [`Supervisor`].
 
 mod boot;
 mod boxes;

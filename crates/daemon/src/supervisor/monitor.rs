@@ -1,4 +1,4 @@
-//! The thread that hears when boxes end, makes them anew in time, and keeps what they say.
+//! The thread that notices the ends of boxes, restarts them when due, and collects their messages.
 
 use super::state::Supervisor;
 use crate::boxes::{Instance, Kept, Look, Member, Phase};
@@ -15,17 +15,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// The token of the bell that machines ring.
+/// The token of the bell that rings when a virtual machine ends.
 const BELL_TOKEN: u64 = 0;
 
-/// Between looks at what boxes say: the shortest while they say much, the longest while they say nothing.
+/// Interval between polls of the boxes' messages: the shortest while there are many, the longest while there are none.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(64);
 
-/// Between looks at what everything has used.
+/// Interval between measurements of resource usage.
 const MEASURE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the thread waits for.
+/// The events that the thread waits for.
 #[derive(Debug)]
 pub(super) struct Monitor {
     epoll: OwnedFd,
@@ -36,14 +36,14 @@ pub(super) struct Monitor {
 #[derive(Debug, Default)]
 struct Entries {
     processes: BTreeMap<u64, Entry>,
-    /// Boxes in machines: all are looked at when the bell rings.
+    /// Boxes in virtual machines. All are checked when the bell rings.
     machines: Vec<Watched>,
-    /// Boxes that may have ended, and could not be looked at yet.
+    /// Boxes that may have ended but could not be checked yet.
     again: Vec<Watched>,
     last: u64,
 }
 
-/// A box that is watched, as long as it lives.
+/// A watched box, as long as it exists.
 type Watched = (Weak<Member>, Weak<Instance>);
 
 /// A box that has ended.
@@ -64,12 +64,12 @@ impl Monitor {
         Ok(Self { epoll, bell, entries: Mutex::default() })
     }
 
-    /// Has the thread look at everything now.
+    /// Wakes the thread to check everything now.
     pub(super) fn wake(&self) {
         self.bell.ring();
     }
 
-    /// Watches a box that was started.
+    /// Watches a started box.
     pub(super) fn add(&self, member: &Arc<Member>, instance: &Arc<Instance>) -> io::Result<()> {
         let (weak_member, weak_instance) = (Arc::downgrade(member), Arc::downgrade(instance));
         let mut entries = self.entries();
@@ -95,18 +95,18 @@ impl Monitor {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the thread look at a box that may have ended already.
+    /// Makes the thread check a box that may already have ended.
     pub(super) fn look_again(&self, member: &Arc<Member>, instance: &Arc<Instance>) {
         self.entries().again.push((Arc::downgrade(member), Arc::downgrade(instance)));
         self.wake();
     }
 
-    /// Sleeps until something happens or so much time has passed; the boxes that have ended.
+    /// Sleeps until an event or until `time` has passed. Returns the boxes that have ended.
     fn wait(&self, time: Duration) -> Vec<Ended> {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(64);
         let time = if self.entries().again.is_empty() { time } else { time.min(MIN_POLL_INTERVAL) };
         let time = Timespec::try_from(time).ok();
-        // A signal ends the wait early: then nothing has happened.
+        // A signal ends the wait early, without events.
         let _ = epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref());
         let mut entries = self.entries();
         let mut suspects = std::mem::take(&mut entries.again);
@@ -137,7 +137,7 @@ impl Monitor {
 }
 
 impl Supervisor {
-    /// Starts the thread. It ends with the last supervisor.
+    /// Starts the thread. It ends when the last supervisor is dropped.
     pub(super) fn watch(&self) -> io::Result<()> {
         let core = Arc::downgrade(&self.0);
         let run = move || {
@@ -150,7 +150,7 @@ impl Supervisor {
         std::thread::Builder::new().name("watch".into()).spawn(run).map(drop)
     }
 
-    /// Waits once and deals with what happened; how long to wait next time.
+    /// Waits once and handles the events. Returns the next wait time.
     fn round(&self, pause: Duration, metered: &mut Instant) -> Duration {
         let until = self.next_restart().map(|at| at.saturating_duration_since(Instant::now()));
         for (member, instance) in self.0.watch.wait(until.map_or(pause, |until| until.min(pause))) {
@@ -186,12 +186,12 @@ impl Supervisor {
         }
     }
 
-    /// Keeps what a box says; whether it said anything.
+    /// Collects a box's messages. Returns whether there were any.
     pub(super) fn listen(&self, member: &Member) -> bool {
         member.instance().is_some_and(|instance| self.keep_output(member, &instance))
     }
 
-    /// Keeps what a box says, as far as nobody else talks to it; whether it said anything.
+    /// Collects a box's messages, unless another thread talks to it. Returns whether there were any.
     pub(super) fn keep_output(&self, member: &Member, instance: &Instance) -> bool {
         let messages = instance.events(MAX_EVENTS_PER_ROUND);
         for message in &messages {
@@ -213,7 +213,7 @@ impl Supervisor {
                         }
                     }
                 }
-                // An event that means nothing.
+                // An invalid event.
                 Err(_) => {}
             }
         }

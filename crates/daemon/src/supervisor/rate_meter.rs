@@ -1,4 +1,4 @@
-//! How much passes at present.
+//! Measures current rates of traffic and processor time.
 
 use super::state::Supervisor;
 use crate::fabric::{PortStats, TrafficSnapshot};
@@ -7,14 +7,14 @@ use api::{BoxName, PortName, Rates, SwitchName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What was measured in the last interval.
+/// The rates of the last interval.
 #[derive(Debug, Default)]
 pub(super) struct RateMeter {
-    /// When everything was last looked at, and what had stats then.
+    /// The last measurement: its time and the counters.
     last: Option<(Instant, TrafficSnapshot)>,
-    /// What each box had used by then.
+    /// The processor time that each box had used by then.
     used: BTreeMap<BoxName, Duration>,
-    /// Rates of boxes, as they have them.
+    /// Rates of boxes, from the box's side.
     pub(super) boxes: BTreeMap<BoxName, Rates>,
     /// Rates of switches.
     pub(super) switches: BTreeMap<SwitchName, Rates>,
@@ -22,7 +22,7 @@ pub(super) struct RateMeter {
     pub(super) ports: BTreeMap<(SwitchName, PortName), Rates>,
 }
 
-/// What stats and was used between two looks, a second.
+/// Rates per second between two measurements.
 pub(crate) fn rates(before: &PortStats, after: &PortStats, used: Duration, seconds: f64) -> Rates {
     let rate = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
     let (old, new) = (&before.counters, &after.counters);
@@ -37,7 +37,7 @@ pub(crate) fn rates(before: &PortStats, after: &PortStats, used: Duration, secon
     }
 }
 
-/// The rates of a box, which has going in what goes out of a switch.
+/// The rates from the box's side: what the switch sends, the box receives.
 fn turned(rates: Rates) -> Rates {
     Rates {
         received_packets: rates.sent_packets,
@@ -49,7 +49,7 @@ fn turned(rates: Rates) -> Rates {
 }
 
 impl RateMeter {
-    /// Takes a new look into account.
+    /// Adds a measurement.
     fn advance(&mut self, now: Instant, snapshot: TrafficSnapshot, used: BTreeMap<BoxName, Duration>) {
         if let Some((then, old)) = &self.last {
             let seconds = now.duration_since(*then).as_secs_f64().max(1e-3);
@@ -90,7 +90,7 @@ impl RateMeter {
 }
 
 impl Supervisor {
-    /// Looks at what stats and was used everywhere.
+    /// Measures traffic and processor time of everything.
     pub(super) fn measure(&self) {
         let Ok(snapshot) = self.0.fabric.ask(|network| network.traffic_snapshot()) else { return };
         let mut used = BTreeMap::new();
@@ -140,7 +140,7 @@ mod tests {
         let rates = meter.boxes[&name];
         assert_eq!((rates.sent_packets, rates.sent_bits, rates.received_packets), (100.0, 48_000.0, 0.0));
         assert!((rates.cores - 0.35).abs() < 1e-9, "{rates:?}");
-        // A box that was made anew begins where it was.
+        // A box that was replaced starts again at zero.
         meter.advance(start + 3 * second, snapshot, used(Duration::ZERO));
         assert_eq!(meter.boxes[&name].cores, 0.0);
     }

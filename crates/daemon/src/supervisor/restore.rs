@@ -1,4 +1,4 @@
-//! What a daemon does at its start with what the store has.
+//! Restores the stored definitions when the daemon starts.
 
 use super::state::Supervisor;
 use crate::boxes::{Installed, Member, Phase};
@@ -8,8 +8,8 @@ use api::{AddPort, EventKind, PortDriver, with_causes};
 use std::sync::Arc;
 
 impl Supervisor {
-    /// Makes everything again that the store has, and starts what ran. What can't be made now, as a device that is not
-    /// there, is noted and waits; nothing of it keeps the daemon from starting.
+    /// Creates all stored boxes and switches, and starts the boxes that ran. Failures, such as a missing device, are
+    /// recorded; they do not keep the daemon from starting.
     pub(super) fn restore(&self) -> Result<(), OperationError> {
         let (switches, boxes) = {
             let store = self.0.store();
@@ -27,7 +27,7 @@ impl Supervisor {
         for stored in &switches {
             for (mac, port) in stored.addresses.clone() {
                 let switch = stored.definition.name.clone();
-                // An address at a port that is gone is as good as none.
+                // An address at a removed port has no effect.
                 let _ = self.0.fabric.ask(move |network| network.set_address(&switch, mac, &port))?;
             }
         }
@@ -68,7 +68,7 @@ impl Supervisor {
             inner.phase = if stored.running { Phase::Created } else { Phase::Stopped };
         }
         if let Err(failure) = self.attach_box(&stored.definition) {
-            // It is attached to nothing, and can be looked at and removed.
+            // The box is attached to nothing, but can be inspected and removed.
             let message =
                 format!("box {}: its ports are attached to nothing: {}", member.name, with_causes(&failure));
             member.note(&message);

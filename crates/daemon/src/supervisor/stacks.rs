@@ -1,4 +1,4 @@
-//! Stacks: what belongs together is made, changed and removed together, all of it or nothing.
+//! Stacks: boxes and switches that are created, changed and removed together, atomically.
 
 use super::diff::{of_box, of_switch};
 use super::state::Supervisor;
@@ -12,7 +12,7 @@ use api::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// One thing to be done.
+/// One step of applying a stack.
 #[derive(Debug)]
 enum StackStep {
     MakeSwitch(api::CreateSwitch),
@@ -25,10 +25,10 @@ enum StackStep {
     Alter(Arc<Member>, Box<CreateBox>),
 }
 
-/// What takes a step back.
+/// Undoes a step.
 type Undo = Box<dyn FnOnce(&Supervisor)>;
 
-/// What is to be done, and what is told of it.
+/// The steps, and the changes that are reported.
 #[derive(Debug, Default)]
 struct StackPlan {
     changes: Vec<Change>,
@@ -69,12 +69,12 @@ impl Supervisor {
         Ok(stored.into_iter().map(status).collect())
     }
 
-    /// Tells what applying a stack would change.
+    /// The changes that applying a stack would make.
     pub fn diff_stack(&self, name: &StackName, stack: &Stack) -> Result<Changes, OperationError> {
         Ok(Changes { changes: self.plan(name, stack)?.changes })
     }
 
-    /// Makes everything as a stack says: all of it, or nothing if anything is refused.
+    /// Applies a stack: all of it, or nothing if any part is rejected.
     pub fn apply_stack(&self, name: &StackName, stack: Stack) -> Result<Changes, OperationError> {
         let plan = self.plan(name, &stack)?;
         self.check_plan(&plan)?;
@@ -114,7 +114,7 @@ impl Supervisor {
         self.drop_stack(name)
     }
 
-    /// The same, whether it waits for a confirmation or not.
+    /// Like [`remove_stack`](Self::remove_stack), even if the stack awaits confirmation.
     pub(super) fn drop_stack(&self, name: &StackName) -> Result<Changes, OperationError> {
         if !self.0.store().stacks()?.iter().any(|stored| stored.name == *name) {
             return Err(OperationError::NoStack(name.clone()));
@@ -129,8 +129,8 @@ impl Supervisor {
         Ok(Changes { changes: plan.changes })
     }
 
-    /// What has to be done: switches are made first, boxes that are not wanted go before those come that may need their
-    /// places, switches that are not wanted go last.
+    /// Plans the steps. Switches are created first, boxes are removed before new ones may need their names and ports,
+    /// and switches are removed last.
     fn plan(&self, name: &StackName, stack: &Stack) -> Result<StackPlan, OperationError> {
         let mut plan = StackPlan::default();
         let ours = |stack: &Option<StackName>| stack.as_ref() == Some(name);
@@ -161,7 +161,7 @@ impl Supervisor {
             plan.record(ChangeAction::Remove, format!("box/{}", member.name), &[]);
             plan.steps.push(StackStep::RemoveBox(member.clone()));
         }
-        // Ports that lead to others of the stack come when all of them are there.
+        // Ports that connect to other parts of the stack are added once these exist.
         let mut joins = Vec::new();
         for wanted in &stack.switches {
             let there = switches.iter().find(|stored| stored.definition.name == wanted.name);
@@ -227,7 +227,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A box's main configuration as it is stored.
+    /// A box's stored main configuration.
     pub(super) fn main_of(&self, name: &BoxName) -> Result<(String, Vec<File>), OperationError> {
         let store = self.0.store();
         match store.configuration(name, &ConfigurationName::main())? {
@@ -239,7 +239,7 @@ impl Supervisor {
         }
     }
 
-    /// Checks all configurations, before anything is touched.
+    /// Checks all configurations before anything changes.
     fn check_plan(&self, plan: &StackPlan) -> Result<(), OperationError> {
         for step in &plan.steps {
             match step {
@@ -255,7 +255,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Does one thing; what takes it back. What was a box's state is lost with it.
+    /// Performs one step and returns how to undo it. The state inside a removed box is lost.
     fn step(&self, stack: &StackName, step: StackStep) -> Result<Undo, OperationError> {
         match step {
             StackStep::MakeSwitch(definition) => {
@@ -308,7 +308,7 @@ impl Supervisor {
         }
     }
 
-    /// Changes what a box can go on with; what it was.
+    /// Changes settings of a box that may be running. Returns the previous definition.
     fn alter(&self, member: &Arc<Member>, wanted: &CreateBox) -> Result<CreateBox, OperationError> {
         let before = member.inner().definition.clone();
         let mut definition = before.clone();
@@ -327,7 +327,7 @@ impl Supervisor {
 }
 
 impl StackPlan {
-    /// A switch is made without the ports that lead to others, which come later.
+    /// Plans a switch without its ports to other parts of the stack; these are added later.
     fn make_switch(&mut self, wanted: &api::CreateSwitch, joins: &mut Vec<StackStep>) {
         self.record(ChangeAction::Create, format!("switch/{}", wanted.name), &[]);
         let mut alone = wanted.clone();
@@ -369,7 +369,7 @@ impl StackPlan {
     }
 }
 
-/// Whether what is behind a port must be there first.
+/// Whether a port connects to a switch or a box, which must exist first.
 fn connects_elsewhere(port: &api::AddPort) -> bool {
     matches!(port.driver, PortDriver::Pipe { .. } | PortDriver::Box { .. })
 }

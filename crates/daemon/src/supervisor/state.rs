@@ -1,4 +1,4 @@
-//! The supervisor's parts, and how it starts and ends.
+//! The supervisor's state, its start and its shutdown.
 
 use super::check::CheckSlots;
 use super::confirmation::PendingConfirmation;
@@ -19,19 +19,19 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Events whose numbers are set aside at once, so that none is given twice after an unexpected end.
+/// Event numbers that are reserved at once, so that no number is used twice after an unexpected end.
 const EVENT_BLOCK: u64 = 1 << 16;
 
-/// Why a daemon can't start.
+/// Why a daemon cannot start.
 #[derive(Debug)]
 pub enum StartError {
-    /// The store.
+    /// The store could not be opened or read.
     Store(StoreError),
-    /// The image, or what makes boxes of it.
+    /// The image was rejected, or the workers could not start.
     Host(HostError),
-    /// A thread or a descriptor.
+    /// A thread or a descriptor could not be created.
     System(SystemError),
-    /// The switch's thread, or what was stored.
+    /// The switch's thread could not start, or the stored state could not be restored.
     Operation(OperationError),
 }
 
@@ -49,7 +49,7 @@ impl fmt::Display for StartError {
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // Their text is the whole message, so what follows is their cause.
+            // `Display` prints the cause's own message, so the chain continues with the cause's source.
             Self::Store(error) => error.source(),
             Self::Host(error) => error.source(),
             Self::System(error) => error.source(),
@@ -82,16 +82,16 @@ impl From<OperationError> for StartError {
     }
 }
 
-/// All boxes and switches, and what is known of them. Clones are the same; with the last one everything ends.
+/// All boxes and switches, and their state. Clones share it; dropping the last one ends all boxes.
 ///
-/// Locks are taken in this order: a member's `busy`, `change`, then shortly one of the others.
+/// Lock order: a member's `busy`, then `change`, then one of the others, held briefly.
 #[derive(Clone, Debug)]
 pub struct Supervisor(pub(super) Arc<SupervisorState>);
 
-/// The parts.
+/// The shared state.
 #[derive(Debug)]
 pub(super) struct SupervisorState {
-    /// Before the fabric and the forge, so that boxes end first.
+    /// Declared before the fabric and the forge, so that boxes are dropped first.
     members: Mutex<BTreeMap<BoxName, Arc<Member>>>,
     switches: Mutex<BTreeMap<SwitchName, StoredSwitch>>,
     store: Mutex<Store>,
@@ -101,17 +101,17 @@ pub(super) struct SupervisorState {
     pub(super) journal: Journal,
     pub(super) watch: Monitor,
     pub(super) meter: Mutex<RateMeter>,
-    /// Held by whoever changes what is attached to what.
+    /// Held while attachments change.
     change: Mutex<()>,
     pub(super) checks: CheckSlots,
-    /// Where the files are kept that boxes write.
+    /// The files that boxes write.
     pub(super) shelf: Shelf,
     pub(super) captures: Arc<AtomicUsize>,
-    /// Packets that captures left out because their readers were too slow.
+    /// Packets that captures dropped because their readers were too slow.
     pub(super) capture_lost: Arc<AtomicU64>,
-    /// Ports of switches that nothing passes, and why: those whose device could not be opened, or failed.
+    /// Switch ports that are down, and why: their device could not be opened, or failed.
     pub(super) faults: Mutex<BTreeMap<(SwitchName, PortName), String>>,
-    /// Stacks that wait for their confirmation.
+    /// Stacks that await confirmation.
     pending: Mutex<BTreeMap<StackName, PendingConfirmation>>,
     pub(super) started: Time,
     pub(super) image: String,
@@ -157,7 +157,7 @@ impl SupervisorState {
         self.members().values().cloned().collect()
     }
 
-    /// A box.
+    /// The box with this name.
     pub(super) fn member(&self, name: &BoxName) -> Result<Arc<Member>, OperationError> {
         self.members().get(name).cloned().ok_or_else(|| OperationError::NoBox(name.clone()))
     }
@@ -166,12 +166,12 @@ impl SupervisorState {
         self.ending.load(Ordering::SeqCst)
     }
 
-    /// Sets numbers of events aside, when few are left.
+    /// Reserves event numbers when few are left.
     pub(super) fn reserve_events(&self) {
         let mut until = lock(&self.events_until);
         if self.journal.0.last() + EVENT_BLOCK / 2 > *until {
             let next = self.journal.0.last() + EVENT_BLOCK;
-            // With a full disk the numbers that are left go on.
+            // If the disk is full, the remaining reserved numbers are used.
             if self.store().set_counter("events", next).is_ok() {
                 *until = next;
             }
@@ -192,17 +192,17 @@ impl Drop for SupervisorState {
 }
 
 impl Supervisor {
-    /// Whether the thread that moves packets still answers. Waits as long as that takes.
+    /// Whether the thread that moves packets responds. Blocks until it does.
     pub(crate) fn is_responsive(&self) -> bool {
         self.0.fabric.ask(|_| ()).is_ok()
     }
 
-    /// Starts a daemon's supervisor: what the store has is made again, and boxes run that ran.
+    /// Starts a supervisor: restores the stored boxes and switches, and starts the boxes that ran.
     pub fn start(settings: &Settings) -> Result<Self, StartError> {
         let store = Store::open(settings.store.as_deref(), settings.store_pages)?;
         let events = store.counter("events")?;
         let until = events + EVENT_BLOCK;
-        // A store that can't be written is found out now.
+        // Detects now whether the store is writable.
         store.set_counter("events", until)?;
         let (cores, end_bell) = (Arc::new(Processors::new()), Arc::new(EventFd::new()?));
         let watch = Monitor::new(end_bell.clone())
@@ -237,7 +237,8 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// Ends all boxes, in order, and refuses to start any. What is stored stays: the next daemon goes on with it.
+    /// Stops all boxes gracefully, and refuses to start others. The store is unchanged, so that the next daemon
+    /// restores them.
     pub fn end(&self) {
         if self.0.ending.swap(true, Ordering::SeqCst) {
             return;
@@ -252,7 +253,7 @@ impl Supervisor {
         self.0.watch.wake();
     }
 
-    /// Whether the daemon is ending.
+    /// Whether the daemon is shutting down.
     pub fn is_ending(&self) -> bool {
         self.0.is_ending()
     }

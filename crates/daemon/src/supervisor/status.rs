@@ -1,4 +1,4 @@
-//! What is known of boxes.
+//! Reports the status of boxes and of the daemon.
 
 use super::state::Supervisor;
 use super::switches::drops;
@@ -13,18 +13,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is known of the daemon itself.
+/// Facts about the daemon.
 #[derive(Debug)]
 pub(crate) struct DaemonFacts {
-    /// What the image is called.
+    /// The image's name.
     pub(crate) image: String,
-    /// What boxes can run in.
+    /// The available sandboxes.
     pub(crate) kinds: Vec<api::Sandbox>,
-    /// Processors.
+    /// The number of processors.
     pub(crate) cores: u32,
-    /// Workers.
+    /// The number of workers.
     pub(crate) workers: u32,
-    /// How much there is of everything.
+    /// Numbers of boxes, switches, ports and stacks.
     pub(crate) counts: Counts,
 }
 
@@ -32,7 +32,7 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Private memory that a process has touched.
+/// Private memory that a process has touched, in bytes.
 fn resident(process: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
     let mut fields = text.split(' ').filter_map(|field| field.parse::<u64>().ok());
@@ -47,7 +47,7 @@ impl Supervisor {
         Ok(self.0.all().iter().map(|member| self.status_of(member, &snapshot)).collect())
     }
 
-    /// Tells all about a box.
+    /// All details of a box.
     pub fn show_box(&self, name: &BoxName) -> Result<BoxDetail, OperationError> {
         Ok(self.detail(&*self.0.member(name)?))
     }
@@ -76,7 +76,7 @@ impl Supervisor {
         if let Some(used) = used {
             inner.look(used);
         }
-        // Another instance may have taken its place meanwhile.
+        // The box may have a newer instance.
         let is_present = match (&inner.instance, &instance) {
             (Some(present), Some(asked)) => Arc::ptr_eq(present, asked),
             _ => false,
@@ -179,7 +179,7 @@ impl Supervisor {
         }
     }
 
-    /// What is known of the daemon itself.
+    /// Facts about the daemon.
     pub(crate) fn facts(&self) -> Result<DaemonFacts, OperationError> {
         let states: Vec<_> = self.0.all().iter().map(|member| member.inner().phase.state()).collect();
         let snapshot = self.0.fabric.ask(|network| network.traffic_snapshot())?;

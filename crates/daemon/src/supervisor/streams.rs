@@ -1,4 +1,4 @@
-//! What is told as it happens: logs, events, captures.
+//! Streams: logs, events, files and captures.
 
 use super::state::Supervisor;
 use crate::boxes::{Contents, Written};
@@ -14,18 +14,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, watch};
 
-/// Entries that a reader gets at once.
+/// Maximum entries of a page.
 const PAGE_ENTRIES: usize = 256;
 
 type FetchPage<T> = Box<dyn Fn(u64) -> Option<HistoryPage<T>> + Send + Sync>;
 
-/// A reader of a history, who may follow it.
+/// A reader of a history, optionally following it.
 pub(crate) struct HistoryReader<T> {
     fetch: FetchPage<T>,
-    /// Makes an entry that tells how many were lost.
+    /// Creates an entry that reports lost entries.
     lost_entry: fn(u64, u64) -> T,
     position: u64,
-    /// Tells that there is more; none: what there is is enough.
+    /// Notifies of further entries. `None` if the reader does not follow.
     more: Option<watch::Receiver<u64>>,
 }
 
@@ -36,7 +36,7 @@ impl<T> std::fmt::Debug for HistoryReader<T> {
 }
 
 impl<T> HistoryReader<T> {
-    /// The next entries that are there already. Nothing: there are none.
+    /// The entries that are already available. `None` if there are none.
     fn available(&mut self) -> Option<Vec<T>> {
         let page = (self.fetch)(self.position)?;
         let mut found = Vec::new();
@@ -50,7 +50,7 @@ impl<T> HistoryReader<T> {
         Some(found).filter(|found| !found.is_empty())
     }
 
-    /// The next entries, waiting for some if they are followed. Nothing: that was all.
+    /// The next entries. Waits for some if the reader follows; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<Vec<T>> {
         loop {
             if let Some(found) = self.available() {
@@ -61,10 +61,10 @@ impl<T> HistoryReader<T> {
     }
 }
 
-/// A capture that goes on.
+/// A running capture.
 #[derive(Debug)]
 pub(crate) struct Capture {
-    /// Its bytes: the header, then records.
+    /// Its bytes: the file header, then records.
     pub(crate) bytes: mpsc::Receiver<Vec<u8>>,
     _slot: CaptureSlot,
 }
@@ -79,7 +79,7 @@ impl Drop for CaptureSlot {
 }
 
 impl Supervisor {
-    /// What a box wrote to its console.
+    /// A box's console output.
     pub(crate) fn log(
         &self,
         name: &BoxName,
@@ -89,10 +89,10 @@ impl Supervisor {
         self.listen(&member);
         let last = member.log.last();
         let position = query.lines.map_or(0, |lines| last.saturating_sub(u64::from(lines)));
-        // What is kept no longer was not asked for.
+        // Entries that were removed before the request do not count as lost.
         let kept = member.log.after(0, 1).entries.first().map_or(last, |(first, _)| first - 1);
         let more = query.follow.then(|| member.log.watch());
-        // A reader does not keep a box's log that is removed.
+        // A reader does not keep the log of a removed box alive.
         let weak = Arc::downgrade(&member);
         Ok(HistoryReader {
             fetch: Box::new(move |position| Some(weak.upgrade()?.log.after(position, PAGE_ENTRIES))),
@@ -115,7 +115,7 @@ impl Supervisor {
         Ok(member.outputs.list().into_iter().map(file).collect())
     }
 
-    /// What a file that a box writes has now.
+    /// The current contents of a file that a box writes.
     pub(crate) fn file(&self, name: &BoxName, file: &str) -> Result<Contents, OperationError> {
         let member = self.0.member(name)?;
         self.listen(&member);
@@ -124,7 +124,7 @@ impl Supervisor {
         contents.map_err(|error| OperationError::System("read what the box wrote", error))
     }
 
-    /// What a file that a box writes has now, piece by piece.
+    /// The current contents of a file that a box writes, in pieces.
     pub fn file_bytes(
         &self,
         name: &BoxName,
@@ -134,7 +134,7 @@ impl Supervisor {
         Ok(std::iter::from_fn(move || contents.next()))
     }
 
-    /// What happened.
+    /// A reader of the journal.
     pub(crate) fn events(&self, query: &EventQuery) -> HistoryReader<Event> {
         let journal = &self.0.journal.0;
         let (last, kept) = (journal.last(), journal.after(0, 1));
@@ -160,19 +160,19 @@ impl Supervisor {
         }
     }
 
-    /// What happened so far.
+    /// The events so far.
     pub fn event_list(&self, query: &EventQuery) -> Vec<Event> {
         let mut follow = self.events(&EventQuery { follow: false, ..query.clone() });
         std::iter::from_fn(|| follow.available()).flatten().collect()
     }
 
-    /// What a box wrote to its console so far.
+    /// A box's console output so far.
     pub fn log_list(&self, name: &BoxName, query: &LogQuery) -> Result<Vec<LogLine>, OperationError> {
         let mut follow = self.log(name, &LogQuery { follow: false, ..query.clone() })?;
         Ok(std::iter::from_fn(|| follow.available()).flatten().collect())
     }
 
-    /// Captures what passes a port, for a caller who waits for each piece: the header of a capture, then records.
+    /// Captures the packets that pass a port, for a caller that blocks for each piece: the file header, then records.
     pub fn capture_bytes(
         &self,
         query: &CaptureQuery,
@@ -181,12 +181,12 @@ impl Supervisor {
         Ok(std::iter::from_fn(move || capture.bytes.blocking_recv()))
     }
 
-    /// Packets that all captures together left out because their readers were too slow.
+    /// Packets that all captures dropped because their readers were too slow.
     pub(crate) fn capture_lost(&self) -> u64 {
         self.0.capture_lost.load(Ordering::Relaxed)
     }
 
-    /// Captures what passes a port. Nothing is held up for it.
+    /// Captures the packets that pass a port, without delaying them.
     pub(crate) fn capture(&self, query: &CaptureQuery) -> Result<Capture, OperationError> {
         if let CapturePoint::Box(name, _) = &query.port {
             self.0.member(name)?;
@@ -197,7 +197,7 @@ impl Supervisor {
         }
         let (sender, bytes) = mpsc::channel(CAPTURE_QUEUE_LENGTH);
         let sink = Box::new(CaptureStream { sender, lost: self.0.capture_lost.clone() });
-        // The queue is new, so it has room for the header.
+        // The queue is new, so it has room for the file header.
         let port_capture = switch::Capture::new(sink, query.snap, query.count.unwrap_or(u64::MAX));
         let point = query.port.clone();
         self.0.fabric.ask(move |network| network.capture(&point, port_capture))??;

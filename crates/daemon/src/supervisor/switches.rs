@@ -1,4 +1,4 @@
-//! Switches and their ports.
+//! Creates, changes and lists switches and their ports.
 
 use super::state::Supervisor;
 use crate::error::OperationError;
@@ -10,13 +10,13 @@ use api::{
 };
 use std::collections::BTreeMap;
 
-/// Whether a port's device is looked after: it may go and come again.
+/// Whether a port's device may disappear and return, so that it is reopened.
 fn comes_back(driver: &PortDriver) -> bool {
     matches!(driver, PortDriver::Tap { .. } | PortDriver::AfPacket { .. })
 }
 
 impl Supervisor {
-    /// Makes a switch with its ports: all of it, or nothing.
+    /// Creates a switch with its ports. On failure the switch does not exist.
     pub fn create_switch(&self, request: CreateSwitch) -> Result<SwitchDetail, OperationError> {
         self.create_switch_of(request, None)
     }
@@ -52,7 +52,7 @@ impl Supervisor {
 
     fn discard_switch(&self, name: &SwitchName) {
         let name = name.clone();
-        // With the fabric gone there is nothing to be removed from; it was just made, so it is there.
+        // If the fabric has ended, nothing needs removing. The switch was just created, so it exists.
         let _ = self.0.fabric.ask(move |network| network.remove_switch(&name));
     }
 
@@ -65,7 +65,7 @@ impl Supervisor {
         self.0.fabric.ask(move |network| network.add_port(&switch, &port, opened))?
     }
 
-    /// As [`join`](Self::join), for a port that was there before: if its device is not, the port waits for it.
+    /// Like [`join`](Self::join), for a restored port: if its device is missing, the port waits for it.
     pub(super) fn restore_port(&self, switch: &SwitchName, port: &AddPort) -> Result<(), OperationError> {
         let opened = match open(port) {
             Err(failure) => {
@@ -85,7 +85,7 @@ impl Supervisor {
         }
     }
 
-    /// Notes ports that fail, and opens again what is there again.
+    /// Records failed ports, and reopens those whose device is available again.
     pub(super) fn recover_ports(&self, snapshot: &TrafficSnapshot) {
         let ports = snapshot.switches.iter().flat_map(|(switch, ports)| {
             ports.iter().filter_map(move |(port, stats)| Some((switch, port, stats.fault.clone()?)))
@@ -120,7 +120,7 @@ impl Supervisor {
         }
     }
 
-    /// Removes a switch and its ports. Boxes that were attached go on, attached to nothing.
+    /// Removes a switch and its ports. Attached boxes keep running, attached to nothing.
     pub fn remove_switch(&self, name: &SwitchName) -> Result<(), OperationError> {
         let _change = self.0.change();
         let others: Vec<StoredSwitch> = {
@@ -186,7 +186,7 @@ impl Supervisor {
         ports.into_iter().find(|port| port.name == request.name).ok_or_else(missing)
     }
 
-    /// Removes a port from a switch: its own, the end of a pipe, or a box's, which then is at nothing.
+    /// Removes a port from a switch. The other end of a pipe is removed too; a box's port is then attached to nothing.
     pub fn remove_port(&self, switch: &SwitchName, port: &PortName) -> Result<(), OperationError> {
         {
             let _change = self.0.change();
@@ -206,7 +206,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Takes a port out of whatever definition it stands in.
+    /// Removes a port from the definition that contains it.
     fn forget_port(
         &self,
         switch: &SwitchName,
@@ -240,7 +240,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Takes ports of switches that were a box's, which is gone, out of the switches' definitions.
+    /// Removes the ports of a removed box from the switches' definitions.
     pub(super) fn drop_box_ports(&self, name: &BoxName) {
         let _change = self.0.change();
         let is_its = |port: &AddPort| matches!(&port.driver, PortDriver::Box { name: of, .. } if of == name);
@@ -254,7 +254,7 @@ impl Supervisor {
             .collect()
         };
         for stored in changed {
-            // A port of a box that is not there is left out when it is restored.
+            // If this fails, the next restore skips ports whose box does not exist.
             let _ = self.0.store().put_switch(&stored);
         }
     }
@@ -263,13 +263,13 @@ impl Supervisor {
         self.0.switches().get(name).cloned().ok_or_else(|| OperationError::NoSwitch(name.clone()))
     }
 
-    /// The addresses that a switch knows.
+    /// The address table of a switch.
     pub fn addresses(&self, switch: &SwitchName) -> Result<Vec<AddressEntry>, OperationError> {
         let switch = switch.clone();
         self.0.fabric.ask(move |network| network.addresses(&switch))?
     }
 
-    /// Says at which port of a static switch an address is.
+    /// Assigns an address to a port of a static switch.
     pub fn set_address(
         &self,
         switch: &SwitchName,
@@ -302,7 +302,7 @@ impl Supervisor {
         self.0.fabric.ask(move |network| network.remove_address(&switch, mac))?
     }
 
-    /// Makes a static switch forget an address.
+    /// Removes an address from a static switch.
     pub fn remove_address(&self, switch: &SwitchName, mac: MacAddr) -> Result<(), OperationError> {
         let _change = self.0.change();
         let mut stored = self.stored_switch(switch)?;
@@ -344,7 +344,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells all about a switch.
+    /// All details of a switch.
     pub fn show_switch(&self, name: &SwitchName) -> Result<SwitchDetail, OperationError> {
         let stored = self.stored_switch(name)?;
         let asked = name.clone();
@@ -371,7 +371,7 @@ impl Supervisor {
     }
 }
 
-/// Lost packets by reason, as the API has them.
+/// Dropped packets by reason, for the API.
 pub(super) fn drops(stats: &PortStats) -> BTreeMap<String, u64> {
     stats.drops().map(|(reason, count)| (reason.to_string(), count)).collect()
 }

@@ -1,4 +1,4 @@
-//! Makes the snapshots from which boxes start that are like others.
+//! Creates templates: snapshots from which equal boxes start.
 
 use super::boot::Stored;
 use super::state::Supervisor;
@@ -9,24 +9,23 @@ use boundary::Request;
 use std::sync::Arc;
 
 impl Supervisor {
-    /// Makes the template of a recipe, for the boxes that start after it. No box waits for that, so it has a thread of
-    /// its own.
+    /// Creates the template of a recipe, for later boxes. It runs in its own thread, so that no box waits for it.
     pub(super) fn start_template(&self, recipe: Arc<Recipe>, definition: CreateBox, stored: Vec<Stored>) {
         let supervisor = self.clone();
         let run = move || {
             let template = supervisor.template(&definition, &stored);
             supervisor.0.templates.keep(&recipe, template);
         };
-        // Where threads have run out, boxes of the recipe go on being installed.
+        // If no thread can be created, boxes of the recipe keep being installed.
         let _ = std::thread::Builder::new().name("template".into()).spawn(run);
     }
 
-    /// A box of a recipe as it is when it was installed, and rests. Nothing: it is no good for copies.
+    /// The snapshot of a freshly installed, idle box of a recipe. `None` if such a box cannot serve as a template.
     fn template(&self, definition: &CreateBox, stored: &[Stored]) -> Option<Template> {
         if self.0.is_ending() {
             return None;
         }
-        // What is told anew to copies stands for itself here; a processor of its own would be one too many.
+        // Values that copies get anew may be anything here. A template needs no reserved processor.
         let definition = CreateBox { dedicated: false, ..definition.clone() };
         let made = self.0.forge.make(&definition, self.0.fabric.bell(), None).ok()?;
         let (instance, _ports) = (made.instance, made.ports);

@@ -1,31 +1,31 @@
-//! Limits of processor time: a box that has used up what it may have stands still for a while.
+//! Limits on processor time: a box that has used up its budget is suspended for a while.
 //!
-//! Control groups could do this for processes, but not for boxes that share a worker's thread, and putting a process
-//! into one costs milliseconds. So boxes of both kinds are held and let go here.
+//! Control groups could limit processes, but not boxes that share a worker's thread, and moving a process into one
+//! costs milliseconds. Boxes of both kinds are therefore throttled here.
 
 use super::state::Supervisor;
 use crate::boxes::{Member, Phase};
 use std::time::{Duration, Instant};
 
-/// Between looks while there is a box with a limit.
+/// Interval between checks while a box has a limit.
 const THROTTLE_INTERVAL: Duration = Duration::from_millis(4);
 
-/// For how long a box may save up what it does not use.
+/// Maximum unused budget that a box may save, in seconds at its limit.
 const MAX_SAVED_SECONDS: f64 = 0.1;
 
-/// For how long a box that was held may then run at least: holding it costs something, too.
+/// Minimum budget, in seconds at its limit, before a throttled box is resumed: throttling has a cost too.
 const MIN_RUN_SECONDS: f64 = 0.01;
 
-/// What a box with a limit may still use.
+/// The budget of a box with a limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuBudget {
     looked: Instant,
     used: Duration,
-    /// Seconds that are left; less than nothing when more was used.
+    /// Remaining seconds; negative if more was used.
     left: f64,
 }
 
-/// What follows from a look at a budget.
+/// The action after a check of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThrottleAction {
     GoOn,
@@ -38,7 +38,7 @@ impl CpuBudget {
         Self { looked: now, used, left: cores * MAX_SAVED_SECONDS }
     }
 
-    /// Takes into account what was used until now by a box that is held, or not.
+    /// Updates the budget with the processor time used until now. `held` says whether the box is throttled.
     fn advance(&mut self, now: Instant, used: Duration, cores: f64, held: bool) -> ThrottleAction {
         let gained = cores * now.duration_since(self.looked).as_secs_f64();
         self.left = (self.left + gained).min(cores * MAX_SAVED_SECONDS)
@@ -53,13 +53,14 @@ impl CpuBudget {
 }
 
 impl Supervisor {
-    /// Holds boxes that have used up what they may, and lets go those that may go on; how long until the next look.
+    /// Throttles boxes that have used up their budget, and resumes those that have budget again. Returns the time until
+    /// the next check.
     pub(super) fn throttle(&self) -> Option<Duration> {
         let limited = self.0.all().into_iter().filter(|member| self.throttle_one(member));
         (limited.count() > 0).then_some(THROTTLE_INTERVAL)
     }
 
-    /// Whether the box has a limit, and runs.
+    /// Checks one box. Returns whether it has a limit and runs.
     fn throttle_one(&self, member: &Member) -> bool {
         let (instance, cores) = {
             let inner = member.inner();
@@ -68,7 +69,7 @@ impl Supervisor {
                 _ => return false,
             }
         };
-        // While somebody talks to it, it is looked at the next time.
+        // Another thread talks to it: the next check handles it.
         let Some(used) = instance.usage() else { return true };
         let (now, used) = (Instant::now(), used.time);
         let mut inner = member.inner();
@@ -88,7 +89,7 @@ impl Supervisor {
 mod tests {
     use super::*;
 
-    /// A box that uses all that it gets, looked at every 4 ms for ten seconds: what it used, a second.
+    /// The processor time per second of a box that uses all it gets, checked every 4 ms for ten seconds.
     fn used(cores: f64) -> f64 {
         let start = Instant::now();
         let mut budget = CpuBudget::new(start, Duration::ZERO, cores);

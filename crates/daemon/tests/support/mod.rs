@@ -1,4 +1,4 @@
-//! What the tests of the daemon share.
+//! Helpers shared by the daemon's tests.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use api::{BoxName, BoxState, CreateBox, HandlerPath, PortRequest, Sandbox, SwitchName};
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use test_support::{Capability, require};
 
-/// Long enough for a loaded machine; only a failure takes as long.
+/// A timeout long enough for a loaded machine; only a failure takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Settings with the image that obeys single words as configurations.
+/// Settings with the probe image, whose configurations are single-word commands.
 pub(crate) fn settings() -> Settings {
     Settings { workers: 2, ..Settings::new(image::PROBE, "probe") }
 }
@@ -31,7 +31,7 @@ pub(crate) fn handler(text: &str) -> HandlerPath {
     text.parse().unwrap()
 }
 
-/// A box in a process, with ports that are attached as told.
+/// A box in a process, with ports attached as given.
 pub(crate) fn process(name: &str, command: &str, ports: &[&str]) -> CreateBox {
     let port = |attach: &&str| PortRequest { attach: attach.parse().unwrap(), ..PortRequest::default() };
     CreateBox {
@@ -42,7 +42,7 @@ pub(crate) fn process(name: &str, command: &str, ports: &[&str]) -> CreateBox {
     }
 }
 
-/// Runs `check` with boxes in processes, and in virtual machines where there are any.
+/// Runs `check` with boxes in processes, and in virtual machines where available.
 pub(crate) fn in_each(check: impl Fn(&Supervisor, Sandbox)) {
     let supervisor = supervisor();
     check(&supervisor, Sandbox::Process);
@@ -56,7 +56,7 @@ pub(crate) fn state(supervisor: &Supervisor, box_name: &str) -> BoxState {
     supervisor.show_box(&name(box_name)).unwrap().status.state
 }
 
-/// Waits until `done` says so.
+/// Waits until `done` returns true.
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -65,7 +65,7 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A folder of this test's own.
+/// A temporary folder of one test.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
