@@ -82,12 +82,12 @@ pub struct AggregateCounter {
 }
 
 impl AggregateCounterArgs {
-    /// How much a packet counts for.
+    /// The amount that a packet adds to the counts.
     #[inline]
     fn amount(&self, packet: &Packet) -> u32 {
         if !self.bytes {
-            let place = usize::from(annotation::EXTRA_PACKETS.offset);
-            let more = if self.multipacket { packet.annotation_u32(place) } else { 0 };
+            let index = usize::from(annotation::EXTRA_PACKETS.offset);
+            let more = if self.multipacket { packet.annotation_u32(index) } else { 0 };
             return more.wrapping_add(1);
         }
         let more = if self.extra_length { packet.extra_length() } else { 0 };
@@ -111,7 +111,7 @@ impl AggregateCounter {
         }
     }
 
-    /// Counts packets.
+    /// Counts a slice of packets.
     fn add_all(&mut self, cx: &Context, mut packets: &[Packet], frozen: bool) {
         if self.active && self.count_call.is_none() {
             while let [packet, rest @ ..] = packets
@@ -127,28 +127,28 @@ impl AggregateCounter {
             return;
         }
         self.counts.find(packets);
-        for (place, packet) in packets.iter().enumerate() {
-            self.add(cx, packet, frozen, place);
+        for (index, packet) in packets.iter().enumerate() {
+            self.add(cx, packet, frozen, index);
         }
     }
 
-    /// Counts a packet, the one at `place` of those whose counts were found; whether it did.
+    /// Counts a packet whose count was found at `index` by `Counts::find`. Returns whether it was counted.
     #[inline(always)]
-    fn add(&mut self, cx: &Context, packet: &Packet, frozen: bool, place: usize) -> bool {
+    fn add(&mut self, cx: &Context, packet: &Packet, frozen: bool, index: usize) -> bool {
         if self.active
             && self.count_call.is_none()
-            && let Some(count) = self.counts.found_mut(packet.aggregate(), place).filter(|count| **count != 0)
+            && let Some(count) = self.counts.found_mut(packet.aggregate(), index).filter(|count| **count != 0)
         {
             let amount = self.args.amount(packet);
             *count = count.wrapping_add(amount);
             self.total += u64::from(amount);
             return true;
         }
-        // It may be the first of its aggregate, or the one before it was.
+        // The aggregate may be new, or became known earlier in the batch.
         self.add_any(cx, packet, frozen)
     }
 
-    /// As `add`, whatever there is to do.
+    /// Like `add`, for all cases.
     #[inline(never)]
     fn add_any(&mut self, cx: &Context, packet: &Packet, frozen: bool) -> bool {
         let key = packet.aggregate();
@@ -325,8 +325,8 @@ impl Element for AggregateCounter {
             return cx.emit(0, batch);
         }
         self.counts.find(batch.as_slice());
-        for (place, packet) in batch.drain().enumerate() {
-            let output = usize::from(!self.add(cx, &packet, port == 1, place));
+        for (index, packet) in batch.drain().enumerate() {
+            let output = usize::from(!self.add(cx, &packet, port == 1, index));
             cx.send(output, packet);
         }
         cx.recycle(batch);

@@ -1,4 +1,4 @@
-//! `AggregateIP`: makes a field of a packet its aggregate.
+//! `AggregateIP`: sets a packet's aggregate to a header field.
 
 use element::prelude::*;
 use packet::{Ip4View, TcpView, protocol};
@@ -50,14 +50,14 @@ pub struct AggregateIPArgs {
 pub struct AggregateIP {
     field: Field,
     incremental: bool,
-    /// Offset of the field's word in its header.
+    /// Offset of the word with the field in its header.
     word: usize,
     shift: u32,
     mask: u32,
 }
 
 impl AggregateIP {
-    /// Where the field's header begins, from the IP header on.
+    /// Offset of the field's header from the IP header.
     #[inline]
     fn start(&self, packet: &Packet) -> Option<usize> {
         let header = Ip4View::new(packet.network())?;

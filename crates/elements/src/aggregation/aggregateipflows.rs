@@ -5,7 +5,7 @@ use element::prelude::*;
 use packet::view::tcp::flag;
 use packet::{Ip4View, protocol};
 
-use super::flow::{Flow, Hosts, Known, OVER, Patience, ends, look, preview};
+use super::flow::{Flow, Hosts, IdleTimeouts, Known, OVER, ends, look, preview};
 use super::flowrecords::FlowRecords;
 use super::fragments::Fragments;
 use flow::{ABSENT, Seed, Table};
@@ -78,21 +78,21 @@ pub struct AggregateIPFlowsArgs {
     source: Option<ElementName>,
 }
 
-/// The paint of ICMP errors, beside the direction.
+/// Paint bit of ICMP errors, combined with the direction.
 const ERROR: u8 = 2;
 
-/// The flows of the packets of a batch, looked up before they are judged one by one.
+/// The flows of a batch's packets, looked up together before the packets are handled one by one.
 #[derive(Default)]
 struct Preview {
-    /// The key of a packet that is whole, of TCP or UDP; else 0.
+    /// The key of each unfragmented TCP or UDP packet; 0 for others.
     keys: Vec<u128>,
-    /// Whether it goes from the higher address, or port, to the lower.
+    /// Whether the packet goes from the higher address or port to the lower.
     reverse: Vec<bool>,
-    /// Where its flow was when the batch came, or `ABSENT`.
+    /// The handle of its flow at the start of the batch, or `ABSENT`.
     handles: Vec<u32>,
-    /// The packet whose turn it is.
+    /// Index of the next packet.
     next: usize,
-    /// The time of packets that have none, and its seconds.
+    /// The time for packets without a timestamp, and its seconds.
     now: (Timestamp, i64),
 }
 
@@ -104,16 +104,16 @@ pub struct AggregateIPFlows {
     next: u32,
     active: i64,
     reap_at: i64,
-    /// Whether fragments wait.
+    /// Whether packets wait for their first fragment.
     gathers: bool,
     warned: bool,
     records: FlowRecords,
-    patience: Patience,
+    timeouts: IdleTimeouts,
     args: AggregateIPFlowsArgs,
 }
 
 impl AggregateIPFlows {
-    /// Finds or begins a flow, and marks the packet with it.
+    /// Finds or creates the packet's flow, and sets the packet's annotations.
     fn mark(&mut self, cx: &Context, packet: &mut Packet, known: &Known, key: u128) {
         let now = packet.timestamp().seconds();
         let number = known.hosts.2;
@@ -124,7 +124,7 @@ impl AggregateIPFlows {
                 let is_tcp = Ip4View::new(packet.network()).is_some_and(|ip| ip.protocol() == protocol::TCP);
                 let opens = is_tcp && packet.transport().get(13).is_some_and(|flags| flags & flag::SYN != 0);
                 let is_dead =
-                    now - flow.last > self.patience.seconds(number, &flow) || (flow.ended == OVER && opens);
+                    now - flow.last > self.timeouts.seconds(number, &flow) || (flow.ended == OVER && opens);
                 if is_dead { fresh } else { flow }
             }
             None => fresh,
@@ -145,7 +145,7 @@ impl AggregateIPFlows {
         packet.set_paint(kind | u8::from(known.reverse != flow.reverse));
     }
 
-    /// Sees a packet of a flow leave.
+    /// Updates a flow when one of its packets leaves.
     fn leave(&mut self, packet: &Packet, key: u128) {
         let Some(flow) = self.flows.get_mut(key) else { return };
         flow.last = packet.timestamp().seconds();
@@ -162,12 +162,12 @@ impl AggregateIPFlows {
         }
     }
 
-    /// Marks the packet at `place` of a batch, if it is a whole one of a flow that goes on and nothing has to wait:
-    /// what nearly all packets are. Whether it did; if not, `judge` does all that there is to do.
+    /// The fast path: marks the packet at `index` of a batch if it is not fragmented, its flow exists and nothing else
+    /// has to happen. This covers nearly all packets. Returns false if `judge` must handle the packet.
     #[inline(always)]
-    fn go_on(&mut self, place: usize, packet: &mut Packet) -> bool {
+    fn go_on(&mut self, index: usize, packet: &mut Packet) -> bool {
         let (Some(&seen), Some(&key), Some(&reverse)) =
-            (self.preview.handles.get(place), self.preview.keys.get(place), self.preview.reverse.get(place))
+            (self.preview.handles.get(index), self.preview.keys.get(index), self.preview.reverse.get(index))
         else {
             return false;
         };
@@ -176,12 +176,12 @@ impl AggregateIPFlows {
             return false;
         }
         let (time, now) = if time.is_zero() { self.preview.now } else { (time, time.seconds()) };
-        // A packet before it may have ended the flow, and another have taken its place.
+        // An earlier packet may have ended the flow, and another flow may have reused the handle.
         let Some((_, flow)) = self.flows.entry_mut(seen).filter(|(found, _)| *found == key) else {
             return false;
         };
         let number = (key >> 96) as u8;
-        if now - flow.last > self.patience.seconds(number, flow)
+        if now - flow.last > self.timeouts.seconds(number, flow)
             || flow.ended == OVER
             || now >= self.reap_at
             || !self.fragments.is_empty()
@@ -203,7 +203,7 @@ impl AggregateIPFlows {
         true
     }
 
-    /// Sends on the packets between two hosts that wait no longer: those of a time before `oldest` among them.
+    /// Sends the packets between two hosts that no longer have to wait, including those older than `oldest`.
     fn release(&mut self, cx: &mut Context, hosts: Hosts, oldest: i64) {
         while let Some((packet, flow)) = self.fragments.next_due(hosts, oldest) {
             match flow {
@@ -216,7 +216,7 @@ impl AggregateIPFlows {
         }
     }
 
-    /// Forgets dead flows, and sends on fragments that have waited long enough, as of `now`.
+    /// Removes expired flows, and sends fragments that have waited long enough at `now`.
     fn reap(&mut self, cx: &mut Context, now: i64) {
         let oldest = now - self.args.fragment_timeout.seconds();
         self.fragments.hosts().into_iter().for_each(|hosts| self.release(cx, hosts, oldest));
@@ -224,7 +224,7 @@ impl AggregateIPFlows {
         for (handle, key, flow) in self.flows.iter() {
             let number = (key >> 96) as u8;
             let hosts = ((key >> 64) as u32, (key >> 16) as u32, number);
-            if flow.last < now - self.patience.seconds(number, flow) && !self.fragments.are_between(hosts) {
+            if flow.last < now - self.timeouts.seconds(number, flow) && !self.fragments.are_between(hosts) {
                 dead.push((flow.number, handle));
             }
         }
@@ -238,7 +238,7 @@ impl AggregateIPFlows {
         }
     }
 
-    /// Gives a packet that has no time the present one.
+    /// Sets the current time on a packet without a timestamp.
     #[inline(never)]
     fn stamp(&mut self, cx: &Context, packet: &mut Packet) {
         if !self.warned {
@@ -248,7 +248,7 @@ impl AggregateIPFlows {
         packet.set_timestamp(cx.now());
     }
 
-    /// Judges a packet: itself if it goes on at once, or the reason for which it does not.
+    /// Handles a packet in all cases. Passes it on, keeps it until its first fragment arrives, or rejects it.
     #[inline(never)]
     fn judge(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
         let Some(known) = look(&packet, self.args.icmp) else {
@@ -286,7 +286,7 @@ impl Filter for AggregateIPFlows {
         })];
 
     fn new(args: AggregateIPFlowsArgs, setup: &mut Setup) -> Result<AggregateIPFlows, SetupError> {
-        // Where a packet is in its file is known only while it is the last one that was read.
+        // The file position of a packet is available only while it is the last one read.
         setup.unbatched = args.source.is_some() && args.traceinfo.is_some();
         Ok(AggregateIPFlows {
             flows: Table::new(Seed::new(0, 0)),
@@ -298,7 +298,7 @@ impl Filter for AggregateIPFlows {
             gathers: false,
             warned: false,
             records: FlowRecords::default(),
-            patience: Patience {
+            timeouts: IdleTimeouts {
                 udp: args.udp_timeout.seconds(),
                 tcp: args.tcp_timeout.into(),
                 tcp_done: args.tcp_done_timeout.into(),
@@ -333,7 +333,7 @@ impl Filter for AggregateIPFlows {
         Ok(())
     }
 
-    /// Looks up the flows of all packets side by side, so that their cache misses overlap.
+    /// Looks up the flows of all packets together, so that their cache misses overlap.
     fn begin(&mut self, cx: &mut Context, batch: &Batch) {
         let Preview { keys, reverse, handles, next, now } = &mut self.preview;
         *next = 0;
@@ -358,9 +358,9 @@ impl Filter for AggregateIPFlows {
 
     #[inline(always)]
     fn filter(&mut self, cx: &mut Context, mut packet: Packet) -> Verdict {
-        let place = self.preview.next;
+        let index = self.preview.next;
         self.preview.next += 1;
-        if self.go_on(place, &mut packet) {
+        if self.go_on(index, &mut packet) {
             return Verdict::Pass(packet);
         }
         if packet.timestamp().is_zero() {

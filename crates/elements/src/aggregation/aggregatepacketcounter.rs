@@ -36,24 +36,24 @@ pub struct AggregatePacketCounterArgs {
     anno: Raw,
 }
 
-/// Packets of one aggregate and packet number that are told apart. Bounds the memory that packet numbers can claim.
-const MOST_NUMBERS: usize = 1 << 22;
+/// Maximum (aggregate, packet number) pairs. Bounds the memory that packet numbers can claim.
+const MAX_NUMBERS: usize = 1 << 22;
 
 /// The element.
 pub struct AggregatePacketCounter {
     place: Option<usize>,
-    /// By aggregate and packet number, the packets of each input.
+    /// By aggregate and packet number, the packet count of each input.
     counts: BTreeMap<(u32, u32), Vec<u32>>,
     inputs: usize,
     seen: Seen,
 }
 
-/// What packets came so far.
+/// What kinds of packet were seen.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Seen {
     #[default]
     Nothing,
-    /// None of them belonged to an aggregate.
+    /// Only packets without an aggregate.
     Others,
     Aggregates,
 }
@@ -68,7 +68,7 @@ impl AggregatePacketCounter {
             }
             self.seen = Seen::Aggregates;
             let number = self.place.map_or(0, |place| packet.annotation_u32(place));
-            if self.counts.len() >= MOST_NUMBERS && !self.counts.contains_key(&(aggregate, number)) {
+            if self.counts.len() >= MAX_NUMBERS && !self.counts.contains_key(&(aggregate, number)) {
                 continue;
             }
             let inputs = self.inputs;
@@ -79,7 +79,7 @@ impl AggregatePacketCounter {
         }
     }
 
-    /// The packet numbers of an aggregate whose counts fulfil a condition, a line each.
+    /// The packet numbers of an aggregate whose counts meet a condition, one per line.
     fn numbers(&self, cx: &Context, value: &str, is: fn(&[u32]) -> bool) -> Result<String, HandlerError> {
         let aggregate = match value.trim() {
             "" => 0,
@@ -157,7 +157,7 @@ impl Element for AggregatePacketCounter {
         }
     }
 
-    /// `undelivered`, which there is with two inputs or more.
+    /// Adds `undelivered` if there are at least two inputs.
     fn more_handlers(&self) -> Vec<HandlerInfo> {
         let (name, kind) = ("undelivered".into(), HandlerKind::ReadWithParameter);
         let summary = "Packets that came in at input 0, and not at input 1.";

@@ -1,31 +1,31 @@
-//! What `AggregateCounter` does when it has counted so far.
+//! Actions of `AggregateCounter` when a count is reached.
 
 use element::HandlerTarget;
 use element::arguments::{ArgumentError, HandlerCall, Raw};
 use element::prelude::*;
 
-/// A number, and what is to be done when it is reached.
+/// A count, and the action to take when it is reached.
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) at: u64,
     pub(super) act: Act,
 }
 
-/// What is done.
+/// An action.
 #[derive(Clone)]
 pub(super) enum Act {
-    /// Only aggregates that are known are counted from then on.
+    /// From then on, only known aggregates are counted.
     Freeze,
-    /// The driver stops.
+    /// Stops the driver.
     Stop,
-    /// A handler is written.
+    /// Writes a handler.
     Write(HandlerCall),
 }
 
 impl FromArgument for Call {
     const KIND: &'static str = "number and handler call";
 
-    /// Reads `N HANDLER [VALUE]`; whether there is such a handler is found out later.
+    /// Parses `N HANDLER [VALUE]`. Whether the handler exists is checked later.
     fn from_argument(text: &str, setup: &Setup) -> Result<Call, ArgumentError> {
         let mut rest = text;
         let at = u64::from_argument(element::text::next_word(&mut rest).unwrap_or(""), setup)?;
@@ -35,8 +35,8 @@ impl FromArgument for Call {
 }
 
 impl Call {
-    /// The one of three that is given; a complaint if there are several. `number` is what a call's number counts, and
-    /// the largest one.
+    /// The one action given by three arguments, or an error if there are several. `number` names what a call counts,
+    /// with its maximum.
     pub(super) fn one(
         name: &str,
         (freeze, stop, Raw(call)): (Option<u64>, Option<u64>, &Raw),
@@ -67,7 +67,7 @@ impl Call {
         }
     }
 
-    /// As handlers tell it, with the element whose handler it is; nothing, if there is none.
+    /// The value of the handlers, with the name of the target element; empty if there is no action.
     pub(super) fn describe(call: &Option<Call>, cx: &Context) -> String {
         let Some(call) = call else { return String::new() };
         let name = cx.name();
@@ -87,7 +87,7 @@ impl Call {
         }
     }
 
-    /// The call that a handler's value says; an empty one takes it away.
+    /// Parses a value written to a handler; an empty value removes the action.
     pub(super) fn written(cx: &Context, value: &str, handler: &str) -> Result<Option<Call>, HandlerError> {
         if value.trim().is_empty() {
             return Ok(None);

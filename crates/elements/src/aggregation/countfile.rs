@@ -1,4 +1,4 @@
-//! How files of `AggregateCounter` tell aggregates and counts.
+//! File formats of `AggregateCounter`.
 
 use core::net::Ipv4Addr;
 
@@ -7,21 +7,21 @@ use alloc::vec::Vec;
 
 use element::number_format;
 
-/// How files are written.
+/// The format of a file.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
-    /// Both as four bytes, lowest first.
+    /// Aggregate and count as four bytes each, little-endian.
     Binary,
-    /// Both as numbers.
+    /// Aggregate and count as decimal numbers.
     Text,
-    /// Aggregates as addresses.
+    /// Aggregates as IP addresses.
     Ip,
-    /// Counts as shares of the total.
+    /// Counts as fractions of the total.
     Share,
 }
 
 impl Form {
-    /// The line that says so at the head of a file.
+    /// The header line that names the format.
     pub(super) fn announcement(self) -> &'static str {
         match self {
             Form::Binary => "!packed_le\n",
@@ -30,7 +30,7 @@ impl Form {
         }
     }
 
-    /// Adds an aggregate and its count.
+    /// Appends an aggregate and its count.
     pub(super) fn add(self, key: u32, count: u32, total: u64, bytes: &mut Vec<u8>) {
         let line = match self {
             Form::Binary => {

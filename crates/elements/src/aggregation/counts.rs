@@ -1,4 +1,4 @@
-//! Counts by number: an array for small numbers, a table for the others.
+//! Counts by number: an array for small numbers, a hash table for the others.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,35 +7,35 @@ use packet::Packet;
 
 use flow::{ABSENT, Seed, Table};
 
-/// Numbers below have a place in an array, as those have that `AggregateIPFlows` gives out one after the other. Bounds
-/// the memory that scattered numbers can claim: 4 MB.
+/// Numbers below this are counted in an array, such as the consecutive ones of `AggregateIPFlows`. Bounds the memory
+/// that scattered numbers can claim: 4 MB.
 const SMALL: u32 = 1 << 20;
-/// Places that are allocated together.
+/// Counts per allocation.
 const PAGE: usize = 1 << 10;
 
-/// A count for each number; 0 if it was never counted.
+/// A count for each number, initially 0.
 pub(super) struct Counts {
     pages: Vec<Option<Box<[u32; PAGE]>>>,
     others: Table<u32, u32>,
     keys: Vec<u32>,
-    /// Where the counts of a batch are in the table, or `ABSENT`.
+    /// The handles of a batch's counts in the table, or `ABSENT`.
     handles: Vec<u32>,
 }
 
 impl Counts {
-    /// None yet. The seed comes from the environment's random numbers.
+    /// Creates empty counts. The seed comes from the environment's random numbers.
     pub(super) fn new(seed: Seed) -> Counts {
         Counts { pages: Vec::new(), others: Table::new(seed), keys: Vec::new(), handles: Vec::new() }
     }
 
-    /// The count of a small number whose neighbours or itself were counted.
+    /// The count of a small number; `None` if its page does not exist.
     #[inline(always)]
     pub(super) fn small_mut(&mut self, number: u32) -> Option<&mut u32> {
         let page = self.pages.get_mut(number as usize / PAGE)?.as_mut()?;
         Some(&mut page[number as usize % PAGE])
     }
 
-    /// Finds the counts of the packets' aggregates side by side, so that their cache misses overlap: for `found_mut`.
+    /// Looks up the counts of the packets' aggregates together for `found_mut`, so that their cache misses overlap.
     pub(super) fn find(&mut self, packets: &[Packet]) {
         self.keys.clear();
         self.keys.extend(packets.iter().map(Packet::aggregate));
@@ -46,12 +46,12 @@ impl Counts {
         }
     }
 
-    /// The count of a number that is the aggregate of the packet at `place` of those that `find` has seen.
+    /// The count of `number`, the aggregate of the packet at `index` in the slice passed to `find`.
     #[inline(always)]
-    pub(super) fn found_mut(&mut self, number: u32, place: usize) -> Option<&mut u32> {
+    pub(super) fn found_mut(&mut self, number: u32, index: usize) -> Option<&mut u32> {
         match self.pages.get_mut(number as usize / PAGE) {
             Some(Some(page)) => Some(&mut page[number as usize % PAGE]),
-            _ => self.others.value_mut(self.handles.get(place).copied().unwrap_or(ABSENT)),
+            _ => self.others.value_mut(self.handles.get(index).copied().unwrap_or(ABSENT)),
         }
     }
 
@@ -63,7 +63,7 @@ impl Counts {
         }
     }
 
-    /// Adds to the count of a number, which wraps at its end. A number beyond 2^32 others is not counted.
+    /// Adds to the count of a number, wrapping around. A number beyond 2^32 others is not counted.
     pub(super) fn add(&mut self, number: u32, amount: u32) {
         if number < SMALL && self.small_mut(number).is_none() {
             let page = number as usize / PAGE;
@@ -82,7 +82,7 @@ impl Counts {
         }
     }
 
-    /// The numbers that have a count, in order, with it.
+    /// The numbers with non-zero counts, in order, with their counts.
     pub(super) fn sorted(&self) -> Vec<(u32, u32)> {
         let pages = self.pages.iter().zip((0..).step_by(PAGE));
         let small = pages.filter_map(|(page, first)| Some((first..).zip(page.as_ref()?.iter().copied())));
@@ -93,7 +93,7 @@ impl Counts {
         counts
     }
 
-    /// Forgets all counts.
+    /// Resets all counts.
     pub(super) fn clear(&mut self) {
         self.pages.clear();
         self.others.clear();

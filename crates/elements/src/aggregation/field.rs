@@ -1,4 +1,4 @@
-//! Fields of packets, by name or by place: `ip src/8`, `tcp[2:2]`, `ip{96-103} & 15`.
+//! Fields of packets, by name or position: `ip src/8`, `tcp[2:2]`, `ip{96-103} & 15`.
 
 use core::fmt;
 
@@ -6,39 +6,39 @@ use element::arguments::{ArgumentError, IpProtocol};
 use element::prelude::*;
 use packet::protocol;
 
-/// The header that a field lies in.
+/// The header that contains a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// That of IP.
+    /// The IP header.
     Ip,
-    /// That of TCP or UDP.
+    /// The TCP or UDP header.
     TcpOrUdp,
-    /// That of any transport protocol.
+    /// Any transport header.
     Transport,
-    /// What follows that of TCP or UDP.
+    /// The data after a TCP or UDP header.
     Payload,
-    /// That of one protocol.
+    /// The header of one protocol.
     Protocol(u8),
 }
 
-/// Some bits of a header.
+/// A bit range of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     /// The header.
     pub(crate) header: Header,
-    /// The first bit, from the start of the header.
+    /// Offset of the first bit from the start of the header.
     pub(crate) offset: u32,
-    /// Bits.
+    /// Length in bits.
     pub(crate) length: u32,
 }
 
-/// The bit that no field reaches beyond: packets have no more.
-const FARTHEST: u32 = 1 << 19;
+/// Limit of bit offsets: no packet is longer.
+const MAX_BIT: u32 = 1 << 19;
 
-/// Characters in a number: as many as 32 bits have digits, with what tells their base.
-const LONGEST_NUMBER: usize = 34;
+/// Maximum characters of a number: 32 binary digits and a prefix.
+const MAX_NUMBER_LENGTH: usize = 34;
 
-/// Named fields: header, name, first bit, bits.
+/// Named fields: header, name, first bit, length in bits.
 const NAMED: &[(Header, &str, u32, u32)] = {
     use Header::{Ip, TcpOrUdp};
     const TCP: Header = Header::Protocol(protocol::TCP);
@@ -91,15 +91,15 @@ const NAMED: &[(Header, &str, u32, u32)] = {
     ]
 };
 
-/// What follows `literal` at the start of `text`, spaces before it aside.
+/// The text after `literal`, with leading spaces skipped.
 fn after<'t>(text: &'t str, literal: &str) -> Option<&'t str> {
     text.trim_start().strip_prefix(literal)
 }
 
-/// The number that `text` begins with, spaces before it aside, and what follows.
+/// Parses a number at the start of `text`, after optional spaces. Returns it with the remaining text.
 fn number<'t>(text: &'t str, setup: &Setup) -> Option<(u32, &'t str)> {
     let text = text.trim_start();
-    let longest = text.bytes().take(LONGEST_NUMBER).take_while(u8::is_ascii_alphanumeric).count();
+    let longest = text.bytes().take(MAX_NUMBER_LENGTH).take_while(u8::is_ascii_alphanumeric).count();
     (1..=longest).rev().find_map(|length| {
         let (digits, rest) = text.split_at_checked(length)?;
         Some((u32::from_argument(digits, setup).ok()?, rest))
@@ -107,7 +107,8 @@ fn number<'t>(text: &'t str, setup: &Setup) -> Option<(u32, &'t str)> {
 }
 
 impl Header {
-    /// The header that `text` begins with, and what follows. Any but that of IP ends at a space.
+    /// Parses a header name at the start of `text`. Returns it with the remaining text. All headers but IP must end at
+    /// a space.
     fn parse<'t>(text: &'t str, setup: &Setup) -> Option<(Header, &'t str)> {
         if let Some(rest) = text.strip_prefix("ip") {
             let is_proto = rest.starts_with(|first: char| first.is_ascii_whitespace());
@@ -130,12 +131,12 @@ impl Header {
         Some((header, rest))
     }
 
-    /// The field of this header that `text` names, and what follows.
+    /// Parses the name of a field in this header. Returns it with the remaining text.
     fn field(self, text: &str) -> Option<(Field, &str)> {
         let text = text.trim_start();
         let is_end = |next: char| next.is_ascii_whitespace() || "/[{&".contains(next);
         let (name, rest) = text.split_at(text.find(is_end).unwrap_or(text.len()));
-        // That of IP has the ports as well, whichever protocol's.
+        // The IP header also has the ports, of either protocol.
         let is_one = |header| header == self || (self == Header::Ip && header == Header::TcpOrUdp);
         let &(header, _, offset, length) = NAMED.iter().find(|field| is_one(field.0) && field.1 == name)?;
         Some((Field { header, offset, length }, rest))
@@ -143,7 +144,8 @@ impl Header {
 }
 
 impl Field {
-    /// Reads what stands between brackets, in bytes, or braces, in bits: first bit and bits, and what follows.
+    /// Parses the contents of brackets (bytes) or braces (bits). Returns the first bit, the length in bits and the
+    /// remaining text.
     fn place<'t>(text: &'t str, setup: &Setup) -> Option<(i64, i64, &'t str)> {
         let (rest, close, unit) = match (after(text, "["), after(text, "{")) {
             (Some(rest), _) => (rest, "]", 8),
@@ -164,7 +166,7 @@ impl Field {
         Some((first * unit, length * unit, after(rest, close)?))
     }
 
-    /// The part of the field under a mask of bits without gaps.
+    /// The part of the field under a contiguous mask.
     fn masked(self, mask: u32) -> Option<Field> {
         let low = mask.trailing_zeros();
         let length = mask.count_ones();
@@ -190,7 +192,7 @@ impl FromArgument for Field {
             (None, None) => return Err(syntax()),
             (Some(field), None) => (field, rest),
             (named, Some((offset, length, rest))) => {
-                let whole = named.map_or(FARTHEST, |field| field.length);
+                let whole = named.map_or(MAX_BIT, |field| field.length);
                 let end = offset.checked_add(length).filter(|end| length > 0 && *end <= i64::from(whole));
                 let (Some(_), Ok(offset), Ok(length)) = (end, u32::try_from(offset), u32::try_from(length))
                 else {
@@ -236,7 +238,7 @@ impl fmt::Display for Header {
     }
 }
 
-/// By its name where it has one, else by its place.
+/// The field's name if it has one, otherwise its position.
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Field { header, offset, length } = *self;

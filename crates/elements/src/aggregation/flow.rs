@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to, and what is kept of a flow.
+//! Identification and state of flows.
 
 use core::net::Ipv4Addr;
 
@@ -10,15 +10,15 @@ use super::flowrecords::Ends;
 /// The hosts of a packet, the lower address first, and the protocol.
 pub(super) type Hosts = (u32, u32, u8);
 
-/// A flow.
+/// The state of a flow.
 #[derive(Clone, Copy)]
 pub(super) struct Flow {
     pub(super) number: u32,
     /// Whether its first packet went from the higher of its two addresses to the lower.
     pub(super) reverse: bool,
-    /// Bits of the directions that have ended.
+    /// Bitmap of the directions that have ended.
     pub(super) ended: u8,
-    /// Seconds of the last packet.
+    /// Time of the last packet, in seconds.
     pub(super) last: i64,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Flow {
 pub(super) const OVER: u8 = 3;
 
 impl Flow {
-    /// Sees the flags of a segment that goes in the direction of `paint`.
+    /// Processes the flags of a segment in direction `paint`.
     #[inline]
     pub(super) fn see(&mut self, flags: u8, paint: u8) {
         if flags & flag::RST != 0 {
@@ -39,22 +39,22 @@ impl Flow {
     }
 }
 
-/// The ends of a flow.
+/// The two ends of a flow.
 pub(super) fn ends(key: u128, flow: &Flow) -> Ends {
     let low = (Ipv4Addr::from_bits((key >> 64) as u32), (key >> 48) as u16);
     let high = (Ipv4Addr::from_bits((key >> 16) as u32), key as u16);
     if flow.reverse { [high, low] } else { [low, high] }
 }
 
-/// Seconds after which a flow without packets ends.
-pub(super) struct Patience {
+/// Idle timeouts of flows, in seconds.
+pub(super) struct IdleTimeouts {
     pub(super) udp: i64,
     pub(super) tcp: i64,
     pub(super) tcp_done: i64,
 }
 
-impl Patience {
-    /// Those of a flow of a protocol.
+impl IdleTimeouts {
+    /// The timeout of a flow, by IP protocol number.
     #[inline(always)]
     pub(super) fn seconds(&self, number: u8, flow: &Flow) -> i64 {
         match (number, flow.ended) {
@@ -65,21 +65,20 @@ impl Patience {
     }
 }
 
-/// What is known of a packet that may belong to a flow.
+/// The flow information of a packet.
 pub(super) struct Known {
     pub(super) hosts: Hosts,
-    /// The key of its flow; `None` for a later fragment.
+    /// The key of its flow; `None` for a fragment other than the first.
     pub(super) key: Option<u128>,
-    /// Whether it goes from the higher address, or port, to the lower.
+    /// Whether it goes from the higher address or port to the lower.
     pub(super) reverse: bool,
     pub(super) is_error: bool,
     pub(super) is_fragment: bool,
     pub(super) identification: u16,
 }
 
-/// The key of the flow of a packet from one host to another (protocol, then address and port of the lower end and of
-/// the higher), and whether the packet goes from the higher address to the lower, or with equal ones from the higher
-/// port.
+/// The flow key of a packet (protocol, then address and port of the lower end and of the higher), and whether the
+/// packet goes from the higher address to the lower (for equal addresses, from the higher port).
 #[inline]
 fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128, bool) {
     let [a, b, c, d] = ports;
@@ -89,7 +88,7 @@ fn key_of(number: u8, [source, destination]: [u32; 2], ports: [u8; 4]) -> (u128,
     (u128::from(number) << 96 | u128::from(low) << 48 | u128::from(high), from > to)
 }
 
-/// The key of a whole packet of TCP or UDP, as `key_of`.
+/// The key of an unfragmented TCP or UDP packet, like `key_of`.
 #[inline]
 pub(super) fn preview(packet: &Packet) -> Option<(u128, bool)> {
     let bytes = packet.network();
@@ -103,14 +102,14 @@ pub(super) fn preview(packet: &Packet) -> Option<(u128, bool)> {
     is_plain.then(|| key_of(number, [source, destination], ports))
 }
 
-/// The bytes of the packet that an ICMP error carries, from its IP header on.
+/// The packet embedded in an ICMP error, from its IP header on.
 fn carried(message: &[u8]) -> Option<&[u8]> {
     let carried = Icmp4View::new(message)?.cause()?;
     let length = Ip4View::new(carried)?.header_length();
     (length >= 20 && carried.len() >= length).then_some(carried)
 }
 
-/// What is known of a packet of TCP or UDP; with `errors`, of one that an ICMP error is about, too.
+/// The flow information of a TCP or UDP packet, and with `errors` of a packet embedded in an ICMP error.
 pub(super) fn look(packet: &Packet, errors: bool) -> Option<Known> {
     let mut bytes = packet.network();
     let mut header = Ip4View::new(bytes)?;

@@ -1,4 +1,4 @@
-//! What a file of flows says of each of them.
+//! The file of flow records.
 
 use alloc::collections::BTreeMap;
 use core::net::Ipv4Addr;
@@ -6,35 +6,35 @@ use core::net::Ipv4Addr;
 use element::prelude::*;
 use element::{Writer, number_format};
 
-/// The two ends of a flow: who sent its first packet, and to whom.
+/// The two ends of a flow: sender and receiver of its first packet.
 pub(super) type Ends = [(Ipv4Addr, u16); 2];
 
-/// A file with an XML element for each flow that is over, and what is known of those that are not.
+/// A file with an XML element for each finished flow, and the records of the unfinished ones.
 #[derive(Default)]
 pub(super) struct FlowRecords {
     name: String,
     file: Option<Box<dyn Writer>>,
-    /// The element that packets come from.
+    /// The element that reads the packets.
     source: Option<String>,
-    /// The file that it reads.
+    /// Name of the file that the source reads.
     origin: String,
     begun: bool,
     flows: BTreeMap<u32, Record>,
 }
 
-/// What is known of a flow.
+/// The record of a flow.
 struct Record {
     first: Timestamp,
     last: Timestamp,
-    /// Packets of each direction.
+    /// Packet count of each direction.
     packets: [u64; 2],
-    /// Where its first packet is in the file that it was read from.
+    /// Position of its first packet in the file that it was read from.
     place: u64,
 }
 
 impl FlowRecords {
-    /// Into the file called `name`; `source` may know where packets come from. What is in the file goes when the first
-    /// flow is written.
+    /// Opens the file called `name`. `source` is the element that may know packet positions. An existing file is
+    /// overwritten when the first flow is written.
     pub(super) fn open(cx: &Context, name: &str, source: Option<String>) -> Result<FlowRecords, SetupError> {
         let file = cx.environment().create(name, false);
         let file = Some(file.map_err(|error| SetupError::new(format_args!("{name}: {error}")))?);
@@ -44,12 +44,12 @@ impl FlowRecords {
         Ok(FlowRecords { name: name.into(), file, source, origin, begun: false, flows: BTreeMap::new() })
     }
 
-    /// Whether there is a file.
+    /// Whether a file is open.
     pub(super) fn is_open(&self) -> bool {
         self.file.is_some()
     }
 
-    /// A flow begins with a packet.
+    /// Starts the record of a flow with its first packet.
     pub(super) fn begin(&mut self, cx: &Context, number: u32, packet: &Packet) {
         if self.is_open() {
             let place = self.source.as_ref().map(|source| format!("{source}.packet_filepos"));
@@ -60,7 +60,7 @@ impl FlowRecords {
         }
     }
 
-    /// A packet of a flow goes on; its paint is its direction.
+    /// Counts a packet of a flow; its paint is its direction.
     pub(super) fn count(&mut self, number: u32, packet: &Packet) {
         if let Some(record) = self.flows.get_mut(&number) {
             record.last = packet.timestamp();
@@ -70,7 +70,7 @@ impl FlowRecords {
         }
     }
 
-    /// A flow is over.
+    /// Writes the record of a finished flow.
     pub(super) fn end(&mut self, cx: &Context, number: u32, ends: Ends) {
         let Some(record) = self.flows.remove(&number) else { return };
         let [(source, source_port), (destination, destination_port)] = ends;
@@ -91,7 +91,7 @@ impl FlowRecords {
         );
     }
 
-    /// Ends the file, when all flows are over.
+    /// Completes the file, after all flows have finished.
     pub(super) fn close(&mut self, cx: &Context) {
         self.write(cx, "</trace>\n");
         if let Some(mut file) = self.file.take()
@@ -101,8 +101,7 @@ impl FlowRecords {
         }
     }
 
-    /// Goes on with the file and the flows of an older element, if it is the same file; the older one's flows begin
-    /// anew otherwise.
+    /// Continues the file and flows of the previous element if the file name is the same. Otherwise starts empty.
     pub(super) fn inherit(&mut self, old: &mut FlowRecords) {
         if self.is_open() && self.name == old.name {
             let source = self.source.take();
@@ -129,7 +128,7 @@ impl FlowRecords {
     }
 }
 
-/// Text as it may stand between quotes.
+/// Escapes text for use between quotes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;")
 }

@@ -1,4 +1,4 @@
-//! Packets that wait for a first fragment, which alone tells their flow.
+//! Packets that wait for a first fragment, which alone identifies their flow.
 
 use alloc::collections::VecDeque;
 use alloc::collections::btree_map::{BTreeMap, Entry};
@@ -8,10 +8,10 @@ use packet::Packet;
 
 use super::flow::{Hosts, Known};
 
-/// Packets that may wait. Bounds the memory that fragments can claim.
-const MOST_WAITING: usize = 4_096;
+/// Maximum waiting packets. Bounds the memory that fragments can claim.
+const MAX_WAITING: usize = 4_096;
 
-/// A packet that waits, and its flow's key once that is known.
+/// A waiting packet, and its flow's key once known.
 struct Waiting {
     packet: Packet,
     identification: u16,
@@ -19,7 +19,7 @@ struct Waiting {
     flow: Option<u128>,
 }
 
-/// Packets that wait, in order, by the hosts that they go between: fragments, and what came behind them.
+/// Waiting packets in arrival order, by pair of hosts: fragments, and packets that arrived after them.
 #[derive(Default)]
 pub(super) struct Fragments {
     queues: BTreeMap<Hosts, VecDeque<Waiting>>,
@@ -28,24 +28,24 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Whether none wait.
+    /// Whether no packet waits.
     pub(super) fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Whether some wait that go between two hosts.
+    /// Whether packets between two hosts wait.
     pub(super) fn are_between(&self, hosts: Hosts) -> bool {
         self.queues.contains_key(&hosts)
     }
 
-    /// The pairs of hosts between which some wait.
+    /// The pairs of hosts with waiting packets.
     pub(super) fn hosts(&self) -> Vec<Hosts> {
         self.queues.keys().copied().collect()
     }
 
-    /// Has a packet wait; gives it back if too many do.
+    /// Queues a packet; returns it as an error if too many wait.
     pub(super) fn keep(&mut self, packet: Packet, known: &Known) -> Result<(), Packet> {
-        if self.count >= MOST_WAITING {
+        if self.count >= MAX_WAITING {
             return Err(packet);
         }
         self.count += 1;
@@ -55,8 +55,8 @@ impl Fragments {
         Ok(())
     }
 
-    /// Takes out the next packet between two hosts that waits no longer, being whole or of a time before `oldest`, with
-    /// the key of its flow; without one if the first fragment did not come.
+    /// Removes the next packet between two hosts that no longer has to wait, because it is unfragmented or older than
+    /// `oldest`. Returns it with the key of its flow, or without one if the first fragment is missing.
     pub(super) fn next_due(&mut self, hosts: Hosts, oldest: i64) -> Option<(Packet, Option<u128>)> {
         let Entry::Occupied(mut queue) = self.queues.entry(hosts) else { return None };
         let waiting = queue.get_mut();

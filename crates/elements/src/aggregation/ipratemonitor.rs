@@ -1,4 +1,4 @@
-//! `IPRateMonitor`: measures the rates of addresses, and of networks while they are low.
+//! `IPRateMonitor`: measures rates by address, or by network while they are low.
 
 use core::net::Ipv4Addr;
 
@@ -60,10 +60,10 @@ pub struct IPRateMonitorArgs {
     anno: bool,
 }
 
-/// The least memory that may be set, in KB.
-const LEAST_MEMORY: u32 = 100;
+/// The minimum memory setting, in KB.
+const MIN_MEMORY: u32 = 100;
 
-/// A share from 0 to 1 in fixed point.
+/// A fraction from 0 to 1 in fixed point.
 struct Ratio(Probability<16>);
 
 impl FromArgument for Ratio {
@@ -83,8 +83,8 @@ pub struct IPRateMonitor {
     bytes: bool,
     annotate: bool,
     ratio: u32,
-    /// Whether a random number is drawn for each packet though all are counted: where other elements draw from the same
-    /// sequence.
+    /// Whether to draw a random number per packet even if all packets are counted, because other elements share the
+    /// random sequence.
     draws: bool,
     threshold: i64,
     most: usize,
@@ -103,7 +103,7 @@ impl IPRateMonitor {
         self.most == 0 || self.used + bytes <= self.most
     }
 
-    /// Counts for an address; the rates of its finest part.
+    /// Counts for an address. Returns the rates of the finest part that contains it.
     fn count(&mut self, address: u32, direction: usize, amount: Option<i64>, now: i64) -> Option<[i64; 2]> {
         let bytes = address.to_be_bytes();
         let has_room = |used: usize, bytes| self.most == 0 || used + bytes <= self.most;
@@ -147,7 +147,7 @@ impl IPRateMonitor {
     }
 
     fn fold(&mut self, now: i64, limit: i64) {
-        // Without a bound a tenth at a time, so that it does not take long.
+        // Without a memory limit, fold a tenth at a time to bound the pause.
         let most = if self.most == 0 { self.used / 10 * 9 } else { self.most };
         let excess = (self.used + 1).saturating_sub(most);
         self.base.fold(now, limit, excess);
@@ -173,7 +173,7 @@ impl IPRateMonitor {
         }
     }
 
-    /// Keeps a part of an address whole for some seconds.
+    /// Keeps a part of an address undivided until an epoch.
     fn keep_whole(&mut self, address: Ipv4Addr, depth: usize, until: i64) -> Option<()> {
         let mut level = &mut self.base;
         for (at, byte) in address.octets().into_iter().enumerate() {
@@ -196,11 +196,11 @@ impl IPRateMonitor {
     }
 
     fn memory(kilobytes: u32) -> usize {
-        if kilobytes == 0 { 0 } else { kilobytes.max(LEAST_MEMORY) as usize * 1_024 }
+        if kilobytes == 0 { 0 } else { kilobytes.max(MIN_MEMORY) as usize * 1_024 }
     }
 }
 
-/// Handles `ADDRESS LEVEL SECONDS`.
+/// The handler for `ADDRESS LEVEL SECONDS`.
 fn anno_level(monitor: &mut IPRateMonitor, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
     let arguments = text::split_arguments(value);
     let words = if arguments.len() == 3 { arguments } else { text::words(value) };

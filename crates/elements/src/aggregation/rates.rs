@@ -1,4 +1,4 @@
-//! Rates of addresses, by their bytes: finer where they are high.
+//! Rates by address, in a tree over the address bytes that is deeper where rates are high.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -7,15 +7,15 @@ use alloc::vec::Vec;
 
 use element::number_format;
 
-/// Epochs a second; one lasts 8 ms.
+/// Epochs per second; an epoch is 8 ms.
 pub(super) const EPOCHS: i64 = 125;
-/// Each epoch moves an average by 1/32 of its distance.
+/// EWMA with weight 2^-STABILITY: each epoch moves an average by 1/32 of the difference.
 const STABILITY: u32 = 5;
-/// Bits of fraction of an average.
+/// Fraction bits of an average.
 const SCALE: u32 = 10;
-/// Epochs without a count after which an average is nothing.
-const FORGOTTEN: i64 = 100;
-/// What Click takes for a counter and for 256 of them, in bytes.
+/// Idle epochs after which an average is zero.
+const DECAY_EPOCHS: i64 = 100;
+/// Memory that Click uses for a counter and for 256 of them, in bytes.
 pub(super) const COUNTER_BYTES: usize = 40;
 pub(super) const LEVEL_BYTES: usize = 2_080;
 
@@ -28,12 +28,12 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Nothing, from an epoch on.
+    /// Zero rates, starting at an epoch.
     pub(super) fn at(epoch: i64) -> Rates {
         Rates { epoch, ..Rates::default() }
     }
 
-    /// Ends an epoch.
+    /// Completes an epoch.
     fn observe(&mut self) {
         for (average, current) in self.averages.iter_mut().zip(&mut self.current) {
             let scaled = (*current << SCALE) + (1 << (STABILITY - 1));
@@ -42,13 +42,13 @@ impl Rates {
         }
     }
 
-    /// Counts at an epoch.
+    /// Adds an amount in an epoch.
     pub(super) fn add(&mut self, epoch: i64, direction: usize, amount: i64) {
         if epoch != self.epoch {
             self.observe();
             let empty = epoch.saturating_sub(self.epoch).saturating_sub(1);
             match empty {
-                FORGOTTEN.. => self.averages = [0; 2],
+                DECAY_EPOCHS.. => self.averages = [0; 2],
                 _ => (0..empty).for_each(|_| self.observe()),
             }
             self.epoch = epoch;
@@ -58,39 +58,39 @@ impl Rates {
         }
     }
 
-    /// The rates a second.
+    /// The rates per second.
     pub(super) fn rates(&self) -> [i64; 2] {
         self.averages.map(|average| (average * EPOCHS) >> SCALE)
     }
 }
 
-/// What is counted for one value of a byte.
+/// The counters for one value of an address byte.
 pub(super) struct Part {
     pub(super) rates: Rates,
     pub(super) finer: Option<Box<Level>>,
-    /// Until this epoch it is not divided.
+    /// It is not divided before this epoch.
     pub(super) whole_until: i64,
 }
 
 impl Part {
-    /// One with rates so far, not divided.
+    /// Creates an undivided part with these rates.
     pub(super) fn new(rates: Rates) -> Part {
         Part { rates, finer: None, whole_until: 0 }
     }
 }
 
-/// The values of one byte of the address.
+/// The parts for all values of one address byte.
 pub(super) struct Level {
     pub(super) parts: Vec<Option<Part>>,
 }
 
 impl Level {
-    /// No part has been seen.
+    /// Creates an empty level.
     pub(super) fn new() -> Level {
         Level { parts: (0..256).map(|_| None).collect() }
     }
 
-    /// Bytes that Click takes for it and the finer ones.
+    /// Memory that Click uses for this level and the finer ones, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let parts = self.parts.iter().flatten();
         LEVEL_BYTES
@@ -99,7 +99,8 @@ impl Level {
                 .sum::<usize>()
     }
 
-    /// Gives up finer levels whose rates are below the limit until so many bytes are free; returns those that are not.
+    /// Removes finer levels with rates below the limit until `excess` bytes are free. Returns the number of bytes still
+    /// to free.
     pub(super) fn fold(&mut self, epoch: i64, limit: i64, mut excess: usize) -> usize {
         for part in self.parts.iter_mut().flatten() {
             let Some(level) = &mut part.finer else { continue };
@@ -116,7 +117,7 @@ impl Level {
         excess
     }
 
-    /// Adds a line to `text` for each part that has a rate: its address behind `before`, and its rates.
+    /// Appends a line to `text` for each part with a rate: its address prefixed by `before`, and its rates.
     pub(super) fn print(&mut self, epoch: i64, before: &str, text: &mut String) {
         for (byte, part) in self.parts.iter_mut().enumerate() {
             let Some(part) = part else { continue };

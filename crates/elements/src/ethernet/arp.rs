@@ -1,4 +1,4 @@
-//! Making ARP frames.
+//! Constructs ARP frames.
 
 use core::net::Ipv4Addr;
 
@@ -11,14 +11,14 @@ use super::header::{LENGTH, ethernet};
 /// The length of an ARP frame for IPv4 over Ethernet.
 pub(super) const FRAME: usize = LENGTH + arp::LENGTH;
 
-/// One end of an ARP exchange.
+/// An end of an ARP exchange.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Party {
     pub(super) mac: MacAddr,
     pub(super) ip: Ipv4Addr,
 }
 
-/// A query for `target`; `None` when there is no buffer, which is counted.
+/// Creates a query for `target`; `None` if the pool is exhausted, which is counted.
 pub(super) fn query(
     cx: &mut Context,
     sender: Party,
@@ -28,7 +28,7 @@ pub(super) fn query(
     frame(cx, destination, arp::REQUEST, sender, Party { mac: MacAddr::ZERO, ip: target })
 }
 
-/// A reply that tells `target` where `sender` is; `None` when there is no buffer, which is counted.
+/// Creates a reply with the address of `sender` for `target`; `None` if the pool is exhausted, which is counted.
 pub(super) fn reply(cx: &mut Context, sender: Party, target: Party) -> Option<Packet> {
     frame(cx, target.mac, arp::REPLY, sender, target)
 }

@@ -1,4 +1,4 @@
-//! What is known of the neighbours: addresses, and packets that wait for them.
+//! The neighbour cache: addresses, and packets that wait for them.
 
 use alloc::collections::VecDeque;
 use core::net::Ipv4Addr;
@@ -8,33 +8,33 @@ use packet::MacAddr;
 
 use flow::{ABSENT, Seed, Table};
 
-/// Entries where ENTRY_CAPACITY is 0. Without a limit whoever sends to many addresses could fill the memory.
-const MOST_ENTRIES: usize = 1 << 20;
-/// Milliseconds between queries for one address, at first.
-const FIRST_PAUSE: i64 = 100;
-/// Milliseconds between queries for one address that does not answer.
-const LATER_PAUSE: i64 = 2_000;
-/// Queries without answer after which the pause is longer.
-const PATIENCE: u8 = 10;
-/// How long before it was made an entry counts as asked for, so that it may be asked for at once.
-const ASKED_BEFORE: i64 = 1_000;
+/// Maximum entries if ENTRY_CAPACITY is 0, so that a sender to many addresses can't fill the memory.
+const MAX_ENTRIES: usize = 1 << 20;
+/// Initial time between queries for an address, in milliseconds.
+const FAST_QUERY_INTERVAL: i64 = 100;
+/// Time between queries for an address that does not answer, in milliseconds.
+const SLOW_QUERY_INTERVAL: i64 = 2_000;
+/// Unanswered queries after which the interval is longer.
+const FAST_QUERIES: u8 = 10;
+/// Age of the last query of a new entry, in milliseconds, so that it may be queried at once.
+const INITIAL_QUERY_AGE: i64 = 1_000;
 
-/// What bounds a cache.
+/// The limits of a cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Packets that may wait in all; 0 for any number.
+    /// Maximum waiting packets in total; 0 for no limit.
     pub(super) packets: usize,
-    /// Entries; 0 for the most.
+    /// Maximum entries; 0 for the highest possible number.
     pub(super) entries: usize,
-    /// Packets that may wait for one address; 0 for any number.
+    /// Maximum waiting packets per address; 0 for no limit.
     pub(super) packets_each: usize,
-    /// When too many packets wait, one in so many goes; at least 1.
+    /// If too many packets wait, one in this many is dropped; at least 1.
     pub(super) slim: usize,
-    /// Milliseconds that an entry lives; 0 for ever.
+    /// Lifetime of an entry in milliseconds; 0 for no expiry.
     pub(super) timeout: i64,
 }
 
-/// Neighbours by IPv4 address, from the one that was heard of longest ago to the latest.
+/// Neighbours by IPv4 address, ordered by the time of the last answer, oldest first.
 pub(super) struct ArpCache {
     pub(super) limits: Limits,
     table: Table<u32, Entry>,
@@ -49,22 +49,22 @@ struct Entry {
     known: bool,
     /// Queries since the last answer.
     polls: u8,
-    /// When it was heard of, in milliseconds.
+    /// Time of the last answer, in milliseconds.
     live_at: i64,
-    /// When it was asked for, in milliseconds.
+    /// Time of the last query, in milliseconds.
     polled_at: i64,
     packets: VecDeque<Packet>,
     older: u32,
     newer: u32,
 }
 
-/// What became of a packet whose neighbour is not known.
+/// The result for a packet with an unknown neighbour.
 pub(super) enum Kept {
-    /// It waits; `true` asks for a query.
+    /// The packet waits; `true` asks the caller to send a query.
     Waits(bool),
     /// The neighbour is known after all.
     Known(Packet),
-    /// There is no room for it; it is counted already.
+    /// There is no room for the packet; the drop is already counted.
     Full(Packet),
 }
 
@@ -75,7 +75,7 @@ impl Entry {
             known: false,
             polls: 0,
             live_at: now,
-            polled_at: now - ASKED_BEFORE,
+            polled_at: now - INITIAL_QUERY_AGE,
             packets: VecDeque::new(),
             older: ABSENT,
             newer: ABSENT,
@@ -90,9 +90,9 @@ impl Entry {
         self.known && !self.is_expired(now, timeout)
     }
 
-    /// Whether it may be asked for now; if so it counts as asked for.
+    /// Whether a query may be sent now. If so, it is recorded as sent.
     fn poll(&mut self, now: i64) -> bool {
-        let pause = if self.polls >= PATIENCE { LATER_PAUSE } else { FIRST_PAUSE };
+        let pause = if self.polls >= FAST_QUERIES { SLOW_QUERY_INTERVAL } else { FAST_QUERY_INTERVAL };
         let may = now >= self.polled_at + pause;
         if may {
             self.polled_at = now;
@@ -108,23 +108,22 @@ impl ArpCache {
         ArpCache { limits, table, oldest: ABSENT, newest: ABSENT, waiting: 0, drops: 0 }
     }
 
-    /// Entries.
+    /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Packets that wait.
+    /// Number of waiting packets.
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Packets that were dropped.
+    /// Number of dropped packets.
     pub(super) fn drops(&self) -> u64 {
         self.drops
     }
 
-    /// Looks an address up; a known one is to be asked for again `poll_after` milliseconds after it was heard of, if
-    /// that is not 0.
+    /// Looks up an address. The flag asks for a new query, `poll_after` milliseconds after the last answer (0: never).
     #[inline]
     pub(super) fn look_up(&mut self, ip: Ipv4Addr, now: i64, poll_after: i64) -> Option<(MacAddr, bool)> {
         let timeout = self.limits.timeout;
@@ -137,7 +136,7 @@ impl ArpCache {
         }
     }
 
-    /// Learns an address, and gives the packets that waited for it. The broadcast address means that it is not known.
+    /// Stores an address, and returns the packets that waited for it. The broadcast address means unknown.
     pub(super) fn insert(
         &mut self,
         cx: &mut Context,
@@ -151,13 +150,13 @@ impl ArpCache {
         self.link_behind(newest, handle);
         let Some(entry) = self.table.value_mut(handle) else { return VecDeque::new() };
         (entry.mac, entry.known) = (mac, !mac.is_broadcast());
-        (entry.live_at, entry.polled_at, entry.polls) = (now, now - ASKED_BEFORE, 0);
+        (entry.live_at, entry.polled_at, entry.polls) = (now, now - INITIAL_QUERY_AGE, 0);
         let packets = core::mem::take(&mut entry.packets);
         self.waiting = self.waiting.saturating_sub(packets.len());
         packets
     }
 
-    /// Learns an address, or forgets it, and leaves waiting packets where they are.
+    /// Stores or removes an address, without releasing waiting packets.
     pub(super) fn set(&mut self, cx: &mut Context, ip: Ipv4Addr, mac: MacAddr, now: i64) {
         let packets = self.insert(cx, ip, mac, now);
         self.waiting += packets.len();
@@ -166,7 +165,7 @@ impl ArpCache {
         }
     }
 
-    /// Keeps a packet until its neighbour is known.
+    /// Queues a packet until its neighbour is known.
     pub(super) fn keep(&mut self, cx: &mut Context, ip: Ipv4Addr, packet: Packet, now: i64) -> Kept {
         let timeout = self.limits.timeout;
         let Some(handle) = self.ensure(cx, ip, now) else { return self.refuse(packet) };
@@ -175,7 +174,7 @@ impl ArpCache {
             return Kept::Known(packet);
         }
         if timeout != 0 && entry.live_at < now - timeout {
-            // It is wanted still, so it stays just this side of expiring.
+            // The entry is still needed, so it is kept just short of expiry.
             entry.live_at = now - timeout;
             self.settle(handle);
         }
@@ -205,13 +204,13 @@ impl ArpCache {
         self.slim(cx, now, 0);
     }
 
-    /// Drops everything.
+    /// Drops all entries and packets.
     pub(super) fn clear(&mut self, cx: &mut Context) {
         while self.remove_oldest(cx, Reason::TABLE_CLEARED) {}
         self.waiting = 0;
     }
 
-    /// Takes over the entries of another cache, if it has none itself.
+    /// Takes over the entries of another cache if it is empty itself.
     pub(super) fn inherit(&mut self, old: &mut ArpCache) {
         if self.table.is_empty() {
             let limits = self.limits;
@@ -220,7 +219,7 @@ impl ArpCache {
         }
     }
 
-    /// An entry a line, the oldest first: address, whether it is known, link address, age in seconds.
+    /// One entry per line, oldest first: address, whether it is known, link address, age in seconds.
     pub(super) fn text(&self, now: i64) -> String {
         let mut text = String::new();
         let mut at = self.oldest;
@@ -233,7 +232,7 @@ impl ArpCache {
         text
     }
 
-    /// The entry of an address; a new one if there is none.
+    /// The entry of an address, created if necessary.
     fn ensure(&mut self, cx: &mut Context, ip: Ipv4Addr, now: i64) -> Option<u32> {
         if let Some(handle) = self.table.find(ip.to_bits()) {
             return Some(handle);
@@ -248,10 +247,10 @@ impl ArpCache {
     }
 
     fn capacity(&self) -> usize {
-        if self.limits.entries == 0 { MOST_ENTRIES } else { self.limits.entries }
+        if self.limits.entries == 0 { MAX_ENTRIES } else { self.limits.entries }
     }
 
-    /// Drops expired entries, the oldest ones beyond the capacity when `more` come, and packets beyond theirs.
+    /// Drops expired entries, the oldest entries to make room for `more`, and packets beyond their limit.
     fn slim(&mut self, cx: &mut Context, now: i64, more: usize) {
         while let Some(entry) = self.table.value(self.oldest) {
             if entry.is_expired(now, self.limits.timeout) {
@@ -266,7 +265,7 @@ impl ArpCache {
         if most == 0 || self.waiting <= most {
             return;
         }
-        // The packet that is too much is counted but not yet there.
+        // `waiting` already counts the packet that is about to be queued.
         let wanted = (most - most.checked_div(self.limits.slim).unwrap_or(0)).max(1);
         let mut at = self.oldest;
         while self.waiting > wanted
@@ -295,7 +294,7 @@ impl ArpCache {
         true
     }
 
-    /// Moves an entry that has become younger to its place.
+    /// Moves an entry that was refreshed to its position in the list.
     fn settle(&mut self, handle: u32) {
         let Some(entry) = self.table.value(handle) else { return };
         let (live_at, first) = (entry.live_at, entry.newer);
@@ -326,7 +325,7 @@ impl ArpCache {
         }
     }
 
-    /// Puts an entry that is in no place behind `older`, or to the front if there is no such entry.
+    /// Inserts an unlinked entry after `older`, or at the front if there is no such entry.
     fn link_behind(&mut self, older: u32, handle: u32) {
         let newer = match self.table.value_mut(older) {
             Some(entry) => core::mem::replace(&mut entry.newer, handle),

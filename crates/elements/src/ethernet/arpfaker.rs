@@ -1,4 +1,4 @@
-//! `ARPFaker`: sends ARP replies that nobody asked for.
+//! `ARPFaker`: sends unsolicited ARP replies.
 
 use core::net::Ipv4Addr;
 
@@ -41,9 +41,9 @@ pub struct ARPFakerArgs {
     srceth: MacAddr,
 }
 
-/// Until the first reply.
-const FIRST: Timestamp = Timestamp::from_parts(1, 0);
-/// Between replies.
+/// Delay before the first reply.
+const FIRST_DELAY: Timestamp = Timestamp::from_parts(1, 0);
+/// Interval between replies.
 const PERIOD: Timestamp = Timestamp::from_parts(10, 0);
 
 /// The element.
@@ -61,7 +61,7 @@ impl Element for ARPFaker {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        cx.set_timer_after(0, FIRST);
+        cx.set_timer_after(0, FIRST_DELAY);
         Ok(())
     }
 

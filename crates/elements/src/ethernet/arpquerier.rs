@@ -1,4 +1,4 @@
-//! `ARPQuerier`: finds the link addresses of neighbours.
+//! `ARPQuerier`: resolves the link addresses of neighbours.
 
 use core::cell::RefCell;
 use core::net::Ipv4Addr;
@@ -244,11 +244,11 @@ impl Element for ARPQuerier {
     }
 }
 
-/// The neighbour that the last packet went to, while nothing has changed.
+/// The last packet's neighbour, valid until the cache changes.
 type Last = Option<(Ipv4Addr, MacAddr)>;
 
 impl ARPQuerier {
-    /// Puts a header in front of an IP packet and finds its neighbour; `None` if it can't go on now.
+    /// Prepends a header to an IP packet and resolves its neighbour; `None` if the packet can't leave now.
     #[inline]
     fn send(&mut self, cx: &mut Context, mut packet: Packet, now: i64, last: &mut Last) -> Option<Packet> {
         if self.host.ip.is_unspecified() {
@@ -270,7 +270,7 @@ impl ARPQuerier {
         self.resolve(cx, packet, now, last)
     }
 
-    /// Finds the neighbour of a packet that has a header.
+    /// Resolves the neighbour of a packet that has a header.
     fn resolve(&mut self, cx: &mut Context, mut packet: Packet, now: i64, last: &mut Last) -> Option<Packet> {
         let ip = packet.destination_ip();
         *last = None;
@@ -306,16 +306,16 @@ impl ARPQuerier {
                 None => return None,
             }
         };
-        // The own address may have changed while the packet waited.
+        // The host's own address may have changed while the packet waited.
         if let Some(header) = packet.data_mut().first_chunk_mut() {
             *header = ethernet(mac, self.host.mac, EtherType::IP4);
         }
         Some(packet)
     }
 
-    /// Keeps a packet until its neighbour is known, unless it is.
+    /// Queues a packet until its neighbour is known, unless it already is.
     fn wait(&mut self, cx: &mut Context, ip: Ipv4Addr, packet: Packet, now: i64) -> Option<Packet> {
-        // What a query needs of the packet, which is kept by then.
+        // Data for the query, saved because the packet is moved into the cache.
         let (time, tag) = (packet.timestamp(), annotation(&packet));
         let kept = self.cache.borrow_mut().keep(cx, ip, packet, now);
         match kept {
@@ -342,7 +342,7 @@ impl ARPQuerier {
         cx.send(cx.outputs().saturating_sub(1), packet);
     }
 
-    /// Takes a reply, and sends the packets that waited for it.
+    /// Processes a reply, and sends the packets that waited for it.
     fn learn(&mut self, cx: &mut Context, packet: &Packet, now: i64) {
         let Some((frame, body)) = packet.data().split_at_checked(LENGTH) else { return };
         let Some(view) = ArpView::new(body).filter(|_| packet.len() >= FRAME) else { return };
@@ -367,7 +367,7 @@ impl ARPQuerier {
     }
 }
 
-/// The broadcast address of a prefix; for a single host the limited broadcast address.
+/// The broadcast address of a prefix; for a single host, the limited broadcast address.
 fn broadcast(prefix: Ip4Prefix) -> Ipv4Addr {
     let address = Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits());
     if address == prefix.address { Ipv4Addr::BROADCAST } else { address }

@@ -129,7 +129,7 @@ impl ARPResponder {
         self.entries.iter().find(|entry| entry.prefix.contains(ip)).map(|entry| entry.mac)
     }
 
-    /// The reply to a frame, if that is a query for an address that is known here.
+    /// The reply to a frame, if it is a query for a configured address.
     fn answer(&self, cx: &mut Context, frame: &[u8]) -> Option<Packet> {
         let view = ArpView::new(frame.get(LENGTH..)?).filter(|_| frame.len() >= FRAME)?;
         let is_query = number(frame, 12) == Some(EtherType::ARP.0)
@@ -142,7 +142,7 @@ impl ARPResponder {
     }
 }
 
-/// Reads prefixes and an Ethernet address, in any order.
+/// Parses prefixes and an Ethernet address, in any order.
 fn parse(text: &str, setup: &Setup) -> Result<Vec<Entry>, &'static str> {
     let words = words(text);
     let (mut prefixes, mut mac) = (Vec::new(), None);
@@ -157,7 +157,7 @@ fn parse(text: &str, setup: &Setup) -> Result<Vec<Entry>, &'static str> {
             return Err("expected IP/MASK ETH");
         }
     }
-    // A name may stand for addresses of both kinds.
+    // A name may stand for an IP address and an Ethernet address.
     let both = || words.iter().find_map(|word| MacAddr::from_argument(word, setup).ok());
     let mac = mac.or_else(both);
     if prefixes.is_empty() {
@@ -167,12 +167,13 @@ fn parse(text: &str, setup: &Setup) -> Result<Vec<Entry>, &'static str> {
     Ok(prefixes.into_iter().map(|prefix| Entry { prefix, mac }).collect())
 }
 
-/// The prefix without the address bits that don't count.
+/// The prefix with its host bits cleared.
 fn network(prefix: Ip4Prefix) -> Ip4Prefix {
     Ip4Prefix { address: prefix.network(), mask: prefix.mask }
 }
 
-/// Puts an entry before the first that contains it, or in place of one for the same prefix: whether there was one.
+/// Inserts an entry before the first one that contains it, or replaces the one for the same prefix. Returns whether it
+/// replaced one.
 fn add(entries: &mut Vec<Entry>, new: Entry) -> bool {
     if let Some(old) = entries.iter_mut().find(|entry| entry.prefix == new.prefix) {
         *old = new;

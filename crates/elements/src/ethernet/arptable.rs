@@ -1,4 +1,4 @@
-//! `ARPTable`: a table of neighbours that several elements share.
+//! `ARPTable`: a neighbour table shared by several elements.
 
 use core::cell::RefCell;
 
@@ -39,7 +39,7 @@ pub struct ARPTableArgs {
     capacities: Capacities,
 }
 
-/// How much a table holds, and for how long.
+/// The capacity and timeout arguments of a table.
 #[derive(ArgumentGroup)]
 pub(super) struct Capacities {
     /// Total packets that may wait, 2048 by default; 0 for no limit.
@@ -59,12 +59,12 @@ pub struct ARPTable {
     cache: Rc<RefCell<ArpCache>>,
 }
 
-/// What holds when nothing is said.
+/// The limits if no argument is given.
 pub(super) const DEFAULTS: Limits =
     Limits { packets: 2048, entries: 0, packets_each: 0, slim: 2, timeout: 300_000 };
 
 impl Capacities {
-    /// The limits, those of `now` where nothing is said.
+    /// The limits, with `now` for arguments that are not given.
     pub(super) fn limits(&self, now: Limits) -> Result<Limits, SetupError> {
         if self.capacity_slim_factor == Some(0) {
             return Err(SetupError::new("CAPACITY_SLIM_FACTOR cannot be zero"));
@@ -134,13 +134,13 @@ impl Element for ARPTable {
     }
 }
 
-/// A span in milliseconds; one that is too long for Click's clock ticks means for ever, which is 0.
+/// Converts a span to milliseconds. A span that exceeds Click's clock ticks means no expiry, which is 0.
 pub(super) fn milliseconds(span: Timestamp) -> i64 {
     let most = Timestamp::from_millis(u32::MAX.into());
     if span < Timestamp::ZERO || span >= most { 0 } else { span.millis() }
 }
 
-/// Sets the timer by which a cache forgets, to its timeout and `more` seconds from now.
+/// Sets the cache's expiry timer to its timeout plus `more` seconds from now.
 pub(super) fn set_timer(cx: &Context, cache: &ArpCache, more: i64) {
     let timeout = cache.limits.timeout;
     if timeout != 0 {
@@ -148,7 +148,7 @@ pub(super) fn set_timer(cx: &Context, cache: &ArpCache, more: i64) {
     }
 }
 
-/// The handler `insert`.
+/// The `insert` handler.
 pub(super) fn insert(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
     let words = element::text::words(value);
     let mut problems = SetupError::default();
@@ -164,7 +164,7 @@ pub(super) fn insert(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Res
     Ok(())
 }
 
-/// Reads a word that must be there and be an address.
+/// Parses a required word as an address.
 fn address<T: FromArgument>(
     cx: &Context,
     word: Option<&String>,
@@ -179,7 +179,7 @@ fn address<T: FromArgument>(
     None
 }
 
-/// The handler `delete`.
+/// The `delete` handler.
 pub(super) fn delete(cache: &mut ArpCache, cx: &mut Context, value: &str) -> Result<(), HandlerError> {
     let words = element::text::words(value);
     let mut problems = SetupError::default();

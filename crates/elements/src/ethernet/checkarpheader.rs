@@ -1,4 +1,4 @@
-//! `CheckARPHeader`: separates packets that are no sound ARP.
+//! `CheckARPHeader`: separates packets with invalid ARP headers.
 
 use element::prelude::*;
 use packet::EtherType;
@@ -43,10 +43,10 @@ pub struct CheckARPHeaderArgs {
     details: bool,
 }
 
-/// The length of the part that says how long the addresses are.
+/// Length of the fixed part of the header, which contains the address lengths.
 const FIXED: usize = 8;
 
-/// Why a packet is bad, in the order of `drop_details`: the reason of the drop, and what is said of it.
+/// The reasons for rejecting a packet, in the order of `drop_details`: drop reason and description.
 const FAULTS: [(Reason, &str); 4] = [
     (Reason::TOO_SHORT, "tiny packet"),
     (Reason::TOO_SHORT, "too small for addresses"),
@@ -111,7 +111,7 @@ impl CheckARPHeader {
     }
 }
 
-/// The length of the ARP header that `bytes` begin with.
+/// The length of the ARP header at the start of `bytes`.
 fn check(bytes: &[u8]) -> Result<usize, Fault> {
     let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(Fault::Tiny)?;
     let [.., hardware, protocol, _, _] = *fixed;

@@ -1,4 +1,4 @@
-//! `EnsureEther`: puts an Ethernet header in front where there is none.
+//! `EnsureEther`: prepends an Ethernet header if there is none.
 
 use element::prelude::*;
 use packet::{EtherType, MacAddr};
@@ -81,7 +81,7 @@ impl Filter for EnsureEther {
     }
 }
 
-/// Whether the type of an Ethernet header is one of IP's.
+/// Whether the EtherType is IPv4 or IPv6.
 #[inline]
 fn carries_ip(frame: &[u8]) -> bool {
     number(frame, 12).is_some_and(|kind| kind == EtherType::IP4.0 || kind == EtherType::IP6.0)

@@ -1,4 +1,4 @@
-//! `EtherEncap`: puts an Ethernet header in front.
+//! `EtherEncap`: prepends an Ethernet header.
 
 use element::prelude::*;
 use packet::{EtherType, MacAddr};

@@ -1,4 +1,4 @@
-//! `EtherMirror`: sends frames back.
+//! `EtherMirror`: swaps the Ethernet addresses of frames.
 
 use element::prelude::*;
 
@@ -34,7 +34,7 @@ impl Filter for EtherMirror {
     #[inline(always)]
     fn filter(&mut self, _: &mut Context, mut packet: Packet) -> Verdict {
         match packet.data_mut().first_chunk_mut::<12>() {
-            // A rotation by half the length: both addresses are held in registers meanwhile.
+            // A rotation by half the length, during which both addresses stay in registers.
             Some([a, b, c, d, e, f, g, h, i, j, k, l]) => {
                 core::mem::swap(a, g);
                 core::mem::swap(b, h);
@@ -49,7 +49,7 @@ impl Filter for EtherMirror {
     }
 }
 
-/// Exchanges the addresses of a frame that ends before they do.
+/// Swaps the addresses of a frame that ends inside them.
 #[cold]
 fn mirror_short(frame: &mut [u8]) {
     let mut whole = [0; 12];

@@ -1,4 +1,4 @@
-//! `EtherRewrite`: replaces the addresses of frames.
+//! `EtherRewrite`: replaces the Ethernet addresses of frames.
 
 use element::prelude::*;
 use packet::MacAddr;
@@ -44,7 +44,7 @@ pub struct EtherRewriteArgs {
 
 /// The element.
 pub struct EtherRewrite {
-    /// The addresses in the order of a frame: destination first.
+    /// The addresses in frame order: destination first.
     addresses: [u8; 12],
 }
 
@@ -89,7 +89,7 @@ impl EtherRewrite {
     }
 }
 
-/// Both addresses as they stand in a frame.
+/// Both addresses in frame order.
 fn join(MacAddr([a, b, c, d, e, f]): MacAddr, MacAddr([g, h, i, j, k, l]): MacAddr) -> [u8; 12] {
     [a, b, c, d, e, f, g, h, i, j, k, l]
 }

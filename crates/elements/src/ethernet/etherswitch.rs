@@ -49,8 +49,8 @@ pub struct EtherSwitchArgs {
     timeout: Timestamp,
 }
 
-/// Addresses that are learnt. A sender that invents source addresses can't take more memory than this.
-const MOST_ADDRESSES: usize = 1 << 20;
+/// Maximum learned addresses, so that a sender that invents source addresses can't claim more memory.
+const MAX_ADDRESSES: usize = 1 << 20;
 
 /// The element.
 pub struct EtherSwitch {
@@ -61,7 +61,7 @@ pub struct EtherSwitch {
     learnt: u64,
 }
 
-/// Where an address is.
+/// The location of an address.
 #[derive(Clone, Copy)]
 struct Place {
     port: usize,
@@ -136,15 +136,15 @@ impl EtherSwitch {
     fn learn(&mut self, source: MacAddr, port: usize, seen: Timestamp) {
         if let Some(known) = self.table.get_mut(source.0) {
             *known = Place { port, seen, number: known.number };
-        } else if self.table.len() < MOST_ADDRESSES {
+        } else if self.table.len() < MAX_ADDRESSES {
             let place = Place { port, seen, number: self.learnt };
             self.learnt += 1;
-            // A refusal, beyond 2^32 entries, means that it is not learnt either.
+            // An error, beyond 2^32 entries, means that the address is not learned.
             let _ = self.table.insert(source.0, place);
         }
     }
 
-    /// The port of an address, if one was learnt and is not too old.
+    /// The port of an address, if it was learned and has not expired.
     #[inline]
     fn find(&mut self, destination: MacAddr, now: Timestamp) -> Option<usize> {
         if destination.is_group() {
@@ -160,7 +160,7 @@ impl EtherSwitch {
     }
 }
 
-/// Sends a packet to all outputs but the one of the number `port`, the last output first.
+/// Sends a packet to all outputs except `port`, the last output first.
 fn broadcast(cx: &mut Context, port: usize, packet: Packet) {
     let Some(last) = (0..cx.outputs()).find(|output| *output != port) else {
         return cx.drop(packet, Reason::NO_OTHER_PORT);

@@ -1,4 +1,4 @@
-//! `EtherVLANEncap`: puts an Ethernet header with a VLAN tag in front.
+//! `EtherVLANEncap`: prepends an Ethernet header with a VLAN tag.
 
 use element::arguments::Word;
 use element::prelude::*;
@@ -104,8 +104,7 @@ impl Filter for EtherVLANEncap {
 }
 
 impl EtherVLANEncap {
-    /// The answer to whoever writes an argument of the tag: what is wrong with `config` as arguments, and with the
-    /// value.
+    /// The error for writes to the tag's arguments: the problems of parsing `config` as arguments, and of the value.
     fn refuse(&self, _: &Context, keyword: &str, problem: Option<HandlerError>) -> Result<(), HandlerError> {
         let mut errors = SetupError::argument("ETHERTYPE", "invalid number");
         errors.merge(SetupError::argument("DST", "parse error"));
@@ -118,7 +117,7 @@ impl EtherVLANEncap {
         Err(errors.into())
     }
 
-    /// The header with a tag.
+    /// The tagged header.
     #[inline]
     fn tagged(&self, control: u16) -> [u8; TAGGED_LENGTH] {
         let mut header = [0; TAGGED_LENGTH];

@@ -1,4 +1,4 @@
-//! Ethernet headers in front of packets: what several elements of this group share.
+//! Ethernet headers, shared by the elements of this group.
 
 use element::arguments::Word;
 use element::prelude::*;
@@ -20,7 +20,7 @@ pub(super) fn ethernet(destination: MacAddr, source: MacAddr, kind: EtherType) -
     bytes
 }
 
-/// Puts a header in front of a packet, as its link header; `None` if the packet would be larger than the largest.
+/// Prepends a header to a packet as its link header; `None` if the packet would exceed the maximum size.
 #[inline]
 pub(super) fn prepend<const LENGTH: usize>(packet: &mut Packet, header: &[u8; LENGTH]) -> Option<()> {
     *packet.prepend(LENGTH)?.first_chunk_mut()? = *header;
@@ -28,20 +28,20 @@ pub(super) fn prepend<const LENGTH: usize>(packet: &mut Packet, header: &[u8; LE
     Some(())
 }
 
-/// The Ethernet addresses at the front of a packet, destination first.
+/// The Ethernet addresses at the start of a packet, destination first.
 #[inline]
 pub(super) fn addresses(bytes: &[u8]) -> Option<(MacAddr, MacAddr)> {
     let (destination, rest) = bytes.split_first_chunk()?;
     Some((MacAddr(*destination), MacAddr(*rest.first_chunk()?)))
 }
 
-/// The big-endian number in the two bytes at `at`.
+/// The big-endian 16-bit number at `at`.
 #[inline]
 pub(super) fn number(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 
-/// Where an address stands in a packet: `src`, `dst` (of an Ethernet header at the front) or a number of a byte.
+/// The offset of an address in a packet: `src` or `dst` (of an Ethernet header at the start), or a byte offset.
 pub(super) fn address_offset(word: &Word, setup: &Setup) -> Result<usize, SetupError> {
     match word.0.to_ascii_lowercase().as_str() {
         "src" => Ok(6),

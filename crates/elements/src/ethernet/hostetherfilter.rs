@@ -1,4 +1,4 @@
-//! `HostEtherFilter`: takes frames as a network card would.
+//! `HostEtherFilter`: accepts the frames that a network card would accept.
 
 use element::prelude::*;
 use packet::{MacAddr, PacketType};

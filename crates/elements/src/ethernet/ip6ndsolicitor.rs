@@ -1,4 +1,4 @@
-//! `IP6NDSolicitor`: finds the Ethernet addresses of IPv6 neighbours.
+//! `IP6NDSolicitor`: resolves the Ethernet addresses of IPv6 neighbours.
 
 use alloc::collections::BTreeMap;
 use core::net::Ipv6Addr;
@@ -54,19 +54,19 @@ pub struct IP6NDSolicitorArgs {
     eth: MacAddr,
 }
 
-/// Addresses that are known or asked for. Who sends packets to invented addresses can't take more memory than this.
-const MOST_ADDRESSES: usize = 1 << 16;
-/// Milliseconds between two looks at the table.
-const LOOK: i64 = 15_000;
-/// Milliseconds after which an address is asked for again.
-const OLD: i64 = 60_000;
-/// Milliseconds after which an address is forgotten.
-const GONE: i64 = 120_000;
+/// Maximum known or requested addresses, so that a sender to invented addresses can't claim more memory.
+const MAX_ADDRESSES: usize = 1 << 16;
+/// Milliseconds between scans of the table.
+const SCAN_INTERVAL: i64 = 15_000;
+/// Milliseconds after which an address is queried again.
+const REFRESH_AGE: i64 = 60_000;
+/// Milliseconds after which an address is removed.
+const EXPIRY_AGE: i64 = 120_000;
 
 /// The element.
 pub struct IP6NDSolicitor {
     host: Party,
-    /// Neighbours by the sum of the first and last byte of their address, newest first: the order of `table`.
+    /// Neighbours by the sum of the first and last byte of their address, newest first, which is the order of `table`.
     neighbours: BTreeMap<u8, Vec<Neighbour>>,
     count: usize,
     queries: u64,
@@ -77,7 +77,7 @@ struct Neighbour {
     ip: Ipv6Addr,
     mac: MacAddr,
     /// Time of the last advertisement in milliseconds; `None` if there was none.
-    told: Option<i64>,
+    advertised: Option<i64>,
     /// Whether to query the address again when it is used.
     polling: bool,
     waiting: Option<Packet>,
@@ -92,7 +92,7 @@ impl Element for IP6NDSolicitor {
             |asker| {
                 let all = asker.neighbours.values().flatten();
                 let line = |one: &Neighbour| {
-                    format!("{} {} {}\n", Ip6Text(one.ip), u8::from(one.told.is_some()), one.mac)
+                    format!("{} {} {}\n", Ip6Text(one.ip), u8::from(one.advertised.is_some()), one.mac)
                 };
                 all.map(line).collect()
             },
@@ -108,7 +108,7 @@ impl Element for IP6NDSolicitor {
     }
 
     fn initialize(&mut self, cx: &mut Context) -> Result<(), SetupError> {
-        cx.set_timer_after(0, Timestamp::from_millis(LOOK));
+        cx.set_timer_after(0, Timestamp::from_millis(SCAN_INTERVAL));
         Ok(())
     }
 
@@ -127,14 +127,14 @@ impl Element for IP6NDSolicitor {
         let now = cx.now().millis();
         for bucket in self.neighbours.values_mut() {
             bucket.retain_mut(|one| {
-                let age = one.told.map_or(0, |told| now - told);
-                one.polling |= age > OLD;
-                age <= GONE
+                let age = one.advertised.map_or(0, |advertised| now - advertised);
+                one.polling |= age > REFRESH_AGE;
+                age <= EXPIRY_AGE
             });
         }
         self.neighbours.retain(|_, bucket| !bucket.is_empty());
         self.count = self.neighbours.values().map(Vec::len).sum();
-        cx.set_timer_after(0, Timestamp::from_millis(LOOK));
+        cx.set_timer_after(0, Timestamp::from_millis(SCAN_INTERVAL));
     }
 
     fn inherit(&mut self, old: &mut IP6NDSolicitor, _: &mut Context) {
@@ -155,12 +155,12 @@ impl IP6NDSolicitor {
         self.bucket(ip).iter_mut().find(|one| one.ip == ip)
     }
 
-    /// Sends a packet, or lets it wait and asks.
+    /// Sends a packet, or queues it and sends a solicitation.
     fn send(&mut self, cx: &mut Context, mut packet: Packet) {
         let (ip, host) = (packet.destination_ip6(), self.host);
         if let Some(one) = self.neighbour(ip) {
             let mac = one.mac;
-            if one.told.is_none() {
+            if one.advertised.is_none() {
                 let replaced = one.waiting.replace(packet);
                 if let Some(replaced) = replaced {
                     self.drops += 1;
@@ -176,11 +176,12 @@ impl IP6NDSolicitor {
                 None => cx.drop(packet, Reason::TOO_LONG),
             };
         }
-        if self.count >= MOST_ADDRESSES {
+        if self.count >= MAX_ADDRESSES {
             return cx.drop(packet, Reason::FULL);
         }
         self.count += 1;
-        let new = Neighbour { ip, mac: MacAddr::ZERO, told: None, polling: false, waiting: Some(packet) };
+        let new =
+            Neighbour { ip, mac: MacAddr::ZERO, advertised: None, polling: false, waiting: Some(packet) };
         self.bucket(ip).insert(0, new);
         self.ask(cx, ip);
     }
@@ -192,15 +193,15 @@ impl IP6NDSolicitor {
         }
     }
 
-    /// Notes what an advertisement tells of an address that was asked for, and sends what waits for it.
+    /// Stores the address of an advertisement that was solicited, and sends the packet that waits for it.
     fn learn(&mut self, cx: &mut Context, frame: &[u8]) {
         let now = cx.now().millis();
         let Some(found) = advertisement(frame) else { return };
         let Some(one) = self.neighbour(found.ip) else { return };
-        if one.told.is_some() && one.mac != found.mac {
+        if one.advertised.is_some() && one.mac != found.mac {
             cx.say("IP6NDSolicitor overwriting an entry");
         }
-        (one.mac, one.told, one.polling) = (found.mac, Some(now), false);
+        (one.mac, one.advertised, one.polling) = (found.mac, Some(now), false);
         if let Some(packet) = one.waiting.take() {
             self.send(cx, packet);
         }

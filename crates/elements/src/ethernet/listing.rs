@@ -1,20 +1,20 @@
-//! The order in which addresses that were learnt are listed: that of Click's hash table, so that lists can be compared.
+//! The display order of learned addresses, which is that of Click's hash table, so that lists can be compared.
 
 use element::prelude::*;
 
-/// Buckets of an empty table; from then on twice as many and one.
+/// Buckets of an empty table. Each growth doubles the number and adds one.
 const BUCKETS: usize = 63;
 
-/// The number that stands for an address in the table.
+/// The hash of an address.
 fn hash([a, b, c, d, e, f]: [u8; 6]) -> u32 {
     let [first, second, third] = [[a, b], [c, d], [e, f]].map(|pair| u32::from(u16::from_le_bytes(pair)));
     (third | second << 16) ^ first << 9
 }
 
-/// Entries, given in the order in which they were learnt, as Click lists them. Each is put in front of those in its
-/// bucket; with more than two entries a bucket all of them move.
+/// Sorts entries, given in the order in which they were learned, as Click lists them. Each is inserted at the front of
+/// its bucket. With more than two entries per bucket, all are rehashed.
 pub(super) fn listed<T>(entries: impl Iterator<Item = ([u8; 6], T)>) -> Vec<([u8; 6], T)> {
-    // The front of a bucket is its end.
+    // A bucket is stored in reverse order.
     let mut buckets: Vec<Vec<([u8; 6], T)>> = Vec::new();
     buckets.resize_with(BUCKETS, Vec::new);
     for (count, entry) in (1..).zip(entries) {

@@ -1,4 +1,4 @@
-//! Messages of neighbour discovery for IPv6 (RFC 4861), as frames: what several elements of this group share.
+//! Messages of IPv6 neighbour discovery (RFC 4861) as frames, shared by the elements of this group.
 
 use core::net::Ipv6Addr;
 
@@ -8,38 +8,38 @@ use packet::{EtherType, Icmp6View, Icmp6ViewMut, Ip6View, Ip6ViewMut, MacAddr};
 
 use super::header::{LENGTH, addresses, ethernet, number};
 
-/// Bytes of a solicitation or advertisement with one Ethernet address.
+/// Length of a solicitation or advertisement with one Ethernet address.
 const MESSAGE: usize = 32;
-/// The hop limit that shows that no router has passed the message on.
-const FRESH: u8 = 255;
-/// The bits of an advertisement that say that it comes from a router, and that it was asked for.
+/// The hop limit of messages that no router has forwarded.
+const MAX_HOP_LIMIT: u8 = 255;
+/// The flags of an advertisement from a router in reply to a solicitation.
 const SOLICITED_FROM_ROUTER: u32 = 0xc000_0000;
-/// The option that holds the Ethernet address of who asks.
+/// The option with the sender's Ethernet address.
 const SOURCE_OPTION: u8 = 1;
-/// The option that holds the Ethernet address that was asked for.
+/// The option with the requested Ethernet address.
 const TARGET_OPTION: u8 = 2;
 
-/// Who asks for, or has, an address.
+/// The addresses of one end of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Party {
     pub(super) mac: MacAddr,
     pub(super) ip: Ipv6Addr,
 }
 
-/// A solicitation: who asks, and for what.
+/// A solicitation: the sender, and the requested address.
 pub(super) struct Solicitation {
     pub(super) sender: Party,
     pub(super) target: Ipv6Addr,
 }
 
-/// The solicitation in a frame, if there is a sound one.
+/// Parses a valid solicitation.
 pub(super) fn solicitation(frame: &[u8]) -> Option<Solicitation> {
     let (_, mac) = addresses(frame)?;
     let header = Ip6View::new(frame.get(LENGTH..)?)?;
     let message = Icmp6View::new(frame.get(LENGTH + ip6::LENGTH..)?.get(..MESSAGE)?)?;
     let pseudo = header.pseudo_header(header.next_header(), header.payload_length().into());
     let is_sound = number(frame, 12) == Some(EtherType::IP6.0)
-        && header.hop_limit() == FRESH
+        && header.hop_limit() == MAX_HOP_LIMIT
         && message.kind() == icmp6::kind::NEIGHBOUR_SOLICITATION
         && message.code() == 0
         && message.checksum_is_right(pseudo);
@@ -47,7 +47,7 @@ pub(super) fn solicitation(frame: &[u8]) -> Option<Solicitation> {
     Some(Solicitation { sender: Party { mac, ip: header.source() }, target })
 }
 
-/// The addresses in an advertisement, if a frame has one.
+/// Parses the addresses of an advertisement.
 pub(super) fn advertisement(frame: &[u8]) -> Option<Party> {
     let message = frame.get(LENGTH + ip6::LENGTH..)?.get(..MESSAGE)?;
     let view = Icmp6View::new(message)?;
@@ -57,16 +57,16 @@ pub(super) fn advertisement(frame: &[u8]) -> Option<Party> {
     Some(Party { mac: MacAddr(*message.last_chunk()?), ip })
 }
 
-/// Asks all that may have `target` for its Ethernet address.
+/// Creates a solicitation for `target`.
 pub(super) fn solicit(cx: &mut Context, sender: Party, target: Ipv6Addr) -> Option<Packet> {
     let [.., high, middle, low] = target.octets();
-    // The multicast group, and its frames, of all whose addresses end like this one.
+    // The solicited-node multicast group, which contains all addresses with these last bytes, and its Ethernet address.
     let ip = Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, high, middle, low]);
     let to = Party { mac: MacAddr([0x33, 0x33, 0xff, high, middle, low]), ip };
     frame(cx, sender, to, icmp6::kind::NEIGHBOUR_SOLICITATION, 0, target, (SOURCE_OPTION, sender.mac))
 }
 
-/// Tells who asked that `owner` has the address.
+/// Creates an advertisement of `owner` for `asker`.
 pub(super) fn advertise(cx: &mut Context, owner: Party, asker: Party) -> Option<Packet> {
     let kind = icmp6::kind::NEIGHBOUR_ADVERTISEMENT;
     frame(cx, owner, asker, kind, SOLICITED_FROM_ROUTER, owner.ip, (TARGET_OPTION, owner.mac))
@@ -89,7 +89,7 @@ fn frame(
     header.set_version_class_flow(6 << 28);
     header.set_payload_length(MESSAGE as u16);
     header.set_next_header(protocol::ICMP6);
-    header.set_hop_limit(FRESH);
+    header.set_hop_limit(MAX_HOP_LIMIT);
     header.set_source(from.ip);
     header.set_destination(to.ip);
     let pseudo = header.view().pseudo_header(protocol::ICMP6, MESSAGE as u32);

@@ -53,7 +53,7 @@ impl Filter for SetVLANAnno {
             (None, "VLAN_TCI"),
             "Sets the tag control information.",
             |set, cx, value| {
-                // The priority is an argument beside it.
+                // The priority is a separate argument.
                 set.tag.control = cx.argument::<Control>(value)?.0 as u16 | set.tag.control & PRIORITY;
                 Ok(())
             },

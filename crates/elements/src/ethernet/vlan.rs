@@ -1,4 +1,4 @@
-//! VLAN tags: arguments and annotations that several elements of this group share.
+//! VLAN tags: arguments and annotations, shared by the elements of this group.
 
 use element::arguments::{ArgumentError, Word};
 use element::prelude::*;
@@ -41,7 +41,7 @@ impl Native {
     pub(super) const NONE: Native = Bounded(-1);
 }
 
-/// Which tag packets get, as elements are told.
+/// The arguments for the tag that packets get.
 #[derive(ArgumentGroup)]
 pub(super) struct TagArguments {
     /// The tag control information, or ANNO.
@@ -58,19 +58,19 @@ pub(super) struct TagArguments {
     pub(super) native_vlan: Native,
 }
 
-/// Which tag packets get.
+/// The tag that packets get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
-    /// The tag control information; where the annotation says it, what it would be otherwise.
+    /// The tag control information, used unless the annotation replaces it.
     pub(super) control: u16,
-    /// Whether the annotation says it.
+    /// Whether the annotation replaces it.
     pub(super) annotated: bool,
-    /// The identifier of packets that get no tag.
+    /// The VLAN identifier of packets that get no tag.
     pub(super) native: Option<u16>,
 }
 
 impl Tag {
-    /// As an element is told; VLAN_TCI is a number or `ANNO`.
+    /// Creates the tag from the arguments; VLAN_TCI is a number or `ANNO`.
     pub(super) fn new(args: &TagArguments, setup: &Setup) -> Result<Tag, SetupError> {
         let mut tag = Tag {
             control: combine(args.vlan_id.0, args.vlan_pcp),
@@ -96,7 +96,7 @@ impl Tag {
         (Some(control & IDENTIFIER) != self.native).then_some(control)
     }
 
-    /// The arguments that mean this.
+    /// The tag's arguments as text.
     pub(super) fn config(&self) -> String {
         let mut text = if self.annotated { "ANNO".to_string() } else { self.fixed_config() };
         if self.native != Some(0) {
@@ -106,27 +106,27 @@ impl Tag {
         text
     }
 
-    /// The arguments that mean the tag control information.
+    /// The VLAN_TCI argument as text.
     pub(super) fn fixed_config(&self) -> String {
         format!("VLAN_ID {}, VLAN_PCP {}", self.identifier(), self.priority())
     }
 
-    /// The tag control information as the handler `vlan_tci` shows it.
+    /// The value of the `vlan_tci` handler.
     pub(super) fn control_text(&self) -> String {
         if self.annotated { "ANNO".to_string() } else { self.control.to_string() }
     }
 
-    /// The identifier as the handler `vlan_id` shows it: nothing where the annotation says it.
+    /// The value of the `vlan_id` handler: empty if the annotation decides.
     pub(super) fn identifier_text(&self) -> String {
         if self.annotated { String::new() } else { self.identifier().to_string() }
     }
 
-    /// The priority as the handler `vlan_pcp` shows it: nothing where the annotation says it.
+    /// The value of the `vlan_pcp` handler: empty if the annotation decides.
     pub(super) fn priority_text(&self) -> String {
         if self.annotated { String::new() } else { self.priority().to_string() }
     }
 
-    /// The native VLAN as the handler `native_vlan` shows it: nothing for 0, the default.
+    /// The value of the `native_vlan` handler: empty for 0, the default.
     pub(super) fn native_text(&self) -> String {
         match self.native {
             Some(0) => String::new(),
@@ -159,7 +159,7 @@ fn combine(control: i32, priority: Priority) -> u16 {
     control as u16 | (priority.0 as u16) << PRIORITY_SHIFT
 }
 
-/// The tag control information that the annotation holds.
+/// The tag control information in the annotation.
 #[inline]
 pub(super) fn annotation(packet: &Packet) -> u16 {
     u16::from_be(packet.annotation_u16(VLAN_TCI.offset.into()))
@@ -171,8 +171,8 @@ pub(super) fn set_annotation(packet: &mut Packet, control: u16) {
     packet.set_annotation_u16(VLAN_TCI.offset.into(), control.to_be());
 }
 
-/// The handlers of an element that tags packets: its own, then those of its `tag`. What is written to these is refused by
-/// the element's function `refuse`, which gets the keyword and what is wrong with the value besides.
+/// The handlers of an element that tags packets: its own, then those of its `tag`. Writes to the latter fail with the
+/// error of the element's function `refuse`, which gets the keyword and the problem of the value.
 macro_rules! handlers {
     ($($own:expr),* $(,)?) => {
         &[

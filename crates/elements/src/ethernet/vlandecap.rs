@@ -1,4 +1,4 @@
-//! `VLANDecap`: takes the VLAN tag out of frames.
+//! `VLANDecap`: removes the VLAN tag of frames.
 
 use element::prelude::*;
 use packet::EtherType;

@@ -1,4 +1,4 @@
-//! `VLANEncap`: puts a VLAN tag into frames.
+//! `VLANEncap`: inserts a VLAN tag into frames.
 
 use element::arguments::Word;
 use element::prelude::*;
@@ -51,7 +51,7 @@ pub struct VLANEncap {
 }
 
 impl VLANEncap {
-    /// The answer to whoever writes an argument.
+    /// The error for writes to an argument.
     fn refuse(&self, cx: &Context, _: &str, _: Option<HandlerError>) -> Result<(), HandlerError> {
         Err(HandlerError::new(format_args!("cannot reconfigure {} :: VLANEncap live", cx.name())))
     }
@@ -91,7 +91,8 @@ impl Filter for VLANEncap {
     }
 }
 
-/// Puts the tag behind the addresses of a frame that ends before them or in the tag, with four bytes of room in front.
+/// Inserts a tag after the addresses of a frame that ends inside the addresses or the tag; it has four bytes of
+/// headroom.
 #[cold]
 fn tag_short(frame: &mut [u8], kind: u16, control: u16) {
     let mut whole = [0; 16];
