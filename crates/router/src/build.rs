@@ -1,4 +1,4 @@
-//! From a graph to a router that is ready to run.
+//! Builds a router from a graph.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -21,30 +21,30 @@ use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::state::{NO_ELEMENT, RouterState, SetupDiagnostic};
 
-/// The most packets in a batch unless said otherwise. Of so many the headers and first bytes, three cache lines each,
-/// fit a first-level cache of 32 KB; those of twice as many fit none, and a wire takes a third more time.
+/// The default maximum number of packets in a batch. Headers and first bytes of 128 packets, three cache lines each,
+/// fit a 32 KB first-level cache. Twice as many do not, and make a plain forwarding path a third slower.
 pub const DEFAULT_BATCH: usize = 128;
 
-/// How a router runs.
+/// Options of a router.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most packets in a batch, 1 to 256. Results do not depend on it.
+    /// The maximum number of packets in a batch, 1 to 256. Results do not depend on it.
     pub batch: usize,
-    /// The most packets alive at a time.
+    /// The maximum number of live packets.
     pub packets: usize,
-    /// Simulated time: where it starts. The clock then moves only when there is nothing to do.
+    /// The start of simulated time. Simulated time advances only when there is nothing to do.
     pub simulated: Option<Timestamp>,
-    /// The seed of all randomness; without one the environment gives it.
+    /// The seed of all randomness; if absent, the environment provides one.
     pub seed: Option<u64>,
-    /// The threads that tasks may be assigned to; all of them are run by one.
+    /// The number of threads that tasks may be assigned to. One thread runs them all.
     pub threads: usize,
     /// Whether the `hotconfig` handler may be written.
     pub allow_reconfigure: bool,
-    /// The configuration as it was given, for the `config` handler.
+    /// The configuration text, for the `config` handler.
     pub source: String,
-    /// Elements that each configuration given to `hotconfig` gets besides its own.
+    /// Elements added to each configuration that is written to `hotconfig`.
     pub added: Vec<click_lang::Element>,
-    /// Whether a run ends when nothing can happen any more, rather than waiting to be stopped.
+    /// Whether a run ends when nothing more can happen, instead of waiting to be stopped.
     pub stop_when_idle: bool,
 }
 
@@ -65,7 +65,8 @@ impl Default for Options {
 }
 
 impl RouterState {
-    /// Checks the graph, makes and initialises its elements. Returns the warnings, or what was found with all errors.
+    /// Checks the graph, then creates and initialises its elements. Returns the warnings, or all diagnostics if there
+    /// are errors.
     pub(crate) fn build(
         mut graph: Graph,
         registry: Registry,
@@ -118,7 +119,7 @@ impl RouterState {
                 drops: RefCell::default(),
                 user_reasons: RefCell::default(),
                 random: Cell::new(element_seed(seed, index)),
-                // There are packets, and there is room, until somebody says otherwise.
+                // Both signals start active: packets and room are assumed until an element reports otherwise.
                 empty: Notifier::active(),
                 full: Notifier::active(),
                 work: Cell::default(),
@@ -165,8 +166,8 @@ impl RouterState {
         precedence::order(&phases)
     }
 
-    /// Makes all elements, then ends configuring those that could be made, for which elements look at each other. What
-    /// is told of an element comes together, in the order in which they are configured.
+    /// Creates all elements, then resolves the references between those that were created. The diagnostics of an
+    /// element are kept together, in configuration order.
     fn configure(&mut self, problems: &mut Vec<Diagnostic>) {
         let mut told = self.make(false);
         self.resolve(&mut told);
@@ -174,7 +175,7 @@ impl RouterState {
         problems.extend(told.into_iter().map(|(_, problem)| problem));
     }
 
-    /// Makes all elements; what is told of each has its place in the order of configuring.
+    /// Creates all elements; returns each diagnostic with the element's index in configuration order.
     pub(crate) fn make(&mut self, checking: bool) -> Vec<(usize, Diagnostic)> {
         let mut told = Vec::new();
         let mut unbatched = false;
@@ -203,8 +204,8 @@ impl RouterState {
         told
     }
 
-    /// Ends configuring the elements that could be made. One that looked for what another exports that could not be
-    /// made is not told of: nobody knows what it would have found.
+    /// Resolves the references of the elements that were created. An error is suppressed if the element looked up an
+    /// export of one that was not created, because its result is unknown.
     fn resolve(&self, told: &mut Vec<(usize, Diagnostic)>) {
         for (place, index) in self.in_order().into_iter().enumerate() {
             self.missed.set(false);
@@ -232,7 +233,7 @@ impl RouterState {
         }
     }
 
-    /// Makes problems of what elements have told of.
+    /// Turns the remarks of elements into diagnostics.
     fn tell_remarks(&self, what: &str, problems: &mut Vec<Diagnostic>) {
         for SetupDiagnostic { severity, element, place, text } in self.remarks.take() {
             if let Some(node) = self.nodes.get(element) {
@@ -258,7 +259,7 @@ impl RouterState {
         introduced(what, &named(&self.graph, index), text)
     }
 
-    /// Gives an element new arguments while it runs; on failure nothing has changed.
+    /// Gives an element new arguments while it runs; on failure nothing changes.
     pub(crate) fn reconfigure(&self, index: usize, config: &str) -> Result<(), HandlerError> {
         let Some(node) = self.nodes.get(index) else { return Ok(()) };
         let result = self.call(index, |object, _| {
@@ -280,7 +281,7 @@ impl RouterState {
     }
 }
 
-/// A text below the line that says what it is about.
+/// A text below a line that names its subject.
 fn introduced(what: &str, subject: &str, text: &str) -> String {
     format!("{what} ‘{subject}’:\n  {}", text.replace('\n', "\n  "))
 }
@@ -289,7 +290,7 @@ fn has_errors(problems: &[Diagnostic]) -> bool {
     problems.iter().any(|problem| problem.severity == Severity::Error)
 }
 
-/// The start of an element's random sequence.
+/// The seed of an element's random sequence.
 pub(crate) fn element_seed(seed: u64, index: usize) -> u64 {
     seed ^ (index as u64 + 1).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

@@ -14,10 +14,9 @@ use crate::hookup::{Hookup, hook_up_all, named};
 use crate::registry::Registry;
 use crate::state::RouterState;
 
-/// What was found when the text was compiled, and everything that is wrong or odd about the graph that came of it, even
-/// if something was wrong with the text: classes, ports, push and pull, arguments, elements that no packet can come to.
-/// A mistake that the compiler told is not told again. Elements are made but not initialised, so no file or device is
-/// touched.
+/// Checks a configuration: returns the compiler's diagnostics and all problems of the resulting graph, even if the text
+/// has errors: classes, ports, push and pull, arguments, unreachable elements. Compiler errors are not repeated.
+/// Elements are created but not initialised, so no file or device is opened.
 pub fn check(compiled: Compiled, registry: Registry, environment: Rc<dyn Environment>) -> Vec<Diagnostic> {
     let mut found = compiled.diagnostics;
     let place = |problem: &Diagnostic| {
@@ -45,11 +44,10 @@ fn check_graph(mut graph: Graph, registry: Registry, environment: Rc<dyn Environ
     problems
 }
 
-/// Warns of elements with inputs that no source leads to.
+/// Warns about elements with inputs that no source reaches.
 fn unreachable(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     let ends = hookup.inputs.iter().zip(&hookup.outputs).zip(&hookup.classes).enumerate();
-    // A class without inputs makes packets, and so does one whose packets do not come from its inputs: if it has a
-    // task.
+    // Packet sources: a class without inputs, and a class with a task whose outputs don't depend on its inputs.
     let sources = ends.filter(|(_, ((inputs, outputs), class))| {
         let through = class.info.flow != "x/y";
         !outputs.is_empty() && if through { inputs.is_empty() } else { class.info.task }

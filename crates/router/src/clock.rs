@@ -1,35 +1,35 @@
-//! Time, as elements see it: read at most once in a turn, simulated, or faster and slower than the world's.
+//! Time as elements see it: read at most once per turn, simulated, or faster or slower than real time.
 
 use core::cell::Cell;
 
 use element::Environment;
 use packet::Timestamp;
 
-/// Time, as elements see it.
+/// Time as elements see it.
 #[derive(Default)]
 pub(crate) struct Clock {
     now: Cell<Option<Timestamp>>,
     steady: Cell<Option<Timestamp>>,
-    /// The time, if it is simulated.
+    /// The current time, if it is simulated.
     pub(crate) simulated: Cell<Option<Timestamp>>,
     warp: Cell<Option<Warp>>,
 }
 
-/// How time here has to do with time outside.
+/// The relation between router time and environment time.
 #[derive(Clone, Copy, Debug)]
 struct Warp {
-    /// Seconds here for each outside.
+    /// Router seconds per environment second.
     speed: f64,
-    /// Whether nobody waits: time jumps to what is to happen next.
+    /// Whether the router never waits: time jumps to the next event.
     impatient: bool,
-    /// The outside's steady time when this began, and both times here.
+    /// The environment's steady time at the start of the warp, followed by both router times.
     outside: Timestamp,
     now: Timestamp,
     steady: Timestamp,
 }
 
 impl Clock {
-    /// Lets the next reader look at the time anew.
+    /// Makes the next access read the clock again.
     pub(crate) fn turn(&self) {
         self.now.set(None);
         self.steady.set(None);
@@ -44,7 +44,7 @@ impl Clock {
         })
     }
 
-    /// Time that never jumps back.
+    /// Monotonic time.
     pub(crate) fn steady(&self, environment: &dyn Environment) -> Timestamp {
         read(&self.steady, || match (self.simulated.get(), self.warp.get()) {
             (Some(time), _) => time,
@@ -53,12 +53,12 @@ impl Clock {
         })
     }
 
-    /// Whether time jumps to what is to happen next rather than being waited for.
+    /// Whether time jumps to the next event instead of waiting for it.
     pub(crate) fn jumps(&self) -> bool {
         self.simulated.get().is_some() || self.warp.get().is_some_and(|warp| warp.impatient)
     }
 
-    /// Goes to a later time, where time jumps.
+    /// Advances to a later time, if time jumps.
     pub(crate) fn jump(&self, to: Timestamp, environment: &dyn Environment) {
         if self.simulated.get().is_some() {
             self.simulated.set(Some(to));
@@ -71,7 +71,7 @@ impl Clock {
         self.turn();
     }
 
-    /// When it is so late here, by the outside's steady time.
+    /// Converts router time to the environment's steady time.
     pub(crate) fn outside(&self, time: Timestamp) -> Timestamp {
         match self.warp.get().filter(|_| self.simulated.get().is_none()) {
             Some(warp) => warp.outside + scaled(time - warp.steady, 1.0 / warp.speed),
@@ -79,7 +79,7 @@ impl Clock {
         }
     }
 
-    /// As the handler `timewarp` tells: `simulation`, `nowait`, or how fast time goes.
+    /// The value of the handler `timewarp`: `simulation`, `nowait`, or the speed.
     pub(crate) fn pace(&self) -> alloc::string::String {
         use alloc::string::ToString;
         match (self.simulated.get(), self.warp.get()) {
@@ -89,7 +89,7 @@ impl Clock {
         }
     }
 
-    /// Makes time go so fast from now on, or jump.
+    /// Sets the speed of time, or makes it jump.
     pub(crate) fn set_pace(&self, speed: f64, impatient: bool, environment: &dyn Environment) {
         self.turn();
         let (now, steady) = (self.now(environment), self.steady(environment));
@@ -97,7 +97,7 @@ impl Clock {
         self.warp.set(Some(Warp { speed, impatient, outside, now, steady }));
     }
 
-    /// Goes on as another one does.
+    /// Continues with the time and speed of another clock.
     pub(crate) fn follow(&self, other: &Clock) {
         self.simulated.set(other.simulated.get());
         self.warp.set(other.warp.get());
@@ -106,7 +106,7 @@ impl Clock {
 }
 
 impl Warp {
-    /// Time here since it began.
+    /// Router time since the start of the warp.
     fn since(&self, environment: &dyn Environment) -> Timestamp {
         scaled(environment.steady() - self.outside, self.speed)
     }
@@ -116,7 +116,7 @@ fn scaled(span: Timestamp, by: f64) -> Timestamp {
     Timestamp::from_nanos((span.nanos() as f64 * by) as i64)
 }
 
-/// What is kept, or what is looked at now.
+/// The cached time, or else the current one.
 #[inline]
 fn read(kept: &Cell<Option<Timestamp>>, look: impl FnOnce() -> Timestamp) -> Timestamp {
     kept.get().unwrap_or_else(|| {
@@ -132,7 +132,7 @@ mod tests {
     use alloc::vec::Vec;
     use element::Descriptor;
 
-    /// A world whose time the test sets: wall-clock time is 1,000 s ahead.
+    /// An environment whose time the test sets; wall-clock time is 1,000 s ahead of steady time.
     struct World(Cell<i64>);
 
     impl Environment for World {

@@ -1,4 +1,4 @@
-//! Moving batches between elements.
+//! Delivery of batches between elements.
 
 use element::{Context, Outputs, Reason};
 use packet::Batch;
@@ -12,12 +12,12 @@ pub(crate) struct Delivery {
     batch: Batch,
 }
 
-/// Deliveries that one turn may cause. A loop of elements that drops nothing would run for ever.
+/// The maximum number of deliveries per turn. It ends a loop of elements that drops nothing.
 const MOST_DELIVERIES: usize = 1 << 22;
 
 impl RouterState {
-    /// Delivers what `from` has emitted, and all that follows from it: depth first, with a stack of its own instead of
-    /// recursion, so that no configuration is too deep.
+    /// Delivers what `from` has emitted, and everything that results from it: depth first, with an explicit stack
+    /// instead of recursion, so that the depth of a configuration is not limited.
     pub(crate) fn deliver(&self, from: usize, outputs: &mut Outputs) {
         let mut stack = self.stacks.borrow_mut().pop().unwrap_or_default();
         self.route(from, outputs, &mut stack);
@@ -49,7 +49,7 @@ impl RouterState {
                     let mut cx = Context::new(self, outputs, &node.groups, delivery.element);
                     object.push(&mut cx, delivery.port, delivery.batch);
                 }
-                // Pushed to by something that it pulls from: its call is not over.
+                // An upstream element pushed to an element that is pulling from it: the call has not returned yet.
                 _ => node.drop(Reason::REENTERED, count as u64),
             }
             self.write_deferred();
@@ -60,7 +60,7 @@ impl RouterState {
         self.stacks.borrow_mut().push(stack);
     }
 
-    /// Turns what an element has emitted into deliveries.
+    /// Turns the emitted batches of an element into deliveries.
     #[inline]
     fn route(&self, from: usize, outputs: &mut Outputs, stack: &mut alloc::vec::Vec<Delivery>) {
         let Some(node) = self.nodes.get(from) else { return };
@@ -83,7 +83,7 @@ impl RouterState {
         let before = into.len();
         match output.relay.get() {
             None => drop(self.call(peer, |object, cx| object.pull(cx, peer_port, most, into))),
-            // Elements that relay to each other in a circle have no packets.
+            // Elements that relay to each other in a cycle have no packets.
             Some(_) if output.relaying.get() => {}
             Some(through) => {
                 output.relaying.set(true);

@@ -1,4 +1,4 @@
-//! Handlers by path: those of an element's class first, then the standard ones.
+//! Handler lookup by path: an element's own handlers first, then the standard ones.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use crate::standard::StandardHandler;
 use crate::state::RouterState;
 
 impl RouterState {
-    /// Finds the element and the handler that a path names, as seen from `from`.
+    /// Finds the element and the handler name of a path, as seen from `from`.
     pub(crate) fn resolve_path(
         &self,
         from: Option<usize>,
@@ -32,7 +32,7 @@ impl RouterState {
         if let Some((element, handler)) = found {
             return Ok(HandlerTarget { element: Some(element), handler: handler.to_string() });
         }
-        // An element's own handlers need no path.
+        // An element can call its own handlers without a path.
         let has = |element| self.list_handlers(element).iter().any(|info| info.name == path);
         if from.is_some() && has(from) {
             return Ok(HandlerTarget { element: from, handler: path.to_string() });
@@ -43,7 +43,7 @@ impl RouterState {
         }
     }
 
-    /// The path of a handler from the outermost level.
+    /// The path of a handler from the top level.
     fn full_path(&self, target: &HandlerTarget) -> String {
         match target.element.and_then(|element| self.nodes.get(element)) {
             Some(node) => format!("{}.{}", node.name, target.handler),
@@ -92,7 +92,7 @@ impl RouterState {
         };
         let own = self.call(index, |object, cx| object.write(cx, &target.handler, value));
         match own {
-            // One that the element only reads may be a standard one to write: `config`.
+            // An element may have only the read handler of a standard read-write pair: `config`.
             Some(Err(own @ (HandlerError::NoHandler(_) | HandlerError::Wrong { .. }))) => {
                 let standard = self.write_standard(index, &target.handler, value);
                 standard.map_err(|error| match error {
@@ -112,7 +112,7 @@ impl RouterState {
         };
         let Some(node) = self.nodes.get(index) else { return Vec::new() };
         let mut handlers = node.class.handlers();
-        // An element that is being called lists what its class has.
+        // While the element is being called, only the handlers of its class are listed.
         if let Ok(object) = node.object.try_borrow() {
             handlers.extend(object.iter().flat_map(|object| object.more_handlers()));
         }
@@ -125,12 +125,12 @@ impl RouterState {
     }
 }
 
-/// Whether this is a handler to read; one of the same name may be there to write.
+/// Whether this is a read handler; a write handler may have the same name.
 pub(crate) fn is_read(info: &HandlerInfo) -> bool {
     info.kind != HandlerKind::Write
 }
 
-/// Names the whole path where an element named only the handler.
+/// Replaces the handler's name in an element's error by the full path.
 fn with_path(error: HandlerError, path: &str) -> HandlerError {
     match error {
         HandlerError::NoHandler(_) => HandlerError::NoHandler(path.to_string()),

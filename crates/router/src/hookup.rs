@@ -1,4 +1,4 @@
-//! Connections: which ports exist, that each is used as often as it may be, and the tables that delivery uses.
+//! Connections: checks that ports exist and are connected as often as allowed, and builds the tables for delivery.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -12,28 +12,28 @@ use crate::ports::{self, PortMode};
 use crate::processing;
 use crate::registry::Registry;
 
-/// A port of an element.
+/// An element's index and a port number.
 pub(crate) type PortRef = (usize, usize);
 
 /// A checked graph: classes, ports and what each port is connected to.
 pub(crate) struct Hookup {
     pub(crate) classes: Vec<&'static Class>,
-    /// For each element its inputs.
+    /// The inputs of each element.
     pub(crate) inputs: Vec<Vec<PortLinks>>,
-    /// For each element its outputs.
+    /// The outputs of each element.
     pub(crate) outputs: Vec<Vec<PortLinks>>,
 }
 
-/// One port.
+/// The connections of one port.
 #[derive(Clone, Debug)]
 pub(crate) struct PortLinks {
     pub(crate) push: bool,
-    /// The ports at the other end; one, for a push output and for a pull input.
+    /// The connected ports; exactly one for a push output and for a pull input.
     pub(crate) peers: Vec<PortRef>,
 }
 
-/// Checks the graph step by step and resolves its ports; `None` if there was an error, which spares what comes after
-/// it.
+/// Checks the graph step by step and resolves its ports. Stops with `None` after the first step with an error, to avoid
+/// follow-up errors.
 pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Option<Hookup> {
     check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
@@ -51,8 +51,8 @@ pub(crate) fn hook_up(graph: &Graph, registry: &Registry, problems: &mut Vec<Dia
     problems.is_empty().then_some(hookup)
 }
 
-/// Checks all of the graph whatever is wrong with it. What there is too much of is left out; elements of unknown
-/// classes are of the class [`UNKNOWN_CLASS`].
+/// Checks the whole graph despite errors. Surplus connections are omitted; elements of unknown classes get the class
+/// [`UNKNOWN_CLASS`].
 pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec<Diagnostic>) -> Hookup {
     check_requirements(graph, problems);
     let classes = find_classes(graph, registry, problems);
@@ -62,7 +62,7 @@ pub(crate) fn hook_up_all(graph: &Graph, registry: &Registry, problems: &mut Vec
     hookup
 }
 
-/// All classes are linked in, so there is no package that could be loaded, as in a Click without any.
+/// All classes are linked in and packages can't be loaded, as in a Click built without packages.
 fn check_requirements(graph: &Graph, problems: &mut Vec<Diagnostic>) {
     for requirement in graph.requirements.iter().filter(|requirement| requirement.kind == "package") {
         let message = format!("requirement ‘{}’ not available", requirement.value);
@@ -103,7 +103,7 @@ fn resolve(
     hookup
 }
 
-/// An error, at a place if there is one.
+/// An error, with a location if there is one.
 pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
     let severity = Severity::Error;
     Diagnostic {
@@ -118,7 +118,7 @@ pub(crate) fn error(location: Option<Location>, message: String) -> Diagnostic {
     }
 }
 
-/// An element as messages name it.
+/// An element's name in messages.
 pub(crate) fn named(graph: &Graph, element: usize) -> String {
     graph
         .elements
@@ -189,7 +189,7 @@ fn check_use(graph: &Graph, hookup: &Hookup, problems: &mut Vec<Diagnostic>) {
     for (_, active_kind, sides, active) in &sides {
         for (element, ends) in sides.iter().enumerate() {
             for (port, end) in ends.iter().enumerate() {
-                // Once for each connection after the first.
+                // One error for each connection after the first.
                 for _ in end.peers.iter().skip(1).filter(|_| end.push == *active) {
                     complain(
                         element,

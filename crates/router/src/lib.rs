@@ -1,13 +1,13 @@
 //! A running graph of elements: checks, tasks, timers, signals, handlers and hot swap.
 //!
-//! [`Router::new`] takes a flat graph and a registry of classes; [`Router::run`] drives it, or [`Router::turn`] bit by
-//! bit. Invariants:
-//! - packets are delivered depth first, in the order in which Click pushes them, whatever the batch size;
-//! - an element is never called while one of its calls is under way;
-//! - a swap to a new configuration happens as a whole or not at all;
-//! - with a simulated clock a run is deterministic and never waits.
+//! [`Router::new`] takes a flat graph and a registry of classes. [`Router::run`] drives the router; [`Router::turn`]
+//! does so one turn at a time. Invariants:
+//! - packets are delivered depth first, in Click's order, at any batch size;
+//! - an element is never called during another of its calls;
+//! - a swap to a new configuration is atomic: it succeeds as a whole or changes nothing;
+//! - with a simulated clock, a run is deterministic and never waits.
 //!
-//! Absent: any concrete element, files, devices and clocks of its own; the environment has them.
+//! Absent: concrete elements; files, devices and clocks, which the environment provides.
 #![no_std]
 #![forbid(unsafe_code)]
 

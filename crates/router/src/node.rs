@@ -1,4 +1,4 @@
-//! What the router keeps of one element.
+//! The router's state of one element.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -11,13 +11,13 @@ use reason::FRAMEWORK;
 
 use crate::hookup::{PortLinks, PortRef};
 
-/// One element and its surroundings.
+/// One element and its state in the router.
 pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) class: &'static Class,
     pub(crate) config: RefCell<String>,
     pub(crate) location: Location,
-    /// `None` until it has been made; borrowed while it is being called.
+    /// `None` until the element is created; borrowed during its calls.
     pub(crate) object: RefCell<Option<Box<dyn DynElement>>>,
     pub(crate) inputs: Vec<Port>,
     pub(crate) outputs: Vec<Port>,
@@ -25,36 +25,37 @@ pub(crate) struct Node {
     pub(crate) serial: bool,
     /// Dropped packets by reason, in the order in which the reasons first occurred.
     pub(crate) drops: RefCell<Vec<(Reason, u64)>>,
-    /// The reasons of users' functions that the element has declared.
+    /// The drop reasons that the element declared for users' functions.
     pub(crate) user_reasons: RefCell<Vec<Reason>>,
     pub(crate) random: Cell<u64>,
     pub(crate) empty: Notifier,
     pub(crate) full: Notifier,
     /// Nanoseconds and calls of the task, for the `cycles` handler.
     pub(crate) work: Cell<(u64, u64)>,
-    /// The thread that it is assigned to.
+    /// The thread that the element is assigned to.
     pub(crate) thread: Cell<usize>,
 }
 
 /// A port while the router runs.
 pub(crate) struct Port {
     pub(crate) end: PortLinks,
-    /// The one port at the other end, of a push output or a pull input.
+    /// The connected port of a push output or a pull input.
     pub(crate) peer: Option<PortRef>,
-    /// The input that pulls at this output go on to, past the element, and whether one does just now.
+    /// The input to which pulls at this output are forwarded, bypassing the element; and whether a forwarded pull is in
+    /// progress.
     pub(crate) relay: Cell<Option<usize>>,
     pub(crate) relaying: Cell<bool>,
     pub(crate) count: Cell<u64>,
 }
 
-/// A signal that an element gives, and who listens.
+/// A signal of an element, and its listeners.
 pub(crate) struct Notifier {
     pub(crate) cell: SignalCell,
     pub(crate) listeners: RefCell<Vec<usize>>,
 }
 
 impl Notifier {
-    /// One that is active.
+    /// An active notifier.
     pub(crate) fn active() -> Notifier {
         Notifier { cell: SignalCell::new(true), listeners: RefCell::default() }
     }
@@ -83,7 +84,7 @@ impl Node {
         }
     }
 
-    /// Counts the first packets that are dropped for a reason, or those for a reason that was not declared.
+    /// Adds a counter for a new reason; an undeclared reason is counted as such.
     #[cold]
     fn first_drop(&self, drops: &mut Vec<(Reason, u64)>, reason: Reason, count: u64) {
         let is_declared = self.may_drop(reason);

@@ -1,19 +1,19 @@
-//! Where the order of packets matters: which outputs may fill batches of their own, and who takes packets one by one.
+//! Packet order: which outputs may fill separate batches, and which elements must process packets one by one.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::hookup::Hookup;
 
-/// Above this many elements the analysis is skipped and order is kept everywhere: it takes a bit per pair of
-/// elements, and a configuration of a million elements must not take all memory.
+/// The analysis needs one bit per pair of elements. Above this number of elements it is skipped and order is kept
+/// everywhere, so that a configuration of a million elements can't exhaust memory.
 const MOST_ELEMENTS: usize = 16_384;
 
-/// What delivery must respect.
+/// The constraints on delivery.
 pub(crate) struct Order {
-    /// For each element the group of each output: order is kept within a group. Empty: all in one.
+    /// For each element the group of each output; order is preserved within a group. If empty, all are in one group.
     pub(crate) groups: Vec<Vec<u16>>,
-    /// Whether an element takes packets one by one, because they may come back to something that order matters to.
+    /// Whether an element processes packets one by one, because they may return to an order-sensitive element.
     pub(crate) serial: Vec<bool>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn analyse(hookup: &Hookup) -> Order {
     Order { groups, serial }
 }
 
-/// Strongly connected components, each after those that it reaches (Tarjan's algorithm, without recursion).
+/// Strongly connected components in reverse topological order (Tarjan's algorithm, without recursion).
 fn components(count: usize, next: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
     const NEW: usize = usize::MAX;
     let mut index = alloc::vec![NEW; count];
@@ -108,7 +108,7 @@ fn serial(
     serial
 }
 
-/// The order-sensitive elements that a packet meets where it comes to an element: that itself, and those it reads.
+/// The order-sensitive elements that a packet affects at an element: the element itself, and those that it reads.
 fn touched(hookup: &Hookup, element: usize, sensitive: bool) -> Vec<usize> {
     let reads = hookup.classes.get(element).map_or(&[][..], |class| class.info.reads);
     let mut touched = if sensitive { Vec::from([element]) } else { Vec::new() };
@@ -119,7 +119,7 @@ fn touched(hookup: &Hookup, element: usize, sensitive: bool) -> Vec<usize> {
     touched
 }
 
-/// For each element the set of order-sensitive elements that a packet pushed into it may come to, itself included.
+/// For each element the set of order-sensitive elements that a packet pushed into it may reach, including itself.
 fn reach<I: Iterator<Item = usize>>(
     components: &[Vec<usize>],
     count: usize,

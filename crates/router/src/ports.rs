@@ -1,4 +1,4 @@
-//! Click's notations for ports: how many, push or pull, and which input reaches which output.
+//! Click's notations for ports: port counts, processing (push or pull) and flow codes.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ pub(crate) enum PortMode {
     Agnostic,
 }
 
-/// The numbers of ports that an element of a class has when so many are connected: `1/1-2`, `-/=`.
+/// The port counts of a class whose element has the given numbers of connected ports: `1/1-2`, `-/=`.
 pub(crate) fn port_counts(notation: &str, used: (usize, usize)) -> (usize, usize) {
     let (inputs, outputs) = notation.split_once('/').unwrap_or((notation, notation));
     let count = range(inputs, used.0);
@@ -18,7 +18,7 @@ pub(crate) fn port_counts(notation: &str, used: (usize, usize)) -> (usize, usize
         Some(more) => count + more.bytes().filter(|byte| *byte == b'+').count(),
         None => range(outputs, used.1),
     };
-    // A class whose inputs follow its outputs.
+    // The number of inputs equals the number of outputs.
     let inputs = if inputs.starts_with('=') { outputs } else { count };
     (inputs, outputs)
 }
@@ -34,7 +34,7 @@ fn range(notation: &str, used: usize) -> usize {
     used.clamp(low, high.max(low))
 }
 
-/// The processing of each input and output: `a/ah`; the last letter of a side stands for all further ports.
+/// The processing of each input and output: `a/ah`. The last letter of a side applies to all further ports.
 pub(crate) fn processing(notation: &str, ports: (usize, usize)) -> (Vec<PortMode>, Vec<PortMode>) {
     let (inputs, outputs) = notation.split_once('/').unwrap_or((notation, notation));
     let side = |letters: &str, count: usize| {
@@ -54,13 +54,13 @@ pub(crate) fn processing(notation: &str, ports: (usize, usize)) -> (Vec<PortMode
     (side(inputs, ports.0), side(outputs, ports.1))
 }
 
-/// Which inputs' packets may go out by which outputs, read from Click's notation: `x/x`, `xy/[xy]x`, `#/#`, `#/[^#]`.
+/// A flow code, which tells at which outputs an input's packets may leave: `x/x`, `xy/[xy]x`, `#/#`, `#/[^#]`.
 pub(crate) struct FlowCode<'n> {
     inputs: Vec<PortCode<'n>>,
     outputs: Vec<PortCode<'n>>,
 }
 
-/// The letters of a port, and whether they are the set itself or its complement.
+/// The letters of a port, and whether they mean the set or its complement.
 #[derive(Clone, Copy)]
 struct PortCode<'n> {
     is_complement: bool,
@@ -68,15 +68,15 @@ struct PortCode<'n> {
 }
 
 impl<'n> FlowCode<'n> {
-    /// Reads the notation.
+    /// Parses a flow code.
     pub(crate) fn parse(notation: &'n str) -> FlowCode<'n> {
         let (inputs, outputs) = notation.split_once('/').unwrap_or((notation, notation));
         FlowCode { inputs: port_codes(inputs), outputs: port_codes(outputs) }
     }
 
-    /// Whether packets that come in by `input` may go out by `output`.
+    /// Whether packets from `input` may leave at `output`.
     pub(crate) fn connects(&self, input: usize, output: usize) -> bool {
-        // The last code of a side stands for all further ports.
+        // The last code of a side applies to all further ports.
         let at = |codes: &[PortCode<'n>], port: usize| codes.get(port).or(codes.last()).copied();
         let (Some(from), Some(to)) = (at(&self.inputs, input), at(&self.outputs, output)) else {
             return false;
@@ -88,7 +88,7 @@ impl<'n> FlowCode<'n> {
         (found != to.is_complement) != from.is_complement
     }
 
-    /// Whether each input leads to the output of the same number and to no other: `#/#`.
+    /// Whether each input leads only to the output of the same number: `#/#`.
     pub(crate) fn is_parallel(&self) -> bool {
         let is_number =
             |codes: &[PortCode<'n>]| matches!(codes, [PortCode { is_complement: false, letters: "#" }]);
@@ -96,7 +96,7 @@ impl<'n> FlowCode<'n> {
     }
 }
 
-/// The codes of one side, up to the first that is cut off.
+/// The codes of one side, up to the first truncated one.
 fn port_codes(side: &str) -> Vec<PortCode<'_>> {
     let mut codes = Vec::new();
     let mut rest = side;

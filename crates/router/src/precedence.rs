@@ -1,19 +1,19 @@
-//! The order in which elements are made and initialised: by phases, and within a phase as Click has it.
+//! The order in which elements are created and initialised: by phase, and within a phase in Click's order.
 //!
 //! Click sorts elements by phase with the quicksort of Bentley and McIlroy (Engineering a Sort Function, Software:
-//! Practice and Experience 23(11), 1993), which does not keep the order of equals. That order shows: in messages, and
-//! in whose task runs first. So it is that sort here too.
+//! Practice and Experience 23(11), 1993), which is not stable. The order is visible in messages and in which task runs
+//! first, so the same sort is used here.
 
 use alloc::vec::Vec;
 
 use element::Phase;
 
-/// Up to so many are sorted by insertion.
+/// Slices up to this length use insertion sort.
 const FEW: usize = 6;
-/// From so many on the middle of nine is the pivot, rather than that of three.
+/// From this length on, the pivot is the median of nine instead of three.
 const MANY: usize = 41;
 
-/// The numbers of elements with these phases, in order.
+/// The indices of elements with these phases, in order.
 pub(crate) fn order(phases: &[Phase]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..phases.len()).collect();
     let phase = |element: &usize| phases.get(*element).copied().unwrap_or(Phase::Normal);
@@ -22,7 +22,7 @@ pub(crate) fn order(phases: &[Phase]) -> Vec<usize> {
     while let Some(range) = parts.pop() {
         let Some(part) = order.get_mut(range.clone()) else { continue };
         if part.len() <= FEW {
-            // Insertion keeps the order of equals.
+            // Insertion sort is stable.
             part.sort_by_key(phase);
             continue;
         }
@@ -33,14 +33,14 @@ pub(crate) fn order(phases: &[Phase]) -> Vec<usize> {
     order
 }
 
-/// Moves what is less than a pivot to the front and what is greater to the end; returns how many those are.
+/// Moves elements below the pivot to the front and those above it to the end; returns the number of each.
 fn partition(part: &mut [usize], phase: &impl Fn(&usize) -> Phase) -> (usize, usize) {
     let count = part.len();
     let at = |part: &[usize], place: usize| part.get(place).map_or(Phase::Normal, phase);
     let pivot = pivot(count, |place| at(part, place));
     part.swap(0, pivot);
     let pivot = at(part, 0);
-    // Equals are gathered at both ends: before `low_equal`, and behind `high_equal`.
+    // Elements equal to the pivot are gathered at both ends: before `low_equal` and after `high_equal`.
     let (mut low_equal, mut low) = (1, 1);
     let (mut high, mut high_equal) = (count - 1, count - 1);
     loop {
@@ -76,7 +76,7 @@ fn partition(part: &mut [usize], phase: &impl Fn(&usize) -> Phase) -> (usize, us
     (below, above)
 }
 
-/// The place of the pivot among `count`: the middle, or that of three or nine by their phases.
+/// The index of the pivot among `count` elements: the middle, or the median of three or nine.
 fn pivot(count: usize, at: impl Fn(usize) -> Phase) -> usize {
     let median = |a: usize, b: usize, c: usize| {
         let (first, second, third) = (at(a), at(b), at(c));
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// As Click configures two dozen elements of which the sixth names addresses, found by their messages.
+    /// The order in which Click configures two dozen elements whose sixth defines addresses, taken from its messages.
     #[test]
     fn equals_are_in_the_order_of_click() {
         let mut phases = [Phase::Normal; 24];

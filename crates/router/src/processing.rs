@@ -1,4 +1,4 @@
-//! Push or pull: agnostic ports take after what they are connected to.
+//! Push and pull: an agnostic port takes the processing of the port that it is connected to.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -11,20 +11,20 @@ use element::Class;
 use crate::hookup::{error, named};
 use crate::ports::{self, FlowCode, PortMode};
 
-/// PortMode of an element's inputs and outputs.
+/// The modes of an element's inputs and outputs.
 type PortModes = (Vec<PortMode>, Vec<PortMode>);
 
-/// A constraint: an output and an input that must agree, by a connection or inside an agnostic element.
+/// A constraint: an output and an input whose modes must be equal, by a connection or inside an agnostic element.
 #[derive(Clone, Copy)]
 struct Link {
     output: (usize, usize),
     input: (usize, usize),
     inside: bool,
-    /// Which connection.
+    /// The index of the connection.
     connection: usize,
 }
 
-/// Resolves all ports. Ports that nothing decides push.
+/// Resolves all ports. Ports without any constraint push.
 pub(crate) fn resolve(
     graph: &Graph,
     classes: &[&'static Class],
@@ -60,14 +60,14 @@ pub(crate) fn resolve(
     sides
 }
 
-/// Conflicts of which is told where they come from: a configuration with more of them needs another kind of help.
+/// The maximum number of conflicts that are explained.
 const MOST_EXPLAINED: usize = 100;
 
-/// The most links inside an element: a thousand inputs and outputs would have a million.
+/// The maximum number of links inside an element. All pairs of a thousand inputs and outputs would be a million.
 const MOST_PAIRS: usize = 1 << 12;
 
-/// Decides all ports, each once, and looks at it once: linear in the links, whatever the graph. Returns the links whose
-/// ends do not agree, and what their output does.
+/// Resolves all ports. Visits each port once, so it is linear in the number of links for any graph. Returns the
+/// conflicting links, each with its output's mode.
 fn spread(sides: &mut [PortModes], links: &[Link], elements: usize) -> Vec<(usize, PortMode)> {
     let by_element = index(links, elements);
     let mut queue: Vec<usize> = (0..links.len()).rev().collect();
@@ -90,12 +90,12 @@ fn spread(sides: &mut [PortModes], links: &[Link], elements: usize) -> Vec<(usiz
     conflicts
 }
 
-/// The most steps that are spent to find the conflicts that Click would report: a graph whose links stand against the
-/// flow takes as many passes as it has links.
+/// The maximum number of steps spent to find the conflicts that Click would report. A graph whose links are ordered
+/// against the flow takes as many passes as it has links.
 const MOST_STEPS: usize = 1 << 24;
 
-/// The same by passes over all links until nothing changes. What is in conflict is the same, but which links are found
-/// to be depends on the order: this one is Click's. `None` if it takes too long.
+/// Like `spread`, but by passes over all links until nothing changes. The modes that conflict are the same, but which
+/// links are reported depends on the order; this is Click's order. `None` if it takes too many steps.
 fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)>> {
     let mut conflicts = Vec::new();
     let mut reported = alloc::vec![false; links.len()];
@@ -122,17 +122,17 @@ fn pass(sides: &mut [PortModes], links: &[Link]) -> Option<Vec<(usize, PortMode)
     None
 }
 
-/// What became of the two ends of a link.
+/// The result for the two ends of a link.
 enum Agreement {
-    /// The agnostic end, of this element, took after the other.
+    /// The agnostic end, at this element, took the mode of the other end.
     Now(usize),
-    /// Nothing is to be done.
+    /// Nothing to do.
     Already,
-    /// They do different things; this is what the output does.
+    /// Conflict; the mode of the output.
     Never(PortMode),
 }
 
-/// Lets the agnostic end of a link take after the other.
+/// Gives the agnostic end of a link the mode of the other end.
 fn agree(sides: &mut [PortModes], link: Link) -> Agreement {
     match (get(sides, link.output, true), get(sides, link.input, false)) {
         (Some(PortMode::Agnostic), Some(known)) if known != PortMode::Agnostic => {
@@ -148,7 +148,7 @@ fn agree(sides: &mut [PortModes], link: Link) -> Agreement {
     }
 }
 
-/// All links; for an element all of whose ports agree those of a star rather than of all pairs, if `star`.
+/// All links. With `star`, an element whose ports must all agree gets a star of links instead of all pairs.
 fn links(graph: &Graph, classes: &[&'static Class], sides: &[PortModes], star: bool) -> Vec<Link> {
     let mut links: Vec<Link> = graph
         .connections
@@ -238,15 +238,15 @@ fn conflict(graph: &Graph, link: Link, from: PortMode) -> Diagnostic {
     }
 }
 
-/// What an output does, and the input that does not agree with it.
+/// The modes of a conflict: the output's and the input's.
 fn names(output: PortMode) -> (&'static str, &'static str) {
     if output == PortMode::Push { ("push", "pull") } else { ("pull", "push") }
 }
 
-/// A port: its place, and whether it is an output.
+/// A port: element and port number, and whether it is an output.
 type Port = ((usize, usize), bool);
 
-/// The ways on which ports took after each other.
+/// The paths along which modes propagated.
 struct Paths<'a> {
     graph: &'a Graph,
     links: &'a [Link],
@@ -255,7 +255,7 @@ struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    /// Adds to a conflict where either side of it comes from.
+    /// Adds to a conflict the origins of both modes.
     fn explain(&self, diagnostic: &mut Diagnostic, link: Link, from: PortMode) {
         let (one, other) = names(from);
         let mut ends = [((link.output, true), one), ((link.input, false), other)];
@@ -265,11 +265,11 @@ impl Paths<'_> {
         diagnostic.related.extend(ends.into_iter().filter_map(|(port, kind)| self.origin(port, kind)));
     }
 
-    /// The element whose fixed port made a port push or pull, by the way from it: "push by ...".
+    /// The element whose fixed port determined a port's mode, with the path from it: "push by ...".
     fn origin(&self, port: Port, kind: &str) -> Option<(Location, String)> {
         let wanted = get(self.sides, port.0, port.1)?;
         let mut seen = BTreeSet::from([port]);
-        // Each port that was reached, and the place of the one before it.
+        // Each reached port, and the index of its predecessor.
         let mut reached = Vec::from([(port, 0)]);
         let mut at = 0;
         while let Some(&(port, _)) = reached.get(at) {
@@ -287,7 +287,7 @@ impl Paths<'_> {
         None
     }
 
-    /// The way to the port that was reached last, in words; `None` where it is plain to see.
+    /// The path to the port that was reached last, in words; `None` if it is obvious.
     fn told(&self, reached: &[(Port, usize)], kind: &str) -> Option<(Location, String)> {
         let mut at = reached.len() - 1;
         let mut way = Vec::new();
@@ -315,13 +315,13 @@ impl Paths<'_> {
         places.filter_map(|place| self.links.get(*place))
     }
 
-    /// Whether a port takes after no other port of its element.
+    /// Whether a port's mode depends on no other port of its element.
     fn is_fixed(&self, port: Port) -> bool {
         !self.links_of(port.0.0).any(|link| link.inside && other_end(link, port).is_some())
     }
 }
 
-/// The other end of a link that has this port at one.
+/// The port at the other end of a link.
 fn other_end(link: &Link, (place, is_output): Port) -> Option<Port> {
     match is_output {
         true if link.output == place => Some((link.input, false)),

@@ -1,16 +1,16 @@
-//! The classes that a router may make elements of.
+//! The classes that a router can create elements of.
 
 use click_lang::Graph;
 use element::Class;
 
-/// Classes by group; a router is handed one and names no class itself.
+/// Classes by group. A router receives its registry and names no class itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Registry {
     groups: &'static [&'static [Class]],
 }
 
 impl Registry {
-    /// Of these groups.
+    /// A registry of these groups.
     pub const fn new(groups: &'static [&'static [Class]]) -> Registry {
         Registry { groups }
     }
@@ -20,12 +20,12 @@ impl Registry {
         self.groups.iter().flat_map(|group| group.iter())
     }
 
-    /// The class called `name`, by its own name or an alias.
+    /// The class with this name or alias.
     pub fn find(&self, name: &str) -> Option<&'static Class> {
         self.classes().find(|class| class.is_called(name))
     }
 
-    /// Gives elements that were declared by an alias their class's own name, which all messages and handlers show.
+    /// Replaces aliases in element declarations by the class's own name, which messages and handlers show.
     pub(crate) fn name_classes(&self, graph: &mut Graph) {
         for element in &mut graph.elements {
             if let Some(class) = self.find(&element.class).filter(|class| class.info.name != element.class) {

@@ -1,4 +1,4 @@
-//! The router as its owner holds it, and its driver.
+//! The router's public interface, and its driver.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -15,37 +15,37 @@ use crate::node::Port;
 use crate::registry::Registry;
 use crate::state::RouterState;
 
-/// The version of Click whose language and handlers are spoken.
+/// The Click version whose language and handlers are implemented.
 pub const ROUTER_VERSION: &str = "2.1";
-/// Turns of tasks between two looks at timers and descriptors.
+/// Task turns between two checks of timers and descriptors.
 const TURNS: usize = 128;
-/// Rounds between two looks at descriptors while there is work.
+/// Rounds between two checks of descriptors while there is work.
 const ROUNDS: u32 = 32;
 
-/// How far simulated time moves while tasks look for work and find none.
+/// The step of simulated time while tasks look for work and find none.
 const POLL: Timestamp = Timestamp::from_micros(1);
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// The driver's count was used up: by a source's STOP, a script, the `stop` handler.
+    /// The driver's count reached zero: by a source's STOP, a script, or the `stop` handler.
     Stopped,
-    /// Nothing could happen any more.
+    /// Nothing more could happen.
     Idle,
-    /// The environment asked for it.
+    /// The environment interrupted the run.
     Interrupted,
-    /// The time that was given is over.
+    /// The time limit was reached.
     Paused,
 }
 
-/// Packets that an element lost for one reason.
+/// The packets that an element lost for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The element's name.
     pub element: String,
     /// The reason's name.
     pub reason: Cow<'static, str>,
-    /// How many.
+    /// The number of packets.
     pub packets: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// Makes a router, or says everything that is wrong with its configuration.
+    /// Builds a router, or returns all errors in its configuration.
     pub fn new(
         graph: Graph,
         registry: Registry,
@@ -69,7 +69,7 @@ impl Router {
         Ok(Router { core, warnings, rounds: 0, swaps: 0 })
     }
 
-    /// As `new`, with packets out of a pool that others may use too.
+    /// Like `new`, with a packet pool that others may use too.
     pub fn in_pool(
         graph: Graph,
         registry: Registry,
@@ -81,12 +81,12 @@ impl Router {
         Ok(Router { core, warnings, rounds: 0, swaps: 0 })
     }
 
-    /// Warnings of the making, which are the caller's to show.
+    /// Warnings from the build, to be shown by the caller.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// Runs until it is stopped, idle, interrupted, or the steady time is over.
+    /// Runs until the router is stopped, idle or interrupted, or until the given steady time.
     pub fn run(&mut self, until: Option<Timestamp>) -> RunEnd {
         loop {
             self.succeed_if_prepared();
@@ -114,14 +114,14 @@ impl Router {
         }
     }
 
-    /// As `run`, for a span of steady time; `None` is without end.
+    /// Like `run`, for a span of steady time; `None` is unlimited.
     pub fn run_for(&mut self, span: Option<core::time::Duration>) -> RunEnd {
         self.core.clock.turn();
         let span = span.map(|span| Timestamp::from_nanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)));
         self.run(span.map(|span| self.core.steady() + span))
     }
 
-    /// Asks the element that manages the driver, if there is one, whether to go on.
+    /// Asks the element that manages the driver, if there is one, whether to continue.
     pub(crate) fn continues(&self) -> bool {
         let Some(driver) = self.core.driver.get() else { return false };
         self.core.clock.turn();
@@ -130,8 +130,8 @@ impl Router {
         self.core.run_count.get() > 0
     }
 
-    /// Gives tasks their turns; whether any was ready. Where all that are ready only look for work, simulated time goes
-    /// on a little, as it does in Click when the clock is read.
+    /// Runs tasks; returns whether any was ready. If all ready tasks only look for work, simulated time advances a
+    /// little, as it does in Click when the clock is read.
     pub(crate) fn run_tasks(&self) -> bool {
         let core = &self.core;
         let mut turns = TURNS;
@@ -149,7 +149,7 @@ impl Router {
                 node.work.set((time, calls + 1));
             }
             core.settle();
-            // A task that took several turns at once has used them up.
+            // Subtract the turns that the task took at once.
             turns = core.turns_left.replace(1).min(turns) - 1;
             in_vain = if found_work == Some(false) { in_vain + 1 } else { 0 };
             let mut schedule = core.schedule.borrow_mut();
@@ -167,7 +167,7 @@ impl Router {
         worked
     }
 
-    /// Moves simulated time a step on, but not past a timer.
+    /// Advances simulated time by one step, but not past a timer.
     fn pass_time(&self) {
         let core = &self.core;
         core.clock.turn();
@@ -178,7 +178,7 @@ impl Router {
         core.clock.turn();
     }
 
-    /// Calls whose timers have come; whether there were any.
+    /// Runs expired timers; returns whether there were any.
     pub(crate) fn run_timers(&self) -> bool {
         let core = &self.core;
         if core.timers.borrow().next().is_none() {
@@ -186,7 +186,7 @@ impl Router {
         }
         core.clock.turn();
         let now = core.steady();
-        // Timers that are set for now while this runs come in the next round.
+        // Timers set for the current time during this loop run in the next round.
         let mut left = core.timers.borrow().due_count(now);
         let worked = left > 0;
         while left > 0 && core.run_count.get() > 0 {
@@ -199,7 +199,7 @@ impl Router {
         worked
     }
 
-    /// Looks at descriptors, and waits if there is nothing else to do.
+    /// Checks descriptors, and waits if there is nothing else to do.
     fn wait(&self, until: Option<Timestamp>) -> Option<RunEnd> {
         let core = &self.core;
         core.clock.turn();
@@ -222,7 +222,7 @@ impl Router {
             (one, other) => one.or(other),
         };
         if core.clock.jumps() && idle {
-            // Descriptors get their chance, and then the clock jumps.
+            // Check descriptors once before the clock jumps.
             if let Some(deadline) = deadline {
                 core.clock.jump(deadline.max(now), core.environment.as_ref());
                 if watched.is_empty() {
@@ -253,7 +253,7 @@ impl Router {
         result
     }
 
-    /// Writes a handler. `hotconfig` takes effect before this returns.
+    /// Writes a handler. A write to `hotconfig` takes effect before this returns.
     pub fn write(&mut self, path: &str, value: &str) -> Result<(), HandlerError> {
         self.core.clock.turn();
         let result = self.core.write_path(None, path, value);
@@ -280,7 +280,7 @@ impl Router {
         self.core.nodes.iter().map(|node| node.class.info.name)
     }
 
-    /// Packets that passed each element: in and out, all ports together, in order.
+    /// The number of packets into and out of each element, summed over its ports, in element order.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         self.core.nodes.iter().map(|node| {
             let sum = |ports: &[Port]| ports.iter().map(|port| port.count.get()).sum();
@@ -302,17 +302,17 @@ impl Router {
         losses
     }
 
-    /// The graph that runs.
+    /// The running graph.
     pub fn graph(&self) -> &Graph {
         &self.core.graph
     }
 
-    /// The pool of its packets.
+    /// The packet pool.
     pub fn pool(&self) -> &Pool {
         &self.core.pool
     }
 
-    /// The most packets that it puts into a batch: 1 where an element acts on others while packets pass.
+    /// The maximum number of packets in a batch: 1 if an element acts on others while packets pass.
     pub fn batch(&self) -> usize {
         self.core.options.batch
     }
@@ -331,7 +331,7 @@ impl Drop for Router {
 }
 
 pub(crate) fn clean_up(core: &RouterState) {
-    // The last that was made is the first that goes.
+    // Elements are cleaned up in reverse order of creation.
     for index in core.in_order().into_iter().rev() {
         core.call(index, |object, cx| object.cleanup(cx));
     }

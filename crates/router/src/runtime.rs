@@ -1,4 +1,4 @@
-//! The router as elements see it.
+//! The router as elements see it: the implementation of `Runtime`.
 
 use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
@@ -15,7 +15,8 @@ use packet::{Batch, Pool, Timestamp};
 
 use crate::state::{RouterState, SetupDiagnostic};
 
-/// The most reasons that users' functions may declare in one router: bounds what a configuration can add to metrics.
+/// The maximum number of drop reasons that users' functions may declare per router: bounds what a configuration can add
+/// to the metrics.
 const MOST_USER_REASONS: usize = 1 << 8;
 
 impl Runtime for RouterState {
@@ -46,7 +47,7 @@ impl Runtime for RouterState {
         }
     }
 
-    /// A splitmix64 sequence for each element.
+    /// Per-element splitmix64 sequence.
     fn secret(&self, element: usize) -> u64 {
         let Some(node) = self.nodes.get(element) else { return 0 };
         let state = node.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -84,7 +85,7 @@ impl Runtime for RouterState {
     }
 
     fn pull(&self, element: usize, port: usize, most: usize, into: &mut Batch) {
-        // A batch at a time, so that what filters upstream emit stays within the limit.
+        // One batch at a time, so that the output of upstream filters stays within the limit.
         let mut left = most;
         while left > 0 {
             let ask = left.min(self.options.batch);
@@ -165,7 +166,7 @@ impl Runtime for RouterState {
     }
 
     fn turns(&self, element: usize) -> usize {
-        // Whoever asks takes them all.
+        // The caller takes all turns at once.
         let alone = self.options.batch > 1 && self.schedule.borrow().is_alone(element);
         if alone { self.turns_left.replace(1).max(1) } else { 1 }
     }
@@ -249,7 +250,7 @@ impl Runtime for RouterState {
         let is_named =
             |text: &str| words(text).first().is_some_and(|first| first == keyword && first != text);
         arguments.retain(|text| !is_named(text));
-        // What begins with a word and goes on is some other argument behind its keyword.
+        // Text that starts with a word and continues may be another argument with its keyword.
         let is_bare = |text: &str| {
             let spaced = text.starts_with(|first: char| first.is_ascii_alphabetic()) && words(text).len() > 1;
             keyword.is_empty() || !spaced

@@ -1,4 +1,4 @@
-//! The run queue: stride scheduling by tickets, as Click's.
+//! The run queue: stride scheduling by tickets, like Click's.
 
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
@@ -6,20 +6,20 @@ use core::cmp::Reverse;
 
 /// The stride of a task with one ticket.
 const STRIDE: u64 = 1 << 16;
-/// Tickets of a task that nobody gave any.
+/// The default number of tickets of a task.
 const DEFAULT_TICKETS: u32 = 1024;
-/// The most tickets of a task.
+/// The maximum number of tickets of a task.
 const MOST_TICKETS: u32 = 1 << 15;
 
-/// The tasks of all elements; an element has at most one.
+/// The tasks of all elements, at most one per element.
 pub(crate) struct Schedule {
     tasks: Vec<Task>,
-    /// The tasks that are listed but the one that runs: by pass, then in the order in which they came.
+    /// The queued tasks except the running one: by pass, then in order of arrival.
     ready: BinaryHeap<Reverse<(u64, u64, usize)>>,
     sequence: u64,
-    /// The one that runs.
+    /// The running task.
     running: Option<usize>,
-    /// Elements that have ever been scheduled.
+    /// The number of elements that have ever been scheduled.
     known: usize,
 }
 
@@ -28,7 +28,7 @@ struct Task {
     tickets: u32,
     pass: u64,
     scheduled: bool,
-    /// Whether it has a place in the order: one that is unscheduled keeps it until its turn.
+    /// Whether the task is in the queue. An unscheduled task stays there until its turn.
     listed: bool,
     known: bool,
 }
@@ -51,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// Schedules a task, a stride behind the one that runs, or else behind the next one.
+    /// Schedules a task one stride after the running task, or else after the next one.
     pub(crate) fn schedule(&mut self, element: usize) {
         let front = self.front();
         let Some(task) = self.tasks.get_mut(element).filter(|task| !task.scheduled) else { return };
@@ -65,7 +65,7 @@ impl Schedule {
         }
     }
 
-    /// The pass of the task that runs, or else of the next one.
+    /// The pass of the running task, or else of the next one.
     fn front(&self) -> u64 {
         match self.running.and_then(|running| self.tasks.get(running)) {
             Some(running) => running.pass,
@@ -73,7 +73,7 @@ impl Schedule {
         }
     }
 
-    /// Gives a task its place, behind others of its pass.
+    /// Queues a task, behind others with the same pass.
     fn list(&mut self, element: usize) {
         let Some(task) = self.tasks.get_mut(element) else { return };
         task.listed = true;
@@ -101,7 +101,7 @@ impl Schedule {
         }
     }
 
-    /// The task whose turn it is: it runs until `finish`.
+    /// The next task. It counts as running until `finish`.
     pub(crate) fn next(&mut self) -> Option<usize> {
         while let Some(Reverse((.., element))) = self.ready.pop() {
             let Some(task) = self.tasks.get_mut(element) else { continue };
@@ -114,8 +114,8 @@ impl Schedule {
         None
     }
 
-    /// Lists the task that ran again if it is scheduled. One that found no work comes behind the next one, so that it
-    /// does not run again at once; returns whether there is no other.
+    /// Queues the task that ran again, if it is scheduled. A task that found no work is queued behind the next one, so
+    /// that it does not run again at once; returns whether there is no other.
     pub(crate) fn finish(&mut self, worked: bool) -> bool {
         let next = self.ready.peek().map(|Reverse((pass, ..))| *pass);
         let Some(element) = self.running.take() else { return false };
@@ -132,13 +132,13 @@ impl Schedule {
         !worked && next.is_none()
     }
 
-    /// Whether no task waits.
+    /// Whether no task is queued.
     pub(crate) fn is_idle(&self) -> bool {
         let mut listed = self.ready.iter().map(|Reverse((.., element))| *element).chain(self.running);
         !listed.any(|element| self.is_scheduled(element))
     }
 
-    /// Elements that have ever had a task to run.
+    /// The number of elements that have ever had a task to run.
     pub(crate) fn known(&self) -> usize {
         self.known
     }
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(schedule.next(), Some(1));
         schedule.finish(true);
         assert_eq!(schedule.next(), Some(2));
-        // In vain: behind the next one. Alone and in vain: at its place.
+        // Without work, it is queued behind the next task; if it is alone, it keeps its position.
         schedule.schedule(2);
         assert!(!schedule.finish(false));
         assert_eq!(schedule.next(), Some(0));
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(schedule.next(), Some(2));
         schedule.schedule(2);
         assert!(schedule.finish(false));
-        // A place is kept until its turn.
+        // An unscheduled task keeps its position until its turn.
         schedule.schedule(1);
         schedule.unschedule(2);
         schedule.schedule(2);

@@ -1,4 +1,4 @@
-//! Looking for notifiers along the packet paths.
+//! Search for notifiers along the packet paths.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -13,7 +13,7 @@ use crate::state::RouterState;
 
 impl RouterState {
     /// Follows the pull path upstream of an input, or the push path downstream of an output, to the nearest notifiers,
-    /// and makes `element` listen to them.
+    /// and adds `element` to their listeners.
     pub(crate) fn find_signal(&self, element: usize, port: usize, direction: Direction) -> Signal {
         let (notifiers, busy) = self.notifiers(element, port, direction);
         let notifiers = notifiers.into_iter().filter_map(|found| self.notifier(found, direction));
@@ -27,8 +27,8 @@ impl RouterState {
         Signal::new(cells.collect(), busy)
     }
 
-    /// Which notifiers `find_signal` finds: their bits in words of 32, numbered in the order of their elements, then
-    /// which of these are set.
+    /// The notifiers that `find_signal` finds: their bits in 32-bit words, numbered in element order, then which of
+    /// these are set.
     pub(crate) fn describe_signal(&self, element: usize, port: usize, direction: Direction) -> String {
         let (found, busy) = self.notifiers(element, port, direction);
         if busy {
@@ -55,7 +55,7 @@ impl RouterState {
         words.collect::<Vec<_>>().join("+")
     }
 
-    /// The notifier of an element, if it gives that signal.
+    /// The element's notifier, if it gives that signal.
     fn notifier(&self, element: usize, direction: Direction) -> Option<&Notifier> {
         let node = self.nodes.get(element)?;
         match (direction, node.class.info.notifies) {
@@ -65,7 +65,7 @@ impl RouterState {
         }
     }
 
-    /// The elements with the nearest notifiers, and whether there is a path without one.
+    /// The elements with the nearest notifiers, and whether a path has none.
     fn notifiers(&self, element: usize, port: usize, direction: Direction) -> (Vec<usize>, bool) {
         let (mut found, mut busy) = (Vec::new(), false);
         let mut seen = BTreeSet::new();
@@ -87,15 +87,15 @@ impl RouterState {
         (found, busy)
     }
 
-    /// Whether an element that is looked for packets at has no inputs though it could have some, as a scheduler: it makes
-    /// none itself, so that nothing is to be expected of it.
+    /// Whether an element has no connected inputs although its class allows some, like a scheduler. It produces no
+    /// packets itself, so it can be ignored.
     fn is_unfed(&self, element: usize, direction: Direction) -> bool {
         let node = self.nodes.get(element).filter(|node| node.inputs.is_empty());
         direction == Direction::Empty
             && node.is_some_and(|node| ports::port_counts(node.class.info.ports, (1, 1)).0 > 0)
     }
 
-    /// The other ends of an input (`Empty`) or output (`Full`) if packets are moved by the side that asks.
+    /// The ports connected to an input (`Empty`) or output (`Full`), if this side moves the packets.
     fn peers(&self, element: usize, port: usize, direction: Direction) -> Vec<(usize, usize)> {
         let Some(node) = self.nodes.get(element) else { return Vec::new() };
         let port = match direction {
@@ -105,7 +105,7 @@ impl RouterState {
         port.map(|port| port.end.peers.clone()).unwrap_or_default()
     }
 
-    /// The ports on the far side of an element that packets come from, or go to, and that move them likewise.
+    /// The ports on the far side of an element where packets come from, or go to, in the same mode.
     fn onward(&self, element: usize, port: usize, direction: Direction) -> Vec<usize> {
         let Some(node) = self.nodes.get(element) else { return Vec::new() };
         let flow = FlowCode::parse(node.class.info.flow);

@@ -1,4 +1,4 @@
-//! The handlers that every element and the router itself have.
+//! The standard handlers of elements and of the router.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -14,14 +14,14 @@ use crate::ports::{self, PortMode};
 use crate::router::ROUTER_VERSION;
 use crate::state::RouterState;
 
-/// A handler of every element, of every element with a task, or of the router: what the reference says of it, and what it
-/// does.
+/// A standard handler of every element, of every element with a task, or of the router: its reference entry and its
+/// implementation.
 pub(crate) struct StandardHandler<T: 'static> {
     pub(crate) info: HandlerInfo,
     call: Call<T>,
 }
 
-/// What a standard handler does. `T` is the element's index, or nothing for a handler of the router.
+/// The implementation of a standard handler. `T` is the element's index, or `()` for a handler of the router.
 enum Call<T> {
     Read(fn(&RouterState, T) -> String),
     Write(fn(&RouterState, T, &str) -> Result<(), HandlerError>),
@@ -143,7 +143,7 @@ fn lines(texts: impl Iterator<Item = String>) -> String {
     texts.fold(String::new(), |text, line| text + &line + "\n")
 }
 
-/// The packets that passed each port, one line for each.
+/// The packet counts of the ports, one line per port.
 fn counts(ports: Option<&Vec<Port>>) -> String {
     lines(ports.into_iter().flatten().map(|port| port.count.get().to_string()))
 }
@@ -220,7 +220,7 @@ impl RouterState {
         if compact { click_lang::flatten(&self.changed_graph()) } else { self.options.source.clone() }
     }
 
-    /// The graph, with arguments that were changed since as they are now.
+    /// The graph, with current argument values.
     fn changed_graph(&self) -> click_lang::Graph {
         let mut graph = self.graph.clone();
         for (element, node) in graph.elements.iter_mut().zip(&self.nodes) {
@@ -250,7 +250,7 @@ impl RouterState {
                         Some(if input { format!("{name} [{number}]") } else { format!("[{number}] {name}") })
                     })
                     .collect();
-                // The middle column is for counts, which Click keeps only when it was built to.
+                // The middle column holds counts, which Click maintains only if it was built with them.
                 let agnostic = if declared == PortMode::Agnostic { "~" } else { "" };
                 let _ = writeln!(text, "{push}{agnostic}\t-\t{}", peers.join(", "));
             }
@@ -286,7 +286,7 @@ fn call_write<T: Copy + 'static>(
     })
 }
 
-/// Why nobody can read, or write, a handler: of these that is only there to write, or to read, or it is not there.
+/// The error for a handler that can't be read or written: it has only the other kind, or it does not exist.
 fn refusal(handlers: &[HandlerInfo], handler: &str, read: bool) -> HandlerError {
     match handlers.iter().any(|info| info.name == handler && !(read && is_read(info))) {
         true => HandlerError::Wrong { path: handler.to_string(), read },
@@ -294,7 +294,7 @@ fn refusal(handlers: &[HandlerInfo], handler: &str, read: bool) -> HandlerError 
     }
 }
 
-/// A line for each name, `count` TAB `r`, as Click's `handlers` handlers print.
+/// One line per name, `count` TAB `r`, in the format of Click's `handlers` handlers.
 fn handlers_text(handlers: &[HandlerInfo]) -> String {
     let mut names: Vec<&str> = handlers.iter().map(|info| &*info.name).collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! The state of a running router: what elements reach through their context.
+//! The state of a running router: the part that elements reach through their context.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -32,51 +32,51 @@ pub(crate) struct RouterState {
     pub(crate) environment: Rc<dyn Environment>,
     pub(crate) pool: Pool,
     pub(crate) names: Names,
-    /// The names of the reasons that users' functions have declared, by number.
+    /// The names of the drop reasons declared by users' functions, by number.
     pub(crate) user_reasons: RefCell<Vec<Box<str>>>,
     pub(crate) by_name: BTreeMap<String, usize>,
     pub(crate) schedule: RefCell<Schedule>,
     pub(crate) timers: RefCell<Timers>,
     pub(crate) watched: RefCell<BTreeMap<Descriptor, Watch>>,
-    /// Elements to be told that a signal became active, and handlers to be written, when nothing is being called.
+    /// Elements with a newly active signal, and handlers to be written, processed while nothing is being called.
     pub(crate) woken: RefCell<Vec<usize>>,
     pub(crate) deferred: RefCell<VecDeque<(usize, String, String)>>,
-    /// Elements that pass the log on.
+    /// Elements that forward the log.
     pub(crate) taps: RefCell<Vec<(usize, Weak<LogTap>)>>,
-    /// What elements have told of while they were set up.
+    /// The remarks of elements during setup.
     pub(crate) remarks: RefCell<Vec<SetupDiagnostic>>,
-    /// Whether somebody looked for what an element exports that could not be made.
+    /// Whether a lookup hit an export of an element that could not be created.
     pub(crate) missed: Cell<bool>,
     pub(crate) run_count: Cell<i64>,
     pub(crate) turns_left: Cell<usize>,
     pub(crate) driver: Cell<Option<usize>>,
     pub(crate) clock: Clock,
-    /// The sequence that all elements draw from, where a seed asks for Click's.
+    /// The random sequence that all elements share, if a seed asks for Click's.
     pub(crate) shared_random: RefCell<Option<AdditiveRandom>>,
-    /// For a crash report: the element that is being called, and what it was handed.
+    /// For a crash report: the element being called, and its batch.
     pub(crate) running: Cell<usize>,
     pub(crate) in_hand: Cell<BatchTrace>,
-    /// Kept for reuse: one for each level of nesting.
+    /// Spare buffers, one per level of nesting.
     pub(crate) outputs: RefCell<Vec<Outputs>>,
     pub(crate) stacks: RefCell<Vec<Vec<Delivery>>>,
-    /// A checked and initialised router that takes over at the next opportunity.
+    /// A checked and initialised router, which takes over at the next opportunity.
     pub(crate) successor: RefCell<Option<Box<RouterState>>>,
 }
 
 /// No element.
 pub(crate) const NO_ELEMENT: usize = usize::MAX;
 
-/// What an element has told of while it was set up.
+/// A remark of an element during setup.
 #[derive(Clone, Debug)]
 pub(crate) struct SetupDiagnostic {
     pub(crate) severity: Severity,
     pub(crate) element: usize,
-    /// The place in a file of data that the text begins with.
+    /// The location in a data file that prefixes the text.
     pub(crate) place: Option<String>,
     pub(crate) text: String,
 }
 
-/// Who watches a descriptor.
+/// The watcher of a descriptor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) read: Vec<usize>,
@@ -94,12 +94,12 @@ impl RouterState {
         self.nodes.get(element)?.outputs.get(port)
     }
 
-    /// Whether an element keeps packets that are pushed to it until they are pulled.
+    /// Whether an element stores pushed packets until they are pulled.
     pub(crate) fn is_storage(&self, element: usize) -> bool {
         self.nodes.get(element).is_some_and(|node| node.class.info.storage)
     }
 
-    /// The name of a reason, also of one that a user's function has declared.
+    /// The name of a reason, including reasons that users' functions declared.
     pub(crate) fn reason_name(&self, reason: Reason) -> Cow<'static, str> {
         let declared = reason.user_number().and_then(|number| {
             Some(Cow::Owned(self.user_reasons.borrow().get(usize::from(number))?.to_string()))
@@ -107,7 +107,7 @@ impl RouterState {
         declared.unwrap_or(Cow::Borrowed(reason.name()))
     }
 
-    /// Calls an element and delivers what it emits; `None` if it is being called already.
+    /// Calls an element and delivers what it emits; `None` if it is already being called.
     pub(crate) fn call<R>(
         &self,
         element: usize,
@@ -120,7 +120,7 @@ impl RouterState {
         let caller = self.running.replace(element);
         let result = run(object.as_mut(), &mut Context::new(self, &mut outputs, &node.groups, element));
         drop(guard);
-        // What the call asked for happens before its packets go on.
+        // Deferred writes of the call precede the delivery of its packets.
         self.write_deferred();
         if !outputs.is_empty() {
             self.deliver(element, &mut outputs);
@@ -134,7 +134,7 @@ impl RouterState {
         self.outputs.borrow_mut().pop().unwrap_or_else(|| Outputs::new(self.options.batch))
     }
 
-    /// Tells elements that were woken and writes deferred handlers, as far as the elements concerned are free.
+    /// Notifies woken elements and performs deferred writes, as far as the elements involved are not being called.
     pub(crate) fn settle(&self) {
         self.write_deferred();
         loop {
@@ -145,7 +145,7 @@ impl RouterState {
         }
     }
 
-    /// Writes deferred handlers in order, up to one of an element that is being called.
+    /// Performs deferred writes in order, up to the first whose element is being called.
     pub(crate) fn write_deferred(&self) {
         loop {
             let write = self.deferred.borrow_mut().pop_front();
@@ -161,7 +161,7 @@ impl RouterState {
         }
     }
 
-    /// The number of the element called `name`, as seen from inside the compound elements that `from` is in.
+    /// The index of the element called `name`, as seen from the compound elements that contain `from`.
     pub(crate) fn find_from(&self, from: Option<usize>, name: &str) -> Option<usize> {
         let mut scope = from.and_then(|from| self.nodes.get(from)).map_or("", |node| &node.name);
         while let Some((outer, _)) = scope.rsplit_once('/') {
@@ -177,7 +177,7 @@ impl RouterState {
         self.by_name.get(name).copied()
     }
 
-    /// Whether nothing will ever happen again unless the outside world does something.
+    /// Whether nothing more can happen without an external event.
     pub(crate) fn is_idle(&self) -> bool {
         self.schedule.borrow().is_idle() && self.successor.borrow().is_none()
     }

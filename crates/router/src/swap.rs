@@ -1,4 +1,4 @@
-//! Hot swap: one configuration takes over from another, as a whole or not at all.
+//! Hot swap: atomic replacement of the running configuration.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -12,8 +12,8 @@ use crate::router::{Router, clean_up};
 use crate::state::RouterState;
 
 impl RouterState {
-    /// A router beside this one that is ready to take over: initialised, with the same packets and clock. `source` is its
-    /// configuration's text. Its warnings, or all errors.
+    /// Builds a second router that is ready to take over: initialised, with the same packet pool. `source` is its
+    /// configuration text. Returns it with its warnings, or all diagnostics if there are errors.
     fn successor(
         &self,
         graph: Graph,
@@ -44,7 +44,7 @@ impl RouterState {
         if warnings.is_empty() { Ok(()) } else { Err(HandlerError::Warned(told(&warnings))) }
     }
 
-    /// Takes over what the elements of `old` know.
+    /// Takes over the state of the elements of `old`.
     fn inherit(&self, old: &RouterState) {
         self.run_count.set(old.run_count.get().max(1));
         for index in self.in_order() {
@@ -62,7 +62,8 @@ impl RouterState {
 }
 
 impl Router {
-    /// Replaces the configuration, whose text is `source`, and carries state over; on failure all goes on as it was.
+    /// Replaces the configuration by `graph`, whose text is `source`, and carries state over; on failure the old one
+    /// continues.
     pub fn swap(&mut self, graph: Graph, source: String) -> Result<(), Vec<Diagnostic>> {
         let (successor, warnings) = self.core.successor(graph, source)?;
         self.warnings = warnings;
@@ -70,7 +71,7 @@ impl Router {
         Ok(())
     }
 
-    /// Lets the successor that is prepared take over, if there is one.
+    /// Switches to the prepared successor, if there is one.
     pub(crate) fn succeed_if_prepared(&mut self) {
         if let Some(successor) = self.core.successor.take() {
             self.succeed(successor);
@@ -85,7 +86,7 @@ impl Router {
         self.swaps += 1;
     }
 
-    /// How often the configuration was replaced.
+    /// The number of times the configuration was replaced.
     pub fn swaps(&self) -> u64 {
         self.swaps
     }

@@ -1,4 +1,4 @@
-//! Timers, in the order of their times; at one time in the order in which their spans began.
+//! Timers, ordered by expiry; with equal expiry in the order in which their spans began.
 
 use alloc::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ pub(crate) struct Timers {
     due: BTreeMap<(Timestamp, u64), (usize, usize)>,
     set: BTreeMap<(usize, usize), (Timestamp, u64)>,
     sequence: u64,
-    /// By what each timer that has come was due last.
+    /// For each expired timer, when it was due and its rank.
     came: BTreeMap<(usize, usize), (Timestamp, u64)>,
 }
 
 impl Timers {
-    /// Sets a timer to a time. One that has come and is set to a later time goes on from where it began: in Click it is
-    /// then a whole number of spans behind its beginning, ahead of timers that began a moment later.
+    /// Sets the expiry of a timer. An expired timer that is set to a later time keeps its start: as in Click, it is
+    /// then a whole number of spans after its start, and precedes timers that started a moment later.
     pub(crate) fn set(&mut self, element: usize, timer: usize, at: Timestamp) {
         match self.came.get(&(element, timer)).filter(|(due, _)| at > *due) {
             Some(&(_, rank)) => self.insert(element, timer, (at, rank)),
@@ -47,17 +47,17 @@ impl Timers {
         self.set.get(&(element, timer)).map(|(at, _)| *at)
     }
 
-    /// When the next one comes.
+    /// The next expiry.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.due.keys().next().map(|(at, _)| *at)
     }
 
-    /// How many have come.
+    /// The number of expired timers.
     pub(crate) fn due_count(&self, now: Timestamp) -> usize {
         self.due.range(..=(now, u64::MAX)).count()
     }
 
-    /// Takes the next one that has come.
+    /// Removes the next expired timer.
     pub(crate) fn take(&mut self, now: Timestamp) -> Option<(usize, usize)> {
         let (key, timer) = self.due.first_key_value().map(|(key, timer)| (*key, *timer))?;
         if key.0 > now {
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(timers.due_count(at(20)), 3);
         let order: Vec<_> = core::iter::from_fn(|| timers.take(at(20))).map(|(element, _)| element).collect();
         assert_eq!(order, [0, 1, 2]);
-        // One that sets itself to a time that has come waits for the others.
+        // A timer that sets itself to a past time runs after the others.
         timers.start(3, 0, at(20));
         assert_eq!(timers.take(at(20)), Some((3, 0)));
         timers.start(4, 0, at(20));

@@ -1,4 +1,4 @@
-//! Driving a router bit by bit, for an owner that has several, or rests by itself.
+//! Turn-by-turn operation of a router, for an owner that runs several or does its own waiting.
 
 use core::ops::Bound;
 
@@ -8,19 +8,19 @@ use packet::{BatchTrace, Timestamp};
 use crate::router::Router;
 use crate::state::{NO_ELEMENT, Watch};
 
-/// What came of a turn.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Whether a task, a timer or a descriptor had its turn: there may be more to do at once.
+    /// Whether a task, a timer or a descriptor was served: there may be more to do at once.
     pub worked: bool,
-    /// When the next timer comes, in the environment's steady time.
+    /// The next timer expiry, in the environment's steady time.
     pub next: Option<Timestamp>,
-    /// Whether the driver's count is used up: nothing happens any more, but handlers answer.
+    /// Whether the driver's count is zero: nothing runs any more, but handlers still work.
     pub stopped: bool,
 }
 
 impl Router {
-    /// Gives tasks, timers and descriptors that are ready a turn, and never waits.
+    /// Runs ready tasks, timers and descriptors once, without waiting.
     pub fn turn(&mut self) -> Turn {
         self.succeed_if_prepared();
         if self.core.run_count.get() <= 0 && !self.continues() {
@@ -33,7 +33,7 @@ impl Router {
         Turn { worked: tasks || timers || descriptors, next, stopped: false }
     }
 
-    /// Tells who watches the descriptors that are ready; whether there were any.
+    /// Calls the watchers of ready descriptors; returns whether there were any.
     fn look(&self) -> bool {
         let core = &self.core;
         let (mut after, mut found) = (Bound::Unbounded, false);
@@ -65,31 +65,31 @@ impl Router {
         }
     }
 
-    /// Uses the driver's count up: nothing happens any more, but handlers answer.
+    /// Sets the driver's count to zero: nothing runs any more, but handlers still work.
     pub fn stop(&self) {
         self.core.run_count.set(0);
         self.core.driver.set(None);
     }
 
-    /// What the elements wait for: descriptors, and whether to read or write.
+    /// The watched descriptors, and whether for reading or writing.
     pub fn watched(&self, mut each: impl FnMut(Descriptor, bool, bool)) {
         for (descriptor, watch) in self.core.watched.borrow().iter() {
             each(*descriptor, !watch.read.is_empty(), !watch.write.is_empty());
         }
     }
 
-    /// Starts all randomness anew, for a copy of a router that must not do as its original does.
+    /// Restarts all randomness, for a copy of a router that must not repeat the original's behaviour.
     pub fn reseed(&self, seed: u64) {
         self.core.reseed(seed);
     }
 
-    /// Whether a configuration has fixed the seed of its randomness, which a copy would not keep.
+    /// Whether the configuration fixes the seed of its randomness, which a copy would not keep.
     pub fn is_seeded(&self) -> bool {
         self.core.shared_random.borrow().is_some()
     }
 
-    /// The element that is being called, and the batch that was handed on last: for a crash report. It takes no
-    /// memory, and works in the middle of any call.
+    /// The element being called and the last delivered batch: for a crash report. Allocates nothing, and works in the
+    /// middle of any call.
     pub fn running(&self) -> Option<(&str, BatchTrace)> {
         let element = self.core.running.get();
         let node = self.core.nodes.get(element).filter(|_| element != NO_ELEMENT)?;
@@ -98,7 +98,7 @@ impl Router {
 }
 
 impl Watch {
-    /// The watchers in order: those who read, then those who only write.
+    /// The watchers in order: those for reading, then those only for writing.
     fn watcher(&self, place: usize) -> Option<usize> {
         let writers = self.write.iter().filter(|element| !self.read.contains(element));
         self.read.iter().chain(writers).nth(place).copied()
