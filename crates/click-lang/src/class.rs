@@ -1,4 +1,4 @@
-//! Classes and compounds while a configuration is compiled: what names mean, and what compounds are made of.
+//! Classes and compounds during compilation: scopes of class names, and the contents of compounds.
 
 use crate::config;
 use crate::tree::Span;
@@ -12,43 +12,43 @@ use core::cell::Cell;
 /// Index of a class in [`Classes`].
 pub(crate) type ClassId = usize;
 
-/// A place: a span of one of the sources.
+/// A location: a span of one of the sources.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SourceSpan {
     /// Index of the source.
     pub(crate) source: u32,
-    /// Where in it.
+    /// The span within the source.
     pub(crate) span: Span,
 }
 
-/// What a class is.
+/// The kind of a class.
 #[derive(Clone)]
 pub(crate) enum Class {
-    /// A class that the registry knows by this name, or that nobody knows.
+    /// A class of the registry, or an unknown one.
     Primitive(Rc<str>),
     /// A compound.
     Compound(Rc<Compound>),
 }
 
-/// The classes, and which of them the names mean at the moment.
+/// The classes, and the names currently in scope.
 #[derive(Default)]
 pub(crate) struct Classes {
     all: Vec<Class>,
     names: BTreeMap<Rc<str>, ClassId>,
-    /// The registry's classes that were asked for.
+    /// The registry's classes that were looked up.
     primitives: BTreeMap<Rc<str>, ClassId>,
-    /// What names meant before, so that a compound's classes can be forgotten at its end.
+    /// Shadowed meanings of names, restored when a compound's scope ends.
     before: Vec<(Rc<str>, Option<ClassId>)>,
 }
 
 impl Classes {
-    /// Adds a class without a name.
+    /// Adds an unnamed class.
     pub(crate) fn add(&mut self, class: Class) -> ClassId {
         self.all.push(class);
         self.all.len() - 1
     }
 
-    /// Lets `name` mean a class until the compound ends.
+    /// Binds `name` to a class until the scope ends.
     pub(crate) fn name(&mut self, name: Rc<str>, id: ClassId) {
         if name.is_empty() {
             return;
@@ -57,12 +57,12 @@ impl Classes {
         self.before.push((name, before));
     }
 
-    /// Returns what a name means.
+    /// The class that a name is bound to.
     pub(crate) fn find(&self, name: &str) -> Option<ClassId> {
         self.names.get(name).copied()
     }
 
-    /// Returns the class that the registry knows as `name`.
+    /// The registry's class called `name`.
     pub(crate) fn primitive(&mut self, name: &str) -> ClassId {
         if let Some(&id) = self.primitives.get(name) {
             return id;
@@ -73,7 +73,7 @@ impl Classes {
         id
     }
 
-    /// The names that mean something.
+    /// The names in scope.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.names.keys().map(|name| &**name)
     }
@@ -83,12 +83,12 @@ impl Classes {
         &self.all[id]
     }
 
-    /// Begins a scope; [`Classes::leave`] takes what is returned.
+    /// Begins a scope; pass the result to [`Classes::leave`].
     pub(crate) fn enter(&self) -> usize {
         self.before.len()
     }
 
-    /// Ends a scope: names mean what they meant before.
+    /// Ends a scope: restores the previous bindings.
     pub(crate) fn leave(&mut self, scope: usize) {
         while self.before.len() > scope
             && let Some((name, before)) = self.before.pop()
@@ -105,18 +105,18 @@ impl Classes {
 pub(crate) struct Parameter {
     /// The variable's name, without `$`.
     pub(crate) name: Rc<str>,
-    /// The keyword, `__REST__` for what is left over; empty for a positional parameter.
+    /// The keyword, or `__REST__` for the remaining arguments; empty for a positional parameter.
     pub(crate) keyword: Rc<str>,
 }
 
-/// What an element of a compound is.
+/// The kind of a compound's element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartKind {
     /// An element of a class.
     Element(ClassId),
     /// The compound's own `input` or `output`.
     Pseudo,
-    /// A group. Its input and its output follow as the next two parts.
+    /// A group. Its input and its output are the next two parts.
     Group,
     /// A group's input.
     GroupInput,
@@ -126,53 +126,53 @@ pub(crate) enum PartKind {
 
 /// An element of a compound, as declared.
 pub(crate) struct Part {
-    /// Its name inside the compound; begins with `;` as long as a number is not settled.
+    /// Its name inside the compound; starts with `;` until its number is assigned.
     pub(crate) name: String,
     /// What it is.
     pub(crate) kind: PartKind,
-    /// Its configuration, variables not replaced.
+    /// Its configuration, with variables unexpanded.
     pub(crate) config: Rc<str>,
-    /// Where it was declared.
+    /// Its declaration.
     pub(crate) place: SourceSpan,
-    /// The numbers of its inputs and outputs in use: highest port plus one.
+    /// The numbers of inputs and outputs in use: the highest port plus one.
     pub(crate) ports: [usize; 2],
 }
 
 /// A connection inside a compound.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// Part and output port.
+    /// Part index and output port.
     pub(crate) from: (usize, usize),
-    /// Part and input port.
+    /// Part index and input port.
     pub(crate) to: (usize, usize),
-    /// Where it is written.
+    /// Its location.
     pub(crate) place: SourceSpan,
 }
 
-/// A compound, or the outermost level of a configuration.
+/// A compound, or the top level of a configuration.
 pub(crate) struct Compound {
-    /// The class's name; empty when it has none.
+    /// The class name; empty if it has none.
     pub(crate) name: Rc<str>,
     /// Where it begins.
     pub(crate) place: SourceSpan,
-    /// How many compounds surround its text.
+    /// The nesting depth of its text in compounds.
     pub(crate) depth: usize,
-    /// The parameters: positional ones, keywords, the rest.
+    /// The parameters: positional ones, then keywords, then the rest.
     pub(crate) parameters: Vec<Parameter>,
-    /// The variables it defines besides, with their texts.
+    /// Variables that it defines in addition, with their texts.
     pub(crate) definitions: Vec<(Rc<str>, Rc<str>)>,
-    /// Its parts; of a compound the first two are `input` and `output`.
+    /// Its parts; the first two of a compound are `input` and `output`.
     pub(crate) parts: Vec<Part>,
     /// The connections between the parts.
     pub(crate) links: Vec<Link>,
-    /// Number of inputs and outputs.
+    /// Numbers of inputs and outputs.
     pub(crate) ports: [usize; 2],
-    /// The class to try when this one doesn't fit.
+    /// The class to try if this one does not match.
     pub(crate) next: Cell<Option<ClassId>>,
 }
 
 impl Compound {
-    /// Gives the parameters their values; `None` when the arguments don't fit.
+    /// Assigns arguments to the parameters; `None` if they do not match.
     pub(crate) fn assign(&self, arguments: &[Rc<str>]) -> Option<Vec<Rc<str>>> {
         let keyed = self.parameters.last().is_some_and(|last| !last.keyword.is_empty());
         if !keyed {
@@ -219,7 +219,7 @@ impl Compound {
         Some(values)
     }
 
-    /// The shape of the compound, as shown among candidates.
+    /// The compound's signature in a list of candidates.
     pub(crate) fn signature(&self) -> String {
         let parameters: Vec<&str> = self
             .parameters
@@ -234,14 +234,14 @@ impl Compound {
         format!("{}{list}[{}]", self.printable_name(), ports_text(self.ports))
     }
 
-    /// The shape of a use, as shown when no candidate fits it.
+    /// The signature of a use, in the error that no candidate matches it.
     pub(crate) fn use_signature(&self, arguments: usize, ports: [usize; 2]) -> String {
         let count =
             if arguments > 0 { format!("{}, ", plural(arguments, "argument")) } else { String::new() };
         format!("{}[{count}{}]", self.printable_name(), ports_text(ports))
     }
 
-    /// Its name, or what stands for a name in messages.
+    /// Its name, or a placeholder for messages.
     pub(crate) fn printable_name(&self) -> &str {
         if self.name.is_empty() { "<anonymous>" } else { &self.name }
     }

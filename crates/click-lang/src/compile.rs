@@ -1,4 +1,4 @@
-//! The way from text to graph, and what its steps share.
+//! Compilation from text to graph, and the state shared by its steps.
 
 use crate::class::{ClassId, Classes, SourceSpan};
 use crate::diagnostics::Diagnostics;
@@ -11,59 +11,59 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a configuration is compiled with.
+/// The inputs of a compilation besides the text.
 #[derive(Clone)]
 pub struct Options<'a> {
-    /// The file's name for messages; `config` when it is empty.
+    /// The file name for messages; `config` if empty.
     pub file: &'a str,
-    /// Variables from outside, e.g. `NAME=VALUE` of a command line; they win over the text's own at file scope.
+    /// Variables from outside, such as `NAME=VALUE` on a command line. They override the text's own at file scope.
     pub parameters: &'a [(String, String)],
-    /// Says which names are element classes.
+    /// Whether a name is an element class.
     pub is_class: &'a dyn Fn(&str) -> bool,
-    /// Names of element classes, for hints on misspelt ones; may be empty.
+    /// Element class names, for hints on misspelt names; may be empty.
     pub class_names: &'a [&'a str],
-    /// Finds libraries; without it none can be required.
+    /// Finds libraries. Without it `require(library ...)` fails.
     pub reader: Option<&'a Reader<'a>>,
-    /// Bounds on what the configuration may cost.
+    /// Limits on the cost of the configuration.
     pub limits: Limits,
 }
 
-/// Finds the library of a name that is required by a file in a folder (the second argument, e.g. `.`).
+/// Finds a library by the name in a requirement. The second argument is the folder of the requiring file, such as `.`.
 pub type Reader<'a> = dyn Fn(&str, &str) -> Option<Library> + 'a;
 
-/// A library that was found.
+/// A library file.
 #[derive(Clone, Debug)]
 pub struct Library {
-    /// The file's name: for messages, and to know a library that was read before.
+    /// The file name, for messages and to recognise a library that was already read.
     pub path: String,
     /// Its text.
     pub text: String,
 }
 
 impl<'a> Options<'a> {
-    /// Options for a text that is called `file`, with the classes that `is_class` knows, and nothing else.
+    /// Options for a text called `file`, with the classes that `is_class` accepts and defaults for the rest.
     pub fn new(file: &'a str, is_class: &'a dyn Fn(&str) -> bool) -> Self {
         Self { file, parameters: &[], is_class, class_names: &[], reader: None, limits: Limits::default() }
     }
 }
 
-/// What a configuration was compiled to.
+/// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The flat graph; when there are errors, as much of it as could be made out.
+    /// The flat graph; if there are errors, as much of it as could be built.
     pub graph: Graph,
     /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Compiled {
-    /// Whether anything keeps the configuration from running.
+    /// Whether there are errors, so that the configuration can't run.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 }
 
-/// Compiles a configuration. Never stops at the first error.
+/// Compiles a configuration. Reports all errors, not only the first.
 pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
     let mut compilation = Compilation {
         options,
@@ -79,7 +79,7 @@ pub fn compile(text: &str, options: &Options<'_>) -> Compiled {
     Compiled { graph: compilation.graph, diagnostics: compilation.diagnostics.finish() }
 }
 
-/// What the steps share.
+/// The state shared by the steps.
 pub(crate) struct Compilation<'a> {
     pub(crate) options: &'a Options<'a>,
     pub(crate) sources: Vec<Source>,
@@ -90,7 +90,7 @@ pub(crate) struct Compilation<'a> {
     unknown_names: usize,
 }
 
-/// Hints are looked for this many times: a configuration in which every name is unknown needs another kind of help.
+/// The maximum number of searches for hints, for a configuration in which every name is unknown.
 const MAX_HINTS: usize = 100;
 
 impl Compilation<'_> {
@@ -100,12 +100,12 @@ impl Compilation<'_> {
         self.sources.len() as u32 - 1
     }
 
-    /// Says where a place is.
+    /// The location of a span.
     pub(crate) fn location(&self, place: SourceSpan) -> Location {
         self.sources[place.source as usize].location(place.span)
     }
 
-    /// The text of a place.
+    /// The text of a span.
     pub(crate) fn slice(&self, place: SourceSpan) -> &str {
         self.sources[place.source as usize].slice(place.span)
     }
@@ -115,7 +115,7 @@ impl Compilation<'_> {
         self.diagnostics.error(self.location(place), message);
     }
 
-    /// Reports an error that has to do with another place, too.
+    /// Reports an error with a related location.
     pub(crate) fn error_and(
         &mut self,
         place: SourceSpan,
@@ -127,7 +127,7 @@ impl Compilation<'_> {
         self.diagnostics.push(diagnostic.with_related(self.location(other), related));
     }
 
-    /// Reports an unknown name, with the nearest known one: of `others` or else of the class names.
+    /// Reports an unknown name, with the nearest name among `others` or else the class names as a hint.
     pub(crate) fn unknown<'n>(
         &mut self,
         place: SourceSpan,
@@ -147,7 +147,7 @@ impl Compilation<'_> {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Returns what a name means as a class, if anything.
+    /// The class that a name means, if there is one.
     pub(crate) fn find_class(&mut self, name: &str) -> Option<ClassId> {
         self.classes.find(name).or_else(|| {
             let known = (self.options.is_class)(name);
@@ -155,7 +155,7 @@ impl Compilation<'_> {
         })
     }
 
-    /// The folder of a source: what stands before the last `/` of its name.
+    /// The folder of a source: its name up to the last `/`.
     pub(crate) fn folder(&self, source: u32, span: Span) -> String {
         let file = self.sources[source as usize].location(span).file;
         match file.rfind('/') {

@@ -1,7 +1,7 @@
 //! Configuration text as the language itself needs it: arguments, words, comments, quotes.
 //!
-//! Texts are what stands between an element's parentheses. A text is split at unquoted commas into arguments, an
-//! argument at unquoted space into words. Quoting is by `'...'`, `"..."` (with backslash escapes) and `\<hex>`.
+//! A configuration text is the text between an element's parentheses. Unquoted commas separate arguments; unquoted
+//! spaces separate the words of an argument. Quoting is by `'...'`, `"..."` (with backslash escapes) and `\<hex>`.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -12,7 +12,7 @@ pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
 }
 
-/// Whether a byte may stand in the name of a variable.
+/// Whether a byte is allowed in a variable name.
 pub(crate) fn is_variable_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -22,12 +22,12 @@ pub(crate) fn starts_comment(bytes: &[u8], at: usize) -> bool {
     bytes.get(at) == Some(&b'/') && matches!(bytes.get(at + 1), Some(b'/' | b'*'))
 }
 
-/// Returns where the comment that begins at `at` ends: after its line end, its `*/` or at the end of the text.
+/// The end of the comment that begins at `at`: after its line end or its `*/`, or the end of the text.
 pub(crate) fn skip_comment(bytes: &[u8], at: usize) -> usize {
     if bytes.get(at + 1) == Some(&b'/') { skip_line(bytes, at + 2) } else { skip_block(bytes, at + 2) }
 }
 
-/// Returns where the next line begins; `\n`, `\r` and `\r\n` end lines.
+/// The start of the next line; `\n`, `\r` and `\r\n` end lines.
 pub(crate) fn skip_line(bytes: &[u8], mut at: usize) -> usize {
     while let Some(&byte) = bytes.get(at) {
         at += 1;
@@ -51,7 +51,7 @@ fn skip_block(bytes: &[u8], mut at: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// Returns where the `\<...>` that begins at `at` ends; comments in it may contain `>`.
+/// The end of the `\<...>` that begins at `at`; comments inside it may contain `>`.
 pub(crate) fn skip_hex(bytes: &[u8], mut at: usize) -> usize {
     at += 2;
     while at < bytes.len() {
@@ -63,7 +63,7 @@ pub(crate) fn skip_hex(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// Returns where the quoted string that begins at `at` ends: after its closing quote or at the end of the text.
+/// The end of the quoted string that begins at `at`: after its closing quote, or the end of the text.
 pub(crate) fn skip_quoted(bytes: &[u8], mut at: usize) -> usize {
     let quote = bytes[at];
     at += 1;
@@ -84,7 +84,7 @@ pub(crate) fn skip_quoted(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// Skips what counts as one unit outside comments and space: a quoted string, a `\<...>`, or one byte.
+/// Skips one unit outside comments and spaces: a quoted string, a `\<...>`, or one byte.
 pub(crate) fn skip_unit(bytes: &[u8], at: usize) -> usize {
     match bytes[at] {
         b'"' | b'\'' => skip_quoted(bytes, at),
@@ -106,7 +106,7 @@ fn skip_space_and_comments(bytes: &[u8], mut at: usize) -> usize {
     at.min(bytes.len())
 }
 
-/// Reads one argument from `from`, or the whole rest when `commas` is false. Returns it and where it ended.
+/// Reads one argument from `from`, or the whole rest if `commas` is false. Returns it and its end.
 fn clean(text: &str, from: usize, commas: bool) -> (Cow<'_, str>, usize) {
     let bytes = text.as_bytes();
     let mut at = skip_space_and_comments(bytes, from);
@@ -140,12 +140,12 @@ fn clean(text: &str, from: usize, commas: bool) -> (Cow<'_, str>, usize) {
     (Cow::Owned(joined), at)
 }
 
-/// Removes space at both ends, and replaces each comment with the space around it by one space.
+/// Removes surrounding spaces, and replaces each comment and the spaces around it by one space.
 pub fn uncomment(text: &str) -> Cow<'_, str> {
     clean(text, 0, false).0
 }
 
-/// Splits a text into its arguments at unquoted commas, without comments. A last argument that is empty is left out.
+/// Splits a text into arguments at unquoted commas, without comments. An empty last argument is omitted.
 pub fn arguments(text: &str) -> Vec<Cow<'_, str>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -159,7 +159,7 @@ pub fn arguments(text: &str) -> Vec<Cow<'_, str>> {
     found
 }
 
-/// Takes the first word off: returns it and the rest, both without space or comments at their front.
+/// Splits off the first word: returns it and the rest, both without leading spaces and comments.
 pub fn first_word(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let start = skip_space_and_comments(bytes, 0);
@@ -170,7 +170,7 @@ pub fn first_word(text: &str) -> (&str, &str) {
     (&text[start..end], &text[skip_space_and_comments(bytes, end)..])
 }
 
-/// Splits a text into words at unquoted space and comments.
+/// Splits a text into words at unquoted spaces and comments.
 pub fn words(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -184,9 +184,9 @@ pub fn words(text: &str) -> Vec<&str> {
     }
 }
 
-/// Takes a keyword (letters, digits and `_.:?!`) off the front of an argument: returns it and the rest.
+/// Splits a leading keyword (letters, digits and `_.:?!`) off an argument: returns it and the rest.
 ///
-/// Returns `None` when the first word is no keyword.
+/// Returns `None` if the first word is not a keyword.
 pub fn keyword(argument: &str) -> Option<(&str, &str)> {
     let bytes = argument.as_bytes();
     let end = bytes.iter().position(|&byte| is_space(byte)).unwrap_or(bytes.len());
@@ -199,7 +199,8 @@ pub fn keyword(argument: &str) -> Option<(&str, &str)> {
     Some((&argument[..end], rest))
 }
 
-/// Removes comments and one level of quotes, and expands escapes. The result is bytes: escapes can make any.
+/// Removes comments and one level of quotes, and expands escapes. The result is bytes, because escapes can produce any
+/// byte.
 pub fn unquote(text: &str) -> Vec<u8> {
     let cleaned = uncomment(text);
     let bytes = cleaned.as_bytes();
@@ -226,7 +227,7 @@ pub fn unquote(text: &str) -> Vec<u8> {
     out
 }
 
-/// Expands the escape at `at`, which is followed by at least one byte. Returns where it ends.
+/// Expands the escape at `at`, which at least one byte must follow. Returns its end.
 fn unescape(bytes: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     let kind = bytes[at + 1];
     let simple = match kind {
@@ -259,7 +260,7 @@ fn unescape(bytes: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     at + 2
 }
 
-/// Reads pairs of hexadecimal digits up to `>`; anything else between them is skipped, an odd digit is dropped.
+/// Reads pairs of hexadecimal digits up to `>`. Other characters between them are skipped; an odd digit is dropped.
 fn unescape_hex(bytes: &[u8], mut at: usize, out: &mut Vec<u8>) -> usize {
     let mut half = None;
     while at < bytes.len() {
@@ -285,7 +286,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// Puts a text into double quotes so that [`unquote`] gives it back; the result is ASCII on one line.
+/// Puts a text into double quotes, as [`unquote`] reverses; the result is ASCII on one line.
 pub fn quote(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

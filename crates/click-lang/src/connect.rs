@@ -1,36 +1,36 @@
-//! Which ports a connector joins.
+//! The ports that a connector joins.
 
 use crate::tree::Ports;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// An element on one side of a connector, with the ports written there.
+/// An element on one side of a connector, with its explicit ports.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectorSide {
     /// Index of the part.
     pub(crate) part: usize,
-    /// The input ports written in front of it.
+    /// The input ports written before it.
     pub(crate) inputs: Ports,
-    /// The output ports written behind it.
+    /// The output ports written after it.
     pub(crate) outputs: Ports,
 }
 
-/// What a connector makes.
+/// The result of a connector.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectorLinks {
-    /// Part and output port, part and input port.
+    /// Pairs of part and output port with part and input port.
     pub(crate) links: Vec<((usize, usize), (usize, usize))>,
-    /// What is wrong with it.
+    /// Errors in the connector.
     pub(crate) errors: Vec<String>,
 }
 
 /// One side's ports, in order.
 struct ConnectorPorts<'s> {
     ports: Vec<(usize, &'s Ports)>,
-    /// How many ports are written; an element without any counts as one.
+    /// The number of explicit ports; an element without any counts as one.
     written: usize,
-    /// Whether further ports come as needed.
+    /// Whether further ports are added as needed.
     open: bool,
 }
 
@@ -41,12 +41,12 @@ impl<'s> ConnectorPorts<'s> {
         (Self { ports, written, open: open > 0 }, open)
     }
 
-    /// Whether no port is written, so that `=>` may take as many as the other side has.
+    /// Whether no port is explicit, so that `=>` may use as many as the other side has.
     fn is_unwritten(&self) -> bool {
         self.written == 1 && self.ports.first().is_some_and(|(_, ports)| ports.numbers.is_empty())
     }
 
-    /// Calls `each` with the ports in order, `extra` of them beyond the written ones, until it says to stop.
+    /// Calls `each` with the ports in order, `extra` of them after the explicit ones, until it returns false.
     fn visit(&self, mut extra: usize, mut each: impl FnMut(usize, usize) -> bool) {
         for (part, ports) in &self.ports {
             let mut next = 0;
@@ -73,7 +73,7 @@ impl<'s> ConnectorPorts<'s> {
     }
 }
 
-/// Joins the outputs of `from` to the inputs of `to`, at most `room` of them. `double` says that it is `=>`.
+/// Joins the outputs of `from` to the inputs of `to`, with at most `room` links. `double` means `=>`.
 pub(crate) fn connect(
     from: &[ConnectorSide],
     to: &[ConnectorSide],
@@ -164,7 +164,8 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    /// `0:1,2 3:` means part 0 with ports 1 and 2, and part 3 without; `+` behind the ports means that more follow.
+    /// `0:1,2 3:` means part 0 with ports 1 and 2, and part 3 without explicit ports; `+` after the ports leaves them
+    /// open.
     fn side(text: &str) -> Vec<ConnectorSide> {
         let mut sides = Vec::new();
         for word in text.split(' ') {

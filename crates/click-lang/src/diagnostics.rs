@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Diagnostics: errors and warnings about a configuration, with locations.
 
 use crate::Location;
 use alloc::format;
@@ -6,49 +6,50 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The configuration can't run.
     Error,
-    /// It can run, but probably doesn't do what was meant.
+    /// The configuration can run, but probably not as intended.
     Warning,
-    /// More about the diagnostic before it.
+    /// Further information about the previous diagnostic.
     Note,
 }
 
 /// One message about a configuration.
 ///
-/// Names in messages stand in typographic quotes, as on a UTF-8 terminal; [`plain_quotes`] turns them for others.
+/// Names in messages are in typographic quotes, as on a UTF-8 terminal; [`plain_quotes`] converts them for other
+/// outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where; absent when it is about the whole.
+    /// Its location; absent if it concerns the whole configuration.
     pub location: Option<Location>,
-    /// The message; several lines when it contains `\n`. Lines that begin with a space are what a first line ‘While …:’
-    /// introduces.
+    /// The message; it may have several lines, separated by `\n`. Lines that start with a space are introduced by a
+    /// first line ‘While …:’.
     pub message: String,
-    /// Lines that belong to the message: other places with what they have to do with it.
+    /// Further lines of the message: related locations with their text.
     pub related: Vec<(Location, String)>,
-    /// A hint, e.g. the nearest name; not part of the message as Click prints it.
+    /// A hint, such as the nearest name; not part of Click's message format.
     pub hint: Option<String>,
-    /// Whether place and related lines are left out of the message as Click prints it, which has none in this case.
+    /// Whether location and related lines are omitted in Click's message format, as in Click.
     pub bare: bool,
-    /// The place that stands in the message as Click prints it, where that is another one.
+    /// The location in Click's message format, if it differs.
     pub printed: Option<Location>,
-    /// The place in a file of data that the lines below the first begin with, `FILE:LINE`. In the message as Click prints
-    /// it this stands before the space that these lines begin with.
+    /// The location in a data file, `FILE:LINE`, that starts the lines after the first. Click's message format has it
+    /// before the indentation of these lines.
     pub within: Option<String>,
 }
 
 impl Diagnostic {
-    /// Makes an error at `location`.
+    /// An error at `location`.
     pub fn error(location: Location, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, location, message)
     }
 
-    /// Makes a diagnostic of any severity at `location`.
+    /// A diagnostic of any severity at `location`.
     pub fn new(severity: Severity, location: Location, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -62,28 +63,28 @@ impl Diagnostic {
         }
     }
 
-    /// Adds a line about another place.
+    /// Adds a line about a related location.
     #[must_use]
     pub fn with_related(mut self, location: Location, message: impl Into<String>) -> Self {
         self.related.push((location, message.into()));
         self
     }
 
-    /// Leaves the places out of the message as Click prints it.
+    /// Omits the locations in Click's message format.
     #[must_use]
     pub fn bare(mut self) -> Self {
         self.bare = true;
         self
     }
 
-    /// Puts another place into the message as Click prints it.
+    /// Sets a different location for Click's message format.
     #[must_use]
     pub fn printed_at(mut self, location: Location) -> Self {
         self.printed = Some(location);
         self
     }
 
-    /// Says which place in a file of data the lines below the first begin with.
+    /// Sets the data file location that starts the lines after the first.
     #[must_use]
     pub fn within(mut self, place: Option<String>) -> Self {
         self.within = place;
@@ -99,8 +100,7 @@ impl Diagnostic {
 }
 
 impl fmt::Display for Diagnostic {
-    /// Writes the lines as Click prints them, `file:line: message`, without a line end after the last. Hints are left
-    /// out.
+    /// Writes the lines in Click's message format, `file:line: message`, without a final line end. Hints are omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = self.printed.as_ref().or(self.location.as_ref()).filter(|_| !self.bare);
         let place = location.map(|location| format!("{location}: ")).unwrap_or_default();
@@ -127,7 +127,7 @@ impl fmt::Display for Diagnostic {
 }
 
 impl Diagnostic {
-    /// The place that a line begins with, and the rest of it.
+    /// Splits a line into the leading data file location and the rest.
     fn place_within<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str)> {
         let place = self.within.as_ref()?;
         let rest = line.strip_prefix(place.as_str())?.strip_prefix(": ")?;
@@ -149,12 +149,12 @@ pub(crate) struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Makes an empty collection for at most `limit` diagnostics; what comes after is counted only.
+    /// A collection of at most `limit` diagnostics; further ones are only counted.
     pub(crate) fn new(limit: usize) -> Self {
         Self { list: Vec::new(), limit, dropped: 0 }
     }
 
-    /// Adds one.
+    /// Adds a diagnostic.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.len() < self.limit {
             self.list.push(diagnostic);
@@ -168,12 +168,12 @@ impl Diagnostics {
         self.push(Diagnostic::error(location, message));
     }
 
-    /// Whether there is room for another one; work done only for a message can be saved when not.
+    /// Whether another diagnostic fits. If not, the caller can skip the work for its message.
     pub(crate) fn has_room(&self) -> bool {
         self.list.len() < self.limit
     }
 
-    /// Returns all, with a last line that counts those left out.
+    /// Returns all diagnostics, with a last one that gives the number omitted.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         if self.dropped > 0 {
             self.list.push(Diagnostic {

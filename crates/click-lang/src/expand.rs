@@ -1,4 +1,4 @@
-//! Compounds to a flat list of elements: each use of a compound is replaced by its parts.
+//! Expansion: replaces each use of a compound by the compound's parts.
 
 use crate::class::{Class, ClassId, Compound, Link, PartKind, SourceSpan};
 use crate::compile::Compilation;
@@ -13,7 +13,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Expands the outermost level of a configuration into the compilation's graph.
+/// Expands the top level of a configuration into the compilation's graph.
 pub(crate) fn expand(compilation: &mut Compilation<'_>, outermost: Compound) {
     let mut environment = Environment::inside(None);
     for (name, text) in &outermost.definitions {
@@ -54,14 +54,14 @@ struct Expansion<'c, 'o> {
     naming: Naming,
     links: Vec<Link>,
     depth: usize,
-    /// Whether a limit is reached: nothing more is added.
+    /// Whether a limit was reached, after which nothing is added.
     full: bool,
 }
 
 impl Expansion<'_, '_> {
     fn outermost(&mut self, outermost: Compound, environment: &Rc<Environment>) {
-        // Anonymous elements get their numbers one by one as they are reached, so that what a compound before them
-        // is called counts as taken.
+        // Anonymous elements get their numbers in order of expansion, so that names inside an earlier compound count as
+        // taken.
         for part in &outermost.parts {
             let class = if let PartKind::Element(class) = part.kind { class } else { 0 };
             let kind = kind_of(part.kind, self.flat.len());
@@ -109,7 +109,7 @@ impl Expansion<'_, '_> {
         index
     }
 
-    /// Replaces an element by the parts of its class when that is a compound.
+    /// Replaces an element by the parts of its class, if that is a compound.
     fn element(&mut self, index: usize, environment: &Rc<Environment>) {
         let flat = &self.flat[index];
         if flat.kind != FlatKind::Element || self.full {
@@ -143,7 +143,7 @@ impl Expansion<'_, '_> {
         }
     }
 
-    /// Reports that a limit is reached, once, and takes nothing more in.
+    /// Reports once that a limit was reached, and stops the expansion.
     fn stop(&mut self, index: usize, message: &str) {
         self.flat[index].kind = FlatKind::Failed;
         if !self.full {
@@ -153,7 +153,7 @@ impl Expansion<'_, '_> {
         }
     }
 
-    /// Finds which of the compounds of a class fits a use of it.
+    /// Selects the compound of a class that matches a use.
     fn choose(&mut self, index: usize, first: Rc<Compound>, arguments: Vec<Rc<str>>) -> Choice {
         let ports = self.flat[index].ports;
         let mut closest = None;
@@ -176,7 +176,7 @@ impl Expansion<'_, '_> {
                 Class::Primitive(_) => return Choice::Class(next),
             }
         }
-        // When there is one candidate only, what is wrong with the ports is said port by port.
+        // With a single candidate, port errors are reported per port.
         if candidates.len() > 1 || closest.is_none() {
             let place = self.flat[index].place;
             let signature = candidates[0].use_signature(arguments.len(), ports);
@@ -195,7 +195,7 @@ impl Expansion<'_, '_> {
         closest.map_or(Choice::None, |(compound, values)| Choice::Compound(compound, values))
     }
 
-    /// Adds the parts of a compound that the element at `index` is.
+    /// Adds the parts of the compound that the element at `index` uses.
     fn compound(&mut self, index: usize, compound: &Compound, environment: &Rc<Environment>) {
         let place = self.flat[index].place;
         let name = self.flat[index].name.clone();
@@ -206,7 +206,7 @@ impl Expansion<'_, '_> {
             self.stop(index, "too many elements or connections after compound elements are expanded");
             return;
         }
-        // Where each part went; nothing for one whose name is taken.
+        // The new index of each part; `None` if its name is taken.
         let mut map: Vec<Option<usize>> = Vec::with_capacity(compound.parts.len());
         let input = self.flat.len();
         self.flat[index].kind = FlatKind::Outer { input, output: input + 1 };
@@ -222,7 +222,7 @@ impl Expansion<'_, '_> {
                 let message = format!("redeclaration of element ‘{part_name}’");
                 let related = format!("‘{part_name}’ previously declared here");
                 self.compilation.error_and(place, message, other, related);
-                // A compound's input and output are needed all the same.
+                // The compound's input and output are needed even then.
                 if part.kind != PartKind::Pseudo {
                     map.push(None);
                     continue;
@@ -258,7 +258,7 @@ impl Expansion<'_, '_> {
         }
     }
 
-    /// Puts elements and connections into the graph, in Click's order.
+    /// Writes elements and connections to the graph, in Click's order.
     fn finish(mut self) {
         if self.compilation.budget.is_empty() && !self.full {
             let message = "configuration text too long after variables are replaced";
@@ -300,25 +300,25 @@ impl Expansion<'_, '_> {
     }
 }
 
-/// The end of the first text, where Click has come when it replaces compounds by their parts.
+/// The end of the first text: the location that Click reports while it expands compounds.
 const END: SourceSpan = SourceSpan { source: 0, span: Span { start: u32::MAX, end: u32::MAX } };
 
-/// What it costs, in bytes, to set a variable when a compound is expanded, whatever its value.
+/// The cost in bytes of setting a variable during expansion, in addition to its value.
 const VARIABLE_COST: usize = 16;
 
-/// Candidates beyond these are not listed: a class may have thousands.
+/// The maximum number of candidates listed in an error: a class may have thousands.
 const MAX_CANDIDATES_SHOWN: usize = 20;
 
 enum Choice {
-    /// Nothing fits.
+    /// Nothing matches.
     None,
-    /// A class that is not a compound, which a compound extends.
+    /// A class that is not a compound, extended by a compound.
     Class(ClassId),
-    /// A compound, with the values of its parameters.
+    /// A compound, with its parameter values.
     Compound(Rc<Compound>, Vec<Rc<str>>),
 }
 
-/// What a part becomes that goes to `index` of the flat list; a group's input and output follow it at once.
+/// The kind of a part that is added at `index` of the flat list; a group's input and output follow it directly.
 fn kind_of(kind: PartKind, index: usize) -> FlatKind {
     match kind {
         PartKind::Element(_) => FlatKind::Element,

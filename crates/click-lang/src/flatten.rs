@@ -1,4 +1,4 @@
-//! A graph as a configuration again.
+//! Printing of a graph as a configuration.
 
 use crate::{Connection, Graph, Port, config};
 use alloc::collections::BTreeMap;
@@ -8,7 +8,8 @@ use core::fmt::Write;
 
 /// Prints a graph as a configuration that compiles to the same graph.
 ///
-/// First the requirements, then a declaration a line in the order of the elements, then the connections in chains.
+/// The requirements come first, then one declaration per line in the order of the elements, then the connections in
+/// chains.
 pub fn flatten(graph: &Graph) -> String {
     let mut out = String::new();
     requirements(graph, &mut out);
@@ -52,7 +53,7 @@ fn connections(graph: &Graph, out: &mut String) {
         follows[follower] = true;
     }
     let mut printed = alloc::vec![false; connections.len()];
-    // Chains from their beginnings, then what is left: circles, from anywhere.
+    // First chains from their starts; the remaining connections form cycles, which may start anywhere.
     for circles in [false, true] {
         for start in 0..connections.len() {
             if !printed[start] && (circles || !follows[start]) {
@@ -86,8 +87,8 @@ fn chain(graph: &Graph, next: &[Option<usize>], start: usize, printed: &mut [boo
     out.push_str(";\n");
 }
 
-/// For each connection to an input 0, a connection that goes on from that element's output 0: one to an input 0 again
-/// if there is one, so that chains are long.
+/// For each connection to an input 0, a connection that continues from that element's output 0. Connections to an input
+/// 0 are preferred, for longer chains.
 fn followers(connections: &[Connection]) -> Vec<Option<usize>> {
     let mut leaving: BTreeMap<Port, Vec<usize>> = BTreeMap::new();
     for (index, connection) in connections.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! A configuration laid out anew: only space between tokens changes, so what it means does not.
+//! The formatter. It changes only the spaces between tokens, so the meaning is preserved.
 //!
-//! One statement a line; blocks that stand on one line stay there, others are indented by four; a chain goes on in a
-//! new line where it did; comments stay where they are; of several empty lines one is left. What stands between the
-//! parentheses of a configuration is left alone.
+//! One statement per line. Single-line blocks stay on one line; other blocks are indented by four. A chain keeps its
+//! line breaks. Comments keep their positions. Consecutive empty lines become one. Configuration text in parentheses is
+//! not changed.
 
 use crate::source::Source;
 use crate::tree::{Body, ClassUse, Compound, Span, Statement, StatementKind, Subject, TokenKind, Tree};
@@ -13,12 +13,12 @@ use alloc::vec::Vec;
 
 const INDENT: usize = 4;
 
-/// Lays out a configuration; `file` is its name for messages.
+/// Formats a configuration; `file` is its name for messages.
 ///
-/// Formatting the result again changes nothing.
+/// The result is stable under a second formatting.
 ///
 /// # Errors
-/// The syntax errors, when there are any: what isn't understood isn't touched.
+/// The syntax errors, if there are any. Text with errors is not formatted.
 pub fn format(text: &str, file: &str) -> Result<String, Vec<Diagnostic>> {
     let tree = Tree::parse(text);
     if !tree.errors().is_empty() {
@@ -42,7 +42,7 @@ pub fn format(text: &str, file: &str) -> Result<String, Vec<Diagnostic>> {
     Ok(printer.out)
 }
 
-/// Where in the text statements begin, and where configurations open.
+/// The offsets where statements begin and where configurations open.
 #[derive(Default)]
 struct Marks {
     statements: BTreeSet<u32>,
@@ -91,9 +91,9 @@ impl Marks {
 /// An open brace, parenthesis or bracket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
-    /// `{` or the `(` of a group, on several lines; with the indentation of the line that it stands on.
+    /// `{` or the `(` of a group, over several lines; with the indentation of its line.
     Block(usize),
-    /// The same on one line.
+    /// The same on a single line.
     Inline,
     /// `[`
     Ports,
@@ -101,7 +101,7 @@ enum Open {
     Config,
 }
 
-/// What comes between two tokens.
+/// The separator between two tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gap {
     Nothing,
@@ -115,13 +115,13 @@ struct Printer<'t> {
     text: &'t str,
     out: String,
     open: Vec<Open>,
-    /// Indentation of the line being written.
+    /// Indentation of the current output line.
     indentation: usize,
-    /// Line ends in the text since the last token or comment.
+    /// Line ends in the input since the last token or comment.
     lines: usize,
-    /// The last token that was no trivia.
+    /// The last token that is not trivia.
     last: Option<(TokenKind, &'t str)>,
-    /// Comments and directives before the next token: their text, and the line ends before them.
+    /// Comments and directives before the next token: their text, and the number of line ends before them.
     comments: Vec<(TokenKind, &'t str, usize)>,
 }
 
@@ -148,8 +148,8 @@ impl<'t> Printer<'t> {
         block.map_or(0, |at| at + INDENT)
     }
 
-    /// Writes the comments before the next token, which stands at a `boundary` of statements or within one.
-    /// Returns whether something must come on a new line, and whether a comment began this one.
+    /// Writes the comments before the next token, which is at a `boundary` of statements or within one. Returns whether
+    /// a new line must follow, and whether a comment started the current one.
     fn flush(&mut self, boundary: bool) -> (bool, bool) {
         let (mut must_break, mut leading) = (false, false);
         for (kind, comment, lines) in core::mem::take(&mut self.comments) {
@@ -187,7 +187,7 @@ impl<'t> Printer<'t> {
         let bar = kind == TokenKind::DoubleBar && in_block;
         let ends_block = matches!(closed, Some(Open::Block(_)));
         let boundary = starts || bar || ends_block;
-        // The comments before a closing brace stand as far in as the statements before it.
+        // Comments before a closing brace are indented like the statements before it.
         if let Some(open) = closed.filter(|_| ends_block) {
             self.open.push(open);
         }
@@ -223,7 +223,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// What comes before a token within a statement.
+    /// The separator before a token within a statement.
     fn gap(&self, kind: TokenKind, token: &str, at: u32, closed: Option<Open>) -> Gap {
         let Some((last_kind, last)) = self.last else { return Gap::Nothing };
         let connector = |kind| matches!(kind, TokenKind::Arrow | TokenKind::DoubleArrow);
@@ -253,12 +253,12 @@ impl<'t> Printer<'t> {
     }
 }
 
-/// Counts line ends; of `\r\n` there is one.
+/// Counts line ends; `\r\n` counts once.
 fn line_ends(space: &str) -> usize {
     space.matches('\n').count() + space.matches('\r').count() - space.matches("\r\n").count()
 }
 
-/// Whether a line ends between the brace or parenthesis that `bytes` begin with and the one that closes it.
+/// Whether there is a line end between the brace or parenthesis at the start of `bytes` and its closing one.
 fn line_ends_before_close(bytes: &[u8]) -> bool {
     let mut depth = 0_usize;
     let mut at = 0;

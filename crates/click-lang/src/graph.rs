@@ -1,17 +1,17 @@
-//! The flat graph: what is left of a configuration when compounds, groups and variables are gone.
+//! The flat graph: a configuration after expansion of compounds, groups and variables.
 
 use crate::Location;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// A flat configuration: elements, connections between them, and what it requires.
+/// A flat configuration: elements, connections and requirements.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// The elements in the order in which a router creates and configures them.
     pub elements: Vec<Element>,
     /// The connections, each once, ordered by target element, target port, source element, source port.
     pub connections: Vec<Connection>,
-    /// The requirements in the order of the text; libraries are not among them, they were read.
+    /// The requirements in the order of the text, except libraries, which are already read.
     pub requirements: Vec<Requirement>,
     /// The texts of the `provide` statements' arguments, in order.
     pub provisions: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Element {
     pub class: String,
     /// Its configuration text between the parentheses, variables expanded, comments still in it.
     pub config: String,
-    /// Where it was declared; inside a compound, the place in the compound's text.
+    /// Its declaration; inside a compound, the location in the compound's text.
     pub location: Location,
 }
 
@@ -37,11 +37,11 @@ pub struct Connection {
     pub from: Port,
     /// The input port.
     pub to: Port,
-    /// Where the connection is written: its arrow nearest the source element.
+    /// The location of the connection: the arrow nearest to the source element.
     pub location: Location,
 }
 
-/// A port of an element; whether input or output, the use says.
+/// A port of an element; the context tells whether it is an input or an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port {
     /// Index in [`Graph::elements`].
@@ -50,19 +50,19 @@ pub struct Port {
     pub port: usize,
 }
 
-/// What `require(...)` asks for.
+/// An argument of `require(...)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// `package` or `compact_config`.
     pub kind: String,
     /// The package's name; empty for `compact_config`.
     pub value: String,
-    /// Where it is written.
+    /// Its location.
     pub location: Location,
 }
 
 impl Graph {
-    /// Returns the index of the element called `name`. Takes time in proportion to the number of elements.
+    /// The index of the element called `name`. Linear in the number of elements.
     pub fn element(&self, name: &str) -> Option<usize> {
         self.elements.iter().position(|element| element.name == name)
     }

@@ -1,19 +1,19 @@
-//! Text to tokens. Every byte of the text belongs to exactly one token.
+//! The lexer. Every byte of the text belongs to exactly one token.
 
 use crate::config;
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// Space and line ends.
+    /// Spaces and line ends.
     Space,
     /// `// ...` with its line end.
     LineComment,
     /// `/* ... */`.
     BlockComment,
-    /// `# LINE "FILE"` at the beginning of a line, without its line end; or a line that begins with `#` and isn't one.
+    /// `# LINE "FILE"` at the beginning of a line, without its line end; or any other line that begins with `#`.
     Directive,
     /// A name: letters, digits, `_`, `@`, and `/` between them.
     Identifier,
@@ -39,42 +39,42 @@ pub enum TokenKind {
     Define,
     /// The text between the parentheses of a configuration.
     Config,
-    /// Any other single character: punctuation, or one that has no meaning.
+    /// Any other single character, valid punctuation or not.
     Character,
-    /// What follows after more tokens than the limit allows.
+    /// The rest of the text beyond the token limit.
     Rest,
     /// The end of the text.
     End,
 }
 
 impl TokenKind {
-    /// Whether a parser passes over it.
+    /// Whether the parser skips it.
     pub fn is_trivia(self) -> bool {
         matches!(self, Self::Space | Self::LineComment | Self::BlockComment | Self::Directive)
     }
 }
 
-/// A token: what it is, and where it begins. It ends where the next one begins.
+/// A token's kind and start. It ends where the next one begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Token {
-    /// What it is.
+    /// Its kind.
     pub kind: TokenKind,
     /// Offset of its first byte.
     pub start: u32,
 }
 
-/// A line directive: from `at` on, lines are counted anew.
+/// A line directive: line numbers restart after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Directive {
     /// Offset of the `#`.
     pub(crate) at: usize,
     /// The number of the line after the directive.
     pub(crate) line: u32,
-    /// The file's name as quoted in the text; `None` when the directive names none.
+    /// The file name as quoted in the text; `None` if the directive has none.
     pub(crate) file: Option<String>,
 }
 
-/// Reads tokens on demand; the parser says where a configuration begins.
+/// Reads tokens on demand. The parser tells it where a configuration begins.
 pub(crate) struct Lexer<'t> {
     text: &'t str,
     at: usize,
@@ -131,21 +131,21 @@ impl<'t> Lexer<'t> {
         (TokenKind::Character, start + length)
     }
 
-    /// Reads a configuration up to the parenthesis that closes it, or to the end of the text.
+    /// Reads a configuration up to its closing parenthesis, or to the end of the text.
     pub(crate) fn config(&mut self) -> Token {
         let start = self.at;
         self.at = scan_config(self.text.as_bytes(), start, |_, _| ());
         Token { kind: TokenKind::Config, start: start as u32 }
     }
 
-    /// Takes all that is left as one token.
+    /// Reads the rest of the text as one token.
     pub(crate) fn rest(&mut self) -> Token {
         let start = self.at;
         self.at = self.text.len();
         Token { kind: TokenKind::Rest, start: start as u32 }
     }
 
-    /// Where the next token begins.
+    /// Offset of the next token.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -189,7 +189,7 @@ fn at_line_start(bytes: &[u8], at: usize) -> bool {
     at == 0 || matches!(bytes[at - 1], b'\n' | b'\r')
 }
 
-/// Returns where the configuration that begins at `at` ends, and calls `found` with the bounds of each line directive.
+/// The end of the configuration that begins at `at`. Calls `found` with the bounds of each line directive.
 fn scan_config(bytes: &[u8], mut at: usize, mut found: impl FnMut(usize, usize)) -> usize {
     let mut depth = 1_usize;
     while at < bytes.len() {
@@ -226,7 +226,7 @@ fn scan_config(bytes: &[u8], mut at: usize, mut found: impl FnMut(usize, usize))
     bytes.len()
 }
 
-/// Returns the text of a configuration without line directives.
+/// The text of a configuration without line directives.
 pub(crate) fn config_text(raw: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
@@ -243,15 +243,15 @@ pub(crate) fn config_text(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Finds the line directives in a configuration that begins at `offset` of `text` and ends at `end`.
+/// Finds the line directives in the configuration of `text` from `offset` to `end`.
 pub(crate) fn config_directives(text: &str, offset: usize, end: usize, mut found: impl FnMut(usize)) {
     if text[offset..end].contains('#') {
         scan_config(&text.as_bytes()[..end], offset, |start, _| found(start));
     }
 }
 
-/// Reads the line that begins with `#` at `at`. Returns where it ends (before the line end), and what it says;
-/// `None` when it is no line directive.
+/// Reads the line that begins with `#` at `at`. Returns its end (before the line end) and the directive; `None` if it
+/// is not a line directive.
 pub(crate) fn directive(bytes: &[u8], at: usize) -> (usize, Option<Directive>) {
     let line_end =
         bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(bytes.len(), |n| at + n);

@@ -1,9 +1,9 @@
-//! The Click language: text to a lossless tree, to diagnostics, to a flat graph.
+//! The Click language: parses text to a lossless tree, and compiles it to diagnostics and a flat graph.
 //!
 //! - [`compile()`] turns a configuration into a [`Graph`] of elements and connections, without compounds, groups,
-//!   variables or libraries, and reports everything that is wrong with it, not only the first thing.
-//! - [`tree::Tree`] is the text as written, comments and all: printing it gives back the text byte for byte.
-//! - [`format()`] lays a configuration out anew; [`flatten()`] prints a graph as a configuration.
+//!   variables or libraries, and reports all errors, not only the first.
+//! - [`tree::Tree`] is the text as written, including comments: printing it reproduces the text byte for byte.
+//! - [`format()`] formats a configuration; [`flatten()`] prints a graph as a configuration.
 //!
 //! ```
 //! let is_class = |name: &str| ["Idle", "Counter", "Discard"].contains(&name);
@@ -16,12 +16,16 @@
 //! assert_eq!(names, ["Idle@1", "Discard@3", "w/c"]);
 //! ```
 //!
-//! Differences from Click: `provide` is understood; a variable whose value is empty is replaced also where it is the
-//! whole text; messages about a compound's use name the place of the use, not the end of the file; the class that
-//! `...` extends is tried without an empty compound before it; unknown names are followed by a hint.
+//! Differences from Click:
 //!
-//! Invariants: no input makes anything here panic, run without end or take memory beyond [`Limits`]. The crate
-//! depends on nothing, does no input or output, and knows no element class: the caller says which names are classes.
+//! - `provide` is supported;
+//! - a variable with an empty value is also replaced where it is the whole text;
+//! - messages about the use of a compound give the location of the use, not the end of the file;
+//! - the class that `...` extends is tried without an empty compound before it;
+//! - hints follow unknown names.
+//!
+//! Invariants: no input causes a panic, an endless run, or memory use beyond [`Limits`]. The crate has no dependencies,
+//! does no input or output, and knows no element class: the caller defines which names are classes.
 #![no_std]
 #![forbid(unsafe_code)]
 

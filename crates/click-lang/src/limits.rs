@@ -1,31 +1,31 @@
-//! Bounds on what a configuration may cost to compile, each named after the text that would exceed it.
+//! Limits on the cost of compiling a configuration. Each names the text that would exceed it.
 
-/// The bounds of one compilation. The defaults are far above what any real configuration needs.
+/// The limits of one compilation. The defaults are far above the needs of any real configuration.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of one source text. Stops: a file that never ends.
+    /// Bytes of one source text. Stops: an endless file.
     pub source_bytes: usize,
-    /// Tokens of one source text. Stops: a hundred megabytes of semicolons, each of which costs a token's memory.
+    /// Tokens of one source text. Stops: a hundred megabytes of semicolons, each of which takes a token's memory.
     pub tokens: usize,
     /// Nesting of `{ ... }` and `( ... )` in the text. Stops: a long run of opening braces that exhausts the stack.
     pub nesting: usize,
-    /// Compounds inside compounds after expansion. Stops: a long chain of classes each of which uses the one before.
+    /// Nested compounds after expansion. Stops: a long chain of classes, each of which uses the one before.
     pub expansion_depth: usize,
-    /// Elements after expansion. Stops: classes that each use the one before twice (2^n elements).
+    /// Elements after expansion. Stops: classes that each use the previous one twice (2^n elements).
     pub elements: usize,
     /// Connections, before and after expansion. Stops: many outputs joined to many inputs through compounds (n^k).
     pub connections: usize,
     /// Highest port number. Stops: `[0-4294967295]`.
     pub port: usize,
-    /// Steps taken through the ports of compounds and groups. Stops: long chains of empty compounds that many
-    /// sources enter at every link (n^2 steps for n connections).
+    /// Steps taken through the ports of compounds and groups. Stops: long chains of empty compounds that many sources
+    /// enter at every link (n^2 steps for n connections).
     pub tunnel_steps: usize,
-    /// Bytes that names, configurations and variables may take in sum. Stops: `$a` = `$b$b`, `$b` = `$c$c` and so on,
-    /// and long names repeated at every level of nesting.
+    /// Total bytes of names, configurations and variables. Stops: `$a` = `$b$b`, `$b` = `$c$c` and so on, and long
+    /// names repeated at every level of nesting.
     pub expanded_bytes: usize,
-    /// Libraries read. Stops: libraries that require ever new ones.
+    /// Libraries read. Stops: libraries that keep requiring new ones.
     pub libraries: usize,
-    /// Diagnostics kept. Stops: a text that is one error a byte.
+    /// Diagnostics kept. Stops: a text with an error in every byte.
     pub diagnostics: usize,
 }
 

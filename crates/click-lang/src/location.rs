@@ -1,24 +1,24 @@
-//! Where something stands in a source text.
+//! Locations in a source text.
 
 use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Range;
 
-/// A place in a source text, as messages print it.
+/// A location in a source text, as messages print it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The file's name, as given by the caller or by a `# LINE "FILE"` directive.
     pub file: Arc<str>,
-    /// Line, counted from 1; 0 when there is none (what was not read from a text).
+    /// Line, counted from 1; 0 if there is none, for objects that were not read from a text.
     pub line: u32,
     /// Column in characters, counted from 1.
     pub column: u32,
-    /// The bytes of the source text that are meant.
+    /// The byte range in the source text.
     pub span: Range<usize>,
 }
 
 impl fmt::Display for Location {
-    /// Writes `file:line`; a file name that brings its own colon or ends in space is not given another one.
+    /// Writes `file:line`. If the file name ends in a colon or a space, no colon is added.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line == 0 {
             f.write_str(&self.file)

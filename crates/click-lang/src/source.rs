@@ -1,4 +1,4 @@
-//! Where the bytes of a source text stand: file, line, column.
+//! Locations of bytes in a source text: file, line, column.
 
 use crate::Location;
 use crate::lexer::Directive;
@@ -7,21 +7,21 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Lines are counted ahead once per this many bytes: a table of all line starts of a text that is nothing but line
-/// ends would be larger than the text.
+/// Line numbers are recorded once per this many bytes. A table of all line starts could be larger than a text that
+/// consists of line ends.
 const BLOCK: usize = 1024;
 
-/// Columns are counted in characters up to here, in bytes beyond: a text may be one line of many megabytes.
+/// Columns are counted in characters up to here, in bytes beyond: a line may have many megabytes.
 const COLUMN_WINDOW: usize = 4096;
 
-/// A source text with what it takes to say where something stands in it.
+/// A source text with the tables to locate spans in it.
 pub(crate) struct Source {
-    /// The name it was read under.
+    /// The name that it was read under.
     pub(crate) name: Arc<str>,
     text: String,
-    /// For each block: the line ends before it, and where the line begins that it begins in.
+    /// For each block: the number of line ends before it, and the start of the line that contains the block's start.
     blocks: Vec<(u32, u32)>,
-    /// Where lines are counted anew: offset, line in the text, line to say, file to say.
+    /// Line directives: offset, line in the text, line to report, file to report.
     marks: Vec<Mark>,
 }
 
@@ -33,7 +33,7 @@ struct Mark {
 }
 
 impl Source {
-    /// Makes the source of a tree; `name` is the file's name.
+    /// The source of a tree; `name` is the file's name.
     pub(crate) fn new(name: &str, tree: &Tree<'_>) -> Self {
         let name: Arc<str> = if name.is_empty() { "config".into() } else { name.into() };
         let text = String::from(tree.text());
@@ -63,7 +63,7 @@ impl Source {
         let previous = self.marks.last().map_or(&self.name, |mark| &mark.file);
         let file = match directive.file.as_deref() {
             None => previous.clone(),
-            // An empty name means the file itself again.
+            // An empty name restores the file's own name.
             Some("") => self.name.clone(),
             Some(name) if **previous == *name => previous.clone(),
             Some(name) => name.into(),
@@ -72,7 +72,7 @@ impl Source {
         self.marks.push(Mark { at: directive.at, text_line, line: directive.line, file });
     }
 
-    /// Returns the line of an offset, counted from 0 in the text itself, and where that line begins.
+    /// The line of an offset, counted from 0 in the text itself, and the start of that line.
     fn line_and_start(&self, offset: usize) -> (u32, usize) {
         let bytes = self.text.as_bytes();
         let offset = offset.min(bytes.len());
@@ -87,7 +87,7 @@ impl Source {
         (lines, start)
     }
 
-    /// Says where a span stands.
+    /// The location of a span.
     pub(crate) fn location(&self, span: Span) -> Location {
         let offset = (span.start as usize).min(self.text.len());
         let (line, start) = self.line_and_start(offset);
@@ -96,7 +96,7 @@ impl Source {
         let column = characters + before.len().saturating_sub(COLUMN_WINDOW) + 1;
         let index = self.marks.partition_point(|mark| mark.at <= offset);
         let (file, line) = match index.checked_sub(1).map(|index| &self.marks[index]) {
-            // On the directive's own line the count goes back by one, as for the lines after it.
+            // A position on the directive's own line counts back by one, consistent with the following lines.
             Some(mark) => (&mark.file, mark.line.saturating_add(line).saturating_sub(mark.text_line)),
             None => (&self.name, line + 1),
         };
@@ -114,7 +114,7 @@ impl Source {
     }
 }
 
-/// Whether a line ends at this byte; of `\r\n` it is the second.
+/// Whether this byte ends a line; `\r\n` ends at its second byte.
 fn ends_line(bytes: &[u8], at: usize) -> bool {
     match bytes[at] {
         b'\n' => true,

@@ -2,13 +2,13 @@
 
 use alloc::vec::Vec;
 
-/// Names longer than this are not compared: comparing takes time in proportion to the product of the lengths.
+/// Longer names are not compared, because the comparison is quadratic in the length.
 const MAX_LENGTH: usize = 40;
 
-/// More candidates than these are not looked at. Stops: a misspelt name among a million elements, many times over.
+/// The maximum number of candidates compared. Stops: many misspelt names among a million elements.
 const MAX_CANDIDATES: usize = 5_000;
 
-/// The candidate that is nearest to a misspelt `name`, when it is near enough to be meant; case counts little.
+/// The candidate nearest to a misspelt `name`, if it is close enough; case is ignored.
 pub fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     if name.is_empty() || name.len() > MAX_LENGTH {
         return None;
@@ -25,7 +25,7 @@ pub fn nearest<'c>(name: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// The number of bytes to insert, remove, change or swap with their neighbour to make `left` of `right`.
+/// The edit distance: bytes inserted, removed, changed or swapped with their neighbour to turn `right` into `left`.
 fn distance(left: &str, right: &str) -> usize {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     let mut before_last: Vec<usize> = Vec::new();

@@ -1,6 +1,6 @@
 //! The lossless tree: a configuration as written.
 //!
-//! The tokens cover the text without gap or overlap, whatever the text is; the statements say what they mean.
+//! The tokens cover any text without gaps or overlap; the statements give its structure.
 
 use crate::Limits;
 use crate::lexer;
@@ -29,12 +29,12 @@ pub struct Tree<'t> {
     errors: Vec<SyntaxError>,
 }
 
-/// Something that is not the language.
+/// A syntax error.
 #[derive(Clone, Debug)]
 pub struct SyntaxError {
-    /// Where.
+    /// Its location.
     pub span: Span,
-    /// What, in the words of a diagnostic.
+    /// The text of the diagnostic.
     pub message: String,
 }
 
@@ -43,24 +43,24 @@ pub struct SyntaxError {
 pub struct Statement {
     /// From its first to its last token.
     pub span: Span,
-    /// What it says.
+    /// Its kind and contents.
     pub kind: StatementKind,
-    /// The token by which a chain turned out to have ended: its semicolon, or what can't go on with it.
+    /// The token that ended a chain: its semicolon, or a token that can't continue it.
     pub end: Span,
-    /// Which of the tree's errors were found while it was read.
+    /// The range of the tree's errors that were found in it.
     pub errors: Range<usize>,
 }
 
-/// What a statement says.
+/// The kind of a statement.
 #[derive(Clone, Debug)]
 pub enum StatementKind {
     /// Declarations and connections.
     Chain(Vec<Step>),
     /// `elementclass NAME ...`
     ElementClass {
-        /// The new class; absent when the text has none.
+        /// The new class; absent if the name is missing.
         name: Option<Span>,
-        /// What it is; absent when the text has neither class nor compound.
+        /// Its definition; absent if it is missing.
         class: Option<ClassUse>,
     },
     /// `require(...)`, with the text in parentheses.
@@ -71,14 +71,14 @@ pub enum StatementKind {
     Define(Span),
 }
 
-/// One place of a chain: what stands between two connectors.
+/// One step of a chain: the items between two connectors.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The connector before it; absent for the first.
     pub connector: Option<Connector>,
     /// The elements, separated by commas.
     pub items: Vec<Item>,
-    /// How many of the tree's errors were found up to its end.
+    /// The number of the tree's errors found up to its end.
     pub errors: usize,
 }
 
@@ -87,33 +87,33 @@ pub struct Step {
 pub struct Connector {
     /// Whether it is `=>`.
     pub double: bool,
-    /// Where.
+    /// Its location.
     pub span: Span,
 }
 
 /// One element of a chain: used, declared, or both.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// What is meant.
+    /// The element or class.
     pub subject: Subject,
-    /// Where its name stands, or the parenthesis that opens a group, or the brace that closes a compound.
+    /// The location of its name, of a group's opening parenthesis, or of a compound's closing brace.
     pub span: Span,
-    /// The ports in front.
+    /// The ports before it.
     pub inputs: Option<Ports>,
-    /// What follows `::`.
+    /// The class after `::`.
     pub class: Option<ClassUse>,
-    /// The text in parentheses.
+    /// The configuration text in parentheses.
     pub config: Option<Span>,
-    /// The ports behind.
+    /// The ports after it.
     pub outputs: Option<Ports>,
 }
 
-/// What an item of a chain is.
+/// The kind of an item.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// A name: of an element, or of a class for an anonymous one. Its text is the item's span.
+    /// The name of an element, or of a class for an anonymous element. Its text is the item's span.
     Name,
-    /// Nothing but a connector: the surrounding compound's or group's `input` or `output`.
+    /// Nothing but connectors: the `input` or `output` of the surrounding compound or group.
     Implicit,
     /// `{ ... }`
     Compound(Compound),
@@ -121,18 +121,18 @@ pub enum Subject {
     Group(Vec<Statement>),
 }
 
-/// Where a class is named.
+/// A class in a declaration.
 #[derive(Clone, Debug)]
 pub enum ClassUse {
     /// By name.
     Named(Span),
-    /// By its definition.
+    /// By a definition in place.
     Compound(Compound),
-    /// Not at all, although `::` stands there.
+    /// Missing after `::`.
     Missing {
-        /// What stands there instead.
+        /// The token found instead.
         at: Span,
-        /// How many of the tree's errors were found up to this one.
+        /// The number of the tree's errors found up to this one.
         errors: usize,
     },
 }
@@ -142,7 +142,7 @@ pub enum ClassUse {
 pub struct Ports {
     /// The port numbers, in order.
     pub numbers: Vec<u32>,
-    /// Whether more follow as needed: `[0,]` or `[]`.
+    /// Whether more ports follow as needed: `[0,]` or `[]`.
     pub open: bool,
 }
 
@@ -151,20 +151,20 @@ pub struct Ports {
 pub struct Compound {
     /// The alternatives.
     pub bodies: Vec<Body>,
-    /// Where `...` stands, by which the older class of that name is tried last.
+    /// The location of `...`, which makes the existing class of that name the last alternative.
     pub extends: Option<Span>,
 }
 
 /// One alternative of a compound.
 #[derive(Clone, Debug)]
 pub struct Body {
-    /// Where it begins: its opening brace or `||`.
+    /// Its start: the opening brace or `||`.
     pub open: Span,
     /// The parameters.
     pub formals: Vec<Formal>,
     /// The statements.
     pub statements: Vec<Statement>,
-    /// How many of the tree's errors were found up to its end.
+    /// The number of the tree's errors found up to its end.
     pub errors: usize,
 }
 
@@ -178,23 +178,23 @@ pub struct Formal {
 }
 
 impl<'t> Tree<'t> {
-    /// Reads a text. Whatever it is, there is a tree; what is wrong is in [`Tree::errors`].
+    /// Parses a text. Any text gives a tree; errors are in [`Tree::errors`].
     pub fn parse(text: &'t str) -> Self {
         Self::parse_within(text, &Limits::default())
     }
 
-    /// Reads a text within bounds of the caller's; what is beyond them is one token, [`TokenKind::Rest`].
+    /// Parses a text within the given limits; the text beyond them is one token, [`TokenKind::Rest`].
     pub fn parse_within(text: &'t str, limits: &Limits) -> Self {
         let parsed = parser::parse(text, limits);
         Self { text, tokens: parsed.tokens, statements: parsed.statements, errors: parsed.errors }
     }
 
-    /// The text that was read.
+    /// The source text.
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// The tokens with their texts; put together they are the text.
+    /// The tokens with their texts; concatenated they are the source text.
     pub fn tokens(&self) -> impl Iterator<Item = (TokenKind, &'t str)> + '_ {
         let ends = self.tokens.iter().skip(1).map(|token| token.start as usize).chain([self.text.len()]);
         self.tokens.iter().zip(ends).map(|(token, end)| (token.kind, &self.text[token.start as usize..end]))
@@ -205,7 +205,7 @@ impl<'t> Tree<'t> {
         &self.statements
     }
 
-    /// What is not the language, in the order in which it was found.
+    /// The syntax errors, in the order in which they were found.
     pub fn errors(&self) -> &[SyntaxError] {
         &self.errors
     }
@@ -215,7 +215,7 @@ impl<'t> Tree<'t> {
         &self.text[span.start as usize..span.end as usize]
     }
 
-    /// The line directives that count, in order.
+    /// The effective line directives, in order.
     pub(crate) fn directives(&self) -> Vec<lexer::Directive> {
         let mut found = Vec::new();
         let bytes = self.text.as_bytes();
@@ -237,7 +237,7 @@ impl<'t> Tree<'t> {
 }
 
 impl fmt::Display for Tree<'_> {
-    /// Writes the text as it was read.
+    /// Writes the source text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.tokens().try_for_each(|(_, text)| f.write_str(text))
     }

@@ -1,4 +1,4 @@
-//! Connections through the ports of compounds and groups: from real element to real element.
+//! Resolution of connections through the ports of compounds and groups, to connections between real elements.
 
 use crate::Limits;
 use crate::class::Link;
@@ -7,16 +7,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What an element of the flat list is to connections.
+/// The role of an element of the flat list in connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlatKind {
-    /// A real one: connections end there.
+    /// A real element, where connections end.
     Element,
-    /// A compound or group: what comes in goes on from its input, what goes out comes from its output.
+    /// A compound or group. Packets sent to it leave at its input; packets sent to its output leave at it.
     Outer {
-        /// Its input, inside.
+        /// Its inner input.
         input: usize,
-        /// Its output, inside.
+        /// Its inner output.
         output: usize,
     },
     /// The input of a compound or group.
@@ -29,42 +29,42 @@ pub(crate) enum FlatKind {
         /// The compound or group.
         outer: usize,
     },
-    /// One that could not be made, which was reported.
+    /// An element that could not be created; already reported.
     Failed,
 }
 
-/// Something wrong with a port of a compound or group.
+/// An error at a port of a compound or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PortError {
-    /// The compound or group; for a misuse its input or output.
+    /// The compound or group; for a misuse, its input or output.
     pub(crate) element: usize,
-    /// What is wrong.
+    /// The kind of error.
     pub(crate) what: PortErrorKind,
     /// The port.
     pub(crate) port: usize,
 }
 
-/// What is wrong with a port of a compound or group.
+/// The kind of an error at a port of a compound or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortErrorKind {
-    /// Something is connected to an input that it doesn't have.
+    /// A connection to an input that does not exist.
     NoInput,
-    /// Something is connected from an output that it doesn't have.
+    /// A connection from an output that does not exist.
     NoOutput,
-    /// Its input has nothing connected to it.
+    /// The input has no connection.
     UnusedInput,
-    /// Its output is connected to nothing.
+    /// The output has no connection.
     UnusedOutput,
-    /// An output pseudo element is used as if packets came out of it.
+    /// An output pseudo element is used as a source of packets.
     UsedAsOutput,
-    /// An input pseudo element is used as if packets went into it.
+    /// An input pseudo element is used as a target of packets.
     UsedAsInput,
-    /// There are too many.
+    /// The limit of steps or connections was reached.
     TooMany,
 }
 
 impl PortError {
-    /// The message; `name` is the element's.
+    /// The message; `name` is the element's name.
     pub(crate) fn message(&self, name: &str) -> String {
         let port = self.port;
         match self.what {
@@ -82,9 +82,9 @@ impl PortError {
 /// Follows connections through compounds and groups.
 pub(crate) struct Resolver<'r> {
     kinds: &'r [FlatKind],
-    /// Ordered by source.
+    /// Sorted by source.
     links: Vec<Link>,
-    /// Ordered by target.
+    /// Sorted by target.
     arrivals: Vec<Link>,
     problems: Vec<PortError>,
     steps: usize,
@@ -92,7 +92,7 @@ pub(crate) struct Resolver<'r> {
 }
 
 impl<'r> Resolver<'r> {
-    /// Prepares the links between elements of these kinds, and looks for what is wrong with them.
+    /// Prepares the links between elements of these kinds, and checks them.
     pub(crate) fn new(kinds: &'r [FlatKind], links: &[Link], limits: &Limits) -> Self {
         let mut ordered = links.to_vec();
         ordered.sort_by_key(|link| link.from);
@@ -110,7 +110,7 @@ impl<'r> Resolver<'r> {
         resolver
     }
 
-    /// Returns the connections between real elements, each once, ordered by target and source.
+    /// The connections between real elements, each once, sorted by target and source.
     pub(crate) fn resolve(&mut self) -> Vec<Link> {
         let mut found: Vec<Link> = Vec::new();
         let mut next = 0;
@@ -136,7 +136,7 @@ impl<'r> Resolver<'r> {
         found
     }
 
-    /// PortErrorKind was found to be wrong.
+    /// The errors found.
     pub(crate) fn into_problems(self) -> Vec<PortError> {
         self.problems
     }
@@ -155,8 +155,8 @@ impl<'r> Resolver<'r> {
         &self.arrivals[start..start + count]
     }
 
-    /// Where what goes into an input port of a compound, or into its output, comes out; `None` for a real element,
-    /// and for an input, which nothing can go into.
+    /// The port where packets leave that enter an input port of a compound, or its output. `None` for a real element,
+    /// and for an input, which can't be entered.
     fn passage(&self, to: (usize, usize)) -> Option<(usize, usize)> {
         match self.kinds[to.0] {
             FlatKind::Outer { input, .. } => Some((input, to.1)),
@@ -165,7 +165,7 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// The real elements' ports that packets reach which go into `to`.
+    /// The ports of real elements that packets sent to `to` reach.
     fn targets_of(&mut self, to: (usize, usize)) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -197,9 +197,9 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// Looks for ports of compounds and groups that are connected on one side only, and for inputs and outputs that are
-    /// used the wrong way round: from each link in turn as far as its ends lead, as Click does, so that what is wrong
-    /// is told in the same order.
+    /// Finds ports of compounds and groups that are connected on one side only, and inputs and outputs used in the
+    /// wrong direction. Follows each link in turn as far as its ends lead, as Click does, so that errors appear in the
+    /// same order.
     fn check(&mut self, links: &[Link]) {
         let mut seen = BTreeSet::new();
         let mut open = Vec::new();
@@ -216,7 +216,7 @@ impl<'r> Resolver<'r> {
         }
     }
 
-    /// Checks one end of a link, an output or an input, and adds the ends that it leads to, the first last.
+    /// Checks one end of a link, an output or an input, and pushes the ends that it leads to, first one last.
     fn check_end(
         &mut self,
         (element, port): (usize, usize),
@@ -224,7 +224,7 @@ impl<'r> Resolver<'r> {
         seen: &mut BTreeSet<(usize, usize, bool)>,
         open: &mut Vec<(usize, usize)>,
     ) {
-        // The other side of the passage, and what is wrong when nothing is connected there.
+        // The other side of the passage, and the error if nothing is connected there.
         let (beyond, owner, unconnected) = match (self.kinds[element], output) {
             (FlatKind::Outer { input, .. }, false) => (input, element, PortErrorKind::NoInput),
             (FlatKind::Input { outer }, true) => (outer, outer, PortErrorKind::UnusedInput),
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::class::SourceSpan;
 
-    /// Element 0 is a compound with input 1 and output 2; from 3 on there are real elements.
+    /// Element 0 is a compound with input 1 and output 2; elements from 3 on are real.
     fn kinds() -> Vec<FlatKind> {
         let compound = [
             FlatKind::Outer { input: 1, output: 2 },
@@ -296,7 +296,7 @@ mod tests {
         check(&[(0, 4)], &[], &[(0, PortErrorKind::NoOutput)]);
         check(&[(4, 2)], &[], &[(0, PortErrorKind::UnusedOutput)]);
         check(&[(2, 1)], &[], &[(2, PortErrorKind::UsedAsOutput), (1, PortErrorKind::UsedAsInput)]);
-        // Its output goes back to its input: nothing ever comes out, and following it ends.
+        // The output leads back to the input: nothing leaves, and the search still ends.
         check(&[(3, 0), (1, 2), (0, 0)], &[], &[]);
     }
 }

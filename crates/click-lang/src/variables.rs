@@ -1,4 +1,4 @@
-//! Variables: where they are visible, and what texts become when they are replaced.
+//! Variables: their scopes and their expansion.
 
 use crate::config;
 use alloc::borrow::Cow;
@@ -7,10 +7,10 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use core::cell::Cell;
 
-/// A variable in a value is replaced in turn, this many levels down; deeper ones stay as they are. Stops: `$a` = `$a`.
+/// The maximum depth of variables within values; deeper ones are not replaced. Stops: `$a` = `$a`.
 const MAX_DEPTH: usize = 10;
 
-/// What expansions may still cost, in bytes; shared by all expansions of a compilation.
+/// The remaining cost of expansions in bytes, shared by all expansions of a compilation.
 pub(crate) struct Budget {
     left: Cell<usize>,
 }
@@ -21,36 +21,36 @@ impl Budget {
         Self { left: Cell::new(bytes) }
     }
 
-    /// Takes `bytes` off; false when the budget is used up, now or before.
+    /// Subtracts `bytes`; returns false once the budget is used up.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let left = self.left.get().saturating_sub(bytes);
         self.left.set(left);
         left > 0
     }
 
-    /// Whether nothing is left.
+    /// Whether the budget is used up.
     pub(crate) fn is_empty(&self) -> bool {
         self.left.get() == 0
     }
 }
 
-/// The variables that one compound defines, inside those of the compound around it.
+/// The variables defined by one compound, in the scope of the surrounding compound.
 #[derive(Default)]
 pub(crate) struct Environment {
-    /// How many environments surround it.
+    /// The number of surrounding environments.
     pub(crate) depth: usize,
     values: BTreeMap<Rc<str>, Rc<str>>,
     parent: Option<Rc<Environment>>,
 }
 
 impl Environment {
-    /// Makes an empty environment inside `parent`.
+    /// An empty environment inside `parent`.
     pub(crate) fn inside(parent: Option<Rc<Environment>>) -> Self {
         let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
         Self { depth, values: BTreeMap::new(), parent }
     }
 
-    /// Returns the innermost of `environment` and those around it that has fewer than `depth` around itself.
+    /// The innermost of `environment` and its surroundings whose depth is less than `depth`.
     pub(crate) fn surrounding(environment: &Rc<Environment>, depth: usize) -> Option<Rc<Environment>> {
         let mut found = Some(environment);
         while let Some(environment) = found
@@ -61,7 +61,7 @@ impl Environment {
         found.cloned()
     }
 
-    /// Gives a variable its value, in place of an older one.
+    /// Sets a variable, replacing an earlier value.
     pub(crate) fn set(&mut self, name: Rc<str>, value: Rc<str>) {
         self.values.insert(name, value);
     }
@@ -77,10 +77,10 @@ impl Environment {
         None
     }
 
-    /// Replaces the variables in `text`: outside quotes by their values, in double quotes by their values quoted.
+    /// Replaces the variables in `text`: outside quotes by their values, in double quotes by their quoted values.
     ///
-    /// `$name`, `${name}`, `${name[word]}`, `${name-default}` and `$(name)` are variables; in single quotes, in
-    /// comments and after a backslash in double quotes there are none. What is not defined stays as it is.
+    /// `$name`, `${name}`, `${name[word]}`, `${name-default}` and `$(name)` are variables, except in single quotes, in
+    /// comments and after a backslash in double quotes. Undefined variables are not replaced.
     pub(crate) fn expand<'t>(&self, text: &'t str, budget: &Budget) -> Cow<'t, str> {
         self.expand_at(text, budget, 0)
     }
@@ -104,7 +104,7 @@ impl Environment {
                 }
                 b'$' if quote != b'\'' => {
                     let Some((reference, end)) = Reference::find(text, at) else {
-                        // A brace that is never closed was looked for up to the end.
+                        // Charges the search for the closing brace, which reached the end of the text.
                         budget.take(if matches!(bytes.get(at + 1), Some(b'{' | b'(')) {
                             text.len() - at
                         } else {
@@ -144,7 +144,7 @@ impl Environment {
         Cow::Owned(out)
     }
 
-    /// Returns what stands for a reference; `None` when it stays as it is.
+    /// The replacement for a reference; `None` if it is not replaced.
     fn replace(&self, reference: &Reference<'_>, budget: &Budget, depth: usize) -> Option<String> {
         let name = self.expand_at(reference.inner, budget, depth + 1);
         let changed = name != reference.inner;
@@ -161,7 +161,7 @@ impl Environment {
         } else if let Some(default) = parts.default {
             Some(self.expand_at(default, budget, depth + 1).into_owned())
         } else if changed {
-            // The name itself had variables in it, and those are replaced.
+            // The name itself contained variables, which are replaced.
             let (open, close) = if reference.open == Some(b'{') { ("${", "}") } else { ("$(", ")") };
             Some([open, &name, close].concat())
         } else {
@@ -174,14 +174,14 @@ impl Environment {
 
 /// A reference to a variable in a text.
 struct Reference<'t> {
-    /// `{` or `(` when the name stands in such.
+    /// `{` or `(` if the name is enclosed.
     open: Option<u8>,
-    /// The name, or what stands in the braces.
+    /// The name, or the text inside the braces.
     inner: &'t str,
 }
 
 impl<'t> Reference<'t> {
-    /// Reads the reference that begins with the `$` at `at`. Returns it and where it ends.
+    /// Parses the reference that begins with the `$` at `at`. Returns it and its end.
     fn find(text: &'t str, at: usize) -> Option<(Self, usize)> {
         let bytes = text.as_bytes();
         let start = at + 1;
@@ -205,7 +205,7 @@ impl<'t> Reference<'t> {
     }
 }
 
-/// Returns where the parenthesis closes whose content begins at `at`.
+/// The closing parenthesis of the content that begins at `at`.
 fn closing_parenthesis(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut level = 1_usize;
     let mut quote = 0;
@@ -226,7 +226,7 @@ fn closing_parenthesis(bytes: &[u8], mut at: usize) -> Option<usize> {
     None
 }
 
-/// What stands in `${...}`: `name`, `name[word]`, `name-default`.
+/// The parts of `${...}`: `name`, `name[word]`, `name-default`.
 struct Parts<'t> {
     name: &'t str,
     word: Option<usize>,
@@ -260,7 +260,7 @@ fn skip_space(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii() && config::is_space(c as u8))
 }
 
-/// Returns the word at `index`, counted from 0; empty when there are fewer.
+/// The word at `index`, counted from 0; empty if there are fewer.
 fn nth_word(text: &str, index: usize) -> &str {
     let mut rest = text;
     for _ in 0..index {

@@ -1,4 +1,4 @@
-//! What configurations compile to, and what is said about those that don't.
+//! Compilation of configurations, with and without errors.
 
 use click_lang::tree::{TokenKind, Tree};
 use click_lang::{Compiled, Library, Limits, Options, compile, flatten, format, plain_quotes};
@@ -16,7 +16,8 @@ fn messages(compiled: &Compiled) -> Vec<String> {
     lines.flat_map(|lines| lines.lines().map(String::from).collect::<Vec<_>>()).collect()
 }
 
-/// The graph of `text` is `elements` (`name :: class(config)`) and `connections` (`a[0]-[1]b`), in this order.
+/// Asserts that the graph of `text` has exactly `elements` (`name :: class(config)`) and `connections` (`a[0]-[1]b`),
+/// in this order.
 #[track_caller]
 fn check(text: &str, elements: &[&str], connections: &[&str]) {
     let compiled = compiled(text);
@@ -26,7 +27,7 @@ fn check(text: &str, elements: &[&str], connections: &[&str]) {
     assert_eq!(summary(&again), summary(&compiled), "flattened: {}", flatten(&compiled.graph));
 }
 
-/// These are all the messages about `text`, in this order.
+/// Asserts that `text` causes exactly these messages, in this order.
 #[track_caller]
 fn check_errors(text: &str, expected: &[&str]) {
     assert_eq!(messages(&compiled(text)), expected, "{text}");
@@ -326,7 +327,7 @@ fn bombs_are_refused() {
     refused(&text, "too many connections");
 }
 
-/// A small generator of random numbers, the same in every run.
+/// A small deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -342,7 +343,7 @@ impl Random {
     }
 }
 
-/// The tree gives the text back; the graph printed, and the text laid out anew, mean the same.
+/// Asserts that the tree reproduces the text, and that the printed graph and the formatted text mean the same.
 fn check_properties(text: &str) {
     let tree = Tree::parse(text);
     assert_eq!(tree.to_string(), text);
@@ -365,7 +366,7 @@ fn check_properties(text: &str) {
 
 #[test]
 fn any_text_is_survived() {
-    // Fragments of the language in random order find more than random bytes do.
+    // Random sequences of language fragments find more errors than random bytes.
     const PIECES: &[&str] = &[
         "a",
         "b",

@@ -1,4 +1,4 @@
-//! Chains: elements declared, found and connected.
+//! Chains: declares, looks up and connects elements.
 
 use super::level::Lowering;
 use crate::class::{ClassId, Link, Part, PartKind, SourceSpan};
@@ -10,24 +10,25 @@ use alloc::rc::Rc;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-/// An item of a chain, half resolved: groups and compounds in it are done, its name is not looked up as an element.
+/// A partly resolved item of a chain: its groups and compounds are done, but its name is not yet looked up as an
+/// element.
 struct Resolved<'t> {
     item: &'t Item,
     /// The element's or class's name.
     name: Rc<str>,
-    /// What the name means as a class.
+    /// The class that the name means.
     class: Option<ClassId>,
-    /// The class behind `::`.
+    /// The class after `::`.
     declared: Option<ClassId>,
     config: Rc<str>,
-    /// A group's part and number of ports.
+    /// A group's part index and port counts.
     group: Option<(usize, [usize; 2])>,
     place: SourceSpan,
 }
 
 impl Lowering<'_, '_> {
-    /// Reads a chain, which turned out to be one at `end`, when so many errors had been found; returns whether it ends
-    /// at the `output` of what surrounds it.
+    /// Lowers a chain that ends at `end`, by when `errors` syntax errors had been found; returns whether it ends at the
+    /// `output` of the surrounding compound or group.
     pub(super) fn chain(&mut self, steps: &[Step], mut ends_output: bool, end: Span, errors: usize) -> bool {
         let mut before: Option<Vec<ConnectorSide>> = None;
         for (index, step) in steps.iter().enumerate() {
@@ -125,7 +126,7 @@ impl Lowering<'_, '_> {
         Resolved { item, name, class, declared, config, group, place }
     }
 
-    /// Finds or makes the element that an item means.
+    /// Finds or creates the element of an item.
     fn side(&mut self, resolved: Resolved<'_>) -> ConnectorSide {
         let Resolved { item, name, class, declared, config, group, place } = resolved;
         let mut side = ConnectorSide {
@@ -135,7 +136,7 @@ impl Lowering<'_, '_> {
         };
         if let Some((part, [inputs, outputs])) = group {
             side.part = part;
-            // A group's ports are implied on both sides, unless others are written.
+            // A group's ports are implied on both sides, unless explicit.
             if item.inputs.is_none() {
                 side.inputs.numbers = (0..inputs as u32).collect();
             }
@@ -206,7 +207,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// `a, b, c :: Class(config)` declares all three: gives class and configuration of the last to those before.
+/// `a, b, c :: Class(config)` declares all three: copies class and configuration of the last to the others.
 fn spread_declaration(items: &mut [Resolved<'_>]) {
     let bare = |item: &Resolved<'_>| {
         matches!(item.item.subject, Subject::Name) && item.item.class.is_none() && item.item.config.is_none()

@@ -10,7 +10,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 
 impl Lowering<'_, '_> {
-    /// Reads a compound and lets `name` mean it.
+    /// Lowers a compound and binds `name` to it.
     pub(super) fn compound(&mut self, compound: &tree::Compound, name: &Rc<str>) -> ClassId {
         let extends = compound.extends.map(|dots| {
             self.compilation.find_class(name).unwrap_or_else(|| {
@@ -86,7 +86,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Reads a group. Returns its part and the number of its ports.
+    /// Lowers a group. Returns its part index and port counts.
     pub(super) fn group(
         &mut self,
         statements: &[Statement],
@@ -102,7 +102,7 @@ impl Lowering<'_, '_> {
         let links = self.level().compound.links.len();
         self.statements(statements);
         let ports = self.check_ports([group + 1, group + 2], links, "<anonymous group>", place);
-        // With a port missing there are fewer links than ports; the ports beyond are not worth listing.
+        // If a port is missing there are fewer links than ports; ports beyond that number are not worth listing.
         let made = self.level().compound.links.len() - links;
         let ports = ports.map(|count| count.min(made));
         for (pseudo, part) in outer {
@@ -114,8 +114,8 @@ impl Lowering<'_, '_> {
         (group, ports)
     }
 
-    /// Checks that a compound's or group's `input` and `output` are used without gaps and the right way round, in the
-    /// links from `links` on. Returns the numbers of ports.
+    /// Checks, in the links from index `links` on, that a compound's or group's `input` and `output` are used in the
+    /// right direction and without gaps. Returns the port counts.
     fn check_ports(&mut self, parts: [usize; 2], links: usize, name: &str, place: SourceSpan) -> [usize; 2] {
         let name = if name.is_empty() { "<anonymous>" } else { name };
         let compound = &self.level().compound;

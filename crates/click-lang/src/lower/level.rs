@@ -1,4 +1,4 @@
-//! The compounds being read, from the outermost level inwards, and the parts put into them.
+//! The compounds being lowered, from the top level inwards, and their parts.
 
 use crate::class::{Compound, Part, PartKind, SourceSpan};
 use crate::compile::Compilation;
@@ -10,18 +10,18 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-/// A compound that is being read.
+/// A compound being lowered.
 pub(super) struct Level {
-    /// What is known of it so far.
+    /// The part of it that is known so far.
     pub(super) compound: Compound,
     /// Its parts by name; inside a group `input` and `output` are the group's.
     pub(super) names: BTreeMap<Rc<str>, usize>,
-    /// The variables that it has a parameter or a definition for.
+    /// Its parameters and defined variables.
     pub(super) variables: BTreeSet<Rc<str>>,
 }
 
 impl Level {
-    /// Begins an empty one.
+    /// An empty level.
     pub(super) fn new(name: Rc<str>, place: SourceSpan, depth: usize) -> Self {
         let compound = Compound {
             name,
@@ -38,27 +38,27 @@ impl Level {
     }
 }
 
-/// What is being lowered, and into what.
+/// The state of the lowering.
 pub(super) struct Lowering<'c, 'o> {
-    /// What all steps share.
+    /// The state shared by all steps.
     pub(super) compilation: &'c mut Compilation<'o>,
-    /// The compounds being read, the innermost last; never empty.
+    /// The compounds being lowered, innermost last; never empty.
     pub(super) levels: Vec<Level>,
-    /// The source being read.
+    /// The current source.
     pub(super) source: u32,
-    /// Its syntax errors that are not reported yet.
+    /// Its syntax errors that are not yet reported.
     pub(super) errors: alloc::vec::IntoIter<SyntaxError>,
-    /// How many of them are.
+    /// The number of reported ones.
     pub(super) reported: usize,
     /// The libraries read so far.
     pub(super) libraries: Vec<String>,
-    /// How many libraries are being read, each required by the one before.
+    /// The depth of nested requirements: libraries being read, each required by the previous one.
     pub(super) requiring: usize,
 }
 
 impl Lowering<'_, '_> {
-    /// Reports the first `count` syntax errors, unless they are reported: so that all errors come in the order in which
-    /// a reader that doesn't look back meets them.
+    /// Reports syntax errors up to number `count`, so that all errors appear in the order in which a single-pass reader
+    /// meets them.
     pub(super) fn syntax_errors(&mut self, count: usize) {
         while self.reported < count
             && let Some(error) = self.errors.next()
@@ -68,12 +68,12 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The place of a span of the source being read.
+    /// The location of a span of the current source.
     pub(super) fn place(&self, span: Span) -> SourceSpan {
         SourceSpan { source: self.source, span }
     }
 
-    /// The text of a span of the source being read.
+    /// The text of a span of the current source.
     pub(super) fn slice(&self, span: Span) -> Rc<str> {
         self.compilation.slice(self.place(span)).into()
     }
@@ -89,7 +89,7 @@ impl Lowering<'_, '_> {
         &mut self.level().compound.parts[index]
     }
 
-    /// The name of a new element of a class that isn't given one, until its number is settled.
+    /// The provisional name of an anonymous element, until its number is assigned.
     pub(super) fn anonymous_name(&mut self, class: &str) -> String {
         let compound = &self.level().compound;
         let pseudo = if compound.depth > 0 { 2 } else { 0 };

@@ -1,4 +1,4 @@
-//! Statements to compounds: every name is looked up, every connection made, inside the compound that it stands in.
+//! Lowering of statements to compounds: resolves names and makes connections, inside the enclosing compound.
 
 mod chain;
 mod compound;

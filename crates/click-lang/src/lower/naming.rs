@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 
-/// Gives the anonymous elements of a compound their names.
+/// Names the anonymous elements of a compound.
 pub(super) fn settle_names(level: &mut Level) {
     let mut naming = Naming::default();
     for (index, part) in level.compound.parts.iter_mut().enumerate() {
@@ -17,17 +17,17 @@ pub(super) fn settle_names(level: &mut Level) {
     }
 }
 
-/// Finds names for anonymous elements.
+/// Generates names for anonymous elements.
 ///
-/// Remembers for each class a range of numbers that are taken: otherwise thousands of anonymous elements would each
-/// try thousands of numbers that are in use.
+/// Keeps for each class a range of numbers that are taken. Without it, thousands of anonymous elements would each try
+/// thousands of used numbers.
 #[derive(Default)]
 pub(crate) struct Naming {
     taken: BTreeMap<String, Range<u64>>,
 }
 
 impl Naming {
-    /// Returns `name`, with the number behind its last `@` counted up until the name is not taken.
+    /// Returns `name`, with the number after its last `@` increased until the name is free.
     pub(crate) fn free_name(&mut self, name: &str, is_taken: impl Fn(&str) -> bool) -> String {
         if !is_taken(name) {
             return name.into();

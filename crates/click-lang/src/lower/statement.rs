@@ -10,7 +10,7 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Lowers a configuration: returns its outermost level, in which all classes are resolved.
+/// Lowers a configuration: returns its top level, with all classes resolved.
 pub(crate) fn lower(compilation: &mut Compilation<'_>, text: &str) -> Compound {
     let mut lowering = Lowering {
         compilation,
@@ -81,7 +81,7 @@ impl Lowering<'_, '_> {
         self.compilation.classes.name(name, id);
     }
 
-    /// Looks a class up; an unknown one is reported, and known from then on.
+    /// Looks up a class. An unknown one is reported once, then treated as known.
     pub(super) fn class_named(&mut self, span: Span) -> ClassId {
         let name = self.slice(span);
         if let Some(id) = self.compilation.find_class(&name) {

@@ -30,7 +30,7 @@ impl Parser<'_> {
         (!steps.is_empty()).then_some(StatementKind::Chain(steps))
     }
 
-    /// What follows a step: a connector, or the end of the chain.
+    /// The connector after a step; `None` at the end of the chain.
     fn connector(&mut self) -> Option<Connector> {
         loop {
             let lexeme = self.peek();
@@ -63,7 +63,7 @@ impl Parser<'_> {
                         return None;
                     }
                 },
-                // They are found wrong once more, as what the next statement begins with.
+                // The next statement starts with this token and reports it again.
                 TokenKind::Variable | TokenKind::Dots => {
                     self.syntax_error(lexeme);
                     return None;
@@ -73,9 +73,9 @@ impl Parser<'_> {
         }
     }
 
-    /// The elements between two connectors; none when there is an error (or nothing) instead.
+    /// The elements between two connectors; empty if there is an error or nothing.
     fn step(&mut self, context: Context, first: bool) -> Vec<Item> {
-        // Nearly always there is one.
+        // There is nearly always one.
         let mut items = Vec::with_capacity(1);
         while let Some(item) = self.item(context, first, items.is_empty()) {
             items.push(item);
@@ -115,7 +115,7 @@ impl Parser<'_> {
                 self.error(lexeme.span, "stranded port ignored");
             }
             self.end = lexeme.span;
-            // Whatever stands there instead is passed over, were it what ends the statement or what surrounds it.
+            // The unexpected token is skipped, even if it ends the statement or its surroundings.
             if !(alone && first && context != Context::File) {
                 if alone {
                     self.syntax_error(lexeme);
@@ -134,7 +134,7 @@ impl Parser<'_> {
         Some(item)
     }
 
-    /// Whether an item without a name means the `input` or `output` of what surrounds it.
+    /// Whether an item without a name means the `input` or `output` of its surroundings.
     fn is_implicit(&mut self, context: Context, first: bool, ports: bool, alone: bool) -> bool {
         if context == Context::File {
             return false;
@@ -219,7 +219,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reads a number as in C: decimal, `0x` hexadecimal or `0` octal.
+/// Parses a number as in C: decimal, `0x` hexadecimal or `0` octal.
 fn parse_integer(text: &str) -> Option<u32> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         return u32::from_str_radix(hex, 16).ok();

@@ -1,4 +1,4 @@
-//! The parser's view of the tokens: looking ahead, taking, reporting.
+//! The parser's token stream: lookahead, consumption, errors.
 
 use crate::Limits;
 use crate::lexer::{self, Lexer, Token, TokenKind, directive};
@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What surrounds a statement.
+/// The surroundings of a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Context {
     /// Nothing.
@@ -22,38 +22,38 @@ pub(super) enum Context {
 /// A token that is not trivia.
 #[derive(Clone, Copy)]
 pub(super) struct Lexeme {
-    /// What it is; [`TokenKind::End`] also where the text is cut off.
+    /// Its kind; [`TokenKind::End`] also where the text is cut off.
     pub(super) kind: TokenKind,
-    /// Where it stands.
+    /// Its location.
     pub(super) span: Span,
 }
 
-/// A text while it is parsed.
+/// A parser for one text.
 pub(super) struct Parser<'t> {
     /// The text.
     pub(super) text: &'t str,
-    /// Where the next token comes from.
+    /// The source of tokens.
     pub(super) lexer: Lexer<'t>,
     /// All tokens read so far.
     pub(super) tokens: Vec<Token>,
-    /// Tokens read but not taken.
+    /// Tokens read ahead but not consumed.
     pub(super) ahead: VecDeque<Lexeme>,
-    /// The token taken last.
+    /// The last consumed token.
     pub(super) last: Span,
-    /// The token by which the chain read last turned out to have ended.
+    /// The token that ended the last chain.
     pub(super) end: Span,
-    /// What was found to be wrong.
+    /// The errors found.
     pub(super) errors: Vec<SyntaxError>,
-    /// Bounds on the work.
+    /// Limits on the work.
     pub(super) limits: &'t Limits,
-    /// How many port numbers may still be listed: none can be connected beyond the limit of connections.
+    /// The number of port numbers that may still be listed. More than the connection limit could not be connected.
     pub(super) ports_left: usize,
-    /// How many braces and parentheses are open.
+    /// The number of open braces and parentheses.
     pub(super) depth: usize,
 }
 
 impl<'t> Parser<'t> {
-    /// Reads one more token that is not trivia into `ahead`.
+    /// Reads one more non-trivia token into `ahead`.
     fn read(&mut self) {
         loop {
             let start = self.lexer.position();
@@ -84,7 +84,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The token at `index` of those to come.
+    /// The token `index` positions ahead.
     pub(super) fn peek_at(&mut self, index: usize) -> Lexeme {
         while self.ahead.len() <= index {
             self.read();
@@ -97,7 +97,7 @@ impl<'t> Parser<'t> {
         self.peek_at(0)
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     pub(super) fn next(&mut self) -> Lexeme {
         let lexeme = self.peek();
         self.ahead.pop_front();
@@ -105,23 +105,23 @@ impl<'t> Parser<'t> {
         lexeme
     }
 
-    /// Whether the next token is of a kind.
+    /// Whether the next token has this kind.
     pub(super) fn is(&mut self, kind: TokenKind) -> bool {
         self.peek().kind == kind
     }
 
-    /// Whether the next token is this punctuation.
+    /// Whether the next token is this character.
     pub(super) fn is_character(&mut self, character: &str) -> bool {
         let lexeme = self.peek();
         lexeme.kind == TokenKind::Character && self.slice(lexeme.span) == character
     }
 
-    /// Takes the next token if it is of a kind.
+    /// Consumes the next token if it has this kind.
     pub(super) fn take(&mut self, kind: TokenKind) -> Option<Span> {
         self.is(kind).then(|| self.next().span)
     }
 
-    /// Takes the next token if it is this punctuation; says whether it was.
+    /// Consumes the next token if it is this character; returns whether it was.
     pub(super) fn take_character(&mut self, character: &str) -> bool {
         let found = self.is_character(character);
         if found {
@@ -135,15 +135,15 @@ impl<'t> Parser<'t> {
         &self.text[span.start as usize..span.end as usize]
     }
 
-    /// Notes an error.
+    /// Records an error.
     pub(super) fn error(&mut self, span: Span, message: impl Into<String>) {
-        // One more than is shown, so that the collection knows that there were more.
+        // One more than is shown, so that the collection reports that there are more.
         if self.errors.len() <= self.limits.diagnostics {
             self.errors.push(SyntaxError { span, message: message.into() });
         }
     }
 
-    /// Notes that a token can't stand where it does.
+    /// Records an unexpected token.
     pub(super) fn syntax_error(&mut self, lexeme: Lexeme) {
         let text = self.slice(lexeme.span);
         let text = if lexeme.kind == TokenKind::End { "" } else { text.strip_prefix('$').unwrap_or(text) };
@@ -152,7 +152,7 @@ impl<'t> Parser<'t> {
         self.error(lexeme.span, format!("syntax error near ‘{shown}’"));
     }
 
-    /// A parenthesized configuration; the next token is its `(`.
+    /// Parses a configuration in parentheses; the next token is its `(`.
     pub(super) fn config(&mut self) -> Span {
         self.next();
         debug_assert!(

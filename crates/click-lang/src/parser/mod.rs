@@ -1,4 +1,4 @@
-//! Tokens to statements. Never gives up: after an error it goes on where the next statement may begin.
+//! The parser, from tokens to statements. It recovers from each error at the next possible start of a statement.
 
 mod chain;
 mod cursor;

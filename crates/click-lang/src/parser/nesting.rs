@@ -1,4 +1,4 @@
-//! What has statements inside: groups and compounds.
+//! Groups and compounds, which contain statements.
 
 use super::cursor::{Context, Parser};
 use crate::lexer::TokenKind;
@@ -56,7 +56,7 @@ impl Parser<'_> {
         compound
     }
 
-    /// Goes one level deeper, or passes over the whole of what `open` begins when that is too deep.
+    /// Enters a nested level. If that is too deep, skips the whole of what `open` begins.
     fn deeper(&mut self, open: Span, message: &str) -> bool {
         if self.depth + 1 < self.limits.nesting {
             self.depth += 1;

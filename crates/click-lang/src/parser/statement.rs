@@ -7,7 +7,7 @@ use crate::tree::{ClassUse, Span, Statement, StatementKind, SyntaxError};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What a text was found to be.
+/// The result of parsing a text.
 pub(crate) struct Parsed {
     pub(crate) tokens: Vec<Token>,
     pub(crate) statements: Vec<Statement>,
@@ -33,7 +33,7 @@ pub(crate) fn parse(text: &str, limits: &Limits) -> Parsed {
 }
 
 impl Parser<'_> {
-    /// Parses statements up to what ends the context, which is left to the caller.
+    /// Parses statements up to the end of the context, which the caller consumes.
     pub(super) fn statements(&mut self, context: Context) -> Vec<Statement> {
         let mut statements = Vec::new();
         loop {
@@ -83,7 +83,7 @@ impl Parser<'_> {
         None
     }
 
-    /// `require`, `provide` or `define`, whose text in parentheses is returned.
+    /// Parses `require`, `provide` or `define`; returns the text in parentheses.
     fn information(&mut self) -> Option<Span> {
         self.next();
         if self.is_character("(") {
